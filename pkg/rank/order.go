@@ -1,0 +1,179 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Key is one step of the order. The zero value is KeyNone.
+type Key uint8
+
+// The keys, in the order in which they are compared.
+const (
+	// KeyNone: there is nothing to compare with.
+	KeyNone Key = iota
+	// KeyExceeds: one pod uses more than it asked for, the other does not.
+	KeyExceeds
+	// KeyPriority: the lower priority goes first.
+	KeyPriority
+	// KeyOver: the larger usage minus request goes first.
+	KeyOver
+	// KeyAge: the younger pod goes first.
+	KeyAge
+	// KeyUID: the smaller UID goes first; nothing else told the pods apart.
+	KeyUID
+)
+
+// String returns the key in words.
+func (k Key) String() string {
+	switch k {
+	case KeyNone:
+		return "none"
+	case KeyExceeds:
+		return "exceeds its request"
+	case KeyPriority:
+		return "lower priority"
+	case KeyOver:
+		return "larger usage over request"
+	case KeyAge:
+		return "younger"
+	case KeyUID:
+		return "UID"
+	default:
+		return "unknown key"
+	}
+}
+
+// Entry is one pod's place in a ranking, with the facts that put it there.
+type Entry struct {
+	// Pod is the pod as it was ranked.
+	Pod *Pod
+	// Position counts from 1 among the candidates; 0 for a protected pod.
+	Position int
+	// Exceeds says that the pod uses more than it asked for, strictly.
+	Exceeds bool
+	// Over is usage minus request; it may be negative.
+	Over int64
+	// Before is the key that puts this pod before the next candidate; KeyNone for
+	// the last one and for protected pods.
+	Before Key
+	// Protection is why the pod may not be evicted; NotProtected for a candidate.
+	Protection Protection
+	// Resource is what was ranked by.
+	Resource Resource
+}
+
+// Ranking is the whole order at one moment.
+type Ranking struct {
+	// Resource is what was ranked by.
+	Resource Resource
+	// Candidates are the pods that may be evicted, the first to go first.
+	Candidates []Entry
+	// Protected are the pods that may not, by namespace and name.
+	Protected []Entry
+}
+
+// Order ranks the pods for a resource. It changes none of them and keeps
+// pointers to them, so the slice must not be reused while the ranking is in use.
+func Order(resource Resource, pods []Pod, rules Rules) Ranking {
+	entries := make([]Entry, len(pods))
+	sorted := make([]*Entry, 0, len(pods)) // pointers: an entry is too large to be swapped about
+	var protected []*Entry
+	for i := range pods {
+		entries[i] = newEntry(resource, &pods[i], &rules)
+		if entries[i].Protection == NotProtected {
+			sorted = append(sorted, &entries[i])
+		} else {
+			protected = append(protected, &entries[i])
+		}
+	}
+	compare := comparator(resource)
+	slices.SortFunc(sorted, func(a, b *Entry) int {
+		order, _ := compare(a, b)
+		return order
+	})
+	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
+	ranking := Ranking{Resource: resource, Candidates: values(sorted), Protected: values(protected)}
+	number(ranking.Candidates, compare)
+	return ranking
+}
+
+func values(entries []*Entry) []Entry {
+	copied := make([]Entry, 0, len(entries))
+	for _, e := range entries {
+		copied = append(copied, *e)
+	}
+	return copied
+}
+
+func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
+	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p)}
+	if p.Sampled {
+		e.Exceeds = p.Usage > p.Request
+		e.Over = p.Usage - p.Request
+	}
+	return e
+}
+
+// number fills in each candidate's position and the key that separates it from
+// the one behind it.
+func number(candidates []Entry, compare func(a, b *Entry) (int, Key)) {
+	for i := range candidates {
+		candidates[i].Position = i + 1
+		if i+1 < len(candidates) {
+			_, candidates[i].Before = compare(&candidates[i], &candidates[i+1])
+		}
+	}
+}
+
+// comparator returns the resource's order and, with it, the key that decided.
+func comparator(resource Resource) func(a, b *Entry) (int, Key) {
+	if resource == PIDs {
+		return compareWithoutRequests
+	}
+	return compareEntries
+}
+
+// compareEntries is the order for memory, disk and inodes.
+func compareEntries(a, b *Entry) (int, Key) {
+	if c := compareBool(a.Exceeds, b.Exceeds); c != 0 {
+		return c, KeyExceeds
+	}
+	return compareWithoutRequests(a, b)
+}
+
+// compareWithoutRequests is the order for PIDs, and what follows the exceeds
+// step for everything else.
+func compareWithoutRequests(a, b *Entry) (int, Key) {
+	if c := cmp.Compare(a.Pod.Priority, b.Pod.Priority); c != 0 {
+		return c, KeyPriority
+	}
+	if c := cmp.Compare(b.Over, a.Over); c != 0 {
+		return c, KeyOver
+	}
+	if c := b.Pod.Created.Compare(a.Pod.Created); c != 0 {
+		return c, KeyAge
+	}
+	return strings.Compare(a.Pod.UID, b.Pod.UID), KeyUID
+}
+
+// compareBool puts true first.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+func byName(a, b *Pod) int {
+	return cmp.Or(
+		strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name),
+		strings.Compare(a.UID, b.UID),
+	)
+}

@@ -1,0 +1,120 @@
+package rank
+
+import "slices"
+
+// SystemCriticalPriority is the lowest priority that can never be evicted: the
+// kubelet's own rule (kubelettypes.IsCriticalPod, 2 × 1,000,000,000).
+const SystemCriticalPriority int32 = 2000000000
+
+// Protection is the reason why a pod may not be evicted. The empty value means
+// that it may.
+type Protection string
+
+// The reasons, in the order in which they are checked; the first that applies is
+// the one that is named.
+const (
+	// NotProtected: the pod is a candidate.
+	NotProtected Protection = ""
+	// ProtectedSelf: the pod is evictd.
+	ProtectedSelf Protection = "evictd itself"
+	// ProtectedMirror: the pod mirrors a static pod.
+	ProtectedMirror Protection = "mirror pod"
+	// ProtectedStatic: the kubelet runs the pod from a file.
+	ProtectedStatic Protection = "static pod"
+	// ProtectedCritical: the pod's priority is that of system pods.
+	ProtectedCritical Protection = "system-critical priority"
+	// ProtectedTerminating: the pod is already on its way out.
+	ProtectedTerminating Protection = "terminating"
+	// ProtectedFinished: the pod has succeeded or failed.
+	ProtectedFinished Protection = "finished"
+	// ProtectedDaemonSet: the pod would be started again here (protect.daemonSets).
+	ProtectedDaemonSet Protection = "DaemonSet pod"
+	// ProtectedBare: nobody would start the pod again (protect.barePods).
+	ProtectedBare Protection = "pod without a controller"
+	// ProtectedPriority: the pod's priority is at or above protect.priorityAtLeast.
+	ProtectedPriority Protection = "protected priority"
+	// ProtectedNamespace: the pod's namespace is in protect.namespaces.
+	ProtectedNamespace Protection = "protected namespace"
+	// ProtectedSelected: the pod's labels match protect.podSelector.
+	ProtectedSelected Protection = "protected by selector"
+	// ProtectedUnsampled: the pod's usage is not known.
+	ProtectedUnsampled Protection = "no usage sample"
+)
+
+// Protections returns every reason in the order in which they are checked.
+func Protections() []Protection {
+	return []Protection{
+		ProtectedSelf, ProtectedMirror, ProtectedStatic, ProtectedCritical,
+		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
+		ProtectedPriority, ProtectedNamespace, ProtectedSelected, ProtectedUnsampled,
+	}
+}
+
+// Rules are the protections that an administrator chooses. The zero value
+// protects nothing beyond what is never evicted.
+type Rules struct {
+	// DaemonSets protects pods that a DaemonSet owns.
+	DaemonSets bool
+	// BarePods protects pods that no controller owns.
+	BarePods bool
+	// PriorityAtLeast protects pods of that priority and above. 0 and everything
+	// above SystemCriticalPriority mean SystemCriticalPriority.
+	PriorityAtLeast int32
+	// Namespaces protects the pods of these namespaces.
+	Namespaces []string
+	// Selected protects the pods for whose labels it answers true; nil protects
+	// none.
+	Selected func(labels map[string]string) bool
+}
+
+// Protects returns why the pod may not be evicted, or NotProtected.
+func (r *Rules) Protects(p *Pod) Protection {
+	if reason := always(p); reason != NotProtected {
+		return reason
+	}
+	if reason := r.chosen(p); reason != NotProtected {
+		return reason
+	}
+	if !p.Sampled {
+		return ProtectedUnsampled
+	}
+	return NotProtected
+}
+
+// always holds the protections that no configuration can lift.
+func always(p *Pod) Protection {
+	switch {
+	case p.Marks.Self:
+		return ProtectedSelf
+	case p.Marks.Mirror:
+		return ProtectedMirror
+	case p.Marks.Static:
+		return ProtectedStatic
+	case p.Priority >= SystemCriticalPriority:
+		return ProtectedCritical
+	case p.Marks.Terminating:
+		return ProtectedTerminating
+	case p.Marks.Finished:
+		return ProtectedFinished
+	default:
+		return NotProtected
+	}
+}
+
+// chosen holds the protections that the configuration asks for.
+func (r *Rules) chosen(p *Pod) Protection {
+	switch {
+	case r.DaemonSets && p.Marks.DaemonSet:
+		return ProtectedDaemonSet
+	case r.BarePods && p.Owner == "":
+		return ProtectedBare
+	case r.PriorityAtLeast > 0 && p.Priority >= r.PriorityAtLeast:
+		return ProtectedPriority
+	case slices.Contains(r.Namespaces, p.Namespace):
+		return ProtectedNamespace
+	case r.Selected != nil && r.Selected(p.Labels):
+		return ProtectedSelected
+	default:
+		return NotProtected
+	}
+}

@@ -1,0 +1,97 @@
+package rank
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// protectedPods returns one pod for each reason, and the rules under which it is
+// protected for that reason alone.
+func protectedPods() (map[Protection]Pod, Rules) {
+	with := func(change func(*Pod)) Pod {
+		p := pod("p", 300, 100, 0)
+		change(&p)
+		return p
+	}
+	pods := map[Protection]Pod{
+		ProtectedSelf:        with(func(p *Pod) { p.Marks.Self = true }),
+		ProtectedMirror:      with(func(p *Pod) { p.Marks.Mirror = true }),
+		ProtectedStatic:      with(func(p *Pod) { p.Marks.Static = true }),
+		ProtectedCritical:    with(func(p *Pod) { p.Priority = SystemCriticalPriority }),
+		ProtectedTerminating: with(func(p *Pod) { p.Marks.Terminating = true }),
+		ProtectedFinished:    with(func(p *Pod) { p.Marks.Finished = true }),
+		ProtectedDaemonSet:   with(func(p *Pod) { p.Marks.DaemonSet = true }),
+		ProtectedBare:        with(func(p *Pod) { p.Owner = "" }),
+		ProtectedPriority:    with(func(p *Pod) { p.Priority = 1000000 }),
+		ProtectedNamespace:   with(func(p *Pod) { p.Namespace = "kube-system" }),
+		ProtectedSelected:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
+		ProtectedUnsampled:   with(func(p *Pod) { p.Sampled = false }),
+	}
+	rules := Rules{
+		DaemonSets: true, BarePods: true, PriorityAtLeast: 1000000, Namespaces: []string{"kube-system"},
+		Selected: func(labels map[string]string) bool { return labels["keep"] == "me" },
+	}
+	return pods, rules
+}
+
+func TestEachProtectionHasItsName(t *testing.T) {
+	t.Parallel()
+	pods, rules := protectedPods()
+	for _, reason := range Protections() {
+		p, there := pods[reason]
+		if !there {
+			t.Errorf("%q: no pod in this test is protected for it", reason)
+			continue
+		}
+		if got := rules.Protects(&p); got != reason {
+			t.Errorf("reason = %q, want %q", got, reason)
+		}
+	}
+	if plain := pod("plain", 300, 100, 999999); rules.Protects(&plain) != NotProtected {
+		t.Errorf("a plain pod is protected: %q", rules.Protects(&plain))
+	}
+}
+
+// Guards invariant 2: nothing protected is ever a victim, whatever it uses.
+func TestInvariant02ProtectedIsNeverACandidate(t *testing.T) {
+	t.Parallel()
+	pods, rules := protectedPods()
+	var all []Pod
+	for reason, p := range pods {
+		p.Usage, p.Name, p.UID = 1<<50, string(reason), string(reason)
+		all = append(all, p)
+	}
+	for _, resource := range []Resource{Memory, Disk, Inodes, PIDs} {
+		ranking := Order(resource, all, rules)
+		if len(ranking.Candidates) != 0 {
+			t.Errorf("%v: candidates %v", resource, namesOf(ranking.Candidates))
+		}
+		if len(ranking.Protected) != len(all) {
+			t.Errorf("%v: %d protected, want %d", resource, len(ranking.Protected), len(all))
+		}
+	}
+}
+
+// The protections that no configuration lifts hold under rules that ask for none.
+func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
+	t.Parallel()
+	pods, _ := protectedPods()
+	var none Rules
+	var lifted []Protection
+	for _, reason := range Protections() {
+		p := pods[reason]
+		if none.Protects(&p) == NotProtected {
+			lifted = append(lifted, reason)
+		}
+	}
+	want := []Protection{
+		ProtectedDaemonSet, ProtectedBare, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
+	}
+	slices.Sort(want)
+	slices.Sort(lifted)
+	if diff := cmp.Diff(want, lifted); diff != "" {
+		t.Errorf("lifted by empty rules (-want +got):\n%s", diff)
+	}
+}
