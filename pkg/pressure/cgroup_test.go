@@ -1,0 +1,135 @@
+package pressure
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"path/filepath"
+	"testing"
+)
+
+func TestMemoryCgroup(t *testing.T) {
+	t.Parallel()
+	const group = "/kubepods"
+	v1 := func(usage, limit, inactive string) tree {
+		all := tree{"memory/memory.stat": "cache 1\n"}
+		maps.Copy(all, group1("memory/kubepods", usage, limit, inactive))
+		return all
+	}
+	v2 := func(usage, limit, inactive string) tree {
+		all := tree{"cgroup.controllers": "memory\n"}
+		maps.Copy(all, group2("kubepods", usage, limit, inactive))
+		return all
+	}
+	limited := func(workingSet, limit int64) cgroupMemory {
+		return cgroupMemory{workingSet: workingSet, limit: limit, limited: true}
+	}
+	tests := map[string]struct {
+		mount tree
+		want  cgroupMemory
+		fails bool
+	}{
+		"v1":                                 {mount: v1("1000", "5000", "300"), want: limited(700, 5000)},
+		"v1, more inactive cache than usage": {mount: v1("1000", "5000", "1001"), want: limited(0, 5000)},
+		"v1, over its limit":                 {mount: v1("9000", "5000", "0"), want: limited(9000, 5000)},
+		"v1, no limit":                       {mount: v1("1000", "9223372036854771712", "300"), want: cgroupMemory{workingSet: 700}},
+		"v1, the largest limit":              {mount: v1("1000", "4611686018427387904", "0"), want: limited(1000, 1<<62)},
+		"v1, above the largest limit":        {mount: v1("1000", "4611686018427387905", "0"), want: cgroupMemory{workingSet: 1000}},
+		"v1, uses nothing":                   {mount: v1("0", "5000", "0"), fails: true},
+		"v1, limit 0":                        {mount: v1("1000", "0", "0"), fails: true},
+		"v1, limit max":                      {mount: v1("1000", "max", "0"), fails: true},
+		"v2":                                 {mount: v2("1000", "5000", "300"), want: limited(700, 5000)},
+		"v2, no limit":                       {mount: v2("1000", "max", "300"), want: cgroupMemory{workingSet: 700}},
+		"v2, uses nothing":                   {mount: v2("0", "5000", "0"), fails: true},
+		"v2, usage max":                      {mount: v2("max", "5000", "0"), fails: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, err := findMemoryCgroup(tc.mount.plant(t), group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := g.read()
+			if (err != nil) != tc.fails || got != tc.want {
+				t.Errorf("got %+v, %v; want %+v, failing %t", got, err, tc.want, tc.fails)
+			}
+		})
+	}
+}
+
+// TestRootOfV2: the real root has no memory.current and the kubelet takes anonymous
+// memory plus page cache; the root of a cgroup namespace is a group like others.
+func TestRootOfV2(t *testing.T) {
+	t.Parallel()
+	onHost := tree{"cgroup.controllers": "memory\n", "memory.stat": "anon 1000\nfile 2000\ninactive_file 500\n"}
+	namespaced := maps.Clone(onHost)
+	namespaced["memory.current"] = "3700\n"
+	for name, tc := range map[string]struct {
+		mount tree
+		want  int64
+	}{"on the host": {onHost, 2500}, "in a namespace": {namespaced, 3200}} {
+		g, err := findMemoryCgroup(tc.mount.plant(t), "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := g.read(); err != nil || got.workingSet != tc.want || got.limited {
+			t.Errorf("%s: got %+v, %v; want a working set of %d and no limit", name, got, err, tc.want)
+		}
+	}
+	for _, stat := range []string{"anon 0\nfile 0\ninactive_file 0\n", "anon 1\nfile 1\n", "file 1\ninactive_file 0\n", "anon 1\ninactive_file 0\n"} {
+		g, err := findMemoryCgroup(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}.plant(t), "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := g.read(); err == nil {
+			t.Errorf("memory.stat %q reads as %+v", stat, got)
+		}
+	}
+}
+
+// TestGroupThatHasGone: the library answers zeros and no error for it on v2.
+func TestGroupThatHasGone(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {
+		root := mount.plant(t)
+		g, err := findMemoryCgroup(root, "/gone")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := g.read(); err == nil {
+			t.Errorf("%s: a group that has gone reads as %+v", name, got)
+		}
+		put(t, filepath.Join(root, "memory/gone/x"), "")
+		put(t, filepath.Join(root, "gone/x"), "")
+		if got, err := g.read(); err == nil {
+			t.Errorf("%s: a directory without files reads as %+v", name, got)
+		}
+	}
+}
+
+func TestAllocatable(t *testing.T) {
+	t.Parallel()
+	node := func(usage, limit string) *Node {
+		all := v1Tree()
+		maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", usage, limit, "0"))
+		return mustOpen(t, Options{
+			HostRoot: all.plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable},
+		}, fakeSystem())
+	}
+	s := node("9000", "5000").Sample(moment(0))
+	if got := s.Of(AllocatableMemoryAvailable); got != known(-4000, 5000) {
+		t.Errorf("over its limit: %+v", got)
+	}
+	s = node("9000", "9223372036854771712").Sample(moment(0))
+	if got := s.Of(AllocatableMemoryAvailable); got.State != Absent || !errors.Is(got.Err, errUnlimited) {
+		t.Errorf("without a limit: %+v", got)
+	}
+}
+
+func TestComputeRefusesOverflow(t *testing.T) {
+	t.Parallel()
+	if got, err := compute(math.MaxUint64, 0, 1); err == nil {
+		t.Errorf("got %+v", got)
+	}
+}

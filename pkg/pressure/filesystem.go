@@ -1,0 +1,200 @@
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// probeWait is how long a sample waits for filesystems. A local one answers in
+// microseconds; a dead network mount answers never, and no signal or context
+// interrupts the call.
+const probeWait = 100 * time.Millisecond
+
+// errNoInodes is the reason of an absent inode signal.
+var errNoInodes = errors.New("the filesystem does not count inodes")
+
+// probe asks one filesystem. The call runs in a goroutine of its own, of which
+// there is at most one at a time.
+type probe struct {
+	path   string
+	statfs func(path string) (filesystem, error)
+	answer chan probeAnswer // holds one
+	// pending: a goroutine is out. late: it did not answer within the wait of the
+	// sample that sent it, and what it brings one day will be old.
+	pending, late bool
+}
+
+type probeAnswer struct {
+	filesystem filesystem
+	err        error
+}
+
+func newProbe(path string, statfs func(string) (filesystem, error)) *probe {
+	return &probe{path: path, statfs: statfs, answer: make(chan probeAnswer, 1)}
+}
+
+// start asks, unless a late answer is still out. A late answer that has arrived is
+// thrown away: nobody knows when the kernel took it.
+func (p *probe) start() {
+	if p.pending && p.late {
+		select {
+		case <-p.answer:
+			p.pending, p.late = false, false
+		default:
+		}
+	}
+	if p.pending {
+		return
+	}
+	p.pending = true
+	go func() {
+		fs, err := p.statfs(p.path)
+		p.answer <- probeAnswer{filesystem: fs, err: err}
+	}()
+}
+
+// finish returns the answer to start, or an error when it does not come before
+// the timer.
+func (p *probe) finish(timer *time.Timer) (filesystem, error) {
+	if p.late || !p.arrives(timer) {
+		p.late = true
+		return filesystem{}, fmt.Errorf("reading the filesystem of %s: it has not answered within %s", p.path, probeWait)
+	}
+	a := <-p.answer
+	p.pending = false
+	if a.err != nil {
+		return filesystem{}, fmt.Errorf("reading the filesystem of %s: %w", p.path, a.err)
+	}
+	return a.filesystem, nil
+}
+
+// arrives waits for an answer until the timer fires, and leaves it in the channel.
+// A timer that fired stays so for the next probe: their waits run together.
+func (p *probe) arrives(timer *time.Timer) bool {
+	select {
+	case a := <-p.answer:
+		p.answer <- a
+		return true
+	case <-timer.C:
+		timer.Reset(0)
+		return len(p.answer) > 0
+	}
+}
+
+// close waits for an answer that is out.
+func (p *probe) close(timer *time.Timer) error {
+	if p.pending && !p.arrives(timer) {
+		return fmt.Errorf("closing the sampler: the filesystem of %s still does not answer", p.path)
+	}
+	return nil
+}
+
+func (n *Node) openFilesystems(sys system) error {
+	images := n.wants(ImageFSAvailable, ImageFSInodesFree, ContainerFSAvailable, ContainerFSInodesFree)
+	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
+		return nil
+	}
+	kubeletDir := n.options.host(n.options.KubeletDir)
+	nodeDevice, err := sys.device(kubeletDir)
+	if err != nil {
+		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
+	}
+	imageDir, imageDevice, err := n.findImages(sys)
+	if err != nil {
+		return fmt.Errorf("preparing imagefs: %w", err)
+	}
+	n.dedicatedImageFS = imageDir != "" && imageDevice != nodeDevice
+	n.nodefs = newProbe(kubeletDir, sys.statfs)
+	n.imagefs = n.nodefs
+	if n.dedicatedImageFS && images {
+		n.imagefs = newProbe(imageDir, sys.statfs)
+	}
+	nodefs, imagefs := n.readFilesystems()
+	if nodefs.err != nil {
+		return fmt.Errorf("preparing nodefs: %w", nodefs.err)
+	}
+	if imagefs.err != nil {
+		return fmt.Errorf("preparing imagefs: %w", imagefs.err)
+	}
+	return nil
+}
+
+// findImages returns the first directory for images that exists, and its device;
+// "" when there is none.
+func (n *Node) findImages(sys system) (dir string, dev uint64, err error) {
+	for _, candidate := range n.options.ImageDirs {
+		dir = n.options.host(candidate)
+		dev, err = sys.device(dir)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		return dir, dev, err
+	}
+	return "", 0, nil
+}
+
+// startProbes asks the filesystems; readFilesystems waits for both together.
+func (n *Node) startProbes() {
+	if n.nodefs != nil {
+		n.nodefs.start()
+		n.imagefs.start()
+	}
+}
+
+func (n *Node) readFilesystems() (nodefs, imagefs probeAnswer) {
+	n.startProbes()
+	timer := time.NewTimer(probeWait)
+	defer timer.Stop()
+	nodefs.filesystem, nodefs.err = n.nodefs.finish(timer)
+	if n.imagefs == n.nodefs {
+		return nodefs, nodefs
+	}
+	imagefs.filesystem, imagefs.err = n.imagefs.finish(timer)
+	return nodefs, imagefs
+}
+
+// observeFilesystems fills in the filesystems' signals. A runtime that is not
+// CRI-O reports its writable layers on imagefs
+// (pkg/kubelet/stats/cri_stats_provider.go, ImageFsStats), so containerfs is the
+// same.
+func (n *Node) observeFilesystems(s *Sample) {
+	if n.nodefs == nil {
+		return
+	}
+	nodefs, imagefs := n.readFilesystems()
+	n.observe(s, NodeFSAvailable, NodeFSInodesFree, &nodefs)
+	n.observe(s, ImageFSAvailable, ImageFSInodesFree, &imagefs)
+	n.observe(s, ContainerFSAvailable, ContainerFSInodesFree, &imagefs)
+}
+
+func (n *Node) observe(s *Sample, space, inodes Signal, a *probeAnswer) {
+	seenSpace, seenInodes := unknown(a.err), unknown(a.err)
+	if a.err == nil {
+		seenSpace = Observation{State: Known, Available: a.filesystem.available, Capacity: a.filesystem.capacity}
+		seenInodes = Observation{State: Known, Available: a.filesystem.inodesFree, Capacity: a.filesystem.inodes}
+		if a.filesystem.inodes == 0 {
+			seenInodes = absent(errNoInodes)
+		}
+	}
+	if n.wanted[space] {
+		s.Observations[space] = seenSpace
+	}
+	if n.wanted[inodes] {
+		s.Observations[inodes] = seenInodes
+	}
+}
+
+func (n *Node) closeProbes() error {
+	if n.nodefs == nil {
+		return nil
+	}
+	timer := time.NewTimer(probeWait)
+	defer timer.Stop()
+	err := n.nodefs.close(timer)
+	if n.imagefs != n.nodefs {
+		err = errors.Join(err, n.imagefs.close(timer))
+	}
+	return err
+}

@@ -1,0 +1,271 @@
+package pressure
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// twoFilesystems is a node whose images have a filesystem of their own.
+func twoFilesystems(root string) system {
+	sys := fakeSystem()
+	images := filepath.Join(root, "var/lib/containerd")
+	exists := sys.device
+	sys.device = func(path string) (uint64, error) {
+		if path == images {
+			return 2, nil
+		}
+		return exists(path)
+	}
+	sys.statfs = func(path string) (filesystem, error) {
+		if path == images {
+			return filesystem{available: 7, capacity: 70, inodesFree: 8, inodes: 80}, nil
+		}
+		return filesystem{available: 1, capacity: 10, inodesFree: 2, inodes: 20}, nil
+	}
+	return sys
+}
+
+func TestFilesystems(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		dirs          []string
+		wantImages    Observation
+		wantDedicated bool
+	}{
+		"no images":                  {nil, known(1, 10), false},
+		"images on nodefs":           {[]string{"var/lib/containers/storage"}, known(1, 10), false},
+		"images of their own":        {[]string{"var/lib/containerd"}, known(7, 70), true},
+		"the first directory counts": {[]string{"var/lib/docker", "var/lib/containerd"}, known(7, 70), true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := procTree()
+			for _, dir := range tc.dirs {
+				node[dir] = directory
+			}
+			root := node.plant(t)
+			sys := twoFilesystems(root)
+			if !tc.wantDedicated {
+				sys.device = fakeSystem().device
+			}
+			n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, sys)
+			s := n.Sample(moment(0))
+			if got := s.Of(NodeFSAvailable); got != known(1, 10) {
+				t.Errorf("nodefs.available is %+v", got)
+			}
+			if got := s.Of(NodeFSInodesFree); got != known(2, 20) {
+				t.Errorf("nodefs.inodesFree is %+v", got)
+			}
+			for _, signal := range []Signal{ImageFSAvailable, ContainerFSAvailable} {
+				if got := s.Of(signal); got != tc.wantImages {
+					t.Errorf("%s is %+v; want %+v", signal, got, tc.wantImages)
+				}
+			}
+			if got, err := n.DedicatedImageFS(); err != nil || got != tc.wantDedicated {
+				t.Errorf("DedicatedImageFS is %t, %v; want %t", got, err, tc.wantDedicated)
+			}
+		})
+	}
+}
+
+func TestDedicatedImageFSNeedsAFilesystemSignal(t *testing.T) {
+	t.Parallel()
+	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	if got, err := n.DedicatedImageFS(); err == nil {
+		t.Errorf("got %t", got)
+	}
+}
+
+// TestNoInodes: btrfs counts none, and that is no shortage.
+func TestNoInodes(t *testing.T) {
+	t.Parallel()
+	sys := fakeSystem()
+	sys.statfs = func(string) (filesystem, error) { return filesystem{available: 1, capacity: 10}, nil }
+	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: Signals()}, sys)
+	s := n.Sample(moment(0))
+	for _, signal := range []Signal{NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree} {
+		if got := s.Of(signal); got.State != Absent || !errors.Is(got.Err, errNoInodes) {
+			t.Errorf("%s is %+v; want it absent", signal, got)
+		}
+	}
+	if got := s.Of(NodeFSAvailable); got != known(1, 10) {
+		t.Errorf("nodefs.available is %+v", got)
+	}
+}
+
+func TestFilesystemFails(t *testing.T) {
+	t.Parallel()
+	sys := fakeSystem()
+	var fault error
+	good := sys.statfs
+	sys.statfs = func(path string) (filesystem, error) {
+		if fault != nil {
+			return filesystem{}, fault
+		}
+		return good(path)
+	}
+	root := procTree().plant(t)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}}, sys)
+	fault = unix.EIO
+	s := n.Sample(moment(0))
+	for _, signal := range []Signal{NodeFSAvailable, ImageFSInodesFree} {
+		if got := s.Of(signal); got.State != Unknown || !errors.Is(got.Err, unix.EIO) || !strings.Contains(got.Err.Error(), root) {
+			t.Errorf("%s is %+v", signal, got)
+		}
+	}
+	if got := s.Of(MemoryAvailable); got.State != Known {
+		t.Errorf("memory.available is %+v", got)
+	}
+	if _, err := open(n.options, sys); !errors.Is(err, unix.EIO) {
+		t.Errorf("opening the node again: %v", err)
+	}
+	fault = nil
+	s = n.Sample(moment(0))
+	if got := s.Of(NodeFSAvailable); got.State != Known {
+		t.Errorf("when it is back: %+v", got)
+	}
+}
+
+// TestHungFilesystem: a mount that does not answer costs one sample its wait, makes
+// its own signals unknown until it answers, and never has two calls in the kernel.
+func TestHungFilesystem(t *testing.T) {
+	t.Parallel()
+	node := procTree()
+	node["var/lib/containerd"] = directory
+	root := node.plant(t)
+	synctest.Test(t, func(t *testing.T) {
+		sys := twoFilesystems(root)
+		answers, hung := sys.statfs, make(chan struct{})
+		asked, hang := make(chan struct{}, 10), false
+		sys.statfs = func(path string) (filesystem, error) {
+			if hang && !strings.HasSuffix(path, "containerd") {
+				asked <- struct{}{}
+				<-hung
+			}
+			return answers(path)
+		}
+		n, err := open(Options{HostRoot: root, Signals: []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable}}, sys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sample := func(wantNode State, wantTook time.Duration) {
+			t.Helper()
+			started := time.Now()
+			s := n.Sample(started)
+			if took := time.Since(started); took != wantTook {
+				t.Errorf("the sample took %s; want %s", took, wantTook)
+			}
+			for signal, want := range map[Signal]State{MemoryAvailable: Known, ImageFSAvailable: Known, NodeFSAvailable: wantNode} {
+				if got := s.Of(signal); got.State != want {
+					t.Errorf("%s is %+v; want it %s", signal, got, want)
+				}
+			}
+		}
+		sample(Known, 0)
+		hang = true
+		sample(Unknown, probeWait)
+		sample(Unknown, 0)
+		sample(Unknown, 0)
+		if len(asked) != 1 {
+			t.Errorf("%d calls are in the kernel; want 1", len(asked))
+		}
+		if err := n.Close(); err == nil || !strings.Contains(err.Error(), "var/lib/kubelet") {
+			t.Errorf("closing while a filesystem hangs: %v", err)
+		}
+		n.closed = false
+		hang = false
+		close(hung)
+		synctest.Wait()
+		answers = func(path string) (filesystem, error) { return filesystem{available: 3, capacity: 30}, nil }
+		sample(Known, 0)
+		if s := n.Sample(time.Now()); s.Of(NodeFSAvailable) != known(3, 30) {
+			t.Errorf("nodefs.available is %+v; want what was read after the hang", s.Of(NodeFSAvailable))
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLateAnswerIsThrownAway: what a filesystem answers after the wait is old.
+func TestLateAnswerIsThrownAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		available := int64(1)
+		delay := 3 * probeWait
+		p := newProbe("/x", func(string) (filesystem, error) {
+			fs := filesystem{available: available, capacity: 10}
+			time.Sleep(delay)
+			return fs, nil
+		})
+		read := func() (filesystem, error) {
+			p.start()
+			timer := time.NewTimer(probeWait)
+			defer timer.Stop()
+			return p.finish(timer)
+		}
+		if fs, err := read(); err == nil {
+			t.Errorf("an answer that is not there yet reads as %+v", fs)
+		}
+		time.Sleep(2 * delay)
+		synctest.Wait()
+		available, delay = 2, 0
+		if fs, err := read(); err != nil || fs.available != 2 {
+			t.Errorf("got %+v, %v; want the new answer", fs, err)
+		}
+	})
+}
+
+func TestParseStatfs(t *testing.T) {
+	t.Parallel()
+	good := unix.Statfs_t{Frsize: 4096, Bsize: 1 << 20, Blocks: 100, Bfree: 30, Bavail: 20, Files: 50, Ffree: 5}
+	with := func(change func(*unix.Statfs_t)) unix.Statfs_t {
+		raw := good
+		change(&raw)
+		return raw
+	}
+	got, err := parseStatfs(&good)
+	if want := (filesystem{available: 20 * 4096, capacity: 100 * 4096, inodesFree: 5, inodes: 50}); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	full := with(func(s *unix.Statfs_t) { s.Bavail, s.Ffree = 0, 0 })
+	if fs, err := parseStatfs(&full); err != nil || fs.available != 0 || fs.inodes != 50 {
+		t.Errorf("a full filesystem reads as %+v, %v", fs, err)
+	}
+	for name, raw := range map[string]unix.Statfs_t{
+		"zeros":                  {},
+		"no blocks":              with(func(s *unix.Statfs_t) { s.Blocks, s.Bavail = 0, 0 }),
+		"blocks of no size":      with(func(s *unix.Statfs_t) { s.Frsize = 0 }),
+		"blocks of minus size":   with(func(s *unix.Statfs_t) { s.Frsize = -1 }),
+		"more free than blocks":  with(func(s *unix.Statfs_t) { s.Bavail = math.MaxUint64 }),
+		"more free than inodes":  with(func(s *unix.Statfs_t) { s.Ffree = math.MaxUint64 }),
+		"larger than 64 bits":    with(func(s *unix.Statfs_t) { s.Blocks = math.MaxUint64 }),
+		"larger than 63 bits":    with(func(s *unix.Statfs_t) { s.Blocks = math.MaxInt64 / 2048 }),
+		"more inodes than int64": with(func(s *unix.Statfs_t) { s.Files = math.MaxUint64 }),
+	} {
+		if fs, err := parseStatfs(&raw); err == nil {
+			t.Errorf("%s reads as %+v", name, fs)
+		}
+	}
+}
+
+// TestStatfs compares with the kernel's own answer.
+func TestStatfs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fs, err := statfs(dir)
+	if err != nil || fs.capacity <= 0 || fs.available > fs.capacity {
+		t.Errorf("got %+v, %v", fs, err)
+	}
+	if _, err := statfs(filepath.Join(dir, "missing")); !errors.Is(err, unix.ENOENT) {
+		t.Errorf("a missing directory: %v", err)
+	}
+}

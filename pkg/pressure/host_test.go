@@ -1,0 +1,189 @@
+package pressure
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The files of a node with 24 GiB, of which the kernel says 22 GiB are available.
+const (
+	meminfoText = `MemTotal:       25165824 kB
+MemFree:        19099488 kB
+MemAvailable:   23068672 kB
+Buffers:           15240 kB
+Cached:          4673472 kB
+SwapCached:            5 kB
+Shmem:              8788 kB
+Slab:             374392 kB
+SReclaimable:     333520 kB
+SwapTotal:       2097152 kB
+SwapFree:        1048576 kB
+HugePages_Total:       3
+HugePages_Free:        3
+Hugepagesize:       2048 kB
+`
+	loadavgText = "3.45 2.43 1.14 5/1020 15213\n"
+
+	kib int64 = 1 << 10
+	mib int64 = 1 << 20
+	gib int64 = 1 << 30
+)
+
+// tree is a directory tree: the content of files by path. directory stands for a
+// directory.
+type tree map[string]string
+
+const directory = "\x00directory"
+
+// procTree is what every node has.
+func procTree() tree {
+	return tree{
+		"proc/meminfo":                meminfoText,
+		"proc/loadavg":                loadavgText,
+		"proc/sys/kernel/pid_max":     "32768\n",
+		"proc/sys/kernel/threads-max": "192731\n",
+		"var/lib/kubelet":             directory,
+	}
+}
+
+// group1 are the files of a group of cgroup v1.
+func group1(dir, usage, limit, inactive string) tree {
+	return tree{
+		dir + "/memory.usage_in_bytes":     usage + "\n",
+		dir + "/memory.limit_in_bytes":     limit + "\n",
+		dir + "/memory.max_usage_in_bytes": usage + "\n",
+		dir + "/memory.failcnt":            "0\n",
+		dir + "/memory.oom_control":        "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n",
+		dir + "/memory.stat":               "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
+	}
+}
+
+// group2 are the files of a group of cgroup v2.
+func group2(dir, current, limit, inactive string) tree {
+	return tree{
+		dir + "/memory.current": current + "\n",
+		dir + "/memory.max":     limit + "\n",
+		dir + "/memory.stat":    "anon 1000\nfile 2000\nfile_mapped 5\ninactive_anon 1\ninactive_file " + inactive + "\nactive_file 3\n",
+	}
+}
+
+// v1Tree is a node with cgroup v1; its root's working set is 4 GiB and that of
+// kubepods 3 GiB of 16.
+func v1Tree() tree {
+	all := procTree()
+	maps.Copy(all, group1("sys/fs/cgroup/memory", "6442450944", "9223372036854771712", "2147483648"))
+	maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", "4294967296", "17179869184", "1073741824"))
+	return all
+}
+
+// hybridTree is v1Tree with a unified hierarchy that accounts for nothing.
+func hybridTree() tree {
+	all := v1Tree()
+	all["sys/fs/cgroup/unified/cgroup.controllers"] = "\n"
+	return all
+}
+
+// v2Tree is the same node with cgroup v2, whose root has no memory.current.
+func v2Tree() tree {
+	all := procTree()
+	all["sys/fs/cgroup/cgroup.controllers"] = "cpuset cpu io memory pids\n"
+	all["sys/fs/cgroup/memory.stat"] = "anon 3221225472\nfile 3221225472\nkernel_stack 5\ninactive_file 2147483648\n"
+	maps.Copy(all, group2("sys/fs/cgroup/kubepods.slice", "4294967296", "17179869184", "1073741824"))
+	return all
+}
+
+// plant writes the tree to a directory of its own and returns it.
+func (tr tree) plant(tb testing.TB) string {
+	tb.Helper()
+	root := tb.TempDir()
+	for path, content := range tr {
+		put(tb, filepath.Join(root, path), content)
+	}
+	return root
+}
+
+// put replaces what is at the path.
+func put(tb testing.TB, path, content string) {
+	tb.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	var err error
+	if content == directory {
+		err = os.Mkdir(path, 0o755)
+	} else {
+		err = os.WriteFile(path, []byte(content), 0o644)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// breakages are ways in which a file can be unreadable or make no sense. Each is
+// given the path of a good file and spoils it.
+func breakages() map[string]func(tb testing.TB, path string) {
+	with := func(content string) func(testing.TB, string) {
+		return func(tb testing.TB, path string) { tb.Helper(); put(tb, path, content) }
+	}
+	return map[string]func(testing.TB, string){
+		"missing": func(tb testing.TB, path string) {
+			tb.Helper()
+			if err := os.Remove(path); err != nil {
+				tb.Fatal(err)
+			}
+		},
+		// The kernel answers EIO for the first page of a process's memory, which nothing
+		// is mapped at.
+		"input/output error": func(tb testing.TB, path string) {
+			tb.Helper()
+			if err := os.Remove(path); err != nil {
+				tb.Fatal(err)
+			}
+			if err := os.Symlink("/proc/self/mem", path); err != nil {
+				tb.Fatal(err)
+			}
+		},
+		"cut off in a number": func(tb testing.TB, path string) {
+			tb.Helper()
+			good, err := os.ReadFile(path)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			put(tb, path, string(good[:strings.IndexAny(string(good), "0123456789")+1]))
+		},
+		"negative": func(tb testing.TB, path string) {
+			tb.Helper()
+			good, err := os.ReadFile(path)
+			if err != nil {
+				tb.Fatal(err)
+			}
+			put(tb, path, negated(string(good)))
+		},
+		"directory": with(directory),
+		"empty":     with(""),
+		"newline":   with("\n"),
+		"NUL bytes": with(strings.Repeat("\x00", 200)),
+		"huge":      with(strings.Repeat("MemTotal: 1 kB\nMemAvailable: 1 kB\n", 1<<15)),
+		"no number": with("MemTotal: lots kB\nMemAvailable: some kB\n"),
+		"overflow":  with("99999999999999999999\n"),
+	}
+}
+
+// negated puts a minus before every number.
+func negated(text string) string {
+	var b strings.Builder
+	digit := func(r byte) bool { return '0' <= r && r <= '9' }
+	for i := range len(text) {
+		if digit(text[i]) && (i == 0 || !digit(text[i-1])) {
+			b.WriteByte('-')
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,87 @@
+package pressure
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+func TestPIDs(t *testing.T) {
+	t.Parallel()
+	const pidMax, threadsMax = "proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"
+	tests := map[string]struct {
+		files tree
+		want  Observation
+		fails bool
+	}{
+		"pid_max is smaller":     {tree{pidMax: "5000\n", threadsMax: "6000\n"}, known(3980, 5000), false},
+		"threads-max is smaller": {tree{pidMax: "6000\n", threadsMax: "5000\n"}, known(3980, 5000), false},
+		"only pid_max":           {tree{pidMax: "5000\n"}, known(3980, 5000), false},
+		"only threads-max":       {tree{threadsMax: "5000\n"}, known(3980, 5000), false},
+		"more tasks than PIDs":   {tree{pidMax: "1000\n"}, known(-20, 1000), false},
+		"neither":                {tree{}, Observation{}, true},
+		"zero":                   {tree{pidMax: "0\n", threadsMax: "6000\n"}, Observation{}, true},
+		"one makes no sense":     {tree{pidMax: "many\n", threadsMax: "6000\n"}, Observation{}, true},
+		"one cannot be read":     {tree{pidMax: directory, threadsMax: "6000\n"}, Observation{}, true},
+		"one is empty":           {tree{pidMax: "5000\n", threadsMax: ""}, Observation{}, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := procTree().plant(t)
+			n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{PIDAvailable}}, fakeSystem())
+			n.closeFiles()
+			put(t, filepath.Join(root, "proc/sys/kernel"), directory)
+			for path, content := range tc.files {
+				put(t, filepath.Join(root, path), content)
+			}
+			s := n.Sample(moment(0))
+			got := s.Of(PIDAvailable)
+			if tc.fails {
+				if got.State != Unknown || got.Err == nil || got.Capacity != 0 {
+					t.Errorf("got %+v; want it unknown", got)
+				}
+				return
+			}
+			if got != tc.want {
+				t.Errorf("got %+v; want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPIDNamespace: the limit of another PID namespace is not the node's.
+func TestPIDNamespace(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	tests := map[string]struct {
+		release, namespace       string
+		releaseErr, namespaceErr error
+		want                     State
+	}{
+		"host's":                     {release: "6.18.1", namespace: initialPIDNamespace, want: Known},
+		"another one":                {release: "6.14.0", namespace: "pid:[4026532201]", want: Unknown},
+		"another one, older kernel":  {release: "6.13.12", namespace: "pid:[4026532201]", want: Known},
+		"unknown":                    {release: "6.14.0", namespaceErr: broken, want: Unknown},
+		"unknown, older kernel":      {release: "6.13.12", namespaceErr: broken, want: Known},
+		"unknown kernel":             {releaseErr: broken, namespace: initialPIDNamespace, want: Unknown},
+		"kernel that makes no sense": {release: "plan9", namespace: initialPIDNamespace, want: Unknown},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sys := fakeSystem()
+			sys.release = func() (string, error) { return tc.release, tc.releaseErr }
+			sys.pidNamespace = func() (string, error) { return tc.namespace, tc.namespaceErr }
+			n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: []Signal{PIDAvailable}}, sys)
+			s := n.Sample(moment(0))
+			got := s.Of(PIDAvailable)
+			if got.State != tc.want || (got.Err == nil) != (tc.want == Known) {
+				t.Errorf("got %+v; want it %s", got, tc.want)
+			}
+			if tc.want == Unknown && (got.Available != 0 || got.Capacity != 0) {
+				t.Errorf("unknown comes with numbers: %+v", got)
+			}
+		})
+	}
+}

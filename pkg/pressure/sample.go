@@ -1,0 +1,60 @@
+package pressure
+
+import "time"
+
+// State says what is known of a signal. The zero value is Unknown: a reading
+// that nobody filled in is never taken for a number.
+type State uint8
+
+// The states of a reading.
+const (
+	// Unknown: the node has the signal and it could not be read. Nothing is
+	// decided from it.
+	Unknown State = iota
+	// Absent: the node has no such signal, for example inodes on a filesystem that
+	// does not count them. Its thresholds never hold.
+	Absent
+	// Known: Available and Capacity are numbers read at Time.
+	Known
+)
+
+// String returns the state in lower case.
+func (s State) String() string {
+	switch s {
+	case Known:
+		return "known"
+	case Absent:
+		return "absent"
+	case Unknown:
+		return "unknown"
+	default:
+		return "invalid"
+	}
+}
+
+// Observation is one signal's reading.
+type Observation struct {
+	// State says whether the numbers mean anything.
+	State State
+	// Available is what is left, in the signal's unit. It may be negative:
+	// allocatableMemory.available is when the pods use more than their limit.
+	Available int64
+	// Capacity is what there is in all, in the signal's unit.
+	Capacity int64
+	// Err says why the reading is Unknown or Absent; nil when it is Known.
+	Err error
+}
+
+// Sample is one reading of the node.
+type Sample struct {
+	// Time is taken just before the reading, so nothing in the sample is older. It
+	// carries Go's monotonic clock, so that a step of the wall clock moves nothing
+	// that is computed from it.
+	Time time.Time
+	// Observations holds one entry for each signal; those that no threshold asks
+	// for stay Absent.
+	Observations [SignalCount]Observation
+}
+
+// Of returns the reading of one signal.
+func (s *Sample) Of(signal Signal) Observation { return s.Observations[signal] }

@@ -1,0 +1,380 @@
+package pressure
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
+)
+
+// fakeSystem is a node with one filesystem of 100 GiB, in the host's PID
+// namespace.
+func fakeSystem() system {
+	return system{
+		statfs: func(string) (filesystem, error) {
+			return filesystem{available: 40 * gib, capacity: 100 * gib, inodesFree: 5000, inodes: 9000}, nil
+		},
+		device: func(path string) (uint64, error) {
+			_, err := os.Stat(path)
+			return 1, err
+		},
+		release:      func() (string, error) { return "6.18.0", nil },
+		pidNamespace: func() (string, error) { return initialPIDNamespace, nil },
+	}
+}
+
+// mustOpen opens a node and closes it at the end of the test.
+func mustOpen(tb testing.TB, options Options, sys system) *Node {
+	tb.Helper()
+	n, err := open(options, sys)
+	if err != nil {
+		tb.Fatalf("opening the node: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			tb.Errorf("closing the node: %v", err)
+		}
+	})
+	return n
+}
+
+func known(available, capacity int64) Observation {
+	return Observation{State: Known, Available: available, Capacity: capacity}
+}
+
+func TestSample(t *testing.T) {
+	t.Parallel()
+	everyAbsent := func(s Sample) Sample {
+		for i := range s.Observations {
+			if s.Observations[i] == (Observation{}) {
+				s.Observations[i] = absent(errUnasked)
+			}
+		}
+		s.Time = moment(0)
+		return s
+	}
+	disk, inodes := known(40*gib, 100*gib), known(5000, 9000)
+	all := func(memory Observation) Sample {
+		return everyAbsent(Sample{Observations: [SignalCount]Observation{
+			MemoryAvailable:            memory,
+			AllocatableMemoryAvailable: known(13*gib, 16*gib),
+			MemoryStall:                absent(errNoStall),
+			NodeFSAvailable:            disk, NodeFSInodesFree: inodes,
+			ImageFSAvailable: disk, ImageFSInodesFree: inodes,
+			ContainerFSAvailable: disk, ContainerFSInodesFree: inodes,
+			PIDAvailable: known(32768-1020, 32768),
+		}})
+	}
+	tests := map[string]struct {
+		node    tree
+		options Options
+		want    Sample
+	}{
+		"v1, kernel": {
+			node: v1Tree(), options: Options{Kubepods: "/kubepods", Signals: Signals()},
+			want: all(known(22*gib, 24*gib)),
+		},
+		"v1, working set": {
+			node: v1Tree(), options: Options{Kubepods: "kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
+			want: all(known(20*gib, 24*gib)),
+		},
+		"hybrid, working set": {
+			node: hybridTree(), options: Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
+			want: all(known(20*gib, 24*gib)),
+		},
+		"v2, kernel": {
+			node: v2Tree(), options: Options{Kubepods: "/kubepods.slice", Signals: Signals()},
+			want: all(known(22*gib, 24*gib)),
+		},
+		"v2, working set": {
+			node: v2Tree(), options: Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()},
+			want: all(known(20*gib, 24*gib)),
+		},
+		"only what is asked for needs to be there": {
+			node:    tree{"proc/meminfo": meminfoText},
+			options: Options{Signals: []Signal{MemoryAvailable}},
+			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{MemoryAvailable: known(22*gib, 24*gib)}}),
+		},
+		"nothing is asked for": {node: tree{}, options: Options{}, want: everyAbsent(Sample{})},
+		"no kubepods": {
+			node:    tree{},
+			options: Options{Signals: []Signal{AllocatableMemoryAvailable}},
+			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{AllocatableMemoryAvailable: absent(errNoKubepods)}}),
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.options.HostRoot = tc.node.plant(t)
+			n := mustOpen(t, tc.options, fakeSystem())
+			for range 2 { // opened files are read again
+				if diff := cmp.Diff(tc.want, n.Sample(moment(0)), cmpopts.EquateErrors()); diff != "" {
+					t.Errorf("sample (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestUnknownIsNeverZero spoils, one by one, each file that a signal is read from:
+// the signal is Unknown, its error names the file, and no other signal suffers. The
+// same fault keeps a node from being opened.
+func TestUnknownIsNeverZero(t *testing.T) {
+	t.Parallel()
+	const v1, v2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
+	sources := []struct {
+		node    func() tree
+		options Options
+		signal  Signal
+		files   []string
+	}{
+		{procTree, Options{}, MemoryAvailable, []string{"proc/meminfo"}},
+		{procTree, Options{}, PIDAvailable, []string{"proc/loadavg"}},
+		{v1Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, []string{
+			"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat",
+		}},
+		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
+		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, []string{
+			v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
+		}},
+		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, []string{
+			v2 + "/kubepods.slice/memory.current", v2 + "/kubepods.slice/memory.max", v2 + "/kubepods.slice/memory.stat",
+		}},
+	}
+	for _, source := range sources {
+		for _, file := range source.files {
+			for name, spoil := range breakages() {
+				t.Run(source.signal.String()+"/"+file+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					options := source.options
+					options.HostRoot = source.node().plant(t)
+					options.Signals = []Signal{source.signal, NodeFSAvailable}
+					n := mustOpen(t, options, fakeSystem())
+					spoil(t, filepath.Join(options.HostRoot, file))
+					n.closeFiles() // a regular file, unlike the kernel's, outlives its name
+					s := n.Sample(moment(0))
+					seen := s.Of(source.signal)
+					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 {
+						t.Errorf("%s is %+v; want it unknown", source.signal, seen)
+					}
+					if seen.Err == nil || !strings.Contains(seen.Err.Error(), filepath.Base(file)) {
+						t.Errorf("the error is %v; want one that names %s", seen.Err, file)
+					}
+					if other := s.Of(NodeFSAvailable); other.State != Known {
+						t.Errorf("nodefs.available is %+v; want it known", other)
+					}
+					if again, err := open(options, fakeSystem()); err == nil {
+						t.Errorf("opened a node whose %s is spoilt", file)
+						_ = again.Close()
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestMeminfoThatContradictsItself(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{
+		"no total":           "MemTotal: 0 kB\nMemAvailable: 0 kB\n",
+		"more than there is": "MemTotal: 5 kB\nMemAvailable: 6 kB\n",
+		"no MemAvailable":    "MemTotal: 5 kB\nMemFree: 4 kB\n",
+	} {
+		root := tree{"proc/meminfo": content}.plant(t)
+		if _, err := Open(Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}); err == nil {
+			t.Errorf("%s: opened", name)
+		} else if !strings.Contains(err.Error(), "memory.available") || !strings.Contains(err.Error(), root) {
+			t.Errorf("%s: the error %q names neither signal nor file", name, err)
+		}
+	}
+}
+
+// TestRecovers: a file that fails for a while is read again when it is back.
+func TestRecovers(t *testing.T) {
+	t.Parallel()
+	root := procTree().plant(t)
+	path := filepath.Join(root, "proc/meminfo")
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	s := n.Sample(moment(0))
+	if got := s.Of(MemoryAvailable); got.State != Unknown || !errors.Is(got.Err, errEmpty) {
+		t.Errorf("while the file is empty: %+v", got)
+	}
+	put(t, path, meminfoText)
+	s = n.Sample(moment(time.Second))
+	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
+		t.Errorf("when it is back: %+v", got)
+	}
+}
+
+// TestOpensAgain: a file that is open and fails is opened by its name at once, so a
+// mount that was made anew costs no sample.
+func TestOpensAgain(t *testing.T) {
+	t.Parallel()
+	root := procTree().plant(t)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	dir, err := os.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := unix.Dup3(int(dir.Fd()), n.meminfo.fd, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	s := n.Sample(moment(0))
+	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
+		t.Errorf("memory.available is %+v", got)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	n := mustOpen(t, Options{HostRoot: v1Tree().plant(t), Kubepods: "/kubepods", Signals: Signals()}, fakeSystem())
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := n.Sample(moment(0))
+	for _, signal := range Signals() {
+		want := Unknown
+		if signal == MemoryStall {
+			want = Absent
+		}
+		if seen := s.Of(signal); seen.State != want || seen.Err == nil {
+			t.Errorf("%s after Close: %+v", signal, seen)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	without := func(paths ...string) tree {
+		all := v1Tree()
+		for _, path := range paths {
+			delete(all, path)
+		}
+		return all
+	}
+	tests := map[string]struct {
+		node    tree
+		options Options
+		want    []string
+	}{
+		"no meminfo":       {without("proc/meminfo"), Options{Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "proc/meminfo"}},
+		"no cgroups":       {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
+		"no such kubepods": {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
+		"no kubelet":       {without("var/lib/kubelet"), Options{Signals: []Signal{NodeFSAvailable}}, []string{"nodefs", "var/lib/kubelet"}},
+		"no limits of PIDs": {
+			without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"),
+			Options{Signals: []Signal{PIDAvailable}},
+			[]string{"pid.available", "proc/sys/kernel"},
+		},
+		"no such signal": {v1Tree(), Options{Signals: []Signal{200}}, []string{"unknown signal"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tc.options.HostRoot = tc.node.plant(t)
+			_, err := open(tc.options, fakeSystem())
+			if err == nil {
+				t.Fatal("opened")
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error %q does not say %q", err, want)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has several lines: %q", err)
+			}
+		})
+	}
+}
+
+// TestThisMachine reads the machine that the tests run on.
+func TestThisMachine(t *testing.T) {
+	t.Parallel()
+	kubelet := t.TempDir()
+	for _, root := range []string{"", "/"} {
+		for _, definition := range []MemoryDefinition{Kernel, WorkingSet} {
+			if definition == WorkingSet && !readable("/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/memory/memory.stat") {
+				t.Log("SKIP: no cgroup accounts for memory here")
+				continue
+			}
+			n, err := Open(Options{
+				HostRoot: root, MemoryAvailable: definition, KubeletDir: kubelet, ImageDirs: []string{},
+				Signals: []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := n.Sample(moment(0))
+			for _, signal := range []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable} {
+				seen := s.Of(signal)
+				if signal == PIDAvailable && errors.Is(seen.Err, errPIDNamespace) {
+					continue
+				}
+				if seen.State != Known || seen.Available <= 0 || seen.Available > seen.Capacity {
+					t.Errorf("root %q, %s: %s is %+v", root, definition, signal, seen)
+				}
+			}
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func readable(paths ...string) bool {
+	for _, path := range paths {
+		if _, err := os.ReadFile(path); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func BenchmarkSampleMemory(b *testing.B) {
+	n, err := Open(Options{Signals: []Signal{MemoryAvailable}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
+			b.Fatal(s.Of(MemoryAvailable).Err)
+		}
+	}
+}
+
+func BenchmarkSampleEverything(b *testing.B) {
+	n := mustOpen(b, Options{
+		HostRoot: v1Tree().plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals(),
+	}, kernel())
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
+			b.Fatal(s.Of(MemoryAvailable).Err)
+		}
+	}
+}
+
+// TestSampleMemoryAllocatesNothing: it is read every 10 ms on a node in trouble.
+func TestSampleMemoryAllocatesNothing(t *testing.T) {
+	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	var s Sample
+	if got := testing.AllocsPerRun(100, func() { s = n.Sample(moment(0)) }); got != 0 {
+		t.Errorf("a sample allocates %v times", got)
+	}
+	if seen := s.Of(MemoryAvailable); seen.State != Known {
+		t.Errorf("memory.available is %+v", seen)
+	}
+}

@@ -1,0 +1,92 @@
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// system are the system calls that do not read a file below the host's root.
+type system struct {
+	statfs       func(path string) (filesystem, error)
+	device       func(path string) (uint64, error)
+	release      func() (string, error)
+	pidNamespace func() (string, error)
+}
+
+// kernel is the system that evictd runs on.
+func kernel() system {
+	return system{statfs: statfs, device: device, release: release, pidNamespace: pidNamespace}
+}
+
+// filesystem is one reading of a filesystem, as the kubelet computes it.
+type filesystem struct {
+	// available is what unprivileged users may still write, capacity all there is,
+	// in bytes.
+	available, capacity int64
+	// inodesFree and inodes are 0 on a filesystem that does not count inodes.
+	inodesFree, inodes int64
+}
+
+// statfs needs no right to read the directory, only to pass through its parents.
+func statfs(path string) (filesystem, error) {
+	var raw unix.Statfs_t
+	err := unix.Statfs(path, &raw)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Statfs(path, &raw)
+	}
+	if err != nil {
+		return filesystem{}, err
+	}
+	return parseStatfs(&raw)
+}
+
+// parseStatfs refuses what no filesystem can mean.
+func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
+	switch {
+	case raw.Frsize <= 0:
+		return filesystem{}, fmt.Errorf("the filesystem reports blocks of %d bytes", raw.Frsize)
+	case raw.Blocks == 0:
+		return filesystem{}, fmt.Errorf("the filesystem reports no blocks (type %#x)", raw.Type)
+	case raw.Bavail > raw.Blocks || raw.Ffree > raw.Files:
+		return filesystem{}, fmt.Errorf("the filesystem reports more free than there is: %d of %d blocks, %d of %d inodes",
+			raw.Bavail, raw.Blocks, raw.Ffree, raw.Files)
+	}
+	over, capacity := bits.Mul64(raw.Blocks, uint64(raw.Frsize))
+	if over > 0 || capacity > math.MaxInt64 || raw.Files > math.MaxInt64 {
+		return filesystem{}, fmt.Errorf("the size of the filesystem: %w", errOverflow)
+	}
+	return filesystem{
+		available:  signed(raw.Bavail * uint64(raw.Frsize)),
+		capacity:   signed(capacity),
+		inodesFree: signed(raw.Ffree),
+		inodes:     signed(raw.Files),
+	}, nil
+}
+
+func device(path string) (uint64, error) {
+	var raw unix.Stat_t
+	if err := unix.Stat(path, &raw); err != nil {
+		return 0, fmt.Errorf("looking for %s: %w", path, err)
+	}
+	return raw.Dev, nil
+}
+
+func release() (string, error) {
+	var raw unix.Utsname
+	if err := unix.Uname(&raw); err != nil {
+		return "", err
+	}
+	return unix.ByteSliceToString(raw.Release[:]), nil
+}
+
+func pidNamespace() (string, error) { return os.Readlink("/proc/self/ns/pid") }
+
+// signed converts a number that was checked, or is only shown; it saturates.
+func signed(n uint64) int64 {
+	return int64(min(n, math.MaxInt64))
+}

@@ -1,0 +1,47 @@
+package pressure
+
+import "time"
+
+// Pressure is a threshold that is met, with the reading that met it.
+type Pressure struct {
+	// Threshold is the line.
+	Threshold Threshold
+	// Observed is the reading; its State is Known.
+	Observed Observation
+	// Line is the threshold's quantity for the observed capacity, Target the line
+	// plus the minimum reclaim, both in the signal's unit.
+	Line, Target int64
+	// Since is when the threshold was first met without a break.
+	Since time.Time
+	// SampleTime is when the reading was taken.
+	SampleTime time.Time
+}
+
+// Deficit returns what is missing to the target, in the signal's unit; never
+// negative.
+func (p *Pressure) Deficit() int64 { return max(0, p.Target-p.Observed.Available) }
+
+// Verdict is what one sample means.
+type Verdict struct {
+	// Time is the sample's time.
+	Time time.Time
+	// Stale says that the sample is not newer than the one judged before it;
+	// nothing else is filled in then, and nothing may be decided from it.
+	Stale bool
+	// Pressures are the thresholds that hold, hard before soft, memory first.
+	Pressures []Pressure
+	// Waiting are the soft thresholds that are met and whose grace period is still
+	// running, in the same order.
+	Waiting []Pressure
+	// Unknown are the signals that a threshold asks for and that could not be read.
+	// A tick with any of them evicts nobody.
+	Unknown []Signal
+}
+
+// HoldsIn reports whether the pressure is still there in another sample: the
+// second look just before something irreversible. An unknown reading is not
+// pressure.
+func (p *Pressure) HoldsIn(sample *Sample) bool {
+	seen := sample.Of(p.Threshold.Signal)
+	return seen.State == Known && seen.Available < p.Target
+}
