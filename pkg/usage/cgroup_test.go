@@ -1,0 +1,426 @@
+package usage
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cgroupMount is where a node mounts its cgroups.
+const cgroupMount = "/sys/fs/cgroup"
+
+// childVariable makes the test binary run as the process in a pod's cgroup.
+const childVariable = "EVICTD_USAGE_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		if err := child(); err != nil {
+			fmt.Println("fault:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// child obeys the orders on its standard input, one on each line, and answers each
+// with a line: anonymous MIB, shared MIB, cache MIB FILE, join KIB FILE…. It keeps
+// what it was given until its input ends.
+func child() error {
+	var kept [][]byte
+	orders := bufio.NewScanner(os.Stdin)
+	for orders.Scan() {
+		words := strings.Fields(orders.Text())
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			return err
+		}
+		var memory []byte
+		switch words[0] {
+		case "anonymous":
+			memory, err = unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+		case "shared":
+			memory, err = unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+		case "cache":
+			err = fillCache(words[2], n<<20)
+		case "join":
+			for _, procs := range words[2:] {
+				err = errors.Join(err, os.WriteFile(procs, []byte(strconv.Itoa(os.Getpid())), 0o644))
+			}
+			if err == nil && n > 0 {
+				memory, err = unix.Mmap(-1, 0, n<<10, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", orders.Text(), err)
+		}
+		kept = append(kept, memory)
+		fmt.Println("done")
+	}
+	for _, memory := range kept {
+		if memory != nil {
+			_ = unix.Munmap(memory)
+		}
+	}
+	return orders.Err()
+}
+
+// fillCache writes a file and reads it again, with little memory of its own.
+func fillCache(path string, size int) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	block := make([]byte, 64<<10)
+	for range size / len(block) {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	for at := int64(0); at < int64(size); at += int64(len(block)) {
+		if _, err := f.ReadAt(block, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// realNode are cgroups of this machine below a group of the test's own.
+type realNode struct {
+	tb        testing.TB
+	hierarchy hierarchy
+	kubepods  string
+}
+
+// newRealNode makes a kubepods cgroup, or skips the test where it may not.
+func newRealNode(tb testing.TB) *realNode {
+	tb.Helper()
+	h, err := hierarchyOf(cgroupMount)
+	if err != nil {
+		tb.Skipf("SKIP: %v", err)
+	}
+	if os.Geteuid() != 0 {
+		tb.Skip("SKIP: only root may make cgroups")
+	}
+	n := &realNode{tb: tb, hierarchy: h}
+	n.kubepods = fmt.Sprintf("/evictd-usage-test-%d-%s/kubepods", os.Getpid(), strings.NewReplacer("/", "-", "#", "-").Replace(tb.Name()))
+	for _, class := range []string{"", "/burstable", "/besteffort"} {
+		n.group(n.kubepods + class)
+	}
+	return n
+}
+
+// roots are the directories of the hierarchies that a pod has a group in.
+func (n *realNode) roots() []string {
+	if n.hierarchy.unified || n.hierarchy.pids == "" {
+		return []string{n.hierarchy.memory}
+	}
+	return []string{n.hierarchy.memory, n.hierarchy.pids}
+}
+
+// group makes a group and those above it; they are removed after the test.
+func (n *realNode) group(group string) {
+	n.tb.Helper()
+	for _, root := range n.roots() {
+		dir := root
+		for name := range strings.SplitSeq(strings.TrimPrefix(group, "/"), "/") {
+			if n.hierarchy.unified {
+				n.enable(dir)
+			}
+			dir = filepath.Join(dir, name)
+			err := os.Mkdir(dir, 0o755)
+			if errors.Is(err, os.ErrExist) {
+				continue
+			}
+			if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) {
+				n.tb.Skipf("SKIP: the cgroups cannot be written: %v", err)
+			}
+			if err != nil {
+				n.tb.Fatal(err)
+			}
+			made := dir
+			n.tb.Cleanup(func() { n.rmdir(made) })
+		}
+	}
+}
+
+// enable turns the controllers on for the groups below a directory of cgroup v2.
+func (n *realNode) enable(dir string) {
+	n.tb.Helper()
+	control := filepath.Join(dir, "cgroup.subtree_control")
+	enabled, err := os.ReadFile(control)
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	for _, controller := range []string{"memory", "pids"} {
+		if slices.Contains(strings.Fields(string(enabled)), controller) {
+			continue
+		}
+		if err := os.WriteFile(control, []byte("+"+controller), 0o644); err != nil {
+			n.tb.Skipf("SKIP: the controller %s cannot be enabled: %v", controller, err)
+		}
+	}
+}
+
+// rmdir removes a group. A process that has ended may occupy it a moment longer.
+func (n *realNode) rmdir(dir string) {
+	n.tb.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	for {
+		err := os.Remove(dir)
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		retry := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-deadline.C:
+			n.tb.Errorf("removing the group: %v", err)
+			return
+		case <-retry.C:
+		}
+	}
+}
+
+// procs are the files through which a process joins a group.
+func (n *realNode) procs(group string) []string {
+	files := make([]string, 0, 2)
+	for _, root := range n.roots() {
+		files = append(files, filepath.Join(root, group, "cgroup.procs"))
+	}
+	return files
+}
+
+// process is a child of the test.
+type process struct {
+	tb      testing.TB
+	command *exec.Cmd
+	orders  io.WriteCloser
+	answers *bufio.Scanner
+}
+
+// start starts a child; it ends before the test does, and before the groups that
+// were made before it are removed.
+func start(tb testing.TB) *process {
+	tb.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &process{tb: tb, command: exec.Command(self)}
+	p.command.Env = append(os.Environ(), childVariable+"=1", "GOGC=off", "GORACE=", "GOCOVERDIR="+tb.TempDir())
+	p.command.Stderr = os.Stderr
+	if p.orders, err = p.command.StdinPipe(); err != nil {
+		tb.Fatal(err)
+	}
+	output, err := p.command.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p.answers = bufio.NewScanner(output)
+	if err := p.command.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.end)
+	return p
+}
+
+// do gives an order and waits until it is done.
+func (p *process) do(format string, args ...any) {
+	p.tb.Helper()
+	if _, err := fmt.Fprintf(p.orders, format+"\n", args...); err != nil {
+		p.tb.Fatal(err)
+	}
+	if !p.answers.Scan() || p.answers.Text() != "done" {
+		p.tb.Fatalf("the child answers %q, %v", p.answers.Text(), p.answers.Err())
+	}
+}
+
+// end ends the child; a second call does nothing.
+func (p *process) end() {
+	_ = p.orders.Close()
+	if p.command.ProcessState != nil {
+		return
+	}
+	if err := p.command.Wait(); err != nil {
+		p.tb.Errorf("the child: %v", err)
+	}
+}
+
+// threads returns how many threads the child has.
+func (p *process) threads() int64 {
+	p.tb.Helper()
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
+	if err != nil {
+		p.tb.Fatal(err)
+	}
+	return int64(len(tasks))
+}
+
+// TestRealPod compares what the kernel accounts with what a process in a pod's
+// container was told to use.
+func TestRealPod(t *testing.T) {
+	const anonymous, shared, cache, tolerance = 64, 32, 128, 8 // MiB
+	n := newRealNode(t)
+	pod := n.kubepods + "/burstable/pod" + burstableUID
+	n.group(pod + "/container")
+	tree := mustOpen(t, cgroupMount, n.kubepods)
+	one := func() Pod {
+		t.Helper()
+		pods, err := tree.Collect(nil)
+		if err != nil || len(pods) != 1 || pods[0].UID != burstableUID {
+			t.Fatalf("collected %+v, %v", pods, err)
+		}
+		return pods[0]
+	}
+	within := func(what string, bytes, want int64) {
+		t.Helper()
+		if low, high := want<<20, (want+tolerance)<<20; bytes < low || bytes > high {
+			t.Errorf("%s is %d bytes; want %d to %d", what, bytes, low, high)
+		}
+	}
+	// The kernel may charge a group for the group below it.
+	if pods, err := tree.Collect(nil); err != nil || len(pods) > 1 || len(pods) == 1 && pods[0].Anonymous+pods[0].Shared+pods[0].Tasks > 0 {
+		t.Errorf("without a process: %+v, %v", pods, err)
+	}
+
+	p := start(t)
+	p.do("join 0 %s", strings.Join(n.procs(pod+"/container"), " "))
+	p.do("anonymous %d", anonymous)
+	p.do("shared %d", shared)
+	few := p.threads()
+	before := one()
+	many := p.threads()
+	within("anonymous", before.Anonymous, anonymous)
+	within("shared", before.Shared, shared)
+	if before.WorkingSet < before.Anonymous+before.Shared {
+		t.Errorf("the working set %d is less than anonymous %d plus shared %d", before.WorkingSet, before.Anonymous, before.Shared)
+	}
+	if counted := n.hierarchy.pids != ""; before.TasksKnown != counted || counted && (before.Tasks < few || before.Tasks > many) {
+		t.Errorf("tasks are %d, known %t; want %d to %d", before.Tasks, before.TasksKnown, few, many)
+	}
+
+	file := filepath.Join(t.TempDir(), "file")
+	p.do("cache %d %s", cache, file)
+	after := one()
+	usage, err := os.ReadFile(filepath.Join(n.hierarchy.memory, pod, map[bool]string{true: "memory.current", false: "memory.usage_in_bytes"}[n.hierarchy.unified]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := strconv.ParseInt(strings.TrimSpace(string(usage)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used < (anonymous+shared+cache/2)<<20 {
+		t.Logf("the file is not in the page cache: usage is %d bytes", used)
+	}
+	within("anonymous, with page cache,", after.Anonymous, anonymous)
+	within("shared, with page cache,", after.Shared, shared)
+	if after.WorkingSet > used {
+		t.Errorf("the working set %d is more than the usage %d", after.WorkingSet, used)
+	}
+
+	p.end()
+	n.rmdir(filepath.Join(n.hierarchy.memory, pod, "container"))
+	n.rmdir(filepath.Join(n.hierarchy.memory, pod))
+	if pods, err := tree.Collect(nil); err != nil || len(pods) != 0 {
+		t.Errorf("after its end: %+v, %v", pods, err)
+	}
+	if present, err := tree.Present(burstableUID); err != nil || present {
+		t.Errorf("after its end, Present is %t, %v", present, err)
+	}
+}
+
+// TestRealPodsComeAndGo makes and removes pods while they are read: none of them is
+// ever a fault, and one that stays is always there.
+func TestRealPodsComeAndGo(t *testing.T) {
+	n := newRealNode(t)
+	n.group(n.kubepods + "/pod" + guaranteedUID)
+	p := start(t)
+	p.do("join 64 %s", strings.Join(n.procs(n.kubepods+"/pod"+guaranteedUID), " "))
+	tree := mustOpen(t, cgroupMount, n.kubepods)
+	churned := make(chan error, 1)
+	go func() {
+		for i := range 300 {
+			for _, root := range n.roots() {
+				dir := filepath.Join(root, n.kubepods, "burstable", fmt.Sprintf("pod%d", i%3))
+				if err := errors.Join(os.Mkdir(dir, 0o755), os.Remove(dir)); err != nil {
+					churned <- err
+					return
+				}
+			}
+		}
+		churned <- nil
+	}()
+	var pods []Pod
+	for rounds := 1; ; rounds++ {
+		var err error
+		if pods, err = tree.Collect(pods); err != nil {
+			t.Errorf("round %d: %v", rounds, err)
+		}
+		if len(pods) != 1 || pods[0].UID != guaranteedUID {
+			t.Errorf("round %d: pods are %+v", rounds, pods)
+		}
+		select {
+		case err := <-churned:
+			if err != nil {
+				t.Error(err)
+			}
+			t.Logf("read in %d rounds", rounds)
+			return
+		default:
+		}
+	}
+}
+
+// BenchmarkCollect110 reads 110 pods, of this machine where cgroups can be made.
+func BenchmarkCollect110(b *testing.B) {
+	const count = 110
+	b.Run("real", func(b *testing.B) {
+		n := newRealNode(b)
+		groups := make([]string, count)
+		for i := range groups {
+			groups[i] = fmt.Sprintf("%s/burstable/pod%08d-aaaa-4bbb-8ccc-%012d", n.kubepods, i, i)
+			n.group(groups[i])
+		}
+		p := start(b)
+		for _, group := range groups {
+			p.do("join 64 %s", strings.Join(n.procs(group), " "))
+		}
+		benchmarkCollect(b, mustOpen(b, cgroupMount, n.kubepods), count)
+	})
+	b.Run("fixture", func(b *testing.B) {
+		node := v1.node()
+		node["memory/kubepods/besteffort"] = directory
+		for i := range count {
+			v1.add(node, fmt.Sprintf("/kubepods/burstable/pod%08d-aaaa-4bbb-8ccc-%012d", i, i), fourPods()[0])
+		}
+		benchmarkCollect(b, mustOpen(b, node.plant(b), "/kubepods"), count)
+	})
+}
+
+func benchmarkCollect(b *testing.B, tree *Tree, count int) {
+	b.Helper()
+	pods, err := tree.Collect(nil)
+	if err != nil || len(pods) != count {
+		b.Fatalf("%d pods, %v", len(pods), err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if pods, err = tree.Collect(pods); err != nil || len(pods) != count {
+			b.Fatalf("%d pods, %v", len(pods), err)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package usage
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// FSUse is what one pod uses of one filesystem. The zero value is: nothing known.
+type FSUse struct {
+	// Bytes means nothing unless BytesKnown, Inodes nothing unless InodesKnown.
+	Bytes, Inodes           int64
+	BytesKnown, InodesKnown bool
+}
+
+// DiskUse is what one pod uses of the node's filesystems.
+type DiskUse struct {
+	// NodeFS is the kubelet's filesystem, ImageFS the container runtime's. On a node
+	// with one filesystem both are the same figures.
+	NodeFS, ImageFS FSUse
+	// Time is when the oldest of the figures was taken, by the kubelet's clock; zero
+	// when one of them carries no time.
+	Time time.Time
+}
+
+// DiskUses computes the pods' disk use as the kubelet ranks by it
+// (pkg/kubelet/eviction/helpers.go, podDiskUsage): writable layers, logs and local
+// volumes on a node with one filesystem; logs and volumes on nodefs and writable
+// layers on imagefs where images have a filesystem of their own.
+//
+// A Summary names volumes without their kind, so volumes tells by pod UID the names
+// of those that count: emptyDirs of the default medium, configMaps and gitRepos. A
+// pod that has none is in it with an empty list.
+//
+// Unlike in the kubelet, a figure that is missing makes the pod's sum unknown
+// instead of smaller: a pod that is not in volumes, a container or a volume that
+// the kubelet has not measured yet. Pods with no container in the Summary are left
+// out.
+func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
+	uses := make(map[string]DiskUse, len(summary.Pods))
+	for i := range summary.Pods {
+		pod := &summary.Pods[i]
+		if pod.PodRef.UID == "" || len(pod.Containers) == 0 {
+			continue
+		}
+		names, known := volumes[pod.PodRef.UID]
+		uses[pod.PodRef.UID] = diskUse(pod, dedicatedImageFS, names, known)
+	}
+	return uses
+}
+
+func diskUse(pod *statsapi.PodStats, dedicatedImageFS bool, volumes []string, volumesKnown bool) DiskUse {
+	var layers, rest []*statsapi.FsStats
+	for i := range pod.Containers {
+		layers = append(layers, pod.Containers[i].Rootfs)
+		rest = append(rest, pod.Containers[i].Logs)
+	}
+	for _, name := range volumes {
+		rest = append(rest, volume(pod, name))
+	}
+	if !volumesKnown {
+		rest = append(rest, nil)
+	}
+	all := slices.Concat(layers, rest)
+	if dedicatedImageFS {
+		return DiskUse{NodeFS: sum(rest), ImageFS: sum(layers), Time: oldest(all)}
+	}
+	return DiskUse{NodeFS: sum(all), ImageFS: sum(all), Time: oldest(all)}
+}
+
+// volume returns the figures of a volume, nil when there are none.
+func volume(pod *statsapi.PodStats, name string) *statsapi.FsStats {
+	for i := range pod.VolumeStats {
+		if pod.VolumeStats[i].Name == name {
+			return &pod.VolumeStats[i].FsStats
+		}
+	}
+	return nil
+}
+
+// sum adds the figures up. A nil one is missing.
+func sum(figures []*statsapi.FsStats) FSUse {
+	use := FSUse{BytesKnown: true, InodesKnown: true}
+	for _, f := range figures {
+		if f == nil {
+			return FSUse{}
+		}
+		use.Bytes, use.BytesKnown = plus(use.Bytes, use.BytesKnown, f.UsedBytes)
+		use.Inodes, use.InodesKnown = plus(use.Inodes, use.InodesKnown, f.InodesUsed)
+	}
+	return use
+}
+
+// plus adds a figure to a total that is known; a missing figure or a total that is
+// too large makes it unknown.
+func plus(total int64, known bool, figure *uint64) (int64, bool) {
+	if !known || figure == nil || *figure > math.MaxInt64 {
+		return 0, false
+	}
+	n := int64(*figure)
+	if n > math.MaxInt64-total {
+		return 0, false
+	}
+	return total + n, true
+}
+
+// oldest returns the time of the oldest figure, zero when one carries none.
+func oldest(figures []*statsapi.FsStats) time.Time {
+	var first time.Time
+	for i, f := range figures {
+		switch {
+		case f == nil || f.Time.IsZero():
+			return time.Time{}
+		case i == 0 || f.Time.Time.Before(first):
+			first = f.Time.Time
+		}
+	}
+	return first
+}

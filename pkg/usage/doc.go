@@ -1,0 +1,26 @@
+// Package usage answers one question: what does each pod use?
+//
+// Memory and tasks come from the pods' cgroups, with version 1 and 2, and with the
+// names of both of the kubelet's cgroup drivers:
+//
+//	kubepods, err := usage.FindKubepods("/sys/fs/cgroup")
+//	tree, err := usage.Open("/sys/fs/cgroup", kubepods)
+//	…
+//	pods, err = tree.Collect(pods[:0])
+//	for _, p := range pods {
+//		fmt.Println(p.UID, p.WorkingSet, p.Anonymous+p.Shared)
+//	}
+//
+// Disk use comes from the kubelet's Summary API, see [FetchSummary] and
+// [DiskUses]: the kubelet measures it anyway, and walking every pod's files a second
+// time would load the disk that is in trouble.
+//
+// Unknown is never zero: a pod is in a result only when all of it was read, and a
+// figure that may be missing says whether it is known. A pod whose cgroup went away
+// meanwhile is left out, and so is one that uses nothing, since a cgroup with a
+// process in it always uses something.
+//
+// Limits: the package knows pods by the UID in their cgroup's name. That is the
+// API server's UID, except for static pods, where it is the hash in the annotation
+// kubernetes.io/config.hash. Swap, and huge pages, are not counted.
+package usage

@@ -1,0 +1,98 @@
+package usage
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestFindKubepods(t *testing.T) {
+	t.Parallel()
+	pod := func(kubepods, group string) string { return filepath.Join(kubepods, group) }
+	tests := map[string]struct {
+		groups []string // without the hierarchy
+		want   string
+		wantIn []string // of the error
+	}{
+		"cgroupfs":           {groups: []string{"/kubepods"}, want: "/kubepods"},
+		"systemd":            {groups: []string{"/kubepods.slice", "/system.slice/x.service"}, want: "/kubepods.slice"},
+		"below another root": {groups: []string{"/evictd-test/kubepods"}, want: "/evictd-test/kubepods"},
+		"kind": {
+			groups: []string{"/kubelet.slice/kubelet-kubepods.slice"}, want: "/kubelet.slice/kubelet-kubepods.slice",
+		},
+		"kind, seen from its host": {
+			groups: []string{"/system.slice/docker-0123.scope/kubelet.slice/kubelet-kubepods.slice"},
+			want:   "/system.slice/docker-0123.scope/kubelet.slice/kubelet-kubepods.slice",
+		},
+		"the nearest": {
+			groups: []string{pod("/a/kubepods", "burstable/pod1"), pod("/kubepods.slice", "kubepods-pod1.slice/c/kubepods/podx")},
+			want:   "/kubepods.slice",
+		},
+		"of two the one with pods": {
+			groups: []string{"/kubepods.slice", pod("/kubepods", "besteffort/pod1")}, want: "/kubepods",
+		},
+		"of two the one with pods, systemd": {
+			groups: []string{pod("/kubepods.slice", "kubepods-besteffort.slice/kubepods-besteffort-pod1.slice"), "/kubepods/burstable"},
+			want:   "/kubepods.slice",
+		},
+		"two with pods": {
+			groups: []string{pod("/a/kubepods", "pod1"), pod("/b/kubepods", "pod1")},
+			wantIn: []string{"/a/kubepods, /b/kubepods", "2 have pods", "--kubepods-cgroup"},
+		},
+		"two without pods": {
+			groups: []string{"/kubepods", "/kubepods.slice"},
+			wantIn: []string{"/kubepods, /kubepods.slice", "0 have pods", "--kubepods-cgroup"},
+		},
+		"none":         {groups: []string{"/system.slice", "/user.slice/notkubepods"}, wantIn: []string{"no kubepods cgroup", "--kubepods-cgroup"}},
+		"too far down": {groups: []string{"/1/2/3/4/5/kubepods"}, wantIn: []string{"no kubepods cgroup", "5 levels"}},
+	}
+	for name, tc := range tests {
+		for _, version := range []version{v1, hybrid, v2} {
+			node := version.node()
+			for _, group := range tc.groups {
+				node[version.memoryDir(group)] = directory
+				if version != v2 {
+					// Only the memory hierarchy counts.
+					node[filepath.Join("pids/elsewhere", group)] = directory
+				}
+			}
+			mount := node.plant(t)
+			got, err := FindKubepods(mount)
+			if got != tc.want || (err == nil) != (tc.wantIn == nil) {
+				t.Errorf("%s: got %q, %v; want %q", name, got, err, tc.want)
+				continue
+			}
+			for _, want := range tc.wantIn {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: the error %q does not say %q", name, err, want)
+				}
+			}
+			if tc.wantIn != nil && !strings.Contains(err.Error(), mount) {
+				t.Errorf("%s: the error %q does not say where", name, err)
+			}
+		}
+	}
+}
+
+func TestNoCgroups(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		mount files
+		want  string
+	}{
+		"nothing mounted":        {files{}, "no cgroup accounts for memory"},
+		"v1 without memory":      {files{"pids/tasks": "1\n"}, "no cgroup accounts for memory"},
+		"v2 without memory":      {files{"cgroup.controllers": "cpu pids\n", "kubepods": directory}, "do not account for memory"},
+		"v2, nothing at all":     {files{"cgroup.controllers": ""}, "do not account for memory"},
+		"v2, cannot be read":     {files{"cgroup.controllers": directory}, "looking for cgroups"},
+		"v1, memory is no group": {files{"memory": "x"}, "no cgroup accounts for memory"},
+	} {
+		mount := tc.mount.plant(t)
+		if got, err := FindKubepods(mount); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), mount) {
+			t.Errorf("%s: FindKubepods is %q, %v", name, got, err)
+		}
+		if _, err := Open(mount, "/kubepods"); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: Open is %v", name, err)
+		}
+	}
+}

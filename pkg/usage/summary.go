@@ -1,0 +1,92 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// summaryMax is the largest answer that is read. 110 pods with three containers
+// take about half a MiB.
+const summaryMax = 32 << 20
+
+// StatusError is an answer of the kubelet that is not 200.
+type StatusError struct {
+	// Code is the HTTP status.
+	Code int
+	// Body is the beginning of the answer.
+	Body string
+}
+
+// Error says what the kubelet answered, and for a refusal which right is missing.
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("the kubelet answers %d %s", e.Code, http.StatusText(e.Code))
+	if e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden {
+		text += "; evictd needs the verb get on nodes/stats"
+	}
+	if e.Body != "" {
+		text += fmt.Sprintf(": %q", e.Body)
+	}
+	return text
+}
+
+// FetchSummary asks a kubelet for its Summary, for example at
+// https://<node>:10250/stats/summary. The client authenticates; ctx bounds the
+// call. An answer that is not 200 is a *StatusError; anything but a whole Summary
+// in JSON of at most 32 MiB is an error.
+func FetchSummary(ctx context.Context, client *http.Client, url string) (*statsapi.Summary, error) {
+	body, err := fetch(ctx, client, url)
+	if err != nil {
+		return nil, fmt.Errorf("asking the kubelet for its summary: %w", err)
+	}
+	summary, err := parseSummary(body)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubelet's summary: %w", err)
+	}
+	return summary, nil
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) (body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was only read
+	if response.StatusCode != http.StatusOK {
+		const quoted = 200
+		start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // an error of its own helps nobody here
+		return nil, &StatusError{Code: response.StatusCode, Body: string(start)}
+	}
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return nil, fmt.Errorf("the answer is %q instead of application/json", response.Header.Get("Content-Type"))
+	}
+	body, err = io.ReadAll(io.LimitReader(response.Body, summaryMax+1))
+	if err == nil && len(body) > summaryMax {
+		err = fmt.Errorf("the answer is larger than %d bytes", summaryMax)
+	}
+	return body, err
+}
+
+// parseSummary refuses JSON that is something else: a Summary names its node.
+func parseSummary(body []byte) (*statsapi.Summary, error) {
+	summary := &statsapi.Summary{}
+	if err := json.Unmarshal(body, summary); err != nil {
+		return nil, err
+	}
+	if summary.Node.NodeName == "" {
+		return nil, errors.New("it names no node, so it is no summary")
+	}
+	return summary, nil
+}

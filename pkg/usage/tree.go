@@ -1,0 +1,361 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pod is what one pod uses, read from its cgroup, which includes those of its
+// containers.
+type Pod struct {
+	// UID is the one in the cgroup's name; see the package's limits on static pods.
+	UID string
+	// WorkingSet is the usage without inactive page cache, in bytes, never negative:
+	// the figure that the kubelet ranks by (cAdvisor's
+	// container/libcontainer/handler.go).
+	WorkingSet int64
+	// Anonymous is the memory that no file backs, without tmpfs and without what is
+	// in swap, in bytes: total_rss on cgroup v1, anon on v2.
+	Anonymous int64
+	// Shared is tmpfs (a memory-backed emptyDir too) and shared memory, in bytes.
+	// Anonymous plus Shared is what the pod's end frees at once.
+	Shared int64
+	// Tasks counts processes and threads. It means nothing unless TasksKnown: the
+	// pids controller may be missing.
+	Tasks      int64
+	TasksKnown bool
+}
+
+// Unread is a pod that is there and could not be read.
+type Unread struct {
+	// UID is "" when a whole directory of pods could not be listed.
+	UID string
+	// Err names the file and the fault.
+	Err error
+}
+
+// UnreadError names what Collect left out although it is there.
+type UnreadError struct{ Unread []Unread }
+
+// Error returns the first fault and the number of all.
+func (e *UnreadError) Error() string {
+	first := e.Unread[0].Err.Error()
+	if len(e.Unread) == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s (and %d more that could not be read)", first, len(e.Unread)-1)
+}
+
+// Unwrap returns every fault, for errors.Is.
+func (e *UnreadError) Unwrap() []error {
+	faults := make([]error, 0, len(e.Unread))
+	for _, u := range e.Unread {
+		faults = append(faults, u.Err)
+	}
+	return faults
+}
+
+// Sizes of the files that are read. A memory.stat has 1,000 to 3,000 bytes; a file
+// that fills its buffer is not what it should be.
+const (
+	statMax    = 64 << 10
+	listingMax = 32 << 10
+)
+
+// Tree reads the cgroups below one kubepods cgroup. It keeps three files open for
+// each pod. Collect and Close are for one goroutine; Present may be called from any.
+type Tree struct {
+	hierarchy hierarchy
+	kubepods  string // with a slash before it
+	keys      statKeys
+	classes   []*podClass
+	content   []byte // what a file holds
+	listing   []byte // what a directory holds
+	round     uint64 // counts calls of Collect
+	closed    bool
+}
+
+// podClass is a class with the pods that were there in the last round, by the names
+// of their cgroups.
+type podClass struct {
+	class
+	path string // in the memory hierarchy
+	pods map[string]*podFiles
+}
+
+// podFiles are the files of one pod.
+type podFiles struct {
+	uid               string
+	dir               string // in the memory hierarchy
+	inode             uint64 // of dir; 0 when it had gone before it was looked at
+	stat, usage, pids kernelFile
+	countsTasks       bool
+	round             uint64 // when its directory was last seen
+}
+
+// Open prepares the reading of the pods below a kubepods cgroup, which is relative
+// to the cgroup mount and must be there.
+func Open(mount, kubepods string) (*Tree, error) {
+	h, err := hierarchyOf(mount)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tree{
+		hierarchy: h,
+		kubepods:  filepath.Join("/", kubepods),
+		keys:      keysOf(h.unified),
+		content:   make([]byte, statMax),
+		listing:   make([]byte, listingMax),
+	}
+	for _, c := range classesOf(t.kubepods) {
+		t.classes = append(t.classes, &podClass{
+			class: c,
+			path:  filepath.Join(h.memory, t.kubepods, c.dir),
+			pods:  map[string]*podFiles{},
+		})
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// check makes sure that kubepods is there.
+func (t *Tree) check() error {
+	dir := filepath.Join(t.hierarchy.memory, t.kubepods)
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	if err != nil {
+		return fmt.Errorf("looking for the kubepods cgroup: %w", err)
+	}
+	return nil
+}
+
+// Collect appends what each pod uses to into[:0], in no particular order; a caller
+// that hands back the slice makes Collect allocate nothing for a pod it knows. Left
+// out are pods whose cgroup went away meanwhile and pods that use nothing. Pods that
+// are there and could not be read are left out too and named by an *UnreadError,
+// with which the others are still returned. Any other error comes with no pods.
+func (t *Tree) Collect(into []Pod) ([]Pod, error) {
+	into = into[:0]
+	if t.closed {
+		return into, errors.New("collecting pods: the tree is closed")
+	}
+	t.round++
+	var unread []Unread
+	for _, c := range t.classes {
+		err := t.list(c)
+		switch {
+		case err == nil:
+		case c.dir == "":
+			return into, fmt.Errorf("listing the pods: %w", err)
+		case errors.Is(err, unix.ENOENT):
+			c.forget(t.round) // the kubelet makes this class when it needs it
+		default:
+			unread = append(unread, Unread{Err: fmt.Errorf("listing the pods: %w", err)})
+			continue
+		}
+		into, unread = t.read(c, into, unread)
+	}
+	if len(unread) > 0 {
+		return into, &UnreadError{Unread: unread}
+	}
+	return into, nil
+}
+
+// read appends the pods of a class.
+func (t *Tree) read(c *podClass, into []Pod, unread []Unread) ([]Pod, []Unread) {
+	for name, p := range c.pods {
+		pod, err := t.readPod(p)
+		switch {
+		case err == nil:
+			into = append(into, pod)
+		case errors.Is(err, errUnused):
+		case p.gone(err):
+			p.close()
+			delete(c.pods, name)
+		default:
+			unread = append(unread, Unread{UID: p.uid, Err: err})
+		}
+	}
+	return into, unread
+}
+
+// errUnused: a cgroup with a process in it always uses something, so one that uses
+// nothing has none yet, or none any more.
+var errUnused = errors.New("the pod's cgroup uses no memory")
+
+func (t *Tree) readPod(p *podFiles) (Pod, error) {
+	content, err := p.stat.read(t.content)
+	if err != nil {
+		return Pod{}, err
+	}
+	stat, err := t.keys.parse(content)
+	if err != nil {
+		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.path, err)
+	}
+	usage, err := p.usage.number(t.content)
+	if err == nil && usage == 0 {
+		err = errUnused
+	}
+	if err != nil {
+		return Pod{}, err
+	}
+	pod := Pod{
+		UID:        p.uid,
+		WorkingSet: max(0, usage-stat.inactiveFile),
+		Anonymous:  stat.anonymous,
+		Shared:     stat.shared,
+	}
+	if !p.countsTasks {
+		return pod, nil
+	}
+	pod.Tasks, err = p.pids.number(t.content)
+	switch {
+	case err == nil:
+		pod.TasksKnown = true
+	case !missing(err):
+		return Pod{}, err
+	}
+	return pod, nil
+}
+
+// gone reports whether an error means that the pod's cgroup was removed. ENODEV is
+// what the kernel answers for a file whose cgroup is being removed. ENOENT counts
+// only when the directory is missing and not just the file, or is another one: a
+// cgroup may be made anew under the same name.
+func (p *podFiles) gone(err error) bool {
+	if errors.Is(err, unix.ENODEV) {
+		return true
+	}
+	if !errors.Is(err, unix.ENOENT) {
+		return false
+	}
+	inode, err := inodeOf(p.dir)
+	return errors.Is(err, unix.ENOENT) || err == nil && inode != p.inode
+}
+
+func inodeOf(dir string) (uint64, error) {
+	var stat unix.Stat_t
+	err := unix.Stat(dir, &stat)
+	return stat.Ino, err
+}
+
+func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
+
+// list brings the pods of a class up to date with its directory.
+func (t *Tree) list(c *podClass) error {
+	fd, err := unix.Open(c.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", c.path, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	for {
+		size, err := unix.ReadDirent(fd, t.listing)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", c.path, err)
+		}
+		if size == 0 {
+			break
+		}
+		if err := eachDirectory(t.listing[:size], func(name []byte) { t.see(c, name) }); err != nil {
+			return fmt.Errorf("reading %s: %w", c.path, err)
+		}
+	}
+	c.forget(t.round)
+	return nil
+}
+
+// see notes that a directory is in the class.
+func (t *Tree) see(c *podClass, name []byte) {
+	if known := c.pods[string(name)]; known != nil {
+		known.round = t.round
+		return
+	}
+	if c.holds(name) {
+		c.pods[string(name)] = t.newPod(c, string(name))
+	}
+}
+
+func (t *Tree) newPod(c *podClass, name string) *podFiles {
+	usage := "memory.usage_in_bytes"
+	if t.hierarchy.unified {
+		usage = "memory.current"
+	}
+	below := filepath.Join(t.kubepods, c.dir, name)
+	dir := filepath.Join(t.hierarchy.memory, below)
+	inode, err := inodeOf(dir)
+	if err != nil {
+		inode = 0 // reading it tells more
+	}
+	return &podFiles{
+		uid:         c.uid(name),
+		dir:         dir,
+		inode:       inode,
+		stat:        kernelFile{path: filepath.Join(dir, "memory.stat"), fd: -1},
+		usage:       kernelFile{path: filepath.Join(dir, usage), fd: -1},
+		pids:        kernelFile{path: filepath.Join(t.hierarchy.pids, below, "pids.current"), fd: -1},
+		countsTasks: t.hierarchy.pids != "",
+		round:       t.round,
+	}
+}
+
+// forget closes the pods that were not seen in this round.
+func (c *podClass) forget(round uint64) {
+	for name, p := range c.pods {
+		if p.round != round {
+			p.close()
+			delete(c.pods, name)
+		}
+	}
+}
+
+func (p *podFiles) close() {
+	p.stat.close()
+	p.usage.close()
+	p.pids.close()
+}
+
+// Present reports whether the pod's cgroup is still there: a pod that was deleted
+// by force is gone for the API server while its processes may still run. An error
+// means that nobody knows.
+func (t *Tree) Present(uid string) (bool, error) {
+	if uid == "" || strings.ContainsAny(uid, "/\x00") {
+		return false, fmt.Errorf("looking for the pod's cgroup: %q is no UID", uid)
+	}
+	if err := t.check(); err != nil {
+		return false, err
+	}
+	for _, c := range t.classes {
+		_, err := os.Stat(filepath.Join(c.path, c.name(uid)))
+		switch {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, os.ErrNotExist):
+			return false, fmt.Errorf("looking for the pod's cgroup: %w", err)
+		}
+	}
+	return false, nil
+}
+
+// Close closes all files. Collect returns an error after it.
+func (t *Tree) Close() error {
+	t.closed = true
+	for _, c := range t.classes {
+		for _, p := range c.pods {
+			p.close()
+		}
+		clear(c.pods)
+	}
+	return nil
+}

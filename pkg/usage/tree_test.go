@@ -1,0 +1,493 @@
+package usage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// The UIDs of three pods, one of each class, and of a static pod.
+const (
+	guaranteedUID = "11111111-aaaa-4bbb-8ccc-000000000001"
+	burstableUID  = "22222222-aaaa-4bbb-8ccc-000000000002"
+	bestEffortUID = "33333333-aaaa-4bbb-8ccc-000000000003"
+	staticUID     = "5f6a9d3f0c1e4b7a8d2c9e8f7a6b5c4d"
+)
+
+// layouts are kubepods cgroups with the cgroups of the four pods in them, as the
+// kubelet's drivers name them.
+func layouts() map[string][]string {
+	underscored := func(uid string) string { return strings.ReplaceAll(uid, "-", "_") }
+	return map[string][]string{
+		"/kubepods": {
+			"pod" + guaranteedUID, "burstable/pod" + burstableUID, "besteffort/pod" + bestEffortUID, "burstable/pod" + staticUID,
+		},
+		"/other/kubepods": {
+			"pod" + guaranteedUID, "burstable/pod" + burstableUID, "besteffort/pod" + bestEffortUID, "burstable/pod" + staticUID,
+		},
+		"/kubepods.slice": {
+			"kubepods-pod" + underscored(guaranteedUID) + ".slice",
+			"kubepods-burstable.slice/kubepods-burstable-pod" + underscored(burstableUID) + ".slice",
+			"kubepods-besteffort.slice/kubepods-besteffort-pod" + underscored(bestEffortUID) + ".slice",
+			"kubepods-burstable.slice/kubepods-burstable-pod" + staticUID + ".slice",
+		},
+		"/kubelet.slice/kubelet-kubepods.slice": {
+			"kubelet-kubepods-pod" + underscored(guaranteedUID) + ".slice",
+			"kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + underscored(burstableUID) + ".slice",
+			"kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod" + underscored(bestEffortUID) + ".slice",
+			"kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-pod" + staticUID + ".slice",
+		},
+	}
+}
+
+// pods returns what the four pods use, in the order of layouts.
+func fourPods() []figures {
+	return []figures{
+		{usage: 1000, anonymous: 500, shared: 50, inactiveFile: 300, tasks: 3},
+		{usage: 2000, anonymous: 600, shared: 60, inactiveFile: 400, tasks: 4},
+		{usage: 3000, anonymous: 700, shared: 70, inactiveFile: 500, tasks: 5},
+		{usage: 4000, anonymous: 800, shared: 80, inactiveFile: 4001, tasks: 6},
+	}
+}
+
+func mustOpen(tb testing.TB, mount, kubepods string) *Tree {
+	tb.Helper()
+	tree, err := Open(mount, kubepods)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return tree
+}
+
+func sorted(pods []Pod) []Pod {
+	slices.SortFunc(pods, func(a, b Pod) int { return cmp.Compare(a.UID, b.UID) })
+	return pods
+}
+
+func TestCollect(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		for kubepods, groups := range layouts() {
+			t.Run(name+kubepods, func(t *testing.T) {
+				t.Parallel()
+				node := version.node()
+				for i, group := range groups {
+					version.add(node, filepath.Join(kubepods, group), fourPods()[i])
+					// Containers are inside the pod's figures and must not be taken for pods.
+					version.add(node, filepath.Join(kubepods, group, "pod0123"), figures{usage: 9, anonymous: 9})
+				}
+				// Groups beside the pods', and one that is named like a pod without a UID.
+				version.add(node, filepath.Join(kubepods, "system.slice"), figures{usage: 9, anonymous: 9})
+				version.add(node, filepath.Join(kubepods, "pod"), figures{usage: 9, anonymous: 9})
+				mount := node.plant(t)
+
+				found, err := FindKubepods(mount)
+				if err != nil || found != kubepods {
+					t.Fatalf("FindKubepods is %q, %v; want %q", found, err, kubepods)
+				}
+				tree := mustOpen(t, mount, found)
+				counts := version != v1NoPIDs
+				tasks := func(n int64) int64 {
+					if counts {
+						return n
+					}
+					return 0
+				}
+				want := []Pod{
+					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Tasks: tasks(3), TasksKnown: counts},
+					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, Tasks: tasks(4), TasksKnown: counts},
+					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, Tasks: tasks(5), TasksKnown: counts},
+					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, Tasks: tasks(6), TasksKnown: counts},
+				}
+				var pods []Pod
+				for range 3 {
+					pods, err = tree.Collect(pods)
+					if diff := gocmp.Diff(want, sorted(pods)); err != nil || diff != "" {
+						t.Fatalf("error %v, pods (-want +got):\n%s", err, diff)
+					}
+				}
+				for _, pod := range want {
+					if present, err := tree.Present(pod.UID); err != nil || !present {
+						t.Errorf("Present(%q) is %t, %v", pod.UID, present, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// onePod plants a node with two pods and returns its mount, and the directories of
+// the second one.
+func twoPods(t *testing.T, v version) (mount, memory, pids string) {
+	t.Helper()
+	node := v.node()
+	v.add(node, "/kubepods/burstable/pod"+burstableUID, fourPods()[1])
+	v.add(node, "/kubepods/pod"+guaranteedUID, fourPods()[0])
+	mount = node.plant(t)
+	group := "/kubepods/pod" + guaranteedUID
+	return mount, filepath.Join(mount, v.memoryDir(group)), filepath.Join(mount, v.pidsDir(group))
+}
+
+// TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that
+// pod is left out and named, and the other one is still there.
+func TestUnknownIsNeverZero(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		for _, file := range []string{"memory.stat", version.usageFile(), "pids.current"} {
+			if file == "pids.current" && version == v1NoPIDs {
+				continue
+			}
+			for breakage, spoil := range breakages() {
+				t.Run(name+"/"+file+"/"+breakage, func(t *testing.T) {
+					t.Parallel()
+					mount, memory, pids := twoPods(t, version)
+					path := filepath.Join(memory, file)
+					if file == "pids.current" {
+						path = filepath.Join(pids, file)
+					}
+					spoil(t, path)
+					tree := mustOpen(t, mount, "/kubepods")
+					for range 2 {
+						pods, err := tree.Collect(nil)
+						if len(pods) != 1 || pods[0].UID != burstableUID {
+							t.Errorf("pods are %+v; want only %s", pods, burstableUID)
+						}
+						var unread *UnreadError
+						if !errors.As(err, &unread) || len(unread.Unread) != 1 || unread.Unread[0].UID != guaranteedUID {
+							t.Fatalf("the error is %v; want one that names %s", err, guaranteedUID)
+						}
+						if !strings.Contains(err.Error(), path) {
+							t.Errorf("the error %q does not name %s", err, path)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestFileMissingInAGroupThatIsThere: that is a fault and no pod that went away.
+func TestFileMissingInAGroupThatIsThere(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		for _, file := range []string{"memory.stat", version.usageFile()} {
+			mount, memory, _ := twoPods(t, version)
+			remove(t, filepath.Join(memory, file))
+			pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
+			var unread *UnreadError
+			if len(pods) != 1 || !errors.As(err, &unread) || !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s without %s: %+v, %v", name, file, pods, err)
+			}
+		}
+	}
+}
+
+// TestTasksUnknown: a pod without the pids controller is read, and its tasks are
+// not zero but unknown.
+func TestTasksUnknown(t *testing.T) {
+	t.Parallel()
+	for _, version := range []version{v1, hybrid, v2} {
+		mount, _, pids := twoPods(t, version)
+		remove(t, filepath.Join(pids, "pids.current"))
+		pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
+		if err != nil || len(pods) != 2 {
+			t.Fatalf("%+v, %v", pods, err)
+		}
+		for _, pod := range pods {
+			if want := pod.UID == burstableUID; pod.TasksKnown != want || want != (pod.Tasks == 4) {
+				t.Errorf("pod %s has %d tasks, known %t", pod.UID, pod.Tasks, pod.TasksKnown)
+			}
+		}
+	}
+}
+
+// TestPodsComeAndGo: pods that end are left out, without an error, and pods that
+// start are read, also one that has the UID of one that ended.
+func TestPodsComeAndGo(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		mount, memory, pids := twoPods(t, version)
+		tree := mustOpen(t, mount, "/kubepods")
+		uids := func() string {
+			t.Helper()
+			pods, err := tree.Collect(nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			var uids []string
+			for _, pod := range sorted(pods) {
+				uids = append(uids, pod.UID)
+			}
+			return strings.Join(uids, " ")
+		}
+		both := guaranteedUID + " " + burstableUID
+		if got := uids(); got != both {
+			t.Errorf("%s: pods are %q", name, got)
+		}
+		remove(t, memory)
+		remove(t, pids)
+		if got := uids(); got != burstableUID {
+			t.Errorf("%s: after an end, pods are %q", name, got)
+		}
+		if present, err := tree.Present(guaranteedUID); present || err != nil {
+			t.Errorf("%s: after an end, Present is %t, %v", name, present, err)
+		}
+		again := files{}
+		version.add(again, "/kubepods/pod"+guaranteedUID, figures{usage: 77, anonymous: 7})
+		for file, content := range again {
+			put(t, filepath.Join(mount, file), content)
+		}
+		if got := uids(); got != both {
+			t.Errorf("%s: after a start, pods are %q", name, got)
+		}
+		remove(t, filepath.Join(mount, version.memoryDir("/kubepods/burstable")))
+		if got := uids(); got != guaranteedUID {
+			t.Errorf("%s: without a class, pods are %q", name, got)
+		}
+	}
+}
+
+// TestVanishesWhileRead: a pod that goes away between the listing and the reading is
+// no fault.
+func TestVanishesWhileRead(t *testing.T) {
+	t.Parallel()
+	mount, memory, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	for _, c := range tree.classes[:2] {
+		if err := tree.list(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(t, memory)
+	for _, c := range tree.classes[:2] {
+		pods, unread := tree.read(c, nil, nil)
+		if len(unread) > 0 || (c.dir == "") != (len(pods) == 0) {
+			t.Errorf("class %q: %+v, %+v", c.dir, pods, unread)
+		}
+	}
+}
+
+// TestUnusedPodIsNoSample: a group that was just made, or whose processes have
+// ended, uses nothing; that says nothing about the pod.
+func TestUnusedPodIsNoSample(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		node := version.node()
+		version.add(node, "/kubepods/pod"+guaranteedUID, figures{})
+		version.add(node, "/kubepods/pod"+burstableUID, figures{usage: 5, inactiveFile: 5, tasks: 1})
+		pods, err := mustOpen(t, node.plant(t), "/kubepods").Collect(nil)
+		if err != nil || len(pods) != 1 || pods[0].UID != burstableUID || pods[0].WorkingSet != 0 {
+			t.Errorf("%s: %+v, %v", name, pods, err)
+		}
+	}
+}
+
+func TestKubepodsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	mount, _, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	root := filepath.Join(mount, "memory/kubepods")
+	for name, spoil := range map[string]func(){
+		"gone":        func() { remove(t, root) },
+		"not a group": func() { put(t, root, "x") },
+	} {
+		spoil()
+		pods, err := tree.Collect(make([]Pod, 3))
+		var unread *UnreadError
+		if len(pods) != 0 || err == nil || errors.As(err, &unread) || !strings.Contains(err.Error(), root) {
+			t.Errorf("%s: %d pods, %v", name, len(pods), err)
+		}
+		if present, err := tree.Present(guaranteedUID); present || err == nil {
+			t.Errorf("%s: Present is %t, %v; want an error", name, present, err)
+		}
+		if _, err := Open(mount, "/kubepods"); err == nil || !strings.Contains(err.Error(), root) {
+			t.Errorf("%s: Open is %v", name, err)
+		}
+	}
+}
+
+// TestClassThatCannotBeListed: nobody knows which pods are in it, so it is reported,
+// and the other classes are read.
+func TestClassThatCannotBeListed(t *testing.T) {
+	t.Parallel()
+	mount, _, _ := twoPods(t, v1)
+	put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
+	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
+	var unread *UnreadError
+	if len(pods) != 1 || !errors.As(err, &unread) || len(unread.Unread) != 1 || unread.Unread[0].UID != "" {
+		t.Errorf("%+v, %v", pods, err)
+	}
+}
+
+func TestClosedTree(t *testing.T) {
+	t.Parallel()
+	mount, _, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	if err := tree.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if pods, err := tree.Collect(nil); len(pods) != 0 || err == nil {
+		t.Errorf("%+v, %v", pods, err)
+	}
+}
+
+func TestPresentRefusesPaths(t *testing.T) {
+	t.Parallel()
+	mount, _, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	for _, uid := range []string{"", "../burstable", "a/b", "a\x00"} {
+		if present, err := tree.Present(uid); present || err == nil {
+			t.Errorf("Present(%q) is %t, %v", uid, present, err)
+		}
+	}
+	if present, err := tree.Present("nobody"); present || err != nil {
+		t.Errorf("Present of a pod that is not there: %t, %v", present, err)
+	}
+}
+
+func TestUnreadErrorCounts(t *testing.T) {
+	t.Parallel()
+	err := error(&UnreadError{Unread: []Unread{{UID: "a", Err: errEmpty}, {UID: "b", Err: errOverflow}, {UID: "c", Err: errEmpty}}})
+	if want := "the file is empty (and 2 more that could not be read)"; err.Error() != want {
+		t.Errorf("got %q; want %q", err, want)
+	}
+	if !errors.Is(err, errOverflow) {
+		t.Error("the second fault is hidden")
+	}
+}
+
+// TestCollectAllocatesNothingPerPod: the work for 110 pods must not allocate more
+// than that for 10.
+func TestCollectAllocatesNothingPerPod(t *testing.T) {
+	allocations := func(count int) float64 {
+		node := v1.node()
+		for i := range count {
+			v1.add(node, fmt.Sprintf("/kubepods/burstable/pod%08d", i), fourPods()[0])
+		}
+		tree := mustOpen(t, node.plant(t), "/kubepods")
+		put(t, filepath.Join(tree.hierarchy.memory, "kubepods/besteffort"), directory)
+		var pods []Pod
+		got := testing.AllocsPerRun(20, func() {
+			var err error
+			if pods, err = tree.Collect(pods); err != nil || len(pods) != count {
+				t.Fatalf("%d pods, %v", len(pods), err)
+			}
+		})
+		return got
+	}
+	few, many := allocations(10), allocations(110)
+	if many > few {
+		t.Errorf("110 pods allocate %v times, 10 pods %v times", many, few)
+	}
+}
+
+// TestMadeAnewWhileRead: a group that takes the name of one that has just gone is
+// not missing a file; it is another group, which is read the next time.
+func TestMadeAnewWhileRead(t *testing.T) {
+	t.Parallel()
+	mount, memory, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	if err := tree.list(tree.classes[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(memory, memory+"-before"); err != nil { // keeps the inode from being used again
+		t.Fatal(err)
+	}
+	put(t, memory, directory)
+	if pods, unread := tree.read(tree.classes[0], nil, nil); len(pods) != 0 || len(unread) != 0 {
+		t.Errorf("%+v, %+v", pods, unread)
+	}
+	if pods, err := tree.Collect(nil); err == nil {
+		t.Errorf("an empty directory reads as %+v", pods)
+	}
+}
+
+func TestStatKeys(t *testing.T) {
+	t.Parallel()
+	want := memoryStat{anonymous: 1, shared: 2, inactiveFile: 3}
+	tests := map[string]struct {
+		content string
+		unified bool
+		wantErr string
+	}{
+		"v1":                  {content: "rss 9\nshmem 9\ninactive_file 9\ntotal_rss 1\ntotal_rss_huge 9\ntotal_shmem 2\ntotal_inactive_file 3\n"},
+		"v2":                  {content: "anon 1\nanon_thp 9\nshmem 2\nshmem_thp 9\ninactive_file 3\n", unified: true},
+		"v2 read as v1":       {content: "anon 1\nshmem 2\ninactive_file 3\n", wantErr: `no line "total_rss "`},
+		"v1 read as v2":       {content: "total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3\n", unified: true, wantErr: `no line "anon "`},
+		"no shared":           {content: "anon 1\ninactive_file 3\n", unified: true, wantErr: `no line "shmem "`},
+		"no cache":            {content: "anon 1\nshmem 2\n", unified: true, wantErr: `no line "inactive_file "`},
+		"cut off in a number": {content: "anon 1\nshmem 2\ninactive_file 31", unified: true, wantErr: `no line "inactive_file "`},
+		"negative":            {content: "anon -1\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "no number"},
+		"overflow":            {content: "anon 1\nshmem 9223372036854775808\ninactive_file 3\n", unified: true, wantErr: "too large"},
+		"two numbers":         {content: "anon 1 2\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
+		"NUL byte":            {content: "anon 1\x00\nshmem 2\ninactive_file 3\n", unified: true, wantErr: "more than a number"},
+	}
+	for name, tc := range tests {
+		keys := keysOf(tc.unified)
+		got, err := keys.parse([]byte(tc.content))
+		switch {
+		case tc.wantErr == "" && (err != nil || got != want):
+			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
+		case tc.wantErr != "" && (err == nil || !strings.Contains(err.Error(), tc.wantErr) || got != memoryStat{}):
+			t.Errorf("%s: got %+v, %v; want an error with %q", name, got, err, tc.wantErr)
+		}
+	}
+}
+
+func TestNamesRoundTrip(t *testing.T) {
+	t.Parallel()
+	for kubepods := range layouts() {
+		for _, c := range classesOf(kubepods) {
+			for _, uid := range []string{guaranteedUID, staticUID} {
+				name := c.name(uid)
+				if !c.holds([]byte(name)) || c.uid(name) != uid {
+					t.Errorf("%s: %q becomes %q becomes %q", path.Join(kubepods, c.dir), uid, name, c.uid(name))
+				}
+			}
+		}
+	}
+}
+
+func FuzzMemoryStat(f *testing.F) {
+	f.Add([]byte("anon 1\nshmem 2\ninactive_file 3\n"), true)
+	f.Add([]byte("total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3"), false)
+	f.Fuzz(func(t *testing.T, content []byte, unified bool) {
+		keys := keysOf(unified)
+		stat, err := keys.parse(content)
+		if err != nil {
+			if stat != (memoryStat{}) {
+				t.Errorf("figures %+v beside the error %v", stat, err)
+			}
+			return
+		}
+		for key, n := range map[string]int64{keys.anonymous: stat.anonymous, keys.shared: stat.shared, keys.inactiveFile: stat.inactiveFile} {
+			if n < 0 || !strings.Contains(string(content), fmt.Sprintf("%d\n", n)) || !strings.Contains(string(content), key) {
+				t.Errorf("%s%d is not in %q", key, n, content)
+			}
+		}
+	})
+}
+
+func FuzzListing(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 24, 0, 4, 'p', 'o', 'd', 0, 0})
+	f.Fuzz(func(t *testing.T, listing []byte) {
+		_ = eachDirectory(listing, func(name []byte) {
+			if strings.ContainsRune(string(name), 0) {
+				t.Errorf("the name %q has a NUL", name)
+			}
+		})
+	})
+}
