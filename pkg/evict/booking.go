@@ -1,0 +1,27 @@
+package evict
+
+import "time"
+
+// Booking is one victim that is on its way out and what its end should free.
+type Booking struct {
+	// Namespace, Name and UID identify the victim.
+	Namespace, Name, UID string
+	// Expected is what its end should free, by the name of the signal, in the
+	// signal's unit: anonymous and shared memory, not page cache. A signal that is
+	// missing expects nothing.
+	Expected map[string]int64
+	// Signal is the name of the signal the victim was evicted for; "" for a pod that
+	// evictd found terminating.
+	Signal string
+	// Accepted is when the API server took the eviction.
+	Accepted time.Time
+	// Deadline is when it should be gone: its grace period plus a margin. After it
+	// the victim is stuck and no longer relied on.
+	Deadline time.Time
+	// DryRun says that nothing is really on its way: the booking ends at its
+	// deadline.
+	DryRun bool
+}
+
+// Stuck reports whether the victim should have been gone by now.
+func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }

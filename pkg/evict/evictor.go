@@ -1,0 +1,102 @@
+package evict
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// RequestTimeout is how long an eviction request may take. It is longer than the
+// API server's own handler (34 s, in which it retries conflicts on the budget),
+// so that the server's answer is heard and not guessed.
+const RequestTimeout = 35 * time.Second
+
+// confirmTimeout bounds the read that follows an answer nobody heard.
+const confirmTimeout = 5 * time.Second
+
+// Evictor sends evictions. It is safe for concurrent use.
+type Evictor struct {
+	client rest.Interface
+	now    func() time.Time
+}
+
+// New returns an evictor that uses the client of the core/v1 API, which should be
+// its own, so that lists and events cannot starve evictions. Now is the clock.
+func New(client rest.Interface, now func() time.Time) *Evictor {
+	return &Evictor{client: client, now: now}
+}
+
+// Evict sends the request once and says what became of it. It never retries and
+// never sleeps: client-go would retry whatever carries a Retry-After header ten
+// times inside the call, so that is switched off here. An answer that was not
+// heard is followed by one read of the pod.
+func (e *Evictor) Evict(ctx context.Context, r Request) Result {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	sent := e.now()
+	err := e.client.Post().
+		Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
+		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
+	result := classify(err, r.DryRun)
+	result.Sent, result.Took = sent, e.now().Sub(sent)
+	if result.Outcome == Unconfirmed && !r.DryRun {
+		return e.confirm(context.WithoutCancel(ctx), r, result)
+	}
+	return result
+}
+
+// confirm reads the pod again after an answer that was not heard: a pod that is
+// terminating was evicted, whoever did it; one that is not there, or has another
+// UID, is gone; otherwise nobody knows still.
+func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	pod := &corev1.Pod{}
+	err := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+		MaxRetries(0).Do(ctx).Into(pod)
+	found := classifyRead(err, pod, r.UID)
+	if found == Unconfirmed {
+		return unheard
+	}
+	unheard.Outcome = found
+	unheard.Message += "; reading the pod again settled it"
+	return unheard
+}
+
+// classifyRead says what a fresh read of the pod proves.
+func classifyRead(err error, pod *corev1.Pod, uid string) Outcome {
+	switch {
+	case isPodNotFound(err):
+		return Gone
+	case err != nil:
+		return Unconfirmed
+	case string(pod.UID) != uid:
+		return Gone
+	case pod.DeletionTimestamp != nil:
+		return Evicted
+	default:
+		return Unconfirmed
+	}
+}
+
+// eviction builds the body. Both names must be there: the server compares the
+// body's with the path's.
+func eviction(r Request) *policyv1.Eviction {
+	uid := types.UID(r.UID)
+	options := &metav1.DeleteOptions{
+		GracePeriodSeconds: r.GraceSeconds,
+		Preconditions:      &metav1.Preconditions{UID: &uid},
+	}
+	if r.DryRun {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	return &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
+		DeleteOptions: options,
+	}
+}

@@ -1,0 +1,244 @@
+package evict_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// server answers evictions and reads of one pod with prepared texts and keeps
+// what it was asked.
+type server struct {
+	*httptest.Server
+	mu        sync.Mutex
+	evictions []policyv1.Eviction
+	reads     int
+}
+
+// answer is one prepared answer; a zero code closes the connection.
+type answer struct {
+	code   int
+	header map[string]string
+	body   string
+}
+
+func (a answer) write(w http.ResponseWriter) {
+	if a.code == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	for k, v := range a.header {
+		w.Header().Set(k, v)
+	}
+	w.WriteHeader(a.code)
+	_, _ = w.Write([]byte(a.body)) // the test sees what is missing
+}
+
+func newServer(t *testing.T, toEviction, toRead answer) *server {
+	t.Helper()
+	s := &server{}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if r.Method == http.MethodGet {
+			s.reads++
+			toRead.write(w)
+			return
+		}
+		var e policyv1.Eviction
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Errorf("decoding the eviction: %v", err)
+		}
+		s.evictions = append(s.evictions, e)
+		toEviction.write(w)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *server) evictor(t *testing.T) *evict.Evictor {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return evict.New(client.CoreV1().RESTClient(), time.Now)
+}
+
+func status(code, fields string) string {
+	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":` + code + `,` + fields + `}`
+}
+
+// Texts as kube-apiserver 1.36 sends them.
+const (
+	budgetMessage = `"message":"Cannot evict pod as it would violate the pod's disruption budget.","reason":"TooManyRequests"`
+	budgetBlocked = `"details":{"causes":[{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}]}`
+	budgetPending = `"details":{"retryAfterSeconds":10,"causes":[{"reason":"DisruptionBudget","message":"The disruption budget web is still being processed by the server."}]}`
+	uidConflict   = `"message":"Operation cannot be fulfilled on Pod \"web-1\": the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted and then recreated","reason":"Conflict","details":{"name":"web-1","kind":"Pod"}`
+	podOfUID      = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","namespace":"shop","uid":"uid-1"}}`
+	podLeaving    = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","namespace":"shop","uid":"uid-1","deletionTimestamp":"2026-03-01T12:00:00Z"}}`
+	podReplaced   = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-1","namespace":"shop","uid":"uid-2"}}`
+)
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		eviction answer
+		read     answer
+		want     evict.Result // Message, Sent and Took are not compared
+		reads    int
+	}{
+		{
+			name:     "201 is Evicted",
+			eviction: answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success","code":201}`},
+			want:     evict.Result{Outcome: evict.Evicted},
+		},
+		{
+			name:     "404 of the pod is Gone",
+			eviction: answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
+			want:     evict.Result{Outcome: evict.Gone},
+		},
+		{
+			name:     "404 of the budget is BudgetPending",
+			eviction: answer{code: 404, body: status("404", `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
+			want:     evict.Result{Outcome: evict.BudgetPending},
+		},
+		{
+			name:     "409 on the UID is Gone",
+			eviction: answer{code: 409, body: status("409", uidConflict)},
+			want:     evict.Result{Outcome: evict.Gone},
+		},
+		{
+			name:     "409 on the budget is BudgetPending",
+			eviction: answer{code: 409, body: status("409", `"message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": the object has been modified","reason":"Conflict","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
+			want:     evict.Result{Outcome: evict.BudgetPending},
+		},
+		{
+			name:     "429 of a budget without delay is BlockedByBudget",
+			eviction: answer{code: 429, body: status("429", budgetMessage+","+budgetBlocked)},
+			want:     evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
+		},
+		{
+			name:     "429 of a budget with a delay is BudgetPending and is not retried inside",
+			eviction: answer{code: 429, header: map[string]string{"Retry-After": "10"}, body: status("429", budgetMessage+","+budgetPending)},
+			want:     evict.Result{Outcome: evict.BudgetPending, Budget: "web", RetryAfter: 10 * time.Second},
+		},
+		{
+			name:     "429 of priority and fairness is Throttled",
+			eviction: answer{code: 429, header: map[string]string{"Retry-After": "1", "Content-Type": "text/plain"}, body: "Too many requests, please try again later."},
+			want:     evict.Result{Outcome: evict.Throttled, RetryAfter: time.Second},
+		},
+		{
+			name:     "403 of RBAC is Denied",
+			eviction: answer{code: 403, body: status("403", `"message":"pods \"web-1\" is forbidden","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)},
+			want:     evict.Result{Outcome: evict.Denied},
+		},
+		{
+			name:     "403 of a negative budget is BlockedByBudget",
+			eviction: answer{code: 403, body: status("403", `"message":"pdb disruptions allowed is negative","reason":"Forbidden","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
+			want:     evict.Result{Outcome: evict.BlockedByBudget},
+		},
+		{
+			name:     "422 of a policy is Denied",
+			eviction: answer{code: 422, body: status("422", `"message":"ValidatingAdmissionPolicy 'own-node' denied request","reason":"Invalid"`)},
+			want:     evict.Result{Outcome: evict.Denied},
+		},
+		{
+			name:     "500 of two budgets is Misconfigured",
+			eviction: answer{code: 500, body: status("500", `"message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."`)},
+			want:     evict.Result{Outcome: evict.Misconfigured},
+		},
+		{
+			name:     "500 of a webhook that cannot be called is Denied",
+			eviction: answer{code: 500, body: status("500", `"message":"Internal error occurred: failed calling webhook \"x\": timeout","reason":"InternalError"`)},
+			want:     evict.Result{Outcome: evict.Denied},
+		},
+		{
+			name:     "500 otherwise is Unknown when the pod is still there",
+			eviction: answer{code: 500, body: status("500", `"message":"etcdserver: request timed out"`)},
+			read:     answer{code: 200, body: podOfUID},
+			want:     evict.Result{Outcome: evict.Unconfirmed}, reads: 1,
+		},
+		{
+			name:     "a broken connection is Evicted when the pod is terminating",
+			eviction: answer{}, read: answer{code: 200, body: podLeaving},
+			want: evict.Result{Outcome: evict.Evicted}, reads: 1,
+		},
+		{
+			name:     "a broken connection is Gone when the pod has another UID",
+			eviction: answer{}, read: answer{code: 200, body: podReplaced},
+			want: evict.Result{Outcome: evict.Gone}, reads: 1,
+		},
+		{
+			name:     "a broken connection is Gone when the pod is not found",
+			eviction: answer{},
+			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
+			want:     evict.Result{Outcome: evict.Gone}, reads: 1,
+		},
+		{
+			name:     "a 404 that is not the pods' storage proves nothing",
+			eviction: answer{}, read: answer{code: 404, body: "404 page not found"},
+			want: evict.Result{Outcome: evict.Unconfirmed}, reads: 1,
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, test.eviction, test.read)
+			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+			if got.Sent.IsZero() || (got.Message == "") != (test.want.Outcome == evict.Evicted && test.reads == 0) {
+				t.Errorf("sent %v, message %q", got.Sent, got.Message)
+			}
+			got.Message, got.Sent, got.Took = "", time.Time{}, 0
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			if len(s.evictions) != 1 || s.reads != test.reads {
+				t.Errorf("%d evictions and %d reads, want 1 and %d", len(s.evictions), s.reads, test.reads)
+			}
+		})
+	}
+}
+
+// Guards invariant 5: an eviction names the UID it judged.
+func TestInvariant05EvictionNamesTheUID(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
+	s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	sent := s.evictions[0]
+	if sent.DeleteOptions == nil || sent.DeleteOptions.Preconditions == nil ||
+		sent.DeleteOptions.Preconditions.UID == nil || string(*sent.DeleteOptions.Preconditions.UID) != "uid-1" {
+		t.Errorf("the eviction carries no UID precondition: %+v", sent.DeleteOptions)
+	}
+}
+
+// Guards invariant 8: a dry run differs in exactly one thing.
+func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
+	evictor := s.evictor(t)
+	grace := int64(5)
+	request := evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1", GraceSeconds: &grace}
+	wet := evictor.Evict(t.Context(), request)
+	request.DryRun = true
+	dry := evictor.Evict(t.Context(), request)
+	if wet.Outcome != evict.Evicted || dry.Outcome != evict.WouldEvict {
+		t.Errorf("outcomes %v and %v, want Evicted and WouldEvict", wet.Outcome, dry.Outcome)
+	}
+	want := s.evictions[0].DeepCopy()
+	want.DeleteOptions.DryRun = []string{"All"}
+	if diff := cmp.Diff(*want, s.evictions[1]); diff != "" {
+		t.Errorf("the dry run's request (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,95 @@
+package evict
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Ledger remembers what is on its way out, what its end should free and when it
+// should be gone. Only an accepted eviction books; a refusal frees nothing. It is
+// not safe for concurrent use.
+type Ledger struct {
+	bookings map[string]Booking
+	lastEnd  time.Time
+}
+
+// NewLedger returns an empty ledger.
+func NewLedger() *Ledger { return &Ledger{bookings: map[string]Booking{}} }
+
+// Book notes a victim. A victim that is booked already keeps its first booking,
+// so that seeing it again does not move its deadline.
+func (l *Ledger) Book(b Booking) {
+	if _, booked := l.bookings[b.UID]; !booked {
+		l.bookings[b.UID] = b
+	}
+}
+
+// Booked reports whether the pod is on its way out as far as the ledger knows.
+func (l *Ledger) Booked(uid string) bool {
+	_, booked := l.bookings[uid]
+	return booked
+}
+
+// Settle ends the bookings whose pods are not present any more and returns them. A
+// dry run's booking also ends at its deadline: by then its pod would have gone.
+func (l *Ledger) Settle(now time.Time, present func(uid string) bool) []Booking {
+	var ended []Booking
+	for uid, b := range l.bookings {
+		if present(uid) && (!b.DryRun || !now.After(b.Deadline)) {
+			continue
+		}
+		delete(l.bookings, uid)
+		ended = append(ended, b)
+		l.lastEnd = now
+	}
+	sortBookings(ended)
+	return ended
+}
+
+// ForgetDryRuns drops the bookings of dry runs: once evictd acts in earnest,
+// nothing of them is really on its way.
+func (l *Ledger) ForgetDryRuns() {
+	for uid, b := range l.bookings {
+		if b.DryRun {
+			delete(l.bookings, uid)
+		}
+	}
+}
+
+// Covers reports whether what is on its way out should free at least the deficit
+// of the signal. A victim past its deadline is stuck and not relied on.
+func (l *Ledger) Covers(signal string, deficit int64, now time.Time) bool {
+	if len(l.bookings) == 0 {
+		return false
+	}
+	expected, relied := int64(0), false
+	for _, b := range l.bookings {
+		if b.Stuck(now) {
+			continue
+		}
+		relied = true
+		expected += b.Expected[signal]
+	}
+	return relied && expected >= deficit
+}
+
+// LastEnd returns when a victim last ended; the zero time when none has. The next
+// victim is chosen from a newer sample only.
+func (l *Ledger) LastEnd() time.Time { return l.lastEnd }
+
+// OnTheirWay returns the bookings, the oldest first.
+func (l *Ledger) OnTheirWay() []Booking {
+	bookings := make([]Booking, 0, len(l.bookings))
+	for _, b := range l.bookings {
+		bookings = append(bookings, b)
+	}
+	sortBookings(bookings)
+	return bookings
+}
+
+func sortBookings(bookings []Booking) {
+	slices.SortFunc(bookings, func(a, b Booking) int {
+		return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.UID, b.UID))
+	})
+}

@@ -1,0 +1,207 @@
+package evict_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+func at(offset time.Duration) time.Time {
+	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
+}
+
+func victim(uid string, memory int64) evict.Booking {
+	return evict.Booking{
+		Namespace: "shop", Name: uid, UID: uid, Expected: map[string]int64{"memory.available": memory},
+		Accepted: at(0), Deadline: at(45 * time.Second),
+	}
+}
+
+func nobody(string) bool   { return false }
+func everyone(string) bool { return true }
+
+func TestLedgerCovers(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		bookings []evict.Booking
+		deficit  int64
+		at       time.Duration
+		want     bool
+	}{
+		{"an empty ledger covers nothing, not even no deficit", nil, 0, 0, false},
+		{"one that suffices", []evict.Booking{victim("a", 100)}, 100, 0, true},
+		{"one that does not", []evict.Booking{victim("a", 99)}, 100, 0, false},
+		{"two together", []evict.Booking{victim("a", 60), victim("b", 40)}, 100, 0, true},
+		{"a victim past its deadline is not relied on", []evict.Booking{victim("a", 100)}, 100, 46 * time.Second, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ledger := evict.NewLedger()
+			for _, b := range test.bookings {
+				ledger.Book(b)
+			}
+			if got := ledger.Covers("memory.available", test.deficit, at(test.at)); got != test.want {
+				t.Errorf("covers = %v, want %v", got, test.want)
+			}
+			if ledger.Covers("nodefs.available", 1, at(test.at)) {
+				t.Error("memory covers a disk deficit")
+			}
+		})
+	}
+}
+
+func TestLedgerSettles(t *testing.T) {
+	t.Parallel()
+	ledger := evict.NewLedger()
+	ledger.Book(victim("a", 100))
+	if ended := ledger.Settle(at(time.Second), everyone); len(ended) != 0 || !ledger.Booked("a") {
+		t.Errorf("a pod that is present has ended: %v", ended)
+	}
+	if ended := ledger.Settle(at(time.Hour), everyone); len(ended) != 0 {
+		t.Errorf("a stuck pod has ended: %v", ended)
+	}
+	if ended := ledger.Settle(at(2*time.Hour), nobody); len(ended) != 1 || ledger.Booked("a") {
+		t.Errorf("a pod that has gone is still booked: %v", ended)
+	}
+	if !ledger.LastEnd().Equal(at(2 * time.Hour)) {
+		t.Errorf("last end %v", ledger.LastEnd())
+	}
+}
+
+func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
+	t.Parallel()
+	b := victim("a", 100)
+	b.DryRun = true
+	ledger := evict.NewLedger()
+	ledger.Book(b)
+	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
+		t.Errorf("ended before its deadline: %v", ended)
+	}
+	if ended := ledger.Settle(at(46*time.Second), everyone); len(ended) != 1 {
+		t.Errorf("ended = %v, want the dry run's booking", ended)
+	}
+	ledger.Book(b)
+	if ended := ledger.Settle(at(time.Second), nobody); len(ended) != 1 {
+		t.Errorf("ended = %v, want the booking of the pod that has gone", ended)
+	}
+}
+
+func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
+	t.Parallel()
+	dry := victim("dry", 100)
+	dry.DryRun = true
+	ledger := evict.NewLedger()
+	ledger.Book(dry)
+	ledger.Book(victim("wet", 100))
+	ledger.ForgetDryRuns()
+	if ledger.Booked("dry") || !ledger.Booked("wet") {
+		t.Errorf("on their way: %+v, want the real one alone", ledger.OnTheirWay())
+	}
+}
+
+func TestLedgerKeepsTheFirstBooking(t *testing.T) {
+	t.Parallel()
+	ledger := evict.NewLedger()
+	ledger.Book(victim("a", 100))
+	later := victim("a", 500)
+	later.Deadline = at(time.Hour)
+	ledger.Book(later)
+	if got := ledger.OnTheirWay(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
+		t.Errorf("on their way: %+v, want the first booking alone", got)
+	}
+}
+
+func noJitter() float64 { return 0 }
+
+func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		outcome evict.Outcome
+		retry   time.Duration
+		want    []time.Duration
+	}{
+		{evict.BlockedByBudget, 0, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+		{evict.BudgetPending, 10 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 16 * time.Second}},
+		{evict.Denied, 0, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}},
+		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
+	} {
+		backoff, now := evict.NewBackoff(noJitter), at(0)
+		for i, want := range test.want {
+			backoff.Note("a", evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
+			if last, waits := backoff.Waits("a", now.Add(want-1)); !waits || last != test.outcome {
+				t.Errorf("%v, refusal %d: does not wait %v", test.outcome, i+1, want)
+			}
+			now = now.Add(want)
+			if _, waits := backoff.Waits("a", now); waits {
+				t.Errorf("%v, refusal %d: still waits after %v", test.outcome, i+1, want)
+			}
+		}
+		if !backoff.ServerWaits(now.Add(-1)).IsZero() {
+			t.Errorf("%v: a refusal of one pod keeps all requests back", test.outcome)
+		}
+	}
+}
+
+func TestBackoffOfTheServer(t *testing.T) {
+	t.Parallel()
+	backoff := evict.NewBackoff(noJitter)
+	backoff.Note("a", evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
+	if until := backoff.ServerWaits(at(time.Second)); !until.Equal(at(3 * time.Second)) {
+		t.Errorf("waits until %v, want what the server asked for", until)
+	}
+	backoff.Note("b", evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
+	backoff.Note("b", evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
+	if until := backoff.ServerWaits(at(5 * time.Second)); !until.Equal(at(6 * time.Second)) {
+		t.Errorf("waits until %v: an answer did not end the row of failures", until)
+	}
+}
+
+func TestBackoffStretchesAtRandom(t *testing.T) {
+	t.Parallel()
+	backoff := evict.NewBackoff(func() float64 { return 0.5 })
+	backoff.Note("a", evict.Result{Outcome: evict.BlockedByBudget}, at(0))
+	if _, waits := backoff.Waits("a", at(10900*time.Millisecond)); !waits {
+		t.Error("no jitter was added to 10 s")
+	}
+	if _, waits := backoff.Waits("a", at(11*time.Second)); waits {
+		t.Error("more than the jitter was added")
+	}
+}
+
+func TestBackoffForgets(t *testing.T) {
+	t.Parallel()
+	backoff := evict.NewBackoff(noJitter)
+	backoff.Note("a", evict.Result{Outcome: evict.Denied}, at(0))
+	backoff.Forget(nobody)
+	if _, waits := backoff.Waits("a", at(0)); waits {
+		t.Error("a pod that has gone is remembered")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	limiter := evict.NewLimiter(evict.Limits{PerMinute: 2, PerOwnerPerHour: 3})
+	limiter.Count("web", at(0))
+	if reached := limiter.Node(at(time.Second)); reached != "" {
+		t.Errorf("one of two: %s", reached)
+	}
+	limiter.Count("web", at(time.Second))
+	if limiter.Node(at(2*time.Second)) == "" {
+		t.Error("two of two in a minute, and a third may go")
+	}
+	if reached := limiter.Node(at(61 * time.Second)); reached != "" {
+		t.Errorf("a minute later: %s", reached)
+	}
+	limiter.Count("web", at(2*time.Minute))
+	if limiter.Owner("web", at(3*time.Minute)) {
+		t.Error("three of three in an hour, and a fourth may go")
+	}
+	if !limiter.Owner("db", at(3*time.Minute)) || !limiter.Owner("", at(3*time.Minute)) {
+		t.Error("another owner is held back")
+	}
+	if !limiter.Owner("web", at(time.Hour)) {
+		t.Error("an hour after the first the owner is still held back")
+	}
+}

@@ -1,0 +1,33 @@
+package evict
+
+import "time"
+
+// Request names one pod and how it should go.
+type Request struct {
+	// Namespace, Name and UID are the pod that was judged. A pod of the same name
+	// with another UID is never hit: the UID is the request's precondition.
+	Namespace, Name, UID string
+	// GraceSeconds caps the pod's own grace period; nil leaves it to the pod. The
+	// caller has made sure that it is not longer than the pod's own.
+	GraceSeconds *int64
+	// DryRun asks the API server to check everything and do nothing. It is the only
+	// thing in which a dry run differs.
+	DryRun bool
+}
+
+// Result is the answer to one Request.
+type Result struct {
+	// Outcome says what became of it.
+	Outcome Outcome
+	// Message is the API server's text, or the error's; "" when it was accepted.
+	Message string
+	// Budget is the name of the PodDisruptionBudget that refused, when the answer
+	// names it; "" otherwise.
+	Budget string
+	// RetryAfter is how long the server asked to wait; 0 when it did not.
+	RetryAfter time.Duration
+	// Sent is when the request was handed to the transport; Took is how long the
+	// answer took.
+	Sent time.Time
+	Took time.Duration
+}
