@@ -1,0 +1,144 @@
+package config
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// transitionDefault is the kubelet's default, which it also takes 0 for
+// (SetDefaults_KubeletConfiguration, pkg/kubelet/apis/config/v1beta1).
+const transitionDefault = 5 * time.Minute
+
+// unset marks a duration that the file does not have, where 0 is something that a
+// file may not say. No text of a duration means it.
+const unset = time.Duration(math.MinInt64)
+
+// Default returns the whole default configuration, a new one at each call. Its
+// thresholds lie before the kubelet's own defaults for Linux (memory.available
+// 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available 15%,
+// imagefs.inodesFree 5%), which stay behind as the backstop.
+func Default() *EvictdConfiguration {
+	return &EvictdConfiguration{
+		APIVersion: APIVersion,
+		Kind:       Kind,
+		EvictionHard: map[string]string{
+			"memory.available":   "5%",
+			"nodefs.available":   "12%",
+			"nodefs.inodesFree":  "6%",
+			"imagefs.available":  "17%",
+			"imagefs.inodesFree": "6%",
+		},
+		EvictionSoft:                     map[string]string{"memory.available": "10%"},
+		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
+		EvictionMinimumReclaim:           map[string]string{"memory.available": "2%"},
+		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
+		MemoryAvailable:                  MemoryKernel,
+		Sampling: Sampling{
+			MinInterval: metav1.Duration{Duration: 10 * time.Millisecond},
+			MaxInterval: metav1.Duration{Duration: time.Second},
+		},
+		DisruptionBudgets: BudgetsRespect,
+		Protect: Protect{
+			DaemonSets:      true,
+			BarePods:        true,
+			PriorityAtLeast: rank.SystemCriticalPriority,
+			Namespaces:      []string{"kube-system"},
+		},
+		Limits: Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5},
+	}
+}
+
+// base is what a file is decoded over: the defaults, without those for which
+// "not in the file" and "empty in the file" differ. complete fills these in.
+func base() *EvictdConfiguration {
+	c := Default()
+	c.APIVersion, c.Kind = "", ""
+	c.EvictionHard, c.EvictionSoft = nil, nil
+	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = nil, nil
+	c.Protect.Namespaces = nil
+	c.Sampling.MinInterval.Duration, c.Sampling.MaxInterval.Duration = unset, unset
+	return c
+}
+
+// complete fills in what the file left out. A nil map or list is one that the
+// file does not have.
+func (c *EvictdConfiguration) complete() {
+	defaults := Default()
+	if c.EvictionPressureTransitionPeriod.Duration == 0 {
+		c.EvictionPressureTransitionPeriod.Duration = transitionDefault
+	}
+	if c.Protect.Namespaces == nil {
+		c.Protect.Namespaces = defaults.Protect.Namespaces
+	}
+	if len(c.Queues) == 0 {
+		c.Queues = nil // [] and nothing mean the same, and are written the same
+	}
+	c.Sampling.complete(&defaults.Sampling)
+	c.completeThresholds(defaults)
+}
+
+// complete fills in the bound that the file left out; it gives way to the one that
+// the file has.
+func (s *Sampling) complete(defaults *Sampling) {
+	low, high := &s.MinInterval.Duration, &s.MaxInterval.Duration
+	switch {
+	case *low == unset && *high == unset:
+		*s = *defaults
+	case *low == unset:
+		*low = max(min(defaults.MinInterval.Duration, *high), minIntervalLowest)
+	case *high == unset:
+		*high = min(max(defaults.MaxInterval.Duration, *low), maxIntervalHighest)
+	}
+}
+
+// completeThresholds fills in the four eviction maps. They belong together: a
+// default beside values of the user's could contradict them, so there are soft
+// thresholds and reclaims by default only where all thresholds are the defaults.
+// Hard ones stand in for a missing evictionHard as in the kubelet.
+func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) {
+	allDefault := c.EvictionHard == nil && c.EvictionSoft == nil
+	if !allDefault {
+		defaults.EvictionSoft = map[string]string{}
+		defaults.EvictionSoftGracePeriod = map[string]string{}
+		defaults.EvictionMinimumReclaim = map[string]string{}
+	}
+	if c.EvictionHard == nil {
+		c.EvictionHard = hardBelow(defaults.EvictionHard, c.EvictionSoft)
+	}
+	if c.EvictionSoft == nil {
+		c.EvictionSoft = defaults.EvictionSoft
+	}
+	// A file may lengthen the grace period of a default threshold and say nothing of
+	// the others: these keep theirs, or the default would make the file invalid.
+	grace := defaults.EvictionSoftGracePeriod
+	maps.Copy(grace, c.EvictionSoftGracePeriod)
+	c.EvictionSoftGracePeriod = grace
+	if c.EvictionMinimumReclaim == nil {
+		c.EvictionMinimumReclaim = defaults.EvictionMinimumReclaim
+	}
+}
+
+// hardBelow returns the default hard thresholds without those that might act
+// before a soft threshold that the user chose for the same signal. A percentage
+// and an amount cannot be compared without a node, so there the user's stands
+// alone; the kubelet's own hard threshold is behind it.
+func hardBelow(hard, soft map[string]string) map[string]string {
+	maps.DeleteFunc(hard, func(signal, text string) bool {
+		users, found := soft[signal]
+		if !found {
+			return false
+		}
+		s, errSoft := parseThreshold(users)
+		h, errHard := parseThreshold(text)
+		if errSoft != nil || errHard != nil || s.off {
+			return false
+		}
+		return !s.relative || s.fraction <= h.fraction
+	})
+	return hard
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+const pagePath = "../../../docs/configuration.md"
+
+func rendered(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join("..", "types.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := render(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
+
+func TestPageIsUpToDate(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.FromSlash(pagePath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(page), rendered(t)); diff != "" {
+		t.Errorf("docs/configuration.md is not what the sources say (-page +sources); run `go generate ./internal/config`:\n%s", diff)
+	}
+}
+
+// TestRun writes the same page twice.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page.md")
+	for range 2 {
+		if err := run([]string{"-types", "../types.go", "-page", path}, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(rendered(t), string(written)); diff != "" {
+			t.Errorf("(-rendered +written):\n%s", diff)
+		}
+	}
+	for _, args := range [][]string{{"-colour"}, {"-types", path + ".none"}, {"-types", "../types.go", "-page", filepath.Dir(path)}} {
+		if err := run(args, io.Discard); err == nil {
+			t.Errorf("%v: got no error", args)
+		}
+	}
+}
+
+func TestRunCheck(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "page.md")
+	check := []string{"-types", "../types.go", "-page", path, "-check"}
+	if err := run(check, io.Discard); err == nil {
+		t.Error("no page: got no error")
+	}
+	for content, good := range map[string]bool{rendered(t): true, rendered(t) + "x": false} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(check, io.Discard); (err == nil) != good {
+			t.Errorf("up to date %t: got %v", good, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != content {
+			t.Errorf("the page was written (%v)", err)
+		}
+	}
+}
+
+// TestPageExamples: every example on the page that is a whole file is valid.
+func TestPageExamples(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for i, part := range strings.Split(rendered(t), "```") {
+		example, found := strings.CutPrefix(part, "yaml\n")
+		if i%2 == 0 || !found {
+			continue
+		}
+		files++
+		if _, err := config.Parse([]byte(example)); err != nil {
+			t.Errorf("%v, in\n%s", err, example)
+		}
+	}
+	if files < 5 {
+		t.Errorf("found only %d examples", files)
+	}
+}
+
+// TestPageHasEveryField: a field without a comment, or without a place on the
+// page, is a field that nobody finds.
+func TestPageHasEveryField(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join("..", "types.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	structs, err := read(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := rendered(t)
+	for name, s := range structs {
+		for _, f := range s.fields {
+			if f.about == "" || !strings.Contains(page, "| `"+f.name+"` | "+f.kind+" |") {
+				t.Errorf("%s.%s is not on the page", name, f.name)
+			}
+		}
+	}
+}
+
+func TestRenderRefuses(t *testing.T) {
+	t.Parallel()
+	for name, source := range map[string]string{
+		"not Go":          "package",
+		"a missing type":  "package config",
+		"a missing tag":   "package config\ntype EvictdConfiguration struct {\n\tA string\n}",
+		"a bare field":    "package config\ntype EvictdConfiguration struct {\n\tA string `json:\"a\"`\n}",
+		"an embedded one": "package config\ntype EvictdConfiguration struct {\n\tA `json:\"a\"`\n}",
+	} {
+		if page, err := render([]byte(source)); err == nil {
+			t.Errorf("%s: got a page of %d bytes", name, len(page))
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for long, want := range map[string]string{"5m0s": "5m", "1h0m0s": "1h", "10ms": "10ms", "1m30s": "1m30s", "10s": "10s", "20m0s": "20m"} {
+		if got := short(long); got != want {
+			t.Errorf("%s: got %s, want %s", long, got, want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Thresholds returns the thresholds that the configuration asks for, hard before
+// soft and then in the order of the signals; none of those that are switched off.
+// The error names a value that cannot be read; a configuration that [Load] or
+// [Parse] returned, or that validates, has none.
+func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
+	var all []pressure.Threshold
+	for _, name := range slices.Sorted(maps.Keys(c.EvictionHard)) {
+		threshold, on, err := c.threshold(name, c.EvictionHard[name])
+		if err != nil {
+			return nil, fmt.Errorf("reading %s[%s]: %w", hardField, name, err)
+		}
+		if on {
+			threshold.Hard = true
+			all = append(all, threshold)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.EvictionSoft)) {
+		threshold, on, err := c.threshold(name, c.EvictionSoft[name])
+		if err != nil {
+			return nil, fmt.Errorf("reading %s[%s]: %w", softField, name, err)
+		}
+		if !on {
+			continue
+		}
+		if threshold.Grace, err = time.ParseDuration(c.EvictionSoftGracePeriod[name]); err != nil {
+			return nil, fmt.Errorf("reading %s[%s]: %w", graceField, name, err)
+		}
+		// A soft threshold without a grace period is a hard one
+		// (isHardEvictionThreshold, pkg/kubelet/eviction/helpers.go).
+		threshold.Hard = threshold.Grace == 0
+		all = append(all, threshold)
+	}
+	slices.SortStableFunc(all, hardFirst)
+	return all, nil
+}
+
+// hardFirst orders thresholds by what is dealt with first.
+func hardFirst(a, b pressure.Threshold) int {
+	if a.Hard != b.Hard {
+		return strings.Compare(a.Kind(), b.Kind()) // "hard" comes before "soft"
+	}
+	return int(a.Signal) - int(b.Signal)
+}
+
+// threshold reads one entry, without what makes it hard or soft, and whether it is
+// switched on.
+func (c *EvictdConfiguration) threshold(name, text string) (_ pressure.Threshold, on bool, err error) {
+	signal, err := pressure.ParseSignal(name)
+	if err != nil {
+		return pressure.Threshold{}, false, err
+	}
+	line, err := parseThreshold(text)
+	if err != nil {
+		return pressure.Threshold{}, false, err
+	}
+	threshold := pressure.Threshold{Signal: signal, Quantity: line.quantity()}
+	if text, found := c.EvictionMinimumReclaim[name]; found {
+		reclaim, err := parseReclaim(text)
+		if err != nil {
+			return pressure.Threshold{}, false, fmt.Errorf("its minimum reclaim: %w", err)
+		}
+		threshold.MinReclaim = reclaim.quantity()
+	}
+	return threshold, !line.off, nil
+}

@@ -1,0 +1,133 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+func thresholds(t *testing.T, c *EvictdConfiguration) []pressure.Threshold {
+	t.Helper()
+	got, err := c.Thresholds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func compareThresholds(t *testing.T, want, got []pressure.Threshold) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pressure.Quantity{})); diff != "" {
+		t.Errorf("thresholds (-want +got):\n%s", diff)
+	}
+}
+
+func TestThresholdsOfDefaults(t *testing.T) {
+	t.Parallel()
+	reclaim := pressure.Fraction(float32(2) / 100)
+	compareThresholds(t, []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true, MinReclaim: reclaim},
+		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(12) / 100), Hard: true},
+		{Signal: pressure.NodeFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
+		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(float32(17) / 100), Hard: true},
+		{Signal: pressure.ImageFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second, MinReclaim: reclaim},
+	}, thresholds(t, Default()))
+}
+
+func TestThresholds(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, head+`
+evictionHard: {pid.available: "1000", memory.available: 500Mi, nodefs.available: 0%, imagefs.available: 100%, allocatableMemory.available: 200Mi}
+evictionSoft: {memory.available: 10%, nodefs.available: 15%, imagefs.inodesFree: 0%}
+evictionSoftGracePeriod: {memory.available: 0s, nodefs.available: 1m30s, imagefs.inodesFree: 1s}
+evictionMinimumReclaim: {memory.available: 100Mi, pid.available: "0"}
+`)
+	reclaim := pressure.Absolute(100 << 20)
+	compareThresholds(t, []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 << 20), Hard: true, MinReclaim: reclaim},
+		// Soft with a grace period of 0 is hard, as in the kubelet.
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Hard: true, MinReclaim: reclaim},
+		{Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Absolute(200 << 20), Hard: true},
+		{Signal: pressure.PIDAvailable, Quantity: pressure.Absolute(1000), Hard: true},
+		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(15) / 100), Grace: 90 * time.Second},
+	}, thresholds(t, c))
+}
+
+func TestThresholdsNone(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{
+		"evictionHard: {}",
+		"evictionHard: {memory.available: 0%}\nevictionSoft: {memory.available: 100%}", // off needs no grace period
+		"evictionHard: {memory.available: 100%}\nevictionMinimumReclaim: {memory.available: 5%}",
+	} {
+		if got := thresholds(t, mustParse(t, head+file+"\n")); len(got) != 0 {
+			t.Errorf("%s: got %v, want none", file, got)
+		}
+	}
+}
+
+func TestThresholdsOfInvalid(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*EvictdConfiguration){
+		"a hard threshold":  func(c *EvictdConfiguration) { c.EvictionHard["memory.available"] = "much" },
+		"a soft threshold":  func(c *EvictdConfiguration) { c.EvictionSoft["memory.available"] = "100.0%" },
+		"a signal":          func(c *EvictdConfiguration) { c.EvictionHard["cpu.available"] = "5%" },
+		"no grace period":   func(c *EvictdConfiguration) { delete(c.EvictionSoftGracePeriod, "memory.available") },
+		"a minimum reclaim": func(c *EvictdConfiguration) { c.EvictionMinimumReclaim["memory.available"] = "100%" },
+	} {
+		c := Default()
+		spoil(c)
+		if got, err := c.Thresholds(); err == nil || got != nil {
+			t.Errorf("%s: got %v, want an error", name, got)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	byDefault := Default().Rules()
+	if byDefault.Selected != nil {
+		t.Error("an empty selector selects pods")
+	}
+	if diff := cmp.Diff(rank.Rules{
+		DaemonSets: true, BarePods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
+	}, byDefault); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	rules := mustParse(t, head+`
+protect:
+  podSelector:
+    matchLabels: {app: db}
+    matchExpressions: [{key: tier, operator: NotIn, values: [test]}]
+`).Rules()
+	for _, tc := range []struct {
+		labels map[string]string
+		want   bool
+	}{
+		{nil, false},
+		{map[string]string{"app": "db"}, true},
+		{map[string]string{"app": "db", "tier": "test"}, false},
+		{map[string]string{"app": "web"}, false},
+	} {
+		if got := rules.Selected(tc.labels); got != tc.want {
+			t.Errorf("%v: got %t, want %t", tc.labels, got, tc.want)
+		}
+	}
+}
+
+// TestRulesOfInvalidSelector: what is not understood evicts nobody.
+func TestRulesOfInvalidSelector(t *testing.T) {
+	t.Parallel()
+	c := Default()
+	c.Protect.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
+	if rules := c.Rules(); !rules.Selected(nil) {
+		t.Error("a selector that is not valid protects nobody")
+	}
+}

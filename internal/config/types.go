@@ -1,0 +1,193 @@
+package config
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+//go:generate go run ./gendoc -types types.go -page ../../docs/configuration.md
+
+// APIVersion and Kind are what every configuration file must say it is.
+const (
+	APIVersion = "evictd.dev/v1alpha1"
+	Kind       = "EvictdConfiguration"
+)
+
+// The comments of the fields below are the tables of docs/configuration.md: run
+// `go generate ./internal/config` after a change.
+
+// EvictdConfiguration is the whole file.
+type EvictdConfiguration struct {
+	// Required: `evictd.dev/v1alpha1`.
+	APIVersion string `json:"apiVersion"`
+	// Required: `EvictdConfiguration`.
+	Kind string `json:"kind"`
+	// Decides and records as always, but sends every eviction as a server-side dry
+	// run, so that no pod goes. Unset means false. The manifest that ships with
+	// evictd sets it to true. `--dry-run` turns it on whatever the file says.
+	DryRun bool `json:"dryRun"`
+	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a
+	// percentage of the capacity. Met while the signal is below it, and acted upon
+	// at once. `0%` and `100%` switch a signal off. Unset means the default map;
+	// anything that is set, even `{}`, replaces the whole map, as in the kubelet
+	// without mergeDefaultEvictionSettings; `{}` means no hard threshold.
+	EvictionHard map[string]string `json:"evictionHard"`
+	// Signal to threshold, like evictionHard, but acted upon only after it has been
+	// met for its grace period. Unset means the default map if evictionHard is
+	// unset too, else none; `{}` means none. Must be above the hard threshold of the
+	// same signal where the two can be compared (two percentages, or two amounts).
+	EvictionSoft map[string]string `json:"evictionSoft"`
+	// Signal to duration (`30s`, `1m30s`): how long a soft threshold must be met
+	// before it is acted upon. Every soft threshold needs one. `0s` makes the
+	// threshold a hard one, as in the kubelet. Unset means the default map, for the
+	// default soft thresholds only.
+	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
+	// Signal to amount or percentage of the capacity: how far above the threshold,
+	// hard or soft, the signal must come before a pressure is over. Unset means the
+	// default map if evictionHard and evictionSoft are unset too, else none; `{}`
+	// means none: back to the threshold is enough.
+	EvictionMinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
+	// Duration: how long a signal stays reported as under pressure after its last
+	// threshold was met. Unset and `0s` mean 5m, as in the kubelet's file.
+	EvictionPressureTransitionPeriod metav1.Duration `json:"evictionPressureTransitionPeriod"`
+	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own
+	// grace period; never more. Unset and 0 mean the pod's own.
+	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
+	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own
+	// grace period; never more. Unset and 0 mean the pod's own. A field of evictd;
+	// the kubelet always gives one second.
+	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
+	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which
+	// counts page cache that can be given back as available; `workingSet` is the
+	// kubelet's definition, MemTotal minus the working set of the root cgroup. A
+	// field of evictd. Unset means `kernel`.
+	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
+	// A threshold on the time that tasks stall for lack of memory (PSI). Unset
+	// means off. Not available in this version: a file that sets it is refused.
+	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
+	// How often the node is looked at.
+	Sampling Sampling `json:"sampling"`
+	// What a PodDisruptionBudget's refusal means: `respect` takes it for an answer
+	// and goes on to the next candidate. `bestEffort` (hard pressure only, once
+	// every candidate is refused) is not available in this version: a file that sets
+	// it is refused. Unset means `respect`.
+	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
+	// Which pods are never evicted, beyond those that cannot be chosen: static and
+	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
+	// that are terminating or finished.
+	Protect Protect `json:"protect"`
+	// A tree of priority queues, in YuniKorn's words. Unset and `[]` mean none: all
+	// pods in one order. Not available in this version: a file that sets it is
+	// refused.
+	Queues []Queue `json:"queues,omitempty"`
+	// How many pods may go in a time, whatever the pressure.
+	Limits Limits `json:"limits"`
+	// How evictd talks to the node's kubelet.
+	Kubelet Kubelet `json:"kubelet"`
+}
+
+// MemoryAvailable names a definition of memory.available. The empty value is not
+// a definition: a file that leaves it out gets MemoryKernel.
+type MemoryAvailable string
+
+// The definitions.
+const (
+	// MemoryKernel is MemAvailable of /proc/meminfo.
+	MemoryKernel MemoryAvailable = "kernel"
+	// MemoryWorkingSet is MemTotal minus the root cgroup's working set.
+	MemoryWorkingSet MemoryAvailable = "workingSet"
+)
+
+// DisruptionBudgets names what a budget's refusal means. The empty value means
+// nothing: a file that leaves it out gets BudgetsRespect.
+type DisruptionBudgets string
+
+// The meanings.
+const (
+	// BudgetsRespect takes a budget's refusal for an answer.
+	BudgetsRespect DisruptionBudgets = "respect"
+	// BudgetsBestEffort would work around a budget under hard pressure. Not
+	// available in this version: validation refuses it.
+	BudgetsBestEffort DisruptionBudgets = "bestEffort"
+)
+
+// MemoryStall is a threshold on pressure-stall information. Not available in this
+// version: validation refuses it.
+type MemoryStall struct {
+	// `some` counts the time in which at least one task stalls, `full` the time in
+	// which all of them do.
+	Type string `json:"type"`
+	// Percentage of the window.
+	Threshold string `json:"threshold"`
+	// Duration over which the stall is measured.
+	Window metav1.Duration `json:"window"`
+}
+
+// Sampling bounds the time between two samples. The next one is due when the
+// nearest threshold could be reached at the fastest fill rate seen or assumed.
+type Sampling struct {
+	// Duration: the shortest time between two samples, at least 1ms. Unset means
+	// 10ms, or maxInterval where that is shorter.
+	MinInterval metav1.Duration `json:"minInterval"`
+	// Duration: the longest time between two samples, at least minInterval and at
+	// most 10s. Unset means 1s, or minInterval where that is longer.
+	MaxInterval metav1.Duration `json:"maxInterval"`
+}
+
+// Protect says which pods are never evicted. A pod that one rule protects is
+// protected.
+type Protect struct {
+	// Protects pods that a DaemonSet owns: they would be started here again. Unset
+	// means true.
+	DaemonSets bool `json:"daemonSets"`
+	// Protects pods without a controller: nobody would start them again. Unset means
+	// true.
+	BarePods bool `json:"barePods"`
+	// Protects pods whose spec.priority is this or higher, 1 to 2000000000; the pods
+	// at 2000000000 and above are protected in any case, by the kubelet too. Unset
+	// means 2000000000.
+	PriorityAtLeast int32 `json:"priorityAtLeast"`
+	// Protects the pods of these namespaces: names, no patterns. Unset means
+	// kube-system; a list that is set replaces it, and `[]` protects no namespace.
+	Namespaces []string `json:"namespaces"`
+	// Protects the pods whose labels match. Unset and `{}` select no pod, although
+	// an empty selector matches every pod elsewhere in Kubernetes: protecting all
+	// of them would switch evictd off without a word.
+	PodSelector metav1.LabelSelector `json:"podSelector"`
+}
+
+// Queue is one priority queue. Not available in this version: validation refuses
+// a file with queues.
+type Queue struct {
+	// Name of the queue, unique among its siblings.
+	Name string `json:"name"`
+	// Namespaces whose pods belong to the queue; `*` at the end matches any ending.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Labels a pod must have as well to belong to the queue. Unset and `{}` ask for
+	// none.
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+	// Resource to amount that the queue is guaranteed. Unset means none.
+	Guaranteed map[string]string `json:"guaranteed,omitempty"`
+	// `priority.policy`, `priority.offset` and `application.sort.priority`, as in
+	// YuniKorn.
+	Properties map[string]string `json:"properties,omitempty"`
+	// Queues below this one.
+	Queues []Queue `json:"queues,omitempty"`
+}
+
+// Limits bounds how many pods may go in a time. They hold for this node's evictd
+// alone; nodes do not add up.
+type Limits struct {
+	// Evictions in any 60 seconds, at least 1. Unset means 6.
+	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
+	// Evictions of pods of one controller in any 60 minutes, at least 1: a pod that
+	// comes straight back to a node in need gains nobody anything. Unset means 5.
+	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
+}
+
+// Kubelet says how evictd talks to the node's kubelet, which it asks for the
+// pods' disk use (Summary API).
+type Kubelet struct {
+	// Accepts a serving certificate that the cluster's certificate authority did
+	// not sign, as kubelets have that sign their own. Unset means false: under disk
+	// pressure evictd then evicts nobody if the certificate cannot be verified, and
+	// says so.
+	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
+}

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// The bounds of sampling. Faster than a millisecond, a sample costs more than the
+// time between two; slower than ten seconds is the kubelet's own polling.
+const (
+	minIntervalLowest  = time.Millisecond
+	maxIntervalHighest = 10 * time.Second
+)
+
+// Validate returns nil, or an *[InvalidError] with every fault of the values. It
+// completes nothing: an empty field that a file could leave out is a fault here.
+func (c *EvictdConfiguration) Validate() error {
+	v := &validator{c: c}
+	v.validate()
+	return invalid(v.faults)
+}
+
+// validator collects the faults of a configuration's values.
+type validator struct {
+	c *EvictdConfiguration
+	// broken holds the paths of values that the file has and that could not be
+	// decoded; nil when there was no file.
+	broken map[string]bool
+	faults field.ErrorList
+}
+
+// validate checks every block, in the order of the fields of EvictdConfiguration.
+func (v *validator) validate() {
+	v.header()
+	v.thresholds()
+	v.gracePeriods()
+	v.memory()
+	v.sampling()
+	v.disruptionBudgets()
+	v.protect()
+	v.queues()
+	v.limits()
+}
+
+func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }
+
+// isBroken reports whether the file has the value, or what holds it, and it could
+// not be decoded.
+func (v *validator) isBroken(name, key string) bool {
+	path := field.NewPath(name)
+	return v.broken[path.String()] || v.broken[path.Key(key).String()]
+}
+
+func (v *validator) header() {
+	v.mustBe(field.NewPath("apiVersion"), v.c.APIVersion, APIVersion)
+	v.mustBe(field.NewPath("kind"), v.c.Kind, Kind)
+}
+
+func (v *validator) mustBe(path *field.Path, is, must string) {
+	switch {
+	case is == must || v.broken[path.String()]:
+	case is == "":
+		v.add(field.Required(path, "must be "+must))
+	default:
+		v.add(field.Invalid(path, is, "must be "+must+": this is not a file for this version of evictd"))
+	}
+}
+
+func (v *validator) gracePeriods() {
+	if d := v.c.EvictionPressureTransitionPeriod.Duration; d < 0 {
+		v.add(field.Invalid(field.NewPath("evictionPressureTransitionPeriod"), d.String(), "must not be negative"))
+	}
+	v.notNegative("evictionMaxPodGracePeriod", v.c.EvictionMaxPodGracePeriod)
+	v.notNegative("evictionHardPodGracePeriod", v.c.EvictionHardPodGracePeriod)
+}
+
+func (v *validator) notNegative(name string, seconds int32) {
+	if seconds < 0 {
+		v.add(field.Invalid(field.NewPath(name), seconds, "must not be negative: 0 leaves the pod its own grace period"))
+	}
+}
+
+func (v *validator) memory() {
+	switch v.c.MemoryAvailable {
+	case MemoryKernel, MemoryWorkingSet:
+	default:
+		v.add(field.NotSupported(field.NewPath("memoryAvailable"), v.c.MemoryAvailable,
+			[]MemoryAvailable{MemoryKernel, MemoryWorkingSet}))
+	}
+	if v.c.MemoryStall != nil {
+		v.notAvailable(field.NewPath("memoryStall"))
+	}
+}
+
+// notAvailable refuses what the types have and the program has not: a setting
+// without effect would be believed.
+func (v *validator) notAvailable(path *field.Path) {
+	v.add(field.Forbidden(path, "not available in this version: remove it"))
+}
+
+func (v *validator) sampling() {
+	path := field.NewPath("sampling")
+	low, high := v.c.Sampling.MinInterval.Duration, v.c.Sampling.MaxInterval.Duration
+	if low < minIntervalLowest {
+		v.add(field.Invalid(path.Child("minInterval"), low.String(), "must be at least "+minIntervalLowest.String()))
+	}
+	switch {
+	case high > maxIntervalHighest:
+		v.add(field.Invalid(path.Child("maxInterval"), high.String(), "must be at most "+maxIntervalHighest.String()))
+	case high < low:
+		v.add(field.Invalid(path.Child("maxInterval"), high.String(),
+			fmt.Sprintf("must not be shorter than minInterval, %s", low)))
+	}
+}
+
+func (v *validator) disruptionBudgets() {
+	path := field.NewPath("disruptionBudgets")
+	switch v.c.DisruptionBudgets {
+	case BudgetsRespect:
+	case BudgetsBestEffort:
+		v.add(field.Forbidden(path, "bestEffort is not available in this version: remove it"))
+	default:
+		v.add(field.NotSupported(path, v.c.DisruptionBudgets, []DisruptionBudgets{BudgetsRespect}))
+	}
+}
+
+func (v *validator) protect() {
+	path := field.NewPath("protect")
+	if p := v.c.Protect.PriorityAtLeast; p <= 0 || p > rank.SystemCriticalPriority {
+		v.add(field.Invalid(path.Child("priorityAtLeast"), p,
+			fmt.Sprintf("must be between 1 and %d; from %[1]d on a pod is protected in any case", rank.SystemCriticalPriority)))
+	}
+	for i, namespace := range v.c.Protect.Namespaces {
+		if faults := validation.IsDNS1123Label(namespace); len(faults) > 0 {
+			v.add(field.Invalid(path.Child("namespaces").Index(i), namespace,
+				"must be the name of a namespace, without patterns: "+strings.Join(faults, "; ")))
+		}
+	}
+	v.selector(path.Child("podSelector"))
+}
+
+func (v *validator) selector(path *field.Path) {
+	selector := &v.c.Protect.PodSelector
+	faults := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	v.faults = append(v.faults, faults...)
+	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(faults) == 0 {
+		v.add(field.Invalid(path, field.OmitValueType{}, err.Error()))
+	}
+}
+
+func (v *validator) queues() {
+	if len(v.c.Queues) > 0 {
+		v.notAvailable(field.NewPath("queues"))
+	}
+}
+
+func (v *validator) limits() {
+	path := field.NewPath("limits")
+	v.atLeastOne(path.Child("evictionsPerMinute"), v.c.Limits.EvictionsPerMinute)
+	v.atLeastOne(path.Child("perOwnerPerHour"), v.c.Limits.PerOwnerPerHour)
+}
+
+func (v *validator) atLeastOne(path *field.Path, n int32) {
+	if n < 1 {
+		v.add(field.Invalid(path, n, "must be at least 1: use dryRun to evict nobody"))
+	}
+}

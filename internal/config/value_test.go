@@ -1,0 +1,210 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// TestThresholdValueBytes holds the kubelet's own results: float32 percentages
+// included, which differ from exact arithmetic.
+func TestThresholdValueBytes(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text     string
+		capacity int64
+		want     int64
+	}{
+		{"10%", 107374182400, 10737418400},
+		{"15%", 107374182400, 16106128000},
+		{"10.5%", 1 << 30, 112742888},
+		{"8%", 100000, 7999},     // 8% as a float32 is a little less than 0.08
+		{"0x8p0%", 100000, 7999}, // strconv's grammar, which is the kubelet's
+		{"+5%", 1000, 50},
+		{"100Mi", 0, 100 << 20},
+		{"1e3", 0, 1000},
+		{"1.5e3", 0, 1500},
+		{"1k", 0, 1000},
+		{"1.3Gi", 0, 1395864372}, // 1395864371.2, and available < 1395864371.2 is < 1395864372
+		{"9", 0, 9},
+		{"1Ei", 0, 1 << 60},
+	} {
+		got, err := parseThreshold(tc.text)
+		if err != nil {
+			t.Errorf("%s: %v", tc.text, err)
+			continue
+		}
+		if bytes := got.quantity().Of(tc.capacity); got.off || bytes != tc.want {
+			t.Errorf("%s of %d: got %d (off %t), want %d", tc.text, tc.capacity, bytes, got.off, tc.want)
+		}
+	}
+}
+
+func TestThresholdValueOff(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"0%", "100%"} {
+		if got, err := parseThreshold(text); err != nil || !got.off {
+			t.Errorf("%s: got %+v, %v; want switched off", text, got, err)
+		}
+	}
+}
+
+func TestThresholdValueRefused(t *testing.T) {
+	t.Parallel()
+	for text, say := range map[string]string{
+		// Refused by the kubelet too.
+		"10..5%": "not a percentage",
+		"%":      "not a percentage",
+		" 5%":    "not a percentage",
+		"5% ":    "neither an amount nor a percentage",
+		"-1%":    "between 0% and 100%",
+		"101%":   "between 0% and 100%",
+		"Inf%":   "not a number",
+		"":       "neither an amount nor a percentage",
+		"lots":   "neither an amount nor a percentage",
+		"0":      "above 0",
+		"0Mi":    "above 0",
+		"-1Mi":   "negative",
+		// Differences, see docs/configuration.md.
+		"100.0%":                "always be met",
+		"1e2%":                  "always be met",
+		"+100%":                 "always be met",
+		"99.999999%":            "always be met",
+		"0.0%":                  "never be met",
+		"-0%":                   "never be met",
+		"1e-60%":                "never be met",
+		"NaN%":                  "not a number",
+		"10%%":                  "more than one percent sign",
+		"100m":                  "thousandths",
+		"100000m":               "thousandths",
+		"1.5":                   "whole number",
+		"1e-3":                  "whole number",
+		"1e-99999999999":        "whole number",
+		"2Ei":                   "more than any node has",
+		"1e19":                  "more than any node has",
+		"1e99999999999999999":   "more than any node has",
+		strings.Repeat("9", 33): "longer than 32",
+	} {
+		got, err := parseThreshold(text)
+		if err == nil {
+			t.Errorf("%q: got %+v, want it refused", text, got)
+			continue
+		}
+		if !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: got %q, want it to say %q", text, err, say)
+		}
+	}
+}
+
+func TestReclaimValue(t *testing.T) {
+	t.Parallel()
+	// 2% as a float32 is a little less than 0.02.
+	for text, want := range map[string]int64{"0": 0, "0Mi": 0, "500Mi": 500 << 20, "2%": 19, "99%": 990} {
+		got, err := parseReclaim(text)
+		if err != nil || got.quantity().Of(1000) != want {
+			t.Errorf("%s: got %+v, %v; want %d", text, got, err, want)
+		}
+	}
+	for text, say := range map[string]string{
+		"0%": "above 0%", "-5%": "above 0%", "-0%": "above 0%", "-1Mi": "negative", "x": "neither",
+		"100%": "below 100%", "250%": "below 100%", "NaN%": "not a number", "5%%": "more than one", "5m": "thousandths",
+	} {
+		got, err := parseReclaim(text)
+		if err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%q: got %+v, %v; want it to say %q", text, got, err, say)
+		}
+	}
+}
+
+func FuzzThresholdValue(f *testing.F) {
+	for _, seed := range []string{"10%", "0%", "100.0%", "NaN%", "100Mi", "1e19", "1.3Gi", "100m", "-1", "0x1p3%", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, parse := range []func(string) (value, error){parseThreshold, parseReclaim} {
+			v, err := parse(text)
+			if err != nil {
+				if err.Error() == "" || v != (value{}) {
+					t.Errorf("%q: refused with %q and %+v", text, err, v)
+				}
+				continue
+			}
+			if v.off {
+				continue
+			}
+			// What is accepted lies between nothing and everything on every node, and a
+			// threshold plus a reclaim is no overflow.
+			for _, capacity := range []int64{0, 1, 1 << 40, largest} {
+				if n := v.quantity().Of(capacity); n < 0 || n > largest {
+					t.Errorf("%q of %d is %d", text, capacity, n)
+				}
+			}
+			if math.IsNaN(float64(v.fraction)) || v.fraction < 0 || v.fraction >= 1 {
+				t.Errorf("%q is the share %v", text, v.fraction)
+			}
+		}
+		againstKubelet(t, text)
+	})
+}
+
+// againstKubelet holds a threshold's text against the kubelet's reading of it:
+// what the kubelet refuses is refused, what both accept means the same.
+func againstKubelet(t *testing.T, text string) {
+	t.Helper()
+	got, err := parseThreshold(text)
+	if err != nil {
+		return // a text that the kubelet accepts may be refused, see TestThresholdValueRefused
+	}
+	line, off, err := kubeletsThreshold(text)
+	if err != nil {
+		t.Errorf("%q: the kubelet refuses it (%v), got %+v", text, err, got)
+		return
+	}
+	if got.off != off {
+		t.Errorf("%q: off %t, the kubelet's %t", text, got.off, off)
+	}
+	if off {
+		return
+	}
+	if got.quantity() == (pressure.Quantity{}) {
+		t.Errorf("%q is a threshold of nothing", text)
+	}
+	for _, capacity := range []int64{1, 1000, 107374182400, 1<<43 + 7} {
+		ours, theirs := got.quantity().Of(capacity), line(capacity)
+		for _, available := range []int64{ours - 1, ours, ours + 1} {
+			if met := resource.NewQuantity(available, resource.BinarySI).Cmp(*theirs) < 0; met != (available < ours) {
+				t.Errorf("%q of %d: at %d the kubelet says %t; its line is %s, ours %d", text, capacity, available, met, theirs, ours)
+			}
+		}
+	}
+}
+
+// kubeletsThreshold is parseThresholdStatement, parsePercentage (both
+// pkg/kubelet/eviction/helpers.go) and GetThresholdQuantity
+// (pkg/kubelet/eviction/api/types.go) of Kubernetes 1.36.
+func kubeletsThreshold(text string) (line func(capacity int64) *resource.Quantity, off bool, err error) {
+	if !strings.HasSuffix(text, "%") {
+		quantity, bad := resource.ParseQuantity(text)
+		if bad == nil && quantity.Sign() <= 0 {
+			bad = errors.New("must be positive")
+		}
+		return func(int64) *resource.Quantity { return &quantity }, false, bad
+	}
+	if text == "0%" || text == "100%" {
+		return nil, true, nil
+	}
+	parsed, err := strconv.ParseFloat(strings.TrimRight(text, "%"), 32)
+	percentage := float32(parsed) / 100
+	if err == nil && (percentage < 0 || percentage > 1) {
+		err = errors.New("must be between 0% and 100%")
+	}
+	return func(capacity int64) *resource.Quantity {
+		return resource.NewQuantity(int64(float64(capacity)*float64(percentage)), resource.BinarySI)
+	}, false, err
+}
