@@ -1,0 +1,19 @@
+// Package nodepods answers: which pods are on this node, and what do they ask
+// for?
+//
+// It keeps one watch, limited to the node by a field selector, and never lists
+// again while the watch lives. Of each pod it keeps only what the ranking reads;
+// managed fields, environments, images and secrets' names never stay in memory.
+//
+//	pods, err := nodepods.New(client, nodepods.Options{NodeName: node, Now: time.Now})
+//	go pods.Run(ctx)
+//	for _, pod := range pods.List() {
+//		facts = append(facts, nodepods.Facts(pod, rank.Memory, self))
+//	}
+//
+// Requests are computed as the kubelet computes them for its own ranking
+// (k8s.io/kubernetes pkg/api/v1/resource/helpers.go), so that both agree on who
+// exceeds what. What is in the store may be behind the API server; an eviction
+// therefore names the UID that was judged, and [Pods.Age] says how long ago the
+// watch last delivered anything.
+package nodepods

@@ -1,0 +1,250 @@
+package nodepods_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// clock is a clock that moves when it is told to.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) step(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// fullPod is a pod with everything that must not stay in memory.
+func fullPod(name string) *corev1.Pod {
+	priority, grace := int32(5), int64(60)
+	never := corev1.ContainerRestartPolicyAlways
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: "u-" + "1", ResourceVersion: "7",
+			Labels: map[string]string{"app": "web"},
+			Annotations: map[string]string{
+				"kubernetes.io/config.hash":                        "h",
+				"kubectl.kubernetes.io/last-applied-configuration": "SECRET-annotation",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "SECRET-manager"}},
+			Finalizers:    []string{"SECRET/finalizer"},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: "node-1", Priority: &priority, TerminationGracePeriodSeconds: &grace,
+			ServiceAccountName: "SECRET-account",
+			ImagePullSecrets:   []corev1.LocalObjectReference{{Name: "SECRET-pull"}},
+			Overhead:           list("memory", "1Mi"),
+			InitContainers: []corev1.Container{{
+				Name: "s", Image: "SECRET-image", RestartPolicy: &never,
+				Resources: corev1.ResourceRequirements{Requests: list("memory", "2Mi")},
+			}},
+			Containers: []corev1.Container{{
+				Name: "a", Image: "SECRET-image", Args: []string{"SECRET-arg"},
+				Env:       []corev1.EnvVar{{Name: "TOKEN", Value: "SECRET-env"}},
+				Resources: corev1.ResourceRequirements{Requests: list("memory", "4Mi")},
+			}},
+			Volumes: append(volumes(), corev1.Volume{
+				Name: "key2", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "SECRET-name"}},
+			}),
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: "10.9.8.7", Message: "SECRET-message",
+			Conditions: []corev1.PodCondition{
+				{Type: corev1.PodReady, Status: corev1.ConditionTrue, Message: "SECRET-ready"},
+				{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "SECRET-why"},
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "a", ImageID: "SECRET-id", AllocatedResources: list("memory", "3Mi"),
+			}},
+		},
+	}
+}
+
+// start runs a Pods against the client until the test ends.
+func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *nodepods.Pods {
+	t.Helper()
+	pods, err := nodepods.New(client, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- pods.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run returned %v after its context ended", err)
+		}
+	})
+	return pods
+}
+
+// eventually waits for a condition that other goroutines bring about.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("gave up waiting: %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
+	t.Parallel()
+	full := fullPod("web")
+	client := fake.NewClientset(full)
+	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now})
+	eventually(t, "first list", pods.Synced)
+	kept, ok := pods.Get("shop", "web")
+	if !ok {
+		t.Fatal("the pod is not there")
+	}
+	if text := kept.String(); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
+		strings.Contains(text, "tls-of-the-bank") {
+		t.Errorf("the store keeps what nobody reads:\n%s", text)
+	}
+	for _, resource := range []rank.Resource{rank.Memory, rank.Disk} {
+		want, got := nodepods.Facts(full, resource, nodepods.Self{}), nodepods.Facts(kept, resource, nodepods.Self{})
+		if want.Request != got.Request || want.Priority != got.Priority || want.GraceSeconds != got.GraceSeconds ||
+			want.Marks != got.Marks || want.UID != got.UID || want.Labels["app"] != got.Labels["app"] {
+			t.Errorf("trimming changed the facts for %s: %+v, want %+v", resource, got, want)
+		}
+	}
+	if got := nodepods.Facts(kept, rank.Memory, nodepods.Self{}).Request; got != 6*mi {
+		t.Errorf("request = %d, want %d: 3Mi allocated, 2Mi sidecar, 1Mi overhead", got, 6*mi)
+	}
+	if want, got := len(nodepods.DiskVolumes(full)), len(nodepods.DiskVolumes(kept)); want != got {
+		t.Errorf("%d disk volumes after trimming, want %d", got, want)
+	}
+	if len(kept.Status.Conditions) != 1 || kept.Status.Conditions[0].Type != corev1.DisruptionTarget {
+		t.Errorf("conditions = %v, want DisruptionTarget alone", kept.Status.Conditions)
+	}
+}
+
+func TestPodsAskForOneNodeOnce(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	var mu sync.Mutex
+	var asked []string
+	client.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if l, ok := action.(clienttesting.ListAction); ok {
+			asked = append(asked, l.GetListRestrictions().Fields.String())
+		}
+		return false, nil, nil
+	})
+	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now})
+	eventually(t, "first list", pods.Synced)
+	for range 100 {
+		pods.List()
+		pods.Get("a", "b")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(asked) != 1 || asked[0] != "spec.nodeName=node-1" {
+		t.Errorf("lists sent with selectors %q, want one with spec.nodeName=node-1", asked)
+	}
+}
+
+func TestPodsFollowTheWatch(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(fullPod("web"))
+	time0 := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	watcher := watch.NewFake()
+	client.PrependWatchReactor("pods", clienttesting.DefaultWatchReactor(watcher, nil))
+	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time0.Now})
+	eventually(t, "first list", pods.Synced)
+	if got := len(pods.List()); got != 1 {
+		t.Fatalf("%d pods, want 1", got)
+	}
+	time0.step(time.Minute)
+	if age, known := pods.Age(); !known || age != time.Minute {
+		t.Errorf("age = %s, %t; want 1m0s", age, known)
+	}
+	watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
+	eventually(t, "a bookmark counts as delivered", func() bool { age, _ := pods.Age(); return age == 0 })
+	watcher.Delete(fullPod("web"))
+	eventually(t, "the pod is gone", func() bool { return len(pods.List()) == 0 })
+}
+
+func TestPodsReportErrors(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	var failing sync.Once
+	client.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		var err error
+		failing.Do(func() { err = errors.New("list broke") })
+		return err != nil, nil, err
+	})
+	broken := watch.NewFakeWithChanSize(1, false)
+	var first sync.Once
+	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		handled := false
+		first.Do(func() { handled = true })
+		return handled, broken, nil
+	})
+	status := apierrors.NewInternalError(errors.New("watch broke")).Status()
+	broken.Error(&status)
+	reported := make(chan error, 100)
+	pods := start(t, client, nodepods.Options{
+		NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
+	})
+	for _, want := range []string{"list broke", "watch broke"} {
+		select {
+		case err := <-reported:
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("reported %q, want one with %q", err, want)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%q was not reported", want)
+		}
+	}
+	eventually(t, "recovered", pods.Synced)
+}
+
+func TestNewRefusesWhatIsIncomplete(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	for name, options := range map[string]nodepods.Options{
+		"no node":  {Now: time.Now},
+		"no clock": {NodeName: "n"},
+	} {
+		if _, err := nodepods.New(client, options); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	pods, err := nodepods.New(client, nodepods.Options{NodeName: "n", Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 {
+		t.Error("pods that never ran know something")
+	}
+}
