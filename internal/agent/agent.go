@@ -1,0 +1,268 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// stalledAfter is how long the loop may make no progress before Alive says so. It
+// is far above the longest pause between two samples.
+const stalledAfter = 30 * time.Second
+
+// shutdownWait is how long an eviction request that is under way at SIGTERM may
+// still take.
+const shutdownWait = 5 * time.Second
+
+// Sampler reads the node. The sample's time is the argument: the moment just
+// before the reading.
+type Sampler interface {
+	Sample(now time.Time) pressure.Sample
+}
+
+// Pods knows the node's pods.
+type Pods interface {
+	// Synced reports whether the list is complete.
+	Synced() bool
+	// List returns the pods; it asks no server.
+	List() []*corev1.Pod
+}
+
+// Cgroups reads what the pods use.
+type Cgroups interface {
+	// Collect returns one entry for each pod that was read; an error names the
+	// others.
+	Collect(into []usage.Pod) ([]usage.Pod, error)
+	// Present reports whether the pod's cgroup is still there.
+	Present(uid string) (bool, error)
+}
+
+// Disk measures the pods' disk use.
+type Disk interface {
+	// Measure returns the pods' disk use by UID. It may take seconds.
+	Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error)
+}
+
+// Evictor asks the API server to evict one pod.
+type Evictor interface {
+	Evict(ctx context.Context, r evict.Request) evict.Result
+}
+
+// Recorder turns what happened into log lines, events and metrics.
+type Recorder interface {
+	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
+	Tick(started time.Time, took time.Duration)
+	Intent(d *Decision, a *Attempt)
+	Decision(d *Decision)
+	Ledger(now time.Time, bookings []evict.Booking)
+	ReadError(source string, err error)
+}
+
+// Options are the agent's parts. All must be set, except Disk, without which disk
+// pressure evicts nobody, and Wake, without which only pacing wakes the loop.
+type Options struct {
+	Policy   Policy
+	Self     nodepods.Self
+	Sampler  Sampler
+	Pods     Pods
+	Cgroups  Cgroups
+	Disk     Disk
+	Evictor  Evictor
+	Recorder Recorder
+	// Wake makes the loop take a sample at once: the place of the kernel's
+	// pressure-stall triggers.
+	Wake <-chan struct{}
+	// Random returns numbers in [0,1), for jitter.
+	Random func() float64
+}
+
+// Agent is the loop. One goroutine decides and owns everything below; an eviction
+// request is sent by a second one that is started for it and hands its report
+// back, so that a slow API server never keeps the node from being watched.
+type Agent struct {
+	options Options
+	policy  Policy
+	reload  chan change
+
+	judge    *pressure.Judge
+	pacer    *pressure.Pacer
+	ledger   *evict.Ledger
+	backoff  *evict.Backoff
+	limiter  *evict.Limiter
+	uses     []usage.Pod
+	disk     diskReading
+	repeated map[pressure.Signal]repetition
+	lastID   uint64
+
+	acting   bool
+	acted    chan report
+	measured chan diskReading
+
+	mu       sync.Mutex // guards what the probes read
+	progress time.Time
+	reading  error
+}
+
+// New returns an agent that has not started.
+func New(options Options) (*Agent, error) {
+	if options.Sampler == nil || options.Pods == nil || options.Cgroups == nil ||
+		options.Evictor == nil || options.Recorder == nil || options.Random == nil {
+		return nil, errors.New("building the agent: a part is missing")
+	}
+	a := &Agent{
+		options:  options,
+		reload:   make(chan change),
+		ledger:   evict.NewLedger(),
+		backoff:  evict.NewBackoff(options.Random),
+		limiter:  evict.NewLimiter(options.Policy.Limits),
+		repeated: map[pressure.Signal]repetition{},
+		acted:    make(chan report, 1),
+		measured: make(chan diskReading, 1),
+		reading:  errors.New("no sample has been read yet"),
+	}
+	a.adopt(options.Policy)
+	return a, nil
+}
+
+// adopt puts a policy in force. Thresholds start from calm, which can delay an
+// eviction and never hastens one.
+func (a *Agent) adopt(policy Policy) {
+	if !policy.DryRun {
+		a.ledger.ForgetDryRuns()
+	}
+	a.policy = policy
+	a.judge = pressure.NewJudge(policy.Thresholds, policy.Transition)
+	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
+	a.limiter.SetLimits(policy.Limits)
+}
+
+// change is what Reload hands to the loop.
+type change struct {
+	policy  Policy
+	sampler Sampler
+}
+
+// Reload puts a policy in force before the next tick, with a sampler that reads
+// what its thresholds ask for. It returns true when the loop has taken both and
+// reads the sampler before no more, false when the context ended first.
+func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool {
+	select {
+	case a.reload <- change{policy, sampler}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Run watches the node until the context ends. After that no new eviction starts;
+// one that is under way gets a few seconds to be answered and recorded.
+func (a *Agent) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			a.drain()
+			return nil
+		case to := <-a.reload:
+			a.options.Sampler = to.sampler
+			a.adopt(to.policy)
+		case report := <-a.acted:
+			a.settle(report)
+		case reading := <-a.measured:
+			a.noteDisk(reading)
+		case <-a.options.Wake:
+		case <-timer.C:
+		}
+		timer.Reset(a.tick(ctx))
+	}
+}
+
+// drain waits for the request that is under way.
+func (a *Agent) drain() {
+	if a.acting {
+		a.settle(<-a.acted)
+	}
+}
+
+// tick reads the node once, judges, and acts or says why not. It returns the time
+// until the next one.
+func (a *Agent) tick(ctx context.Context) time.Duration {
+	started := time.Now()
+	a.letGo(started)
+	sample := a.options.Sampler.Sample(time.Now())
+	verdict := a.judge.Judge(&sample)
+	a.options.Recorder.Sample(&sample, &verdict)
+	if !verdict.Stale && !a.acting {
+		a.relieve(ctx, &sample, &verdict)
+	}
+	a.noteProgress(started, &verdict)
+	a.options.Recorder.Tick(started, time.Since(started))
+	return a.pacer.Next(&sample)
+}
+
+// relieve deals with the pressures in order until one of them has sent a request.
+func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
+	dealt := [pressure.SignalCount]bool{}
+	for _, p := range verdict.Pressures {
+		if dealt[p.Threshold.Signal] {
+			continue // its hard threshold holds too and comes first
+		}
+		dealt[p.Threshold.Signal] = true
+		if len(verdict.Unknown) > 0 {
+			a.hold(p, HoldIncomplete, fmt.Sprintf("%v could not be read: %v",
+				verdict.Unknown[0], sample.Of(verdict.Unknown[0]).Err))
+			continue
+		}
+		made, hold, detail := a.choose(ctx, p)
+		if hold != HoldNone {
+			a.holdWith(made.decision, hold, detail)
+			continue
+		}
+		a.act(ctx, made)
+		return
+	}
+}
+
+// noteProgress keeps what the probes ask for.
+func (a *Agent) noteProgress(now time.Time, verdict *pressure.Verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.progress = now
+	switch {
+	case len(verdict.Unknown) > 0:
+		a.reading = fmt.Errorf("reading %v: no figure; nobody is evicted until there is one", verdict.Unknown[0])
+	case !verdict.Stale:
+		a.reading = nil
+	}
+}
+
+// Alive returns an error when the loop has made no progress for too long.
+func (a *Agent) Alive(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.progress.IsZero() && now.Sub(a.progress) > stalledAfter {
+		return fmt.Errorf("no tick for %v", now.Sub(a.progress).Round(time.Second))
+	}
+	return nil
+}
+
+// Ready returns an error until the node's pods are known and the last sample was
+// complete.
+func (a *Agent) Ready() error {
+	if !a.options.Pods.Synced() {
+		return errors.New("the node's pods are not known yet")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reading
+}

@@ -1,0 +1,508 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+func TestEvictsTheFirstOfTheOrderAndNobodyElse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("modest", 450, 500)
+		watch(t, n, hardPolicy(), time.Minute)
+		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+			t.Errorf("victims (-want +got):\n%s", diff)
+		}
+		d := n.decisions[0]
+		if d.Verb != Acted || d.Victim() == nil || d.Victim().Entry.Position != 1 || len(d.Ranking.Candidates) != 2 {
+			t.Errorf("the record does not tell the story: %+v", d)
+		}
+	})
+}
+
+func TestCalmNodeSendsAndRecordsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		watch(t, n, hardPolicy(), time.Hour)
+		if len(n.evictions) != 0 || len(n.decisions) != 0 || n.samples < 3600 {
+			t.Errorf("%d evictions, %d decisions, %d samples", len(n.evictions), len(n.decisions), n.samples)
+		}
+	})
+}
+
+// Guards invariant 1 in the loop: no complete reading, no eviction.
+func TestInvariant01IncompleteReadingEvictsNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		policy := hardPolicy()
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+			Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(1), Hard: true,
+		})
+		a := newAgent(t, n, policy)
+		a.options.Sampler = withUnknown{n, pressure.NodeFSAvailable}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(n.evictions) != 0 {
+			t.Errorf("evicted %v from an incomplete reading", n.victims())
+		}
+		if diff := cmp.Diff([]Hold{HoldIncomplete}, n.holds()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		if a.Ready() == nil {
+			t.Error("ready without a complete reading")
+		}
+	})
+}
+
+// withUnknown is a sampler that cannot read one signal.
+type withUnknown struct {
+	*fakeNode
+	signal pressure.Signal
+}
+
+func (w withUnknown) Sample(now time.Time) pressure.Sample {
+	sample := w.fakeNode.Sample(now)
+	sample.Observations[w.signal] = pressure.Observation{Err: errPlanted()}
+	return sample
+}
+
+func TestEachHoldIsNamed(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		want  Hold
+		setUp func(n *fakeNode, policy *Policy)
+	}{
+		{HoldPodsUnsynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
+		{HoldUsageUnknown, func(n *fakeNode, _ *Policy) { n.unread = errPlanted() }},
+		{HoldNoCandidates, func(n *fakeNode, _ *Policy) {
+			n.pods["uid-greedy"].api.OwnerReferences = nil
+		}},
+		{HoldOnItsWay, func(n *fakeNode, _ *Policy) {
+			n.run("leaving", 110, 0)
+			n.host = 30 * mebi // nothing is available, a tenth is wanted
+			n.stubborn = true
+			n.terminate("uid-leaving")
+		}},
+	}
+	for _, test := range tests {
+		t.Run(string(test.want), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.host = 100 * mebi
+				n.run("greedy", 860, 100)
+				policy := hardPolicy()
+				test.setUp(n, &policy)
+				watch(t, n, policy, time.Second)
+				if len(n.evictions) != 0 {
+					t.Errorf("evicted %v", n.victims())
+				}
+				if diff := cmp.Diff([]Hold{test.want}, n.holds()); diff != "" {
+					t.Errorf("holds (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestRecoveredOnTheSecondLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		a := newAgent(t, n, hardPolicy())
+		a.options.Sampler = &flicker{fakeNode: n}
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Millisecond)
+		defer stop()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]Hold{HoldRecovered}, n.holds()); diff != "" || len(n.evictions) != 0 {
+			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
+		}
+	})
+}
+
+// flicker is a sampler whose every second reading is calm.
+type flicker struct {
+	*fakeNode
+	count int
+}
+
+func (f *flicker) Sample(now time.Time) pressure.Sample {
+	sample := f.fakeNode.Sample(now)
+	if f.count++; f.count%2 == 0 {
+		sample.Observations[pressure.MemoryAvailable].Available = f.capacity
+	}
+	return sample
+}
+
+// Guards invariant 4: one victim at a time, the next only when what is on its way
+// out cannot suffice.
+func TestInvariant04OneVictimAtATime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 25 * time.Second
+		n.run("big", 300, 0)
+		n.run("small-1", 200, 0)
+		n.run("small-2", 200, 0)
+		n.run("small-3", 250, 300)
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"big"}, n.victims()); diff != "" {
+			t.Errorf("a spike worth one victim (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestSecondVictimWhenTheFirstCannotSuffice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 25 * time.Second
+		n.run("first", 60, 0)
+		n.run("second", 50, 0)
+		n.run("third", 40, 0)
+		n.host = 830 * mebi // 20 available, 100 wanted
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
+			t.Errorf("victims (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestStuckVictimIsNotReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.stubborn = true
+		n.run("stuck", 300, 0)
+		n.run("next", 290, 0)
+		n.host = 400 * mebi
+		watch(t, n, hardPolicy(), 40*time.Second)
+		if diff := cmp.Diff([]string{"stuck"}, n.victims()); diff != "" {
+			t.Errorf("before the deadline (-want +got):\n%s", diff)
+		}
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"stuck", "next"}, n.victims()); diff != "" {
+			t.Errorf("after the deadline (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Guards invariant 6: a refusal is an outcome, and the next candidate is tried in
+// the same tick.
+func TestInvariant06RefusalGoesOnToTheNext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("guarded", 500, 100)
+		n.run("free", 450, 100)
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Name == "guarded" {
+				return evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		watch(t, n, hardPolicy(), time.Minute)
+		if diff := cmp.Diff([]string{"guarded", "free"}, n.victims()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		d := n.decisions[0]
+		if len(d.Attempts) != 2 || d.Verb != Acted || d.Victim().Entry.Pod.Name != "free" {
+			t.Errorf("one decision should hold both attempts: %+v", d)
+		}
+	})
+}
+
+func TestRefusedPodsAreNotHammered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("guarded", 950, 100)
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		watch(t, n, hardPolicy(), 10*time.Minute)
+		// 10 s, 20 s, 40 s, 80 s, 160 s, then every 300 s.
+		if got := len(n.evictions); got != 6 {
+			t.Errorf("asked %d times in 10 minutes, want 6", got)
+		}
+		if !slices.Contains(n.holds(), HoldBackingOff) {
+			t.Errorf("holds = %v, want it said that it backs off", n.holds())
+		}
+	})
+}
+
+// Guards invariant 7: a grace period is never lengthened, and shortened only as
+// far as the configuration says.
+func TestInvariant07GraceIsNeverLengthened(t *testing.T) {
+	t.Parallel()
+	five := int64(5)
+	for _, test := range []struct {
+		name       string
+		soft, hard int64
+		isHard     bool
+		podsOwn    int64
+		want       *int64
+	}{
+		{"no cap: the pod's own", 0, 0, true, 30, nil},
+		{"a hard cap does not touch a soft eviction", 0, 5, false, 30, nil},
+		{"a soft cap does not touch a hard eviction", 5, 0, true, 30, nil},
+		{"a cap shorter than the pod's own", 0, 5, true, 30, &five},
+		{"a cap as long as the pod's own", 0, 5, true, 5, nil},
+		{"a cap longer than the pod's own", 0, 5, true, 2, nil},
+		{"a soft cap shorter than the pod's own", 5, 0, false, 30, &five},
+		{"a pod that wants none", 5, 5, true, 0, nil},
+	} {
+		policy := Policy{SoftGrace: test.soft, HardGrace: test.hard}
+		if diff := cmp.Diff(test.want, policy.grace(test.isHard, test.podsOwn)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+// Guards invariant 8 in the loop: the decision of a dry run is otherwise equal.
+func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
+	t.Parallel()
+	var wet, dry Decision
+	for _, run := range []struct {
+		dry bool
+		to  *Decision
+	}{{false, &wet}, {true, &dry}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(1000)
+			n.run("greedy", 500, 100)
+			n.run("modest", 450, 500)
+			policy := hardPolicy()
+			policy.DryRun = run.dry
+			watch(t, n, policy, 10*time.Second)
+			*run.to = n.decisions[0]
+			if request := n.evictions[0]; request.DryRun != run.dry || len(n.evictions) != 1 {
+				t.Errorf("dry run %v: %d requests, the first %+v", run.dry, len(n.evictions), request)
+			}
+		})
+	}
+	if wet.Victim().Result.Outcome != evict.Evicted || dry.Victim().Result.Outcome != evict.WouldEvict {
+		t.Errorf("outcomes %v and %v", wet.Victim().Result.Outcome, dry.Victim().Result.Outcome)
+	}
+	dry.DryRun = false
+	dry.Attempts[0].Result.Outcome = evict.Evicted
+	if diff := cmp.Diff(wet, dry, cmpopts.EquateComparable(pressure.Quantity{})); diff != "" {
+		t.Errorf("wet against dry (-wet +dry):\n%s", diff)
+	}
+}
+
+func TestDryRunDoesNotFlood(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		policy := hardPolicy()
+		policy.DryRun = true
+		watch(t, n, policy, 3*time.Minute)
+		// The victim's grace of 30 s and the margin of 15 s are waited for each time.
+		if got := len(n.evictions); got != 4 {
+			t.Errorf("%d dry runs in 3 minutes, want 4", got)
+		}
+	})
+}
+
+// Guards invariant 9: after a restart at any point nobody is evicted twice for
+// the same deficit.
+func TestInvariant09RestartEvictsNobodyTwice(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 24 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends = 25 * time.Second
+				n.run("greedy", 500, 100)
+				n.run("also", 450, 100)
+				watch(t, n, hardPolicy(), time.Millisecond+after)
+				watch(t, n, hardPolicy(), time.Minute)
+				if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+					t.Errorf("victims of two lives (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Guards invariant 10: after SIGTERM no new eviction starts.
+func TestInvariant10NoEvictionAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 500, 100)
+		n.run("second", 450, 100)
+		n.slow = time.Second
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		watch(t, n, hardPolicy(), 500*time.Millisecond)
+		if diff := cmp.Diff([]string{"first"}, n.victims()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		if len(n.decisions) != 1 || len(n.decisions[0].Attempts) != 1 {
+			t.Errorf("the request that was under way is not on record: %+v", n.decisions)
+		}
+	})
+}
+
+func TestRequestUnderWayAtTheEndIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 950, 100)
+		n.slow = time.Hour
+		started := time.Now()
+		watch(t, n, hardPolicy(), time.Second)
+		if took := time.Since(started); took > time.Second+shutdownWait {
+			t.Errorf("the end took %v", took)
+		}
+	})
+}
+
+func TestSlowServerDoesNotStopTheWatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		n.slow = 30 * time.Second
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if n.samples < 100 {
+			t.Errorf("%d samples in 20 s while a request hangs, want at least 100", n.samples)
+		}
+		if len(n.intents) != 1 {
+			t.Errorf("%d requests under way together, want 1", len(n.intents))
+		}
+	})
+}
+
+func TestLimitPerMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = time.Second
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			n.run(name, 1, 0)
+		}
+		n.host = 990 * mebi // no victim helps
+		policy := hardPolicy()
+		policy.Limits = evict.Limits{PerMinute: 2}
+		watch(t, n, policy, 50*time.Second)
+		if got := len(n.evictions); got != 2 {
+			t.Errorf("%d evictions in 50 s, want 2", got)
+		}
+		if !slices.Contains(n.holds(), HoldLimited) {
+			t.Errorf("holds = %v, want the limit named", n.holds())
+		}
+	})
+}
+
+func TestHoldsAreSaidOnceAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.unsynced = true
+		n.run("greedy", 950, 100)
+		watch(t, n, hardPolicy(), 5*time.Minute-time.Second)
+		if got := len(n.decisions); got != 10 {
+			t.Errorf("%d decisions in 5 minutes of one and the same hold, want 10", got)
+		}
+	})
+}
+
+func TestAliveAndReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		a := newAgent(t, n, hardPolicy())
+		if a.Ready() == nil {
+			t.Error("ready before the first sample")
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if err := a.Ready(); err != nil {
+			t.Errorf("not ready: %v", err)
+		}
+		if err := a.Alive(time.Now()); err != nil {
+			t.Errorf("not alive: %v", err)
+		}
+		if a.Alive(time.Now().Add(time.Minute)) == nil {
+			t.Error("alive a minute after the last tick")
+		}
+		n.unsynced = true
+		if a.Ready() == nil {
+			t.Error("ready without the node's pods")
+		}
+	})
+}
+
+func TestReloadPutsThePolicyInForce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 850, 100) // 150 available: calm at a tenth
+		a := newAgent(t, n, hardPolicy())
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		policy := hardPolicy()
+		policy.Thresholds[0].Quantity = pressure.Fraction(0.2)
+		if !a.Reload(ctx, policy, n) {
+			t.Error("the policy was not taken")
+		}
+		time.Sleep(time.Second)
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+			t.Errorf("victims after the reload (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestEndOfTheDryRunDoesNotRelyOnWhatItSimulated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		policy := hardPolicy()
+		policy.DryRun = true
+		a := newAgent(t, n, policy)
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		go func() {
+			time.Sleep(5 * time.Second)
+			a.Reload(ctx, hardPolicy(), n)
+		}()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(n.evictions) != 2 || !n.evictions[0].DryRun || n.evictions[1].DryRun {
+			t.Errorf("requests %+v, want a dry run and then the real thing", n.evictions)
+		}
+	})
+}

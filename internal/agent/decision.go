@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Verb says what a decision came to.
+type Verb string
+
+// The verbs.
+const (
+	// Acted: an eviction was accepted, or would have been in a dry run.
+	Acted Verb = "acted"
+	// Held: there was pressure and evictd chose to evict nobody; Decision.Hold says
+	// why.
+	Held Verb = "held"
+	// Refused: every candidate that was asked for was refused.
+	Refused Verb = "refused"
+)
+
+// Hold is the reason why nobody was evicted although a threshold holds.
+type Hold string
+
+// The reasons.
+const (
+	// HoldNone: nothing held the decision back.
+	HoldNone Hold = ""
+	// HoldIncomplete: a signal that a threshold asks for could not be read.
+	HoldIncomplete Hold = "incomplete reading"
+	// HoldPodsUnsynced: the pods of the node are not known yet.
+	HoldPodsUnsynced Hold = "pods not synced"
+	// HoldUsageUnknown: what the pods use could not be read.
+	HoldUsageUnknown Hold = "usage unknown"
+	// HoldOnItsWay: what is on its way out suffices.
+	HoldOnItsWay Hold = "enough is on its way out"
+	// HoldSettling: no sample newer than the last victim's end yet.
+	HoldSettling Hold = "waiting for a newer sample"
+	// HoldRecovered: a second look found the pressure gone.
+	HoldRecovered Hold = "recovered"
+	// HoldNoCandidates: every pod is protected.
+	HoldNoCandidates Hold = "no candidates"
+	// HoldBackingOff: every candidate was refused a short while ago.
+	HoldBackingOff Hold = "backing off"
+	// HoldLimited: the limit of evictions in a time is reached.
+	HoldLimited Hold = "limit reached"
+)
+
+// Holds returns every reason, so that metrics can be created at start.
+func Holds() []Hold {
+	return []Hold{
+		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOnItsWay, HoldSettling,
+		HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited,
+	}
+}
+
+// Attempt is one eviction request of a decision and its answer.
+type Attempt struct {
+	// Entry is the candidate, with its place in the ranking.
+	Entry rank.Entry
+	// GraceSeconds is the grace period that was asked for; nil is the pod's own.
+	GraceSeconds *int64
+	// Result is the API server's answer.
+	Result evict.Result
+}
+
+// Decision is the record of one tick that acted or chose not to. It holds all
+// that is needed to see why.
+type Decision struct {
+	// ID counts the process's decisions from 1.
+	ID uint64
+	// Time is when the sample was read that the decision rests on.
+	Time time.Time
+	// Pressure is the threshold that was dealt with and what was observed.
+	Pressure pressure.Pressure
+	// DryRun says that the requests were server-side dry runs.
+	DryRun bool
+	// Verb says what it came to; Hold why nobody was evicted, when Verb is Held.
+	Verb Verb
+	Hold Hold
+	// Detail is one sentence with what Hold alone does not say; "" when there is
+	// nothing to add.
+	Detail string
+	// Ranking is the whole order; empty when the decision did not come that far.
+	Ranking rank.Ranking
+	// Attempts are the requests that were sent, in order.
+	Attempts []Attempt
+	// OnTheirWay are the victims that had not ended yet when the decision was made.
+	OnTheirWay []evict.Booking
+}
+
+// Victim returns the attempt that was accepted, or nil.
+func (d *Decision) Victim() *Attempt {
+	for i := range d.Attempts {
+		if d.Attempts[i].Result.Outcome.Accepted() {
+			return &d.Attempts[i]
+		}
+	}
+	return nil
+}

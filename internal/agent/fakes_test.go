@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+const mebi = 1 << 20
+
+// fakeNode is a node whose memory, pods and API server the test writes. The API
+// server deletes what it evicts: the pod terminates, and is gone with its memory
+// when its time has come.
+type fakeNode struct {
+	mu        sync.Mutex
+	capacity  int64
+	host      int64 // used outside of pods
+	unknown   error // why memory cannot be read; nil when it can
+	pods      map[string]*fakePod
+	unsynced  bool
+	unread    error // what Collect reports; with no pods
+	samples   int
+	evictions []evict.Request
+	answer    func(r evict.Request) evict.Result // nil: accept everything
+	slow      time.Duration                      // how long an answer takes
+	ends      time.Duration                      // how long a victim takes to end
+	stubborn  bool                               // victims never end
+	decisions []Decision
+	intents   []string
+	readFault []string
+}
+
+type fakePod struct {
+	api    *corev1.Pod
+	memory int64 // all of it anonymous
+}
+
+func newFakeNode(capacity int64) *fakeNode {
+	return &fakeNode{capacity: capacity * mebi, pods: map[string]*fakePod{}, ends: 2 * time.Second}
+}
+
+// run puts a pod on the node that uses and asks for so many MiB.
+func (n *fakeNode) run(name string, memory, request int64, change ...func(*corev1.Pod)) {
+	isController, grace := true, int64(30)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(name), Controller: &isController}},
+		},
+		Spec: corev1.PodSpec{
+			TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(request*mebi, resource.BinarySI)},
+			}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}
+	for _, c := range change {
+		c(pod)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pods[string(pod.UID)] = &fakePod{api: pod, memory: memory * mebi}
+}
+
+func (n *fakeNode) Sample(now time.Time) pressure.Sample {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.samples++
+	sample := pressure.Sample{Time: now}
+	for i := range sample.Observations {
+		sample.Observations[i].State = pressure.Absent
+	}
+	seen := &sample.Observations[pressure.MemoryAvailable]
+	if n.unknown != nil {
+		*seen = pressure.Observation{Err: n.unknown}
+		return sample
+	}
+	used := n.host
+	for _, p := range n.pods {
+		used += p.memory
+	}
+	*seen = pressure.Observation{State: pressure.Known, Available: n.capacity - used, Capacity: n.capacity}
+	return sample
+}
+
+func (n *fakeNode) Synced() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.unsynced
+}
+
+func (n *fakeNode) List() []*corev1.Pod {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pods := make([]*corev1.Pod, 0, len(n.pods))
+	for _, p := range n.pods { // in no order, as the informer's store
+		pods = append(pods, p.api)
+	}
+	return pods
+}
+
+func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.unread != nil {
+		return nil, n.unread
+	}
+	for uid, p := range n.pods {
+		into = append(into, usage.Pod{UID: uid, WorkingSet: p.memory, Anonymous: p.memory, Tasks: 3, TasksKnown: true})
+	}
+	return into, nil
+}
+
+func (n *fakeNode) Present(uid string) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, there := n.pods[uid]
+	return there, nil
+}
+
+func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
+	sent := time.Now()
+	if n.slow > 0 {
+		select {
+		case <-time.After(n.slow):
+		case <-ctx.Done():
+			return evict.Result{Outcome: evict.Unconfirmed, Message: ctx.Err().Error(), Sent: sent}
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.evictions = append(n.evictions, r)
+	result := evict.Result{Outcome: evict.Evicted}
+	if r.DryRun {
+		result.Outcome = evict.WouldEvict
+	}
+	if n.answer != nil {
+		result = n.answer(r)
+	}
+	result.Sent, result.Took = sent, time.Since(sent)
+	if result.Outcome == evict.Evicted {
+		n.terminate(r.UID)
+	}
+	return result
+}
+
+// terminate is what the API server and the kubelet do with an evicted pod; the
+// lock is held.
+func (n *fakeNode) terminate(uid string) {
+	victim := n.pods[uid]
+	leaving := victim.api.DeepCopy()
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(*leaving.Spec.TerminationGracePeriodSeconds) * time.Second)}
+	victim.api = leaving
+	if n.stubborn {
+		return
+	}
+	time.AfterFunc(n.ends, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.pods, uid)
+	})
+}
+
+func (n *fakeNode) Decision(d *Decision) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.decisions = append(n.decisions, *d)
+}
+
+func (n *fakeNode) Intent(_ *Decision, a *Attempt) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.intents = append(n.intents, a.Entry.Pod.Name)
+}
+
+func (n *fakeNode) ReadError(source string, _ error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.readFault = append(n.readFault, source)
+}
+
+// recorder is the fakeNode as a Recorder: Sample means something else there.
+type recorder struct{ *fakeNode }
+
+func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
+func (recorder) Tick(time.Time, time.Duration)              {}
+func (recorder) Ledger(time.Time, []evict.Booking)          {}
+
+// victims returns the names of the pods that were asked for, in order.
+func (n *fakeNode) victims() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	names := make([]string, 0, len(n.evictions))
+	for _, r := range n.evictions {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// holds returns why nobody was evicted, in order, repetitions left out.
+func (n *fakeNode) holds() []Hold {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var holds []Hold
+	for _, d := range n.decisions {
+		if d.Verb == Held {
+			holds = append(holds, d.Hold)
+		}
+	}
+	return slices.Compact(holds)
+}
+
+// hardPolicy evicts below a tenth of the memory.
+func hardPolicy() Policy {
+	return Policy{
+		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.1), Hard: true}},
+		Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
+		Rules:      rank.Rules{DaemonSets: true, BarePods: true},
+	}
+}
+
+func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
+	t.Helper()
+	a, err := New(Options{
+		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
+		Random: func() float64 { return 0 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// watch runs an agent on the node for a while, in the bubble's time.
+func watch(t *testing.T, n *fakeNode, policy Policy, during time.Duration) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), during)
+	defer stop()
+	if err := newAgent(t, n, policy).Run(ctx); err != nil {
+		t.Errorf("running: %v", err)
+	}
+	synctest.Wait()
+}
+
+func errPlanted() error { return errors.New("planted") }

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// sayAgainAfter is how often a decision to hold is recorded again while nothing
+// about it changes. Near a threshold there are a hundred ticks a second; one line
+// for each would bury the one that matters.
+const sayAgainAfter = 30 * time.Second
+
+// repetition is the last hold that was recorded for a signal.
+type repetition struct {
+	hold Hold
+	hard bool
+	at   time.Time
+}
+
+// newDecision starts the record of a decision about a pressure.
+func (a *Agent) newDecision(p pressure.Pressure) *Decision {
+	return &Decision{
+		Time:       p.SampleTime,
+		Pressure:   p,
+		DryRun:     a.policy.DryRun,
+		OnTheirWay: a.ledger.OnTheirWay(),
+	}
+}
+
+// hold records that nobody is evicted for the pressure, and why.
+func (a *Agent) hold(p pressure.Pressure, why Hold, detail string) {
+	a.holdWith(a.newDecision(p), why, detail)
+}
+
+// holdWith is hold with a decision that has come further.
+func (a *Agent) holdWith(d *Decision, why Hold, detail string) {
+	signal := d.Pressure.Threshold.Signal
+	before, said := a.repeated[signal]
+	now := repetition{hold: why, hard: d.Pressure.Threshold.Hard, at: d.Time}
+	if said && before.hold == now.hold && before.hard == now.hard && now.at.Sub(before.at) < sayAgainAfter {
+		return
+	}
+	a.repeated[signal] = now
+	d.Verb, d.Hold, d.Detail = Held, why, detail
+	a.record(d)
+}
+
+// record hands a decision over.
+func (a *Agent) record(d *Decision) {
+	if d.ID == 0 {
+		a.number(d)
+	}
+	if d.Verb != Held {
+		delete(a.repeated, d.Pressure.Threshold.Signal)
+	}
+	a.options.Recorder.Decision(d)
+}
+
+// number gives a decision its ID. Only decisions that are recorded have one: near
+// a threshold most ticks only say again what was said.
+func (a *Agent) number(d *Decision) {
+	a.lastID++
+	d.ID = a.lastID
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Source is where the pods' usage comes from, outside a running agent.
+type Source struct {
+	Cgroups Cgroups
+	Disk    Disk
+}
+
+// RankNow returns the order right now, by the same way as the agent and without
+// acting. Unread names the pods whose cgroups could not be read; they are ranked
+// as protected. An error means that there is no ranking.
+func RankNow(
+	ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source Source, rules rank.Rules,
+) (ranking rank.Ranking, unread, err error) {
+	resource := resourceOf(signal)
+	var all *uses
+	switch resource {
+	case rank.Disk, rank.Inodes:
+		measured, err := source.Disk.Measure(ctx, pods)
+		if err != nil {
+			return rank.Ranking{}, nil, fmt.Errorf("measuring the pods' disk use: %w", err)
+		}
+		all = diskUses(signal, pods, measured)
+	case rank.Memory, rank.PIDs:
+		var read []usage.Pod
+		read, unread = source.Cgroups.Collect(nil)
+		if unread != nil && len(read) == 0 {
+			return rank.Ranking{}, nil, fmt.Errorf("reading the pods' cgroups: %w", unread)
+		}
+		all = cgroupUses(signal, pods, read)
+	}
+	return rank.Order(resource, factsOf(signal, pods, all, nodepods.Self{}), rules), unread, nil
+}

@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Policy is what the configuration asks of the agent. It is replaced as a whole
+// when the file changes.
+type Policy struct {
+	// DryRun sends every eviction as a server-side dry run.
+	DryRun bool
+	// Thresholds are the lines the signals should not fall below.
+	Thresholds []pressure.Threshold
+	// Transition is how long a signal stays reported as under pressure after its
+	// last threshold was met.
+	Transition time.Duration
+	// Pacing bounds the time between two samples.
+	Pacing pressure.Pacing
+	// Rules are the protections the administrator chose.
+	Rules rank.Rules
+	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
+	// and hard evictions; 0 leaves the pod its own.
+	SoftGrace, HardGrace int64
+	// Limits bounds how many pods may go in a time.
+	Limits evict.Limits
+}
+
+// grace returns the grace period to ask for: the cap where it is shorter than the
+// pod's own, else nil, which is the pod's own. It never lengthens.
+func (p *Policy) grace(hard bool, podsOwn int64) *int64 {
+	limit := p.SoftGrace
+	if hard {
+		limit = p.HardGrace
+	}
+	if limit <= 0 || limit >= podsOwn {
+		return nil
+	}
+	return &limit
+}

@@ -1,0 +1,222 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Sources of readings, for Recorder.ReadError.
+const (
+	// SourceUsage are the pods' cgroups.
+	SourceUsage = "usage"
+	// SourceSummary is the kubelet's Summary API.
+	SourceSummary = "summary"
+)
+
+// diskFresh is how old a measurement of the pods' disk use may be when something
+// is decided from it, and diskTimeout how long one may take. The kubelet itself
+// computes these figures once a minute.
+const (
+	diskFresh   = 15 * time.Second
+	diskTimeout = 10 * time.Second
+)
+
+// diskReading is one measurement of the pods' disk use.
+type diskReading struct {
+	uses    map[string]usage.DiskUse
+	err     error
+	at      time.Time
+	pending bool
+}
+
+// use is what one pod uses of the resource in question and what its end should
+// free, by signal.
+type use struct {
+	value    int64
+	known    bool
+	expected map[string]int64
+}
+
+// uses holds the pods' usage by the UID of the API server.
+type uses struct{ byUID map[string]use }
+
+func (u *uses) of(pod *corev1.Pod) use { return u.byUID[string(pod.UID)] }
+
+// measure reads what the pods use of the pressed resource.
+func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
+	signal := p.Threshold.Signal
+	switch resourceOf(signal) {
+	case rank.Memory, rank.PIDs:
+		return a.measureCgroups(signal, pods)
+	case rank.Disk, rank.Inodes:
+		return a.measureDisk(ctx, p, pods)
+	default:
+		return nil, HoldUsageUnknown, "no such resource"
+	}
+}
+
+// measureCgroups reads the pods' cgroups. Pods that could not be read are left
+// out, and so protected; the others are still ranked.
+func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod) (*uses, Hold, string) {
+	read, err := a.options.Cgroups.Collect(a.uses[:0])
+	a.uses = read
+	if err != nil {
+		a.options.Recorder.ReadError(SourceUsage, err)
+		if len(read) == 0 {
+			return nil, HoldUsageUnknown, err.Error()
+		}
+	}
+	return cgroupUses(signal, pods, read), HoldNone, ""
+}
+
+// cgroupUses joins what was read with the pods.
+func cgroupUses(signal pressure.Signal, pods []*corev1.Pod, read []usage.Pod) *uses {
+	byCgroup := make(map[string]*usage.Pod, len(read))
+	for i := range read {
+		byCgroup[read[i].UID] = &read[i]
+	}
+	all := &uses{byUID: make(map[string]use, len(pods))}
+	for _, pod := range pods {
+		if u := byCgroup[nodepods.UsageUID(pod)]; u != nil {
+			all.byUID[string(pod.UID)] = cgroupUse(signal, u)
+		}
+	}
+	return all
+}
+
+// cgroupUse books anonymous and shared memory: page cache is given back by the
+// kernel anyway, so a victim's end frees none that was missing.
+func cgroupUse(signal pressure.Signal, u *usage.Pod) use {
+	expected := map[string]int64{
+		pressure.MemoryAvailable.String():            u.Anonymous + u.Shared,
+		pressure.AllocatableMemoryAvailable.String(): u.Anonymous + u.Shared,
+	}
+	if u.TasksKnown {
+		expected[pressure.PIDAvailable.String()] = u.Tasks
+	}
+	if resourceOf(signal) == rank.PIDs {
+		return use{value: u.Tasks, known: u.TasksKnown, expected: expected}
+	}
+	return use{value: u.WorkingSet, known: true, expected: expected}
+}
+
+// measureDisk uses the last measurement when it is fresh and newer than the last
+// victim's end, and asks for a new one when it is not: a walk or a request must
+// not hold up the loop.
+func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
+	if a.options.Disk == nil {
+		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
+	}
+	fresh := p.SampleTime.Sub(a.disk.at) < diskFresh && a.disk.at.After(a.ledger.LastEnd())
+	if !fresh {
+		a.askDisk(ctx, p.SampleTime, pods)
+		return nil, HoldUsageUnknown, "measuring the pods' disk use"
+	}
+	if a.disk.err != nil {
+		return nil, HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
+	}
+	return diskUses(p.Threshold.Signal, pods, a.disk.uses), HoldNone, ""
+}
+
+// diskUses joins what was measured with the pods.
+func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]usage.DiskUse) *uses {
+	all := &uses{byUID: make(map[string]use, len(pods))}
+	for _, pod := range pods {
+		if u, known := measured[string(pod.UID)]; known {
+			all.byUID[string(pod.UID)] = diskUse(signal, &u)
+		}
+	}
+	return all
+}
+
+// askDisk starts a measurement unless one is under way.
+func (a *Agent) askDisk(ctx context.Context, now time.Time, pods []*corev1.Pod) {
+	if a.disk.pending {
+		return
+	}
+	a.disk.pending = true
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, diskTimeout)
+		defer cancel()
+		measured, err := a.options.Disk.Measure(bounded, pods)
+		a.measured <- diskReading{uses: measured, err: err, at: now}
+	}()
+}
+
+// noteDisk takes a measurement that was asked for.
+func (a *Agent) noteDisk(reading diskReading) {
+	a.disk = reading
+	if reading.err != nil {
+		a.options.Recorder.ReadError(SourceSummary, reading.err)
+	}
+}
+
+// facts joins what the API server and the node know of each pod.
+func (a *Agent) facts(p *pressure.Pressure, pods []*corev1.Pod, all *uses) []rank.Pod {
+	facts := factsOf(p.Threshold.Signal, pods, all, a.options.Self)
+	for i := range facts {
+		if a.ledger.Booked(facts[i].UID) {
+			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet
+		}
+	}
+	return facts
+}
+
+func factsOf(signal pressure.Signal, pods []*corev1.Pod, all *uses, self nodepods.Self) []rank.Pod {
+	facts := make([]rank.Pod, 0, len(pods))
+	for _, pod := range pods {
+		f := nodepods.Facts(pod, resourceOf(signal), self)
+		u := all.of(pod)
+		f.Usage, f.Sampled = u.value, u.known
+		facts = append(facts, f)
+	}
+	return facts
+}
+
+// expectedOf returns a copy that a booking may keep.
+func expectedOf(c *candidate) map[string]int64 { return maps.Clone(c.expected) }
+
+// diskUse picks the filesystem that is pressed. What a pod's end frees there is
+// all that it uses there: its layers, logs and local volumes go with it.
+func diskUse(signal pressure.Signal, u *usage.DiskUse) use {
+	used := u.NodeFS
+	switch signal {
+	case pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
+		pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
+		used = u.ImageFS
+	default:
+	}
+	if resourceOf(signal) == rank.Inodes {
+		return use{value: used.Inodes, known: used.InodesKnown, expected: diskExpected(u)}
+	}
+	return use{value: used.Bytes, known: used.BytesKnown, expected: diskExpected(u)}
+}
+
+// diskExpected leaves out what is not known: it is not relied on.
+func diskExpected(u *usage.DiskUse) map[string]int64 {
+	expected := map[string]int64{}
+	if u.NodeFS.BytesKnown {
+		expected[pressure.NodeFSAvailable.String()] = u.NodeFS.Bytes
+	}
+	if u.NodeFS.InodesKnown {
+		expected[pressure.NodeFSInodesFree.String()] = u.NodeFS.Inodes
+	}
+	if u.ImageFS.BytesKnown {
+		expected[pressure.ImageFSAvailable.String()] = u.ImageFS.Bytes
+		expected[pressure.ContainerFSAvailable.String()] = u.ImageFS.Bytes
+	}
+	if u.ImageFS.InodesKnown {
+		expected[pressure.ImageFSInodesFree.String()] = u.ImageFS.Inodes
+		expected[pressure.ContainerFSInodesFree.String()] = u.ImageFS.Inodes
+	}
+	return expected
+}
