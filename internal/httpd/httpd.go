@@ -1,0 +1,138 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	// readTimeout bounds how long a client may take over its request; none of them
+	// has a body.
+	readTimeout = 5 * time.Second
+	// writeTimeout bounds an answer, the scrape included.
+	writeTimeout = 30 * time.Second
+	idleTimeout  = 2 * time.Minute
+	// shutdownTimeout is how long answers that are under way may still take.
+	shutdownTimeout = 3 * time.Second
+	maxHeaderBytes  = 16 << 10
+	// maxScrapes is how many scrapes may run at once; more get 503.
+	maxScrapes = 4
+)
+
+// Options are the server's settings; every field is required.
+type Options struct {
+	// Addr is the host and port to listen on; port 0 takes any that is free.
+	Addr string
+	// Live returns why the process should be started again, or nil.
+	Live func() error
+	// Ready returns why evictd could not decide anything now, or nil.
+	Ready func() error
+	// Decisions serves /debug/decisions.
+	Decisions http.Handler
+}
+
+// Server serves evictd's pages.
+type Server struct {
+	addr   string
+	server *http.Server
+
+	mu       sync.Mutex
+	listener net.Listener
+}
+
+// New returns a server. It opens nothing; see [Server.Listen].
+func New(gatherer prometheus.Gatherer, options Options) (*Server, error) {
+	if gatherer == nil || options.Addr == "" || options.Live == nil || options.Ready == nil || options.Decisions == nil {
+		return nil, errors.New("creating the HTTP server: a gatherer and every option are required")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.Handle("GET /livez", probe(options.Live))
+	mux.Handle("GET /readyz", probe(options.Ready))
+	mux.Handle("GET /debug/decisions", options.Decisions)
+	return &Server{
+		addr: options.Addr,
+		server: &http.Server{
+			Handler:           mux,
+			ReadHeaderTimeout: readTimeout,
+			ReadTimeout:       readTimeout,
+			WriteTimeout:      writeTimeout,
+			IdleTimeout:       idleTimeout,
+			MaxHeaderBytes:    maxHeaderBytes,
+		},
+	}, nil
+}
+
+// probe answers 200, or 503 with the reason on one line.
+func probe(check func() error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		text := "ok"
+		if err := check(); err != nil {
+			text = strings.Join(strings.Fields(err.Error()), " ")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_, _ = fmt.Fprintln(w, text) // the prober has gone: nobody is left to tell
+	})
+}
+
+// Listen opens the port, so that a port that is taken is known before anything
+// else has begun. [Server.Run] does it where nobody has.
+func (s *Server) Listen(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", s.addr)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", s.addr, err)
+	}
+	s.listener = listener
+	return nil
+}
+
+// Addr returns the address that is listened on, or "" before [Server.Listen].
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Run serves until ctx is done, then lets the answers that are under way finish.
+// It may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Listen(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	listener := s.listener
+	s.mu.Unlock()
+	failed := make(chan error, 1)
+	go func() { failed <- s.server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serving HTTP: %w", err)
+	case <-ctx.Done():
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := s.server.Shutdown(last); err != nil {
+		return fmt.Errorf("stopping the HTTP server: %w", errors.Join(err, s.server.Close()))
+	}
+	return nil
+}

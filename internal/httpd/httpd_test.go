@@ -1,0 +1,157 @@
+package httpd_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evictd/evictd/internal/httpd"
+)
+
+// checks are the two probes' answers.
+type checks struct{ live, ready error }
+
+// serve runs a server until the test ends and returns its URL.
+func serve(t *testing.T, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
+	up.Set(42)
+	registry.MustRegister(up)
+	server, err := httpd.New(registry, httpd.Options{
+		Addr: "127.0.0.1:0", Decisions: decisions,
+		Live:  func() error { return c.live },
+		Ready: func() error { return c.ready },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if addr := server.Addr(); addr != "" {
+		t.Errorf("address %q before listening", addr)
+	}
+	if err := server.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(cancel)
+	return "http://" + server.Addr(), cancel, done
+}
+
+func ask(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+func list(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]\n") }
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	well, _, _ := serve(t, checks{}, list)
+	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced")}, list)
+	for _, test := range []struct {
+		base, method, path string
+		status             int
+		body               string
+	}{
+		{well, "GET", "/livez", 200, "ok\n"},
+		{well, "GET", "/readyz", 200, "ok\n"},
+		{well, "GET", "/debug/decisions", 200, "[]\n"},
+		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
+		{well, "HEAD", "/livez", 200, ""},
+		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
+		{ill, "GET", "/readyz", 503, "pods not synced\n"},
+		{ill, "GET", "/metrics", 200, "evictd_test 42\n"},
+		{well, "GET", "/", 404, ""},
+		{well, "GET", "/debug/pprof/", 404, ""},
+		{well, "GET", "/debug/decisions/1", 404, ""},
+		{well, "POST", "/livez", 405, ""},
+	} {
+		status, body := ask(t, test.method, test.base+test.path)
+		if status != test.status || !strings.HasSuffix(body, test.body) {
+			t.Errorf("%s %s = %d %q, want %d ending in %q", test.method, test.path, status, body, test.status, test.body)
+		}
+	}
+}
+
+func TestRunFinishesWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	url, cancel, done := serve(t, checks{}, func(w http.ResponseWriter, r *http.Request) {
+		close(entered)
+		<-leave
+		list(w, r)
+	})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/debug/decisions", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		body, err := io.ReadAll(response.Body)
+		answered <- string(body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-entered
+	cancel()
+	select {
+	case err := <-done:
+		t.Fatalf("Run returned %v while an answer was under way", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(leave)
+	if body := <-answered; body != "[]\n" {
+		t.Errorf("the answer under way was %q", body)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+}
+
+func TestListenRefusesATakenPort(t *testing.T) {
+	t.Parallel()
+	url, _, _ := serve(t, checks{}, list)
+	none := func() error { return nil }
+	server, err := httpd.New(prometheus.NewRegistry(), httpd.Options{
+		Addr: strings.TrimPrefix(url, "http://"), Live: none, Ready: none, Decisions: http.HandlerFunc(list),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "listening on") {
+		t.Errorf("Run on a taken port = %v, want an error that names it", err)
+	}
+}
+
+func TestNewRefusesWhatIsIncomplete(t *testing.T) {
+	t.Parallel()
+	if _, err := httpd.New(prometheus.NewRegistry(), httpd.Options{Addr: ":0"}); err == nil {
+		t.Error("accepted without probes")
+	}
+}

@@ -1,0 +1,83 @@
+package record
+
+// The keys of log lines and of /debug/decisions: one list, so that a query
+// written for one reads the other. docs/runbook.md says what each means, and a
+// test fails where it does not.
+const (
+	keyAccepted     = "accepted"
+	keyAttempts     = "attempts"
+	keyAvailable    = "available"
+	keyBudget       = "budget"
+	keyCapacity     = "capacity"
+	keyDeadline     = "deadline"
+	keyDeficit      = "deficit"
+	keyDetail       = "detail"
+	keyDryRun       = "dry_run"
+	keyDuration     = "duration_seconds"
+	keyError        = "error"
+	keyGrace        = "grace_seconds"
+	keyHold         = "hold"
+	keyID           = "id"
+	keyKind         = "kind"
+	keyLine         = "line"
+	keyMessage      = "message"
+	keyOf           = "of"
+	keyOnTheirWay   = "on_their_way"
+	keyOutcome      = "outcome"
+	keyOver         = "over"
+	keyOwner        = "owner"
+	keyPod          = "pod"
+	keyPriority     = "priority"
+	keyProtected    = "protected"
+	keyRank         = "rank"
+	keyReaction     = "reaction_seconds"
+	keyRepeats      = "repeats"
+	keyRequest      = "request"
+	keyRetryAfter   = "retry_after_seconds"
+	keyRunnersUp    = "runners_up"
+	keySignal       = "signal"
+	keySince        = "since"
+	keySource       = "source"
+	keyTarget       = "target"
+	keyThreshold    = "threshold"
+	keyTime         = "time"
+	keyTook         = "took_seconds"
+	keyUID          = "uid"
+	keyUnit         = "unit"
+	keyUsage        = "usage"
+	keyVerb         = "verb"
+	keyVictim       = "victim"
+	keyWhy          = "why"
+	keyTimestamp    = "ts"
+	keyLevel        = "level"
+	keyConstMessage = "msg"
+)
+
+// Keys returns every key, in alphabetical order.
+func Keys() []string {
+	return []string{
+		keyAccepted, keyAttempts, keyAvailable, keyBudget, keyCapacity, keyDeadline,
+		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyGrace, keyHold,
+		keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyOf,
+		keyOnTheirWay, keyOutcome, keyOver, keyOwner, keyPod, keyPriority,
+		keyProtected, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
+		keyRunnersUp, keySignal, keySince, keySource, keyTarget, keyThreshold,
+		keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim,
+		keyWhy,
+	}
+}
+
+// The constant messages of log lines. What differs is in the fields.
+const (
+	messageDecision  = "decision"
+	messageIntent    = "sending an eviction request"
+	messageBegan     = "pressure began"
+	messageEnded     = "pressure ended"
+	messageUnknown   = "signal became unknown"
+	messageKnown     = "signal is known again"
+	messageAbsent    = "signal became absent"
+	messageReadError = "reading failed"
+	messageWatch     = "watching the node's pods failed"
+	messageApplied   = "configuration applied"
+	messageRefused   = "configuration refused, the old one stays in force"
+)

@@ -1,0 +1,212 @@
+package record
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// runnersUp is how many candidates behind the victim a line names.
+const runnersUp = 3
+
+// Line is a decision as the log and /debug/decisions show it. Amounts of the
+// signal are in the signal's unit, amounts of pods in the unit of what was ranked
+// by; docs/runbook.md explains each key.
+type Line struct {
+	ID        uint64    `json:"id,omitempty"`
+	Time      time.Time `json:"time"`
+	Verb      string    `json:"verb"`
+	Hold      string    `json:"hold,omitempty"`
+	Detail    string    `json:"detail,omitempty"`
+	Signal    string    `json:"signal"`
+	Unit      string    `json:"unit"`
+	Threshold string    `json:"threshold"`
+	Kind      string    `json:"kind"`
+	Available int64     `json:"available"`
+	Capacity  int64     `json:"capacity"`
+	Line      int64     `json:"line"`
+	Target    int64     `json:"target"`
+	Deficit   int64     `json:"deficit"`
+	Since     time.Time `json:"since"`
+	DryRun    bool      `json:"dry_run"`
+	// VictimLine is nil when no eviction was accepted.
+	*VictimLine
+	// Of is how many candidates there were; 0 when nothing was ranked.
+	Of int `json:"of,omitempty"`
+	// Outcome, Message and Budget are the last request's; "" when none was sent.
+	Outcome string `json:"outcome,omitempty"`
+	Message string `json:"message,omitempty"`
+	Budget  string `json:"budget,omitempty"`
+	// ReactionSeconds is from the sample to the first request; nil when none was
+	// sent.
+	ReactionSeconds *float64        `json:"reaction_seconds,omitempty"`
+	Attempts        []AttemptLine   `json:"attempts,omitempty"`
+	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
+	// Protected counts the pods that could not be evicted, by reason.
+	Protected  map[string]int `json:"protected,omitempty"`
+	OnTheirWay []BookingLine  `json:"on_their_way,omitempty"`
+	// Repeats counts the equal holds before this one that /debug/decisions left
+	// out; always 0 in the log.
+	Repeats int `json:"repeats,omitempty"`
+}
+
+// VictimLine is the pod that goes, with what it was judged by.
+type VictimLine struct {
+	Victim       string `json:"victim"`
+	UID          string `json:"uid"`
+	Owner        string `json:"owner"`
+	Priority     int32  `json:"priority"`
+	Usage        int64  `json:"usage"`
+	Request      int64  `json:"request"`
+	Over         int64  `json:"over"`
+	Rank         int    `json:"rank"`
+	GraceSeconds int64  `json:"grace_seconds"`
+}
+
+// AttemptLine is one request and its answer.
+type AttemptLine struct {
+	Pod               string  `json:"pod"`
+	UID               string  `json:"uid"`
+	Rank              int     `json:"rank"`
+	GraceSeconds      int64   `json:"grace_seconds"`
+	Outcome           string  `json:"outcome"`
+	Message           string  `json:"message,omitempty"`
+	Budget            string  `json:"budget,omitempty"`
+	RetryAfterSeconds float64 `json:"retry_after_seconds,omitempty"`
+	TookSeconds       float64 `json:"took_seconds"`
+}
+
+// CandidateLine is a pod that would have been next.
+type CandidateLine struct {
+	Pod  string `json:"pod"`
+	UID  string `json:"uid"`
+	Rank int    `json:"rank"`
+	Why  string `json:"why"`
+}
+
+// BookingLine is a victim that had not ended yet.
+type BookingLine struct {
+	Pod      string    `json:"pod"`
+	UID      string    `json:"uid"`
+	Signal   string    `json:"signal,omitempty"`
+	Accepted time.Time `json:"accepted"`
+	Deadline time.Time `json:"deadline"`
+}
+
+// newPressureLine copies what is known of a decision before a request is sent.
+func newPressureLine(d *agent.Decision) Line {
+	p := &d.Pressure
+	return Line{
+		ID: d.ID, Time: d.Time.UTC(),
+		Signal: p.Threshold.Signal.String(), Unit: string(p.Threshold.Signal.Unit()),
+		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
+		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
+		Line: p.Line, Target: p.Target, Deficit: p.Deficit(), Since: p.Since.UTC(),
+		DryRun: d.DryRun,
+		Of:     len(d.Ranking.Candidates),
+	}
+}
+
+// newLine copies what a decision says; nothing in it points into the decision.
+func newLine(d *agent.Decision) Line {
+	line := newPressureLine(d)
+	line.Verb, line.Hold, line.Detail = string(d.Verb), string(d.Hold), d.Detail
+	line.RunnersUp = runnersUpOf(d)
+	line.Protected = protectedOf(&d.Ranking)
+	line.OnTheirWay = bookingLines(d.OnTheirWay)
+	if victim := d.Victim(); victim != nil {
+		line.VictimLine = newVictimLine(victim)
+	}
+	for i := range d.Attempts {
+		line.Attempts = append(line.Attempts, newAttemptLine(&d.Attempts[i]))
+	}
+	if n := len(d.Attempts); n > 0 {
+		last := &d.Attempts[n-1].Result
+		line.Outcome, line.Message, line.Budget = string(last.Outcome), last.Message, last.Budget
+	}
+	if reaction, known := reactionOf(d); known {
+		seconds := reaction.Seconds()
+		line.ReactionSeconds = &seconds
+	}
+	return line
+}
+
+func newVictimLine(a *agent.Attempt) *VictimLine {
+	pod := a.Entry.Pod
+	return &VictimLine{
+		Victim: pod.Key(), UID: pod.UID, Owner: pod.Owner, Priority: pod.Priority,
+		Usage: pod.Usage, Request: pod.Request, Over: a.Entry.Over, Rank: a.Entry.Position,
+		GraceSeconds: graceOf(a),
+	}
+}
+
+func newAttemptLine(a *agent.Attempt) AttemptLine {
+	return AttemptLine{
+		Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position, GraceSeconds: graceOf(a),
+		Outcome: string(a.Result.Outcome), Message: a.Result.Message, Budget: a.Result.Budget,
+		RetryAfterSeconds: a.Result.RetryAfter.Seconds(), TookSeconds: a.Result.Took.Seconds(),
+	}
+}
+
+// graceOf returns the grace period the pod gets: what was asked for, else its own.
+func graceOf(a *agent.Attempt) int64 {
+	if a.GraceSeconds != nil {
+		return *a.GraceSeconds
+	}
+	return a.Entry.Pod.GraceSeconds
+}
+
+// reactionOf returns how long after the sample the first request was sent; false
+// when none was.
+func reactionOf(d *agent.Decision) (time.Duration, bool) {
+	if len(d.Attempts) == 0 || d.Attempts[0].Result.Sent.IsZero() {
+		return 0, false
+	}
+	return max(0, d.Attempts[0].Result.Sent.Sub(d.Time)), true
+}
+
+// runnersUpOf returns the candidates that would have been asked for next: those
+// behind the last one that was, or the first ones when nobody was.
+func runnersUpOf(d *agent.Decision) []CandidateLine {
+	behind := 0
+	for i := range d.Attempts {
+		behind = max(behind, d.Attempts[i].Entry.Position)
+	}
+	var next []CandidateLine
+	for i := range d.Ranking.Candidates {
+		e := &d.Ranking.Candidates[i]
+		if e.Position <= behind {
+			continue
+		}
+		next = append(next, CandidateLine{Pod: e.Pod.Key(), UID: e.Pod.UID, Rank: e.Position, Why: e.Why()})
+		if len(next) == runnersUp {
+			break
+		}
+	}
+	return next
+}
+
+func protectedOf(ranking *rank.Ranking) map[string]int {
+	if len(ranking.Protected) == 0 {
+		return nil
+	}
+	counts := map[string]int{}
+	for i := range ranking.Protected {
+		counts[string(ranking.Protected[i].Protection)]++
+	}
+	return counts
+}
+
+func bookingLines(bookings []evict.Booking) []BookingLine {
+	lines := make([]BookingLine, 0, len(bookings))
+	for i := range bookings {
+		b := &bookings[i]
+		lines = append(lines, BookingLine{
+			Pod: b.Namespace + "/" + b.Name, UID: b.UID, Signal: b.Signal,
+			Accepted: b.Accepted.UTC(), Deadline: b.Deadline.UTC(),
+		})
+	}
+	return lines
+}

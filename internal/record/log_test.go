@@ -1,0 +1,459 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// keysOf adds every key of an object to into, but not the reasons below
+// "protected", which are values.
+func keysOf(value any, into map[string]bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			into[key] = true
+			if key != "protected" {
+				keysOf(inner, into)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			keysOf(inner, into)
+		}
+	}
+}
+
+func served(t *testing.T, r *rig) []map[string]any {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	r.Decisions().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/debug/decisions", nil))
+	var all []map[string]any
+	if err := json.Unmarshal(answer.Body.Bytes(), &all); err != nil {
+		t.Fatalf("/debug/decisions is no JSON array: %v\n%s", err, answer.Body)
+	}
+	return all
+}
+
+func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
+	t.Parallel()
+	refused := decision()
+	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
+	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
+	for name, d := range map[string]*agent.Decision{
+		"acted": decision(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+	} {
+		r := newRig(t)
+		r.Decision(d)
+		lines := r.lines(t)
+		if len(lines) != 1 || lines[0]["msg"] != "decision" {
+			t.Fatalf("%s: logged %v, want one line with the message decision", name, lines)
+		}
+		for _, own := range []string{"ts", "level", "msg"} {
+			delete(lines[0], own)
+		}
+		if diff := cmp.Diff(lines[0], served(t, r)[0]); diff != "" {
+			t.Errorf("%s: the log and /debug/decisions differ (-log +page):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDecisionLine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Decision(decision())
+	var line record.Line
+	if err := json.Unmarshal(r.log.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "testdata/decision.golden.json", indent(t, r.log.Bytes()))
+	if line.VictimLine == nil || line.Victim != "shop/over" || line.Rank != 2 || line.Of != 4 || line.GraceSeconds != 10 {
+		t.Errorf("victim = %+v of %d, want shop/over, rank 2 of 4, grace 10", line.VictimLine, line.Of)
+	}
+	if line.ReactionSeconds == nil || *line.ReactionSeconds != 0.004 {
+		t.Errorf("reaction = %v, want 0.004: to the first request", line.ReactionSeconds)
+	}
+	if len(line.RunnersUp) != 2 || line.RunnersUp[0].Pod != "shop/fair" {
+		t.Errorf("runners-up = %+v, want fair and small", line.RunnersUp)
+	}
+}
+
+func indent(t *testing.T, text []byte) string {
+	t.Helper()
+	var line map[string]any
+	if err := json.Unmarshal(text, &line); err != nil {
+		t.Fatal(err)
+	}
+	delete(line, "ts") // the moment of writing
+	pretty, err := json.MarshalIndent(line, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pretty) + "\n"
+}
+
+func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := decision()
+	d.Verb = ""
+	r.Intent(d, &d.Attempts[1])
+	lines := r.lines(t)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines, want 1", len(lines))
+	}
+	for key, want := range map[string]any{
+		"msg": "sending an eviction request", "victim": "shop/over", "uid": "uid-over", "rank": 2., "of": 4.,
+		"grace_seconds": 10., "signal": "memory.available", "available": float64(512 * mi), "dry_run": false,
+	} {
+		if lines[0][key] != want {
+			t.Errorf("%s = %v, want %v", key, lines[0][key], want)
+		}
+	}
+	if _, said := lines[0]["outcome"]; said {
+		t.Error("the line before the request knows its outcome")
+	}
+	if len(r.events.all) != 0 || len(served(t, r)) != 0 {
+		t.Error("an intent is no decision: it went to the Events or the ring")
+	}
+}
+
+func TestEveryKeyIsInTheList(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, d := range []*agent.Decision{decision(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
+		if len(d.Attempts) > 0 {
+			d.Attempts[0].Result.RetryAfter = 10 * time.Second
+		}
+		r.Decision(d)
+		if len(d.Attempts) > 0 {
+			r.Intent(d, &d.Attempts[0])
+		}
+	}
+	changes(r)
+	r.Config(true, nil)
+	r.Config(false, errors.New("x"))
+	r.ReadError("usage", errors.New("x"))
+	r.WatchError(errors.New("x"))
+	used := map[string]bool{}
+	for _, line := range r.lines(t) {
+		keysOf(line, used)
+	}
+	for _, line := range served(t, r) {
+		keysOf(line, used)
+	}
+	known := map[string]bool{}
+	for _, key := range record.Keys() {
+		if known[key] {
+			t.Errorf("key %q is listed twice", key)
+		}
+		known[key] = true
+		if !used[key] {
+			t.Errorf("key %q is listed and never written", key)
+		}
+	}
+	for key := range used {
+		if !known[key] {
+			t.Errorf("key %q is written and not listed", key)
+		}
+	}
+}
+
+// changes makes every state change there is.
+func changes(r *rig) {
+	at := start
+	next := func(change func(*pressure.Sample), pressures ...pressure.Pressure) {
+		at = at.Add(time.Second)
+		s := sampleOf(at)
+		if change != nil {
+			change(s)
+		}
+		r.Sample(s, &pressure.Verdict{Time: at, Pressures: pressures})
+	}
+	next(nil)
+	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
+	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
+	next(func(s *pressure.Sample) { s.Observations[pressure.MemoryAvailable] = unknown("meminfo is empty") })
+	next(func(s *pressure.Sample) { s.Observations[pressure.MemoryAvailable] = unknown("meminfo is empty") })
+	next(nil, pressureOn(pressure.MemoryAvailable, pressure.Absolute(50), 40, 100))
+	next(nil)
+	next(func(s *pressure.Sample) {
+		s.Observations[pressure.NodeFSInodesFree] = pressure.Observation{State: pressure.Absent, Err: errors.New("btrfs")}
+	})
+}
+
+func TestChangesAreLoggedOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	changes(r)
+	var got []string
+	for _, line := range r.lines(t) {
+		got = append(got, fmt.Sprintf("%v: %v: %v", line["level"], line["msg"], line["signal"]))
+	}
+	want := []string{
+		"warn: pressure began: memory.available",
+		"warn: signal became unknown: memory.available",
+		"info: signal is known again: memory.available",
+		"info: pressure ended: memory.available",
+		"info: signal became absent: nodefs.inodesFree",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log of changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheFirstSampleLogsOnlyWhatIsUnknown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := sampleOf(start)
+	s.Observations[pressure.PIDAvailable] = unknown("no loadavg")
+	s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Absent, Err: errors.New("no PSI")}
+	r.Sample(s, &pressure.Verdict{Time: start})
+	lines := r.lines(t)
+	if len(lines) != 1 || lines[0]["signal"] != "pid.available" || lines[0]["error"] != "no loadavg" {
+		t.Errorf("first sample logged %v, want pid.available unknown alone", lines)
+	}
+}
+
+func TestAStaleSampleChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	s := sampleOf(start)
+	s.Observations[pressure.PIDAvailable] = unknown("x")
+	r.Sample(s, &pressure.Verdict{Time: start, Stale: true})
+	if text := r.log.String(); text != "" {
+		t.Errorf("a stale sample logged %s", text)
+	}
+	if value(t, r, "evictd_signal_state", "signal", "pid.available", "state", "known") != 0 {
+		t.Error("a stale sample became the state of a signal")
+	}
+}
+
+// TestNothingIsSampled is what zap's own production logger fails: it drops equal
+// messages after the hundredth in a second.
+func TestNothingIsSampled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 1000 {
+		r.Decision(decision())
+	}
+	if n := len(r.lines(t)); n != 1000 {
+		t.Errorf("%d lines for 1000 decisions", n)
+	}
+}
+
+func TestNewLogger(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	logger, err := record.NewLogger("warn", "console", &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger.Info("quiet")
+	logger.Warn("loud")
+	if text := out.String(); strings.Contains(text, "quiet") || !strings.Contains(text, "loud") {
+		t.Errorf("console log at warn = %q", text)
+	}
+	for _, bad := range [][2]string{{"loud", "json"}, {"info", "xml"}} {
+		if _, err := record.NewLogger(bad[0], bad[1], &out); err == nil {
+			t.Errorf("level %s, format %s accepted", bad[0], bad[1])
+		}
+	}
+}
+
+func TestFailuresThatGoOnAreLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 61 {
+		r.ReadError("usage", errors.New("cgroup went away"))
+		r.WatchError(errors.New("connection refused"))
+		*r.now = r.now.Add(time.Second)
+	}
+	lines := r.lines(t)
+	if len(lines) != 4 {
+		t.Fatalf("%d lines in 61 seconds of two failures, want 4", len(lines))
+	}
+	if last := lines[2]; last["repeats"] != 59. {
+		t.Errorf("repeats = %v, want 59", last["repeats"])
+	}
+	if got := value(t, r, "evictd_read_errors_total", "source", "usage"); got != 61 {
+		t.Errorf("counted %v failures, want all 61", got)
+	}
+}
+
+func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	acted := decision()
+	acted.Pressure = pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000)
+	r.Decision(acted)
+	for i := range 500 {
+		d := held(agent.HoldBackingOff)
+		d.ID, d.Time = uint64(100+i), start.Add(time.Duration(i)*time.Second)
+		r.Decision(d)
+	}
+	page := served(t, r)
+	if len(page) != 2 || page[0]["hold"] != "backing off" || page[1]["verb"] != "acted" {
+		t.Fatalf("the ring holds %d decisions, want the hold and the eviction before it", len(page))
+	}
+	if page[0]["repeats"] != 499. || page[0]["id"] != 599. {
+		t.Errorf("the hold says id %v, repeats %v; want the last, 599, and 499", page[0]["id"], page[0]["repeats"])
+	}
+	for i := range 100 {
+		d := decision()
+		d.ID = uint64(1000 + i)
+		r.Decision(d)
+	}
+	page = served(t, r)
+	if len(page) != 64 || page[0]["id"] != 1099. || page[63]["id"] != 1036. {
+		t.Errorf("the ring holds %d, from %v to %v; want the last 64, the newest first", len(page), page[0]["id"], page[len(page)-1]["id"])
+	}
+}
+
+func TestAnEmptyRingIsAnEmptyArray(t *testing.T) {
+	t.Parallel()
+	if page := served(t, newRig(t)); page == nil || len(page) != 0 {
+		t.Errorf("page = %v, want []", page)
+	}
+}
+
+func TestTheRingKeepsNothingOfTheDecision(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := decision()
+	r.Decision(d)
+	before := served(t, r)
+	d.Attempts[1].Entry.Pod.Name = "changed"
+	d.Ranking.Candidates[2].Pod.Name = "changed"
+	*d.Attempts[1].GraceSeconds = 99
+	d.OnTheirWay[0].Name = "changed"
+	if diff := cmp.Diff(before, served(t, r)); diff != "" {
+		t.Errorf("a later change of the decision changed the record:\n%s", diff)
+	}
+}
+
+func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	done := make(chan struct{})
+	tasks := []func(int){
+		func(int) { r.Decision(decision()) },
+		func(int) { d := decision(); r.Intent(d, &d.Attempts[0]) },
+		func(i int) {
+			s := sampleOf(start.Add(time.Duration(i)))
+			if i%2 == 0 {
+				s.Observations[0] = unknown("x")
+			}
+			r.Sample(s, &pressure.Verdict{Pressures: []pressure.Pressure{decision().Pressure}})
+		},
+		func(int) { r.Tick(start, time.Millisecond) },
+		func(int) { r.Ledger(start, decision().OnTheirWay) },
+		func(int) { r.ReadError("usage", errors.New("x")) },
+		func(int) { r.WatchError(errors.New("x")) },
+		func(int) { r.Settings(true, []pressure.Threshold{decision().Pressure.Threshold}) },
+		func(int) { r.Config(false, errors.New("x")) },
+		func(int) { _ = served(t, r) },
+		func(int) {
+			if _, err := r.registry.Gather(); err != nil {
+				t.Error(err)
+			}
+		},
+	}
+	for _, task := range tasks {
+		go func() {
+			for i := range 50 {
+				task(i)
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range tasks {
+		<-done
+	}
+}
+
+func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, outcome := range evict.Outcomes() {
+		d := decision()
+		d.Attempts = d.Attempts[:1]
+		d.Attempts[0].Result.Outcome = outcome
+		d.Verb = agent.Refused
+		r.Decision(d)
+	}
+	for _, hold := range agent.Holds() {
+		r.Decision(held(hold))
+	}
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds()); n != want {
+		t.Errorf("%d lines, want %d", n, want)
+	}
+	var reasons []string
+	for _, e := range r.events.all {
+		reasons = append(reasons, e.reason)
+		if len(e.message) > 1024 {
+			t.Errorf("a message of %d bytes: the API takes 1024", len(e.message))
+		}
+	}
+	for _, reason := range record.Reasons() {
+		if !slices.Contains(reasons, reason) {
+			t.Errorf("no outcome and no hold gives reason %s", reason)
+		}
+	}
+}
+
+// TestTheRunbookIsComplete keeps docs/runbook.md as the code is: a heading for
+// every outcome and hold, a row for every key and every Event's reason, and no
+// metric that does not exist.
+func TestTheRunbookIsComplete(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	var wanted []string
+	for _, outcome := range evict.Outcomes() {
+		wanted = append(wanted, "\n### "+string(outcome)+"\n")
+	}
+	for _, hold := range agent.Holds() {
+		wanted = append(wanted, "\n### "+string(hold)+"\n")
+	}
+	for _, words := range [][]string{record.Keys(), record.Reasons()} {
+		for _, word := range words {
+			wanted = append(wanted, "\n| `"+word+"` |")
+		}
+	}
+	for _, want := range wanted {
+		if strings.Count(page, want) != 1 {
+			t.Errorf("docs/runbook.md has %q %d times, want once", strings.TrimSpace(want), strings.Count(page, want))
+		}
+	}
+	metrics, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range regexp.MustCompile(`evictd_[a-z_]+`).FindAllString(page, -1) {
+		family := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_count"), "_sum")
+		if !strings.Contains(string(metrics), "`"+family+"`") {
+			t.Errorf("docs/runbook.md names %s, which docs/metrics.md does not", name)
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package record
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// The reasons of Events. All but the last are on the pod.
+const (
+	// ReasonRequested: the API server accepted the pod's eviction.
+	ReasonRequested = "EvictionRequested"
+	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
+	ReasonWouldBeEvicted = "WouldBeEvicted"
+	// ReasonBlocked: a PodDisruptionBudget kept the pod.
+	ReasonBlocked = "EvictionBlocked"
+	// ReasonDenied: RBAC, admission or a webhook kept the pod.
+	ReasonDenied = "EvictionDenied"
+	// ReasonMisconfigured: several budgets select the pod.
+	ReasonMisconfigured = "EvictionMisconfigured"
+	// ReasonUnconfirmed: no answer came; the pod may be on its way out.
+	ReasonUnconfirmed = "EvictionUnconfirmed"
+	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
+	ReasonHeld = "EvictionHeld"
+)
+
+// Reasons returns the reasons of every Event that evictd writes.
+func Reasons() []string {
+	return []string{
+		ReasonRequested, ReasonWouldBeEvicted, ReasonBlocked, ReasonDenied,
+		ReasonMisconfigured, ReasonUnconfirmed, ReasonHeld,
+	}
+}
+
+const (
+	// messageLimit is the API's limit for an Event's text, in bytes.
+	messageLimit = 1024
+	// answerLimit bounds what is quoted of an answer, so that the figures behind it
+	// are never cut.
+	answerLimit = 300
+)
+
+// writeEvents writes the Events of a decision: one on each pod that was asked
+// for, or one on the node when nobody can go.
+func (r *Recorder) writeEvents(d *agent.Decision) {
+	fresh := r.noteHold(d)
+	if r.events == nil {
+		return
+	}
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		if reason := reasonOf(a.Result.Outcome); reason != "" {
+			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a))
+		}
+	}
+	if fresh && (d.Hold == agent.HoldNoCandidates || d.Hold == agent.HoldIncomplete) {
+		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
+	}
+}
+
+// noteHold reports whether the decision's hold differs from the one before it for
+// the same threshold.
+func (r *Recorder) noteHold(d *agent.Decision) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
+	fresh := *last != d.Hold
+	*last = d.Hold
+	return fresh
+}
+
+// reasonOf returns the reason of the pod's Event, or "" for outcomes that say
+// nothing about the pod.
+func reasonOf(outcome evict.Outcome) string {
+	switch outcome {
+	case evict.Evicted:
+		return ReasonRequested
+	case evict.WouldEvict:
+		return ReasonWouldBeEvicted
+	case evict.BlockedByBudget, evict.BudgetPending:
+		return ReasonBlocked
+	case evict.Denied:
+		return ReasonDenied
+	case evict.Misconfigured:
+		return ReasonMisconfigured
+	case evict.Unconfirmed:
+		return ReasonUnconfirmed
+	case evict.Gone, evict.Throttled:
+		return ""
+	default:
+		return ""
+	}
+}
+
+// attemptMessage returns the text for the pod: what became of it, why the node
+// needs it to go, and why it and not another.
+func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt) string {
+	sentences := []string{fate(d, a), r.shortage(&d.Pressure), judged(d, a)}
+	if a.Result.Outcome.Accepted() {
+		sentences = append(sentences, grace(a))
+	}
+	return shorten(strings.Join(sentences, " "), messageLimit)
+}
+
+// fate returns what became of the pod.
+func fate(d *agent.Decision, a *agent.Attempt) string {
+	pod := "this pod"
+	if a.Entry.Pod.Owner != "" {
+		pod += " of " + a.Entry.Pod.Owner
+	}
+	if a.Result.Outcome == evict.Evicted {
+		return "evictd evicts " + pod + "."
+	}
+	if a.Result.Outcome == evict.WouldEvict {
+		return "Dry run, nothing happens to it: evictd would evict " + pod + "."
+	}
+	text := refusal(d, a, pod)
+	if answer := shorten(a.Result.Message, answerLimit); answer != "" {
+		text += " (" + strings.TrimSuffix(answer, ".") + ")"
+	}
+	if d.DryRun {
+		text = "Dry run: " + text
+	}
+	return text + "."
+}
+
+// refusal returns why the pod stays, or may stay.
+func refusal(d *agent.Decision, a *agent.Attempt, pod string) string {
+	switch a.Result.Outcome {
+	case evict.BlockedByBudget:
+		return "evictd may not evict " + pod + ": " + budget(a) + " allows no disruption now"
+	case evict.BudgetPending:
+		return "evictd may not evict " + pod + " yet: " + budget(a) + " is still being processed"
+	case evict.Denied:
+		return "evictd may not evict " + pod + ": the API server denies it"
+	case evict.Misconfigured:
+		return "evictd cannot evict " + pod + " until somebody mends its budgets: more than one PodDisruptionBudget selects it"
+	case evict.Unconfirmed:
+		text := "evictd asked to evict " + pod + " and got no answer"
+		if !d.DryRun {
+			text += ": it may be on its way out"
+		}
+		return text
+	case evict.Evicted, evict.WouldEvict, evict.Gone, evict.Throttled:
+		return "evictd did not evict " + pod
+	default:
+		return "evictd did not evict " + pod
+	}
+}
+
+func budget(a *agent.Attempt) string {
+	if a.Result.Budget == "" {
+		return "a PodDisruptionBudget"
+	}
+	return "PodDisruptionBudget " + a.Result.Budget
+}
+
+// shortage returns what the node is short of.
+func (r *Recorder) shortage(p *pressure.Pressure) string {
+	signal := p.Threshold.Signal
+	line := amount(signal, p.Line)
+	if text := p.Threshold.Quantity.String(); strings.HasSuffix(text, "%") {
+		line = text + " (" + line + ")"
+	}
+	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
+		r.node, signal, figure(signal, p.Observed.Available), amount(signal, p.Observed.Capacity),
+		p.Threshold.Kind(), line)
+	if p.Target > p.Line {
+		text += ", and evictd stops at " + amount(signal, p.Target)
+	}
+	return text + "."
+}
+
+// judged returns why this pod and not another.
+func judged(d *agent.Decision, a *agent.Attempt) string {
+	e := &a.Entry
+	uses := e.Offence()
+	switch e.Resource {
+	case rank.Inodes:
+		uses = fmt.Sprintf("uses %d inodes", e.Pod.Usage)
+	case rank.PIDs:
+		uses = fmt.Sprintf("uses %d tasks", e.Pod.Usage)
+	case rank.Memory, rank.Disk:
+	}
+	return fmt.Sprintf("The pod %s and has priority %d: rank %d of %d candidates.",
+		uses, e.Pod.Priority, e.Position, len(d.Ranking.Candidates))
+}
+
+func grace(a *agent.Attempt) string {
+	if a.GraceSeconds == nil {
+		return fmt.Sprintf("It has its own grace period of %d s.", a.Entry.Pod.GraceSeconds)
+	}
+	return fmt.Sprintf("It has a grace period of %d s instead of its own %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
+}
+
+// heldMessage returns the text for the node.
+func (r *Recorder) heldMessage(d *agent.Decision) string {
+	text := "evictd evicts nobody: " + string(d.Hold)
+	if d.Detail != "" {
+		text += " (" + shorten(d.Detail, answerLimit) + ")"
+	}
+	if d.DryRun {
+		text = "Dry run: " + text
+	}
+	return shorten(text+". "+r.shortage(&d.Pressure), messageLimit)
+}
+
+// amount returns an amount of a signal for people, with its unit.
+func amount(signal pressure.Signal, n int64) string {
+	if signal.Unit() == pressure.Bytes {
+		return rank.Bytes(n)
+	}
+	return figure(signal, n) + " " + string(signal.Unit())
+}
+
+// figure is amount without the unit, where the unit follows.
+func figure(signal pressure.Signal, n int64) string {
+	if signal.Unit() == pressure.Bytes {
+		return rank.Bytes(n)
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// shorten cuts a text to so many bytes, between characters.
+func shorten(text string, limit int) string {
+	const more = "..."
+	if len(text) <= limit {
+		return text
+	}
+	cut := limit - len(more)
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + more
+}
+
+func podReference(pod *rank.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID),
+	}
+}
+
+// nodeReference names the node as the kubelet's Events do, with its name for a
+// UID, which is where kubectl describe node looks.
+func nodeReference(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
+}

@@ -1,0 +1,250 @@
+package record
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// The sources of failed readings: the closed values of a label.
+const (
+	sourceProc       = "proc"
+	sourceCgroup     = "cgroup"
+	sourceFilesystem = "filesystem"
+	sourceUsage      = "usage"
+	sourceSummary    = "summary"
+	sourceOther      = "other"
+)
+
+// Sources returns the names of sources that [Recorder.ReadError] counts by; any
+// other name is counted as "other".
+func Sources() []string {
+	return []string{sourceProc, sourceCgroup, sourceFilesystem, sourceUsage, sourceSummary, sourceOther}
+}
+
+// candidateLabel stands for candidates where a label holds a protection: an empty
+// label value is the same as no label.
+const candidateLabel = "none"
+
+// The values of the result label.
+const (
+	resultSuccess = "success"
+	resultFailure = "failure"
+)
+
+// metrics are the counters and gauges that are set when something happens. The
+// node's signals have a collector of their own, see signals.
+type metrics struct {
+	evictions   *prometheus.CounterVec
+	decisions   *prometheus.CounterVec
+	holds       *prometheus.CounterVec
+	tick        prometheus.Histogram
+	lastTick    prometheus.Gauge
+	reaction    prometheus.Histogram
+	request     *prometheus.HistogramVec
+	onTheirWay  prometheus.Gauge
+	stuck       prometheus.Gauge
+	ranked      *prometheus.GaugeVec
+	reloads     *prometheus.CounterVec
+	lastReload  prometheus.Gauge
+	readErrors  *prometheus.CounterVec
+	signalReads [pressure.SignalCount]prometheus.Counter // readErrors by signal, for the hot path
+	watchErrors prometheus.Counter
+	dryRun      prometheus.Gauge
+	build       *prometheus.GaugeVec
+}
+
+func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
+	m := &metrics{
+		evictions:   counters("evictions_total", "Eviction requests by what became of them.", "signal", "outcome", "dry_run"),
+		decisions:   counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
+		holds:       counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		tick:        histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
+		lastTick:    gaugeOf("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
+		reaction:    histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
+		onTheirWay:  gaugeOf("victims_on_their_way", "Victims that have not ended yet."),
+		stuck:       gaugeOf("victims_stuck", "Victims that should have ended by now and have not. They are not relied on."),
+		ranked:      gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
+		reloads:     counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
+		lastReload:  gaugeOf("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
+		readErrors:  counters("read_errors_total", "Readings that failed, by what was read.", "source"),
+		watchErrors: counter("watch_errors_total", "Failures to list or watch the node's pods."),
+		dryRun:      gaugeOf("dry_run", "1 when evictions are sent as server-side dry runs."),
+		build:       gauges("build_info", "1, with the version as labels.", "version", "go_version"),
+	}
+	m.request = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: namespace, Name: "eviction_request_duration_seconds",
+		Help:    "How long the API server took to answer an eviction request.",
+		Buckets: requestBuckets(),
+	}, []string{"outcome"})
+	m.create(version)
+	for _, c := range []prometheus.Collector{
+		m.evictions, m.decisions, m.holds, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
+		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build,
+	} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering a metric: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func tickBuckets() []float64 {
+	return []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, 1}
+}
+
+func reactionBuckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .015, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+}
+
+// requestBuckets end at the API server's own limit for an eviction, 34 seconds.
+func requestBuckets() []float64 { return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 34} }
+
+// create makes every series that can ever be, so that the first eviction is an
+// increase from 0 and not the birth of a series, which rate() does not see.
+func (m *metrics) create(version string) {
+	for _, signal := range pressure.Signals() {
+		name := signal.String()
+		for _, verb := range verbs() {
+			m.decisions.WithLabelValues(name, string(verb))
+		}
+		for _, hold := range agent.Holds() {
+			m.holds.WithLabelValues(name, string(hold))
+		}
+		for _, outcome := range evict.Outcomes() {
+			for _, dryRun := range []bool{false, true} {
+				if possible(outcome, dryRun) {
+					m.evictions.WithLabelValues(name, string(outcome), strconv.FormatBool(dryRun))
+				}
+			}
+		}
+		m.signalReads[signal] = m.readErrors.WithLabelValues(sourceOf(signal))
+	}
+	for _, outcome := range evict.Outcomes() {
+		m.request.WithLabelValues(string(outcome))
+	}
+	m.ranked.WithLabelValues(candidateLabel)
+	for _, protection := range rank.Protections() {
+		m.ranked.WithLabelValues(string(protection))
+	}
+	for _, source := range Sources() {
+		m.readErrors.WithLabelValues(source)
+	}
+	m.reloads.WithLabelValues(resultSuccess)
+	m.reloads.WithLabelValues(resultFailure)
+	m.lastReload.Set(1) // a process that runs has applied its file
+	m.build.WithLabelValues(version, runtime.Version()).Set(1)
+}
+
+// possible reports whether the outcome can come of a dry run, or of none.
+func possible(outcome evict.Outcome, dryRun bool) bool {
+	switch outcome {
+	case evict.Evicted:
+		return !dryRun
+	case evict.WouldEvict:
+		return dryRun
+	case evict.Gone, evict.BlockedByBudget, evict.BudgetPending, evict.Throttled,
+		evict.Denied, evict.Misconfigured, evict.Unconfirmed:
+		return true
+	default:
+		return true
+	}
+}
+
+func verbs() []agent.Verb { return []agent.Verb{agent.Acted, agent.Held, agent.Refused} }
+
+// sourceOf returns what is read for a signal.
+func sourceOf(signal pressure.Signal) string {
+	switch signal {
+	case pressure.MemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable:
+		return sourceProc
+	case pressure.AllocatableMemoryAvailable:
+		return sourceCgroup
+	case pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable,
+		pressure.ImageFSInodesFree, pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
+		return sourceFilesystem
+	default:
+		return sourceOther
+	}
+}
+
+// decided counts a decision.
+func (m *metrics) decided(d *agent.Decision) {
+	signal := d.Pressure.Threshold.Signal.String()
+	m.decisions.WithLabelValues(signal, string(d.Verb)).Inc()
+	if d.Verb == agent.Held {
+		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
+	}
+	for i := range d.Attempts {
+		result := &d.Attempts[i].Result
+		m.evictions.WithLabelValues(signal, string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
+		m.request.WithLabelValues(string(result.Outcome)).Observe(result.Took.Seconds())
+	}
+	if reaction, known := reactionOf(d); known {
+		m.reaction.Observe(reaction.Seconds())
+	}
+	if len(d.Ranking.Candidates)+len(d.Ranking.Protected) > 0 {
+		m.rankedPods(&d.Ranking)
+	}
+}
+
+func (m *metrics) rankedPods(ranking *rank.Ranking) {
+	counts := protectedOf(ranking)
+	for _, protection := range rank.Protections() {
+		m.ranked.WithLabelValues(string(protection)).Set(float64(counts[string(protection)]))
+	}
+	m.ranked.WithLabelValues(candidateLabel).Set(float64(len(ranking.Candidates)))
+}
+
+// readError counts a failed reading under one of the closed names.
+func (m *metrics) readError(source string) {
+	if !slices.Contains(Sources(), source) {
+		source = sourceOther
+	}
+	m.readErrors.WithLabelValues(source).Inc()
+}
+
+func (m *metrics) reloaded(applied bool) {
+	result := resultFailure
+	if applied {
+		result = resultSuccess
+	}
+	m.reloads.WithLabelValues(result).Inc()
+	m.lastReload.Set(number(applied))
+}
+
+func (m *metrics) ticked(started time.Time, took time.Duration) {
+	m.tick.Observe(took.Seconds())
+	m.lastTick.Set(float64(started.Add(took).UnixMilli()) / 1000)
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func counters(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func gaugeOf(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
+}
+
+func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: namespace, Name: name, Help: help, Buckets: buckets,
+	})
+}

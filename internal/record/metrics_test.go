@@ -1,0 +1,311 @@
+package record_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// value returns a series' value; it fails when there is none.
+func value(t *testing.T, r *rig, name string, labels ...string) float64 {
+	t.Helper()
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			if matches(m, labels) {
+				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	t.Errorf("no series %s%v", name, labels)
+	return -1
+}
+
+func matches(m *dto.Metric, labels []string) bool {
+	have := map[string]string{}
+	for _, pair := range m.GetLabel() {
+		have[pair.GetName()] = pair.GetValue()
+	}
+	for i := 0; i < len(labels); i += 2 {
+		if have[labels[i]] != labels[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// expect compares whole families with exposition text.
+func expect(t *testing.T, r *rig, text string, names ...string) {
+	t.Helper()
+	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(text), names...); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	expect(t, r, "", "evictd_signal_available", "evictd_signal_capacity", "evictd_pressure", "evictd_threshold_line")
+	r.Settings(false, []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
+		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
+	})
+	s := &pressure.Sample{Time: start}
+	for i := range s.Observations {
+		s.Observations[i].State = pressure.Absent
+	}
+	s.Observations[pressure.MemoryAvailable] = pressure.Observation{State: pressure.Known, Available: 0, Capacity: 100}
+	s.Observations[pressure.AllocatableMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: -5, Capacity: 90}
+	s.Observations[pressure.PIDAvailable] = unknown("x")
+	held := pressureOn(pressure.MemoryAvailable, pressure.Fraction(.5), 0, 100)
+	r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{held}})
+	expect(t, r, `
+# HELP evictd_signal_available What is left of the signal, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
+# TYPE evictd_signal_available gauge
+evictd_signal_available{signal="allocatableMemory.available"} -5
+evictd_signal_available{signal="memory.available"} 0
+# HELP evictd_signal_capacity What there is of the signal in all, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
+# TYPE evictd_signal_capacity gauge
+evictd_signal_capacity{signal="allocatableMemory.available"} 90
+evictd_signal_capacity{signal="memory.available"} 100
+# HELP evictd_threshold_line The line the signal should not fall below, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
+# TYPE evictd_threshold_line gauge
+evictd_threshold_line{kind="hard",signal="memory.available"} 50
+evictd_threshold_line{kind="soft",signal="memory.available"} 70
+`, "evictd_signal_available", "evictd_signal_capacity", "evictd_threshold_line")
+	for state, want := range map[string]float64{"known": 0, "unknown": 1, "absent": 0} {
+		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", state); got != want {
+			t.Errorf("pid.available %s = %v, want %v", state, got, want)
+		}
+	}
+	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "hard"); got != 1 {
+		t.Errorf("hard pressure = %v, want 1", got)
+	}
+	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "soft"); got != 0 {
+		t.Errorf("soft pressure = %v, want 0", got)
+	}
+	if got := value(t, r, "evictd_read_errors_total", "source", "proc"); got != 1 {
+		t.Errorf("failed readings of /proc = %v, want 1", got)
+	}
+}
+
+func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Sample(sampleOf(start), &pressure.Verdict{Time: start})
+	for _, signal := range pressure.Signals() {
+		for _, outcome := range evict.Outcomes() {
+			dryRun := fmt.Sprint(outcome == evict.WouldEvict)
+			if got := value(t, r, "evictd_evictions_total", "signal", signal.String(), "outcome", string(outcome), "dry_run", dryRun); got != 0 {
+				t.Errorf("evictions of %s, %s = %v, want 0", signal, outcome, got)
+			}
+		}
+		for _, hold := range agent.Holds() {
+			value(t, r, "evictd_holds_total", "signal", signal.String(), "hold", string(hold))
+		}
+		for _, verb := range []agent.Verb{agent.Acted, agent.Held, agent.Refused} {
+			value(t, r, "evictd_decisions_total", "signal", signal.String(), "verb", string(verb))
+		}
+	}
+	for _, protection := range rank.Protections() {
+		value(t, r, "evictd_ranked_pods", "protection", string(protection))
+	}
+	for _, source := range record.Sources() {
+		value(t, r, "evictd_read_errors_total", "source", source)
+	}
+	before := names(t, r)
+	for range 3 {
+		r.Decision(decision())
+		r.Decision(held(agent.HoldLimited))
+	}
+	r.ReadError("a source that nobody named", nil)
+	if after := names(t, r); after != before {
+		t.Errorf("%d series before and %d after the first decisions", before, after)
+	}
+}
+
+// names counts the series.
+func names(t *testing.T, r *rig) int {
+	t.Helper()
+	n, err := testutil.GatherAndCount(r.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestADecisionIsCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Decision(decision())
+	r.Decision(held(agent.HoldOnItsWay))
+	for _, want := range []struct {
+		name   string
+		labels []string
+		value  float64
+	}{
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Evicted", "dry_run", "false"}, 1},
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "BlockedByBudget", "dry_run", "false"}, 1},
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "BlockedByBudget", "dry_run", "true"}, 0},
+		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "acted"}, 1},
+		{"evictd_decisions_total", []string{"signal", "nodefs.inodesFree", "verb", "held"}, 1},
+		{"evictd_holds_total", []string{"signal", "nodefs.inodesFree", "hold", "enough is on its way out"}, 1},
+		{"evictd_eviction_request_duration_seconds", []string{"outcome", "Evicted"}, 1},
+		{"evictd_reaction_seconds", nil, 1},
+		{"evictd_ranked_pods", []string{"protection", "none"}, 4},
+		{"evictd_ranked_pods", []string{"protection", "evictd itself"}, 1},
+		{"evictd_ranked_pods", []string{"protection", "no usage sample"}, 1},
+	} {
+		if got := value(t, r, want.name, want.labels...); got != want.value {
+			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)
+		}
+	}
+}
+
+func TestGauges(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Settings(true, nil)
+	r.Tick(start, 250*time.Millisecond)
+	r.Ledger(start, []evict.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
+	r.Config(true, nil)
+	r.Config(false, nil)
+	known := true
+	r.WatchAge(func() (time.Duration, bool) { return 90 * time.Second, known })
+	for name, want := range map[string]float64{
+		"evictd_dry_run": 1, "evictd_victims_on_their_way": 2, "evictd_victims_stuck": 1, "evictd_watch_age_seconds": 90,
+		"evictd_last_tick_timestamp_seconds":   float64(start.UnixMilli())/1000 + .25,
+		"evictd_config_last_reload_successful": 0,
+	} {
+		if got := value(t, r, name); got != want {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	if got := value(t, r, "evictd_config_reloads_total", "result", "failure"); got != 1 {
+		t.Errorf("refused reloads = %v, want 1", got)
+	}
+	known = false
+	expect(t, r, "", "evictd_watch_age_seconds")
+}
+
+func TestMetricNamesFollowTheConventions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	everything(r)
+	problems, err := testutil.GatherAndLint(r.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestATickThatChangesNothingAllocatesNothing(t *testing.T) {
+	r := newRig(t)
+	s, v := sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{decision().Pressure}}
+	s.Observations[pressure.PIDAvailable] = unknown("x")
+	r.Sample(s, v)
+	if n := testing.AllocsPerRun(100, func() {
+		r.Sample(s, v)
+		r.Tick(start, time.Millisecond)
+	}); n != 0 {
+		t.Errorf("%v allocations a tick, want 0", n)
+	}
+}
+
+// everything makes every family have a series.
+func everything(r *rig) {
+	r.Settings(false, []pressure.Threshold{{Quantity: pressure.Absolute(1), Hard: true}})
+	r.Sample(sampleOf(start), &pressure.Verdict{Time: start})
+	r.WatchAge(func() (time.Duration, bool) { return 0, true })
+}
+
+// TestMetricsDoc keeps docs/metrics.md as the registry is.
+func TestMetricsDoc(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	everything(r)
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	out.WriteString(metricsHead)
+	for _, family := range families {
+		labels := labelsOf(family)
+		fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", family.GetName(),
+			strings.ToLower(family.GetType().String()), code(slices.Sorted(maps.Keys(labels))), family.GetHelp())
+	}
+	out.WriteString("\n## Values of the labels\n\nEvery series is there from the start, so that the first eviction is an increase.\n\n| label | values |\n|---|---|\n")
+	values := map[string][]string{}
+	for _, family := range families {
+		for name, set := range labelsOf(family) {
+			values[name] = slices.Sorted(maps.Keys(merge(set, values[name])))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if name == "version" || name == "go_version" {
+			continue
+		}
+		fmt.Fprintf(&out, "| `%s` | %s |\n", name, code(values[name]))
+	}
+	golden(t, "../../docs/metrics.md", out.String())
+}
+
+const metricsHead = `# Metrics
+
+Generated from the registry by ` + "`go test ./internal/record -run TestMetricsDoc -update`" + `; the same test fails when this page is out of date.
+
+No label holds a pod's or a namespace's name: who was evicted and why is in the log, in Events and at ` + "`/debug/decisions`" + ` (see [runbook.md](runbook.md)). A figure that is not known is missing, never 0.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+`
+
+func labelsOf(family *dto.MetricFamily) map[string]map[string]bool {
+	labels := map[string]map[string]bool{}
+	for _, m := range family.GetMetric() {
+		for _, pair := range m.GetLabel() {
+			if labels[pair.GetName()] == nil {
+				labels[pair.GetName()] = map[string]bool{}
+			}
+			labels[pair.GetName()][pair.GetValue()] = true
+		}
+	}
+	return labels
+}
+
+func merge(set map[string]bool, more []string) map[string]bool {
+	for _, v := range more {
+		set[v] = true
+	}
+	return set
+}
+
+func code(words []string) string {
+	quoted := make([]string, 0, len(words))
+	for _, w := range words {
+		quoted = append(quoted, "`"+w+"`")
+	}
+	return strings.Join(quoted, ", ")
+}

@@ -1,0 +1,186 @@
+package record_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files and the generated docs")
+
+// golden compares with a file, or writes it with -update.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test ./internal/record -update writes it", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s is out of date (-file +now), go test ./internal/record -update writes it:\n%s", filepath.Base(path), diff)
+	}
+}
+
+const (
+	mi = int64(1) << 20
+	gi = int64(1) << 30
+)
+
+var start = time.Date(2026, 3, 4, 5, 6, 7, 8000000, time.UTC)
+
+// written is an Event that was written.
+type written struct{ object, kind, reason, message string }
+
+// events is an EventWriter that keeps what is written.
+type events struct {
+	mu  sync.Mutex
+	all []written
+}
+
+func (e *events) Event(object runtime.Object, kind, reason, message string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := "not a reference"
+	if ref, ok := object.(*corev1.ObjectReference); ok {
+		name = ref.Kind + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/") + " " + string(ref.UID)
+	}
+	e.all = append(e.all, written{name, kind, reason, message})
+}
+
+// rig is a recorder with everything it writes to.
+type rig struct {
+	*record.Recorder
+	log      *bytes.Buffer
+	registry *prometheus.Registry
+	events   *events
+	now      *time.Time
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	now := start
+	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now}
+	logger, err := record.NewLogger("info", "json", r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Recorder, err = record.New(logger, r.registry, r.events, record.Settings{
+		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// lines returns the log as objects and empties it.
+func (r *rig) lines(t *testing.T) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for text := range strings.Lines(r.log.String()) {
+		var line map[string]any
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
+			t.Fatalf("log line %q: %v", text, err)
+		}
+		all = append(all, line)
+	}
+	r.log.Reset()
+	return all
+}
+
+// pods are six pods, of which two are protected.
+func pods() []rank.Pod {
+	pod := func(name string, priority int32, usage, request int64) rank.Pod {
+		return rank.Pod{
+			Namespace: "shop", Name: name, UID: "uid-" + name, Priority: priority, Created: start,
+			Usage: usage, Request: request, Sampled: true, GraceSeconds: 30,
+			Owner: "ReplicaSet/" + name, OwnerUID: "owner-" + name,
+		}
+	}
+	self := pod("evictd", 0, mi, mi)
+	self.Marks.Self = true
+	unsampled := pod("silent", 0, 0, 0)
+	unsampled.Sampled = false
+	return []rank.Pod{
+		pod("hog", 5, 2*gi, gi), pod("over", 9, gi+100*mi, gi), pod("fair", 0, gi, gi), pod("small", 0, mi, gi),
+		self, unsampled,
+	}
+}
+
+func pressureOn(signal pressure.Signal, quantity pressure.Quantity, available, capacity int64) pressure.Pressure {
+	line := quantity.Of(capacity)
+	return pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: signal, Quantity: quantity, Hard: true},
+		Observed:  pressure.Observation{State: pressure.Known, Available: available, Capacity: capacity},
+		Line:      line, Target: line + line/2, Since: start.Add(-time.Second), SampleTime: start,
+	}
+}
+
+// decision is one in which the first candidate is blocked and the second goes.
+func decision() *agent.Decision {
+	ranking := rank.Order(rank.Memory, pods(), rank.Rules{})
+	cap10 := int64(10)
+	return &agent.Decision{
+		ID: 7, Time: start,
+		Pressure: pressureOn(pressure.MemoryAvailable, pressure.Fraction(.05), 512*mi, 16*gi),
+		Verb:     agent.Acted, Ranking: ranking,
+		Attempts: []agent.Attempt{
+			{Entry: ranking.Candidates[0], Result: evict.Result{
+				Outcome: evict.BlockedByBudget, Budget: "hog-pdb",
+				Message: "The disruption budget hog-pdb needs 3 healthy pods and has 3 currently",
+				Sent:    start.Add(4 * time.Millisecond), Took: 6 * time.Millisecond,
+			}},
+			{Entry: ranking.Candidates[1], GraceSeconds: &cap10, Result: evict.Result{
+				Outcome: evict.Evicted, Sent: start.Add(11 * time.Millisecond), Took: 20 * time.Millisecond,
+			}},
+		},
+		OnTheirWay: []evict.Booking{{
+			Namespace: "shop", Name: "earlier", UID: "uid-earlier", Signal: "memory.available",
+			Accepted: start.Add(-time.Minute), Deadline: start.Add(-15 * time.Second),
+		}},
+	}
+}
+
+// held is a decision to evict nobody.
+func held(hold agent.Hold) *agent.Decision {
+	return &agent.Decision{
+		ID: 8, Time: start, Verb: agent.Held, Hold: hold, Detail: "said in one sentence",
+		Pressure: pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000),
+	}
+}
+
+// sampleOf is a sample in which every signal is known and has 40 of 100 left.
+func sampleOf(at time.Time) *pressure.Sample {
+	s := &pressure.Sample{Time: at}
+	for i := range s.Observations {
+		s.Observations[i] = pressure.Observation{State: pressure.Known, Available: 40, Capacity: 100}
+	}
+	return s
+}
+
+func unknown(text string) pressure.Observation {
+	return pressure.Observation{State: pressure.Unknown, Err: errors.New(text)}
+}

@@ -1,0 +1,67 @@
+package record
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/evictd/evictd/internal/agent"
+)
+
+// ringSize is how many decisions are kept. A line is about 1 KiB.
+const ringSize = 64
+
+// ring keeps the last decisions for readers on other goroutines. Its lines are
+// never changed once they are in it.
+type ring struct {
+	mu    sync.Mutex
+	lines []Line // the oldest first
+}
+
+// add keeps a line and drops the oldest one over ringSize. A hold that says again
+// what the last decision about that threshold said takes its place: otherwise an
+// hour of the same hold would push out the evictions before it.
+func (r *ring) add(line Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.lines) - 1; i >= 0; i-- {
+		last := &r.lines[i]
+		if last.Signal != line.Signal || last.Kind != line.Kind {
+			continue
+		}
+		if line.Verb == string(agent.Held) && last.Verb == line.Verb && last.Hold == line.Hold {
+			line.Repeats = last.Repeats + 1
+			r.lines = slices.Delete(r.lines, i, i+1)
+		}
+		break
+	}
+	if len(r.lines) == ringSize {
+		r.lines = slices.Delete(r.lines, 0, 1)
+	}
+	r.lines = append(r.lines, line)
+}
+
+// newestFirst returns a copy.
+func (r *ring) newestFirst() []Line {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := slices.Clone(r.lines)
+	slices.Reverse(lines)
+	return lines
+}
+
+// ServeHTTP writes the decisions as a JSON array, the newest first.
+func (r *ring) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	lines := r.newestFirst()
+	if lines == nil {
+		lines = []Line{}
+	}
+	text, err := json.MarshalIndent(lines, "", "  ")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(text, '\n')) // the reader has gone: nobody is left to tell
+}

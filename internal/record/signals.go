@@ -1,0 +1,131 @@
+package record
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+const namespace = "evictd"
+
+// kinds are the two kinds of threshold, as indices and as label values.
+const (
+	soft = iota
+	hard
+	kindCount
+)
+
+func kindOf(isHard bool) int {
+	if isHard {
+		return hard
+	}
+	return soft
+}
+
+func kindName(kind int) string { return pressure.Threshold{Hard: kind == hard}.Kind() }
+
+// signals is the collector of what the node's signals say. It holds the last
+// sample and builds series from it when it is scraped, so that a tick costs one
+// copy, and an unknown signal has no figure rather than a false one.
+type signals struct {
+	mu         sync.Mutex
+	sample     pressure.Sample // its zero value is unknown everywhere
+	holds      [pressure.SignalCount][kindCount]bool
+	thresholds []pressure.Threshold
+	age        func() (time.Duration, bool)
+
+	available, capacity, state, line, pressure, watchAge *prometheus.Desc
+}
+
+func newSignals() *signals {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	}
+	const unit = "in the signal's own unit (bytes, inodes, tasks, microseconds)"
+	return &signals{
+		available: desc("signal_available", "What is left of the signal, "+unit+"; missing while it is not known.", "signal"),
+		capacity:  desc("signal_capacity", "What there is of the signal in all, "+unit+"; missing while it is not known.", "signal"),
+		state:     desc("signal_state", "1 for the state the signal is in: known, unknown (could not be read) or absent (the node has no such signal).", "signal", "state"),
+		line:      desc("threshold_line", "The line the signal should not fall below, "+unit+"; missing while it is not known.", "signal", "kind"),
+		pressure:  desc("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.", "signal", "kind"),
+		watchAge:  desc("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods, in seconds."),
+	}
+}
+
+// Describe sends the descriptions.
+func (s *signals) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.watchAge} {
+		ch <- d
+	}
+}
+
+// Collect sends the series of the last sample.
+func (s *signals) Collect(ch chan<- prometheus.Metric) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, signal := range pressure.Signals() {
+		s.collectSignal(ch, signal)
+	}
+	for i := range s.thresholds {
+		t := &s.thresholds[i]
+		if seen := s.sample.Of(t.Signal); seen.State == pressure.Known {
+			gauge(ch, s.line, float64(t.Quantity.Of(seen.Capacity)), t.Signal.String(), t.Kind())
+		}
+	}
+	if s.age == nil {
+		return
+	}
+	if age, known := s.age(); known {
+		gauge(ch, s.watchAge, age.Seconds())
+	}
+}
+
+func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Signal) {
+	seen, name := s.sample.Of(signal), signal.String()
+	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent, pressure.Known} {
+		gauge(ch, s.state, number(state == seen.State), name, state.String())
+	}
+	if seen.State == pressure.Known {
+		gauge(ch, s.available, float64(seen.Available), name)
+		gauge(ch, s.capacity, float64(seen.Capacity), name)
+	}
+	if seen.State == pressure.Unknown {
+		return
+	}
+	for kind := range kindCount {
+		gauge(ch, s.pressure, number(s.holds[signal][kind]), name, kindName(kind))
+	}
+}
+
+// set takes the last sample. It allocates nothing.
+func (s *signals) set(sample *pressure.Sample, holds *[pressure.SignalCount][kindCount]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sample, s.holds = *sample, *holds
+}
+
+func (s *signals) setThresholds(thresholds []pressure.Threshold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.thresholds = append(s.thresholds[:0], thresholds...)
+}
+
+func (s *signals) setAge(age func() (time.Duration, bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.age = age
+}
+
+func gauge(ch chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
