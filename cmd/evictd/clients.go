@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// unlimited switches off client-go's own limit of requests a second. Evictions are
+// limited by the configuration; a wait inside the client would come at the worst
+// moment and nobody would see it.
+const unlimited = -1
+
+// readTimeout bounds every request that is not a watch or an eviction.
+const readTimeout = 15 * time.Second
+
+// clients are the connections to the API server: evictions have one of their own,
+// so that events and lists cannot starve them.
+type clients struct {
+	config   *rest.Config
+	watching kubernetes.Interface // the pods; no timeout, or it would end the watch
+	evicting kubernetes.Interface // the context bounds each request
+	telling  kubernetes.Interface // events, and reads that can wait
+}
+
+func newClients(base *rest.Config) (*clients, error) {
+	base = rest.CopyConfig(base)
+	base.UserAgent = "evictd/" + buildVersion()
+	evictions := rest.CopyConfig(base)
+	evictions.QPS = unlimited
+	others := rest.CopyConfig(base)
+	others.Timeout = readTimeout
+	c := &clients{config: base}
+	for _, one := range []struct {
+		config *rest.Config
+		client *kubernetes.Interface
+	}{{base, &c.watching}, {evictions, &c.evicting}, {others, &c.telling}} {
+		made, err := kubernetes.NewForConfig(one.config)
+		if err != nil {
+			return nil, fmt.Errorf("building a client of the API server: %w", err)
+		}
+		*one.client = made
+	}
+	return c, nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+func newConfigCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check a configuration file, or print the defaults",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError{fmt.Errorf("name a command: validate or defaults (see %s --help)", cmd.CommandPath())}
+		},
+	}
+	cmd.AddCommand(newConfigValidateCommand(), newConfigDefaultsCommand())
+	return cmd
+}
+
+func newConfigValidateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Check a configuration file: exit 0, or 1 with one fault a line",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := config.Load(args[0])
+			if err == nil {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", args[0])
+				return err
+			}
+			invalid, found := errors.AsType[*config.InvalidError](err)
+			if !found {
+				return fmt.Errorf("%s: %w", args[0], err)
+			}
+			// A line is a fault and nothing else is printed, so that a script can count
+			// them and an editor can jump to the field.
+			for _, line := range invalid.Lines() {
+				if _, err := fmt.Fprintln(cmd.ErrOrStderr(), line); err != nil {
+					return err
+				}
+			}
+			return exitError{exitFault}
+		},
+	}
+}
+
+func newConfigDefaultsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "defaults",
+		Short: "Print the full default configuration as YAML",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			written, err := config.Explain(config.Default())
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(written)
+			return err
+		},
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// cgroupMount is where cgroups are mounted on the host.
+const cgroupMount = "/sys/fs/cgroup"
+
+// host is what is read of the machine.
+type host struct {
+	flags    *whereFlags
+	kubepods string
+	tree     *usage.Tree
+
+	mu      sync.Mutex // guards sampler: a reload replaces it
+	sampler *pressure.Node
+}
+
+// openHost finds the pods' cgroups and prepares the reading of the signals.
+func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressure.Signal) (*host, error) {
+	h := &host{flags: flags, kubepods: flags.kubepods}
+	mount := flags.host(cgroupMount)
+	var err error
+	if h.kubepods == "" {
+		if h.kubepods, err = usage.FindKubepods(mount); err != nil {
+			return nil, fmt.Errorf("finding the pods' cgroup: %w", err)
+		}
+	}
+	if h.tree, err = usage.Open(mount, h.kubepods); err != nil {
+		return nil, fmt.Errorf("opening the pods' cgroup: %w", err)
+	}
+	if h.sampler, err = h.openSampler(c, signals); err != nil {
+		return nil, errors.Join(err, h.tree.Close())
+	}
+	return h, nil
+}
+
+// openSampler prepares the reading of the signals.
+func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal) (*pressure.Node, error) {
+	definition := pressure.Kernel
+	if c.MemoryAvailable == config.MemoryWorkingSet {
+		definition = pressure.WorkingSet
+	}
+	sampler, err := pressure.Open(pressure.Options{
+		HostRoot:        h.flags.hostRoot,
+		Kubepods:        h.kubepods,
+		MemoryAvailable: definition,
+		Signals:         signals,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing to read the node: %w", err)
+	}
+	return sampler, nil
+}
+
+// replace closes the sampler that the loop reads no more.
+func (h *host) replace(sampler *pressure.Node) error {
+	h.mu.Lock()
+	before := h.sampler
+	h.sampler = sampler
+	h.mu.Unlock()
+	return before.Close()
+}
+
+// current returns the sampler that is in force.
+func (h *host) current() *pressure.Node {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sampler
+}
+
+// memoryTotal returns MemTotal in bytes.
+func (h *host) memoryTotal(ctx context.Context) (int64, error) {
+	memory, err := h.current().Breakdown(ctx)
+	return memory.Total, err
+}
+
+// dedicatedImageFS reports whether images have a filesystem of their own.
+func (h *host) dedicatedImageFS() (bool, error) { return h.current().DedicatedImageFS() }
+
+func (h *host) close() error { return errors.Join(h.current().Close(), h.tree.Close()) }

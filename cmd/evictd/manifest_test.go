@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+// shipped is deploy/daemonset.yaml, decoded strictly.
+type shipped struct {
+	config    corev1.ConfigMap
+	daemonSet appsv1.DaemonSet
+	role      rbacv1.ClusterRole
+	kinds     []string
+}
+
+func readShipped(t *testing.T) *shipped {
+	t.Helper()
+	text, err := os.ReadFile("../../deploy/daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shipped{}
+	decoder := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := decoder.Read()
+		if errors.Is(err, io.EOF) {
+			return s
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal(document, &kind); err != nil {
+			t.Fatal(err)
+		}
+		s.kinds = append(s.kinds, kind.Kind)
+		into := map[string]any{"ConfigMap": &s.config, "DaemonSet": &s.daemonSet, "ClusterRole": &s.role}[kind.Kind]
+		if into == nil {
+			continue
+		}
+		if err := yaml.UnmarshalStrict(document, into); err != nil {
+			t.Fatalf("%s: %v", kind.Kind, err)
+		}
+	}
+}
+
+func TestShippedManifestConfigurationIsADryRunAndValid(t *testing.T) {
+	t.Parallel()
+	s := readShipped(t)
+	c, err := config.Parse([]byte(s.config.Data["evictd.yaml"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config.Default()
+	want.DryRun = true
+	if diff := cmp.Diff(want, c); diff != "" {
+		t.Errorf("the shipped configuration differs from the defaults in more than dryRun (-want +got):\n%s", diff)
+	}
+}
+
+func TestShippedManifestArgumentsParse(t *testing.T) {
+	t.Parallel()
+	container := readShipped(t).daemonSet.Spec.Template.Spec.Containers[0]
+	if container.Args[0] != "run" {
+		t.Fatalf("arguments %v", container.Args)
+	}
+	if err := newRunCommand().ParseFlags(container.Args[1:]); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShippedManifestAsksForTheLeast(t *testing.T) {
+	t.Parallel()
+	s := readShipped(t)
+	pod := s.daemonSet.Spec.Template.Spec
+	container := pod.Containers[0]
+	if diff := cmp.Diff(container.Resources.Limits, container.Resources.Requests); diff != "" {
+		t.Errorf("requests differ from limits:\n%s", diff)
+	}
+	context := container.SecurityContext
+	if !*context.ReadOnlyRootFilesystem || *context.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot ||
+		!slices.Equal(context.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(context.Capabilities.Add) != 0 ||
+		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault || pod.HostPID {
+		t.Errorf("the container may more than it needs: %+v, %+v", context, pod.SecurityContext)
+	}
+	for _, mount := range container.VolumeMounts {
+		if !mount.ReadOnly {
+			t.Errorf("%s is mounted writable", mount.Name)
+		}
+	}
+	rights := map[string][]string{}
+	for _, rule := range s.role.Rules {
+		for _, resource := range rule.Resources {
+			rights[resource] = rule.Verbs
+		}
+	}
+	want := map[string][]string{
+		"pods": {"get", "list", "watch"}, "pods/eviction": {"create"}, "events": {"create", "patch"},
+		"nodes": {"get"}, "nodes/stats": {"get"},
+	}
+	if diff := cmp.Diff(want, rights); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+}

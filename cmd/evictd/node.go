@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// getNode reads the node. A node that is not there gets a sentence of its own: it
+// is nearly always a wrong --node-name.
+func getNode(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, error) {
+	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)
+	case err != nil:
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return node, nil
+}
+
+// checkNode makes sure, once, that the node exists and is the machine that is
+// being read. An API server that is not there yet is waited for: evictd may well
+// start before it, and evicts nobody until it has sent the node's pods.
+func (d *daemon) checkNode(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
+	for {
+		node, err := getNode(ctx, d.clients.telling, d.flags.nodeName)
+		switch {
+		case err == nil:
+			d.compareCapacity(ctx, node)
+			return nil
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the end of the program is no fault
+		case apierrors.IsNotFound(err):
+			return err
+		}
+		d.logger.Warn("the API server does not answer; nobody is evicted until it does", zap.Error(err))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(backoff.Step()):
+		}
+	}
+}
+
+// compareCapacity warns when the memory that is read is not the node's: lxcfs, a
+// wrong mount or a wrong --node-name. Nothing is refused, since the kubelet may
+// reserve a little.
+func (d *daemon) compareCapacity(ctx context.Context, node *corev1.Node) {
+	const tolerance = 0.02
+	reported := node.Status.Capacity.Memory().Value()
+	read, err := d.host.memoryTotal(ctx)
+	if err != nil || reported == 0 {
+		return // the sampler reports what it cannot read
+	}
+	difference := float64(read-reported) / float64(reported)
+	if difference > tolerance || difference < -tolerance {
+		d.logger.Warn("the memory that is read is not the node's capacity: check --host-root and --node-name",
+			zap.Int64("read_bytes", read), zap.Int64("node_bytes", reported))
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// policyOf turns a configuration into what the agent is asked to do. The --dry-run
+// flag can only add a dry run, never lift one.
+func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) {
+	thresholds, err := c.Thresholds()
+	if err != nil {
+		return agent.Policy{}, fmt.Errorf("reading the thresholds: %w", err)
+	}
+	return agent.Policy{
+		DryRun:     c.DryRun || dryRun,
+		Thresholds: thresholds,
+		Transition: c.EvictionPressureTransitionPeriod.Duration,
+		Pacing: pressure.Pacing{
+			Min: c.Sampling.MinInterval.Duration,
+			Max: c.Sampling.MaxInterval.Duration,
+		},
+		Rules:     c.Rules(),
+		SoftGrace: int64(c.EvictionMaxPodGracePeriod),
+		HardGrace: int64(c.EvictionHardPodGracePeriod),
+		Limits: evict.Limits{
+			PerMinute:       int(c.Limits.EvictionsPerMinute),
+			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
+		},
+	}, nil
+}
+
+// signalsOf returns the signals that the thresholds ask for.
+func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {
+	var signals []pressure.Signal
+	asked := [pressure.SignalCount]bool{}
+	for _, t := range thresholds {
+		if !asked[t.Signal] {
+			asked[t.Signal] = true
+			signals = append(signals, t.Signal)
+		}
+	}
+	return signals
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/go-logr/zapr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// flushTimeout bounds how long events may still be sent after the end.
+const flushTimeout = 5 * time.Second
+
+// runFlags are the flags of `evictd run`.
+type runFlags struct {
+	whereFlags
+	dryRun    bool
+	address   string
+	logLevel  string
+	logFormat string
+}
+
+func newRunCommand() *cobra.Command {
+	var flags runFlags
+	cmd := &cobra.Command{
+		Use:   "run --config FILE --node-name NAME",
+		Short: "Watch the node and evict pods under pressure",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runAgent(cmd.Context(), &flags, cmd)
+		},
+	}
+	flags.add(cmd.Flags())
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict nobody: every request is a server-side dry run")
+	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
+	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
+	return cmd
+}
+
+// runAgent says what is wrong before anything starts, then runs until the end.
+func runAgent(ctx context.Context, flags *runFlags, cmd *cobra.Command) error {
+	if err := flags.check(); err != nil {
+		return err
+	}
+	logger, err := record.NewLogger(flags.logLevel, flags.logFormat, cmd.ErrOrStderr())
+	if err != nil {
+		return usageError{err}
+	}
+	klog.SetLogger(zapr.NewLogger(logger.Named("client-go")))
+	loaded, err := flags.load()
+	if err != nil {
+		return err
+	}
+	d, err := build(flags, loaded, logger)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	return d.run(ctx)
+}
+
+// daemon is the object graph of `evictd run`.
+type daemon struct {
+	flags    *runFlags
+	inForce  *config.EvictdConfiguration
+	logger   *zap.Logger
+	clients  *clients
+	host     *host
+	events   *record.Events
+	recorder *record.Recorder
+	pods     *nodepods.Pods
+	agent    *agent.Agent
+	server   *httpd.Server
+}
+
+// build opens what can be opened and connects the parts. It starts nothing.
+func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
+	d := &daemon{flags: flags, inForce: loaded, logger: logger}
+	policy, err := policyOf(loaded, flags.dryRun)
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := flags.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	if d.clients, err = newClients(credentials); err != nil {
+		return nil, err
+	}
+	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	d.events = record.NewEvents(d.clients.telling, flags.nodeName, "evictd")
+	d.recorder, err = record.New(logger, registry, d.events, record.Settings{
+		NodeName: flags.nodeName, Version: buildVersion(), Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	if err := d.connect(policy, registry); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// connect makes the parts that watch, decide and serve.
+func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (err error) {
+	d.pods, err = nodepods.New(d.clients.watching, nodepods.Options{
+		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError,
+	})
+	if err != nil {
+		return fmt.Errorf("building the watch of the node's pods: %w", err)
+	}
+	d.recorder.WatchAge(d.pods.Age)
+	d.agent, err = agent.New(agent.Options{
+		Policy:   policy,
+		Self:     self(),
+		Sampler:  d.host.current(),
+		Pods:     d.pods,
+		Cgroups:  d.host.tree,
+		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Kubelet.InsecureSkipTLSVerify, d.host.dedicatedImageFS),
+		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
+		Recorder: d.recorder,
+		Random:   rand.Float64,
+	})
+	if err != nil {
+		return err
+	}
+	d.server, err = httpd.New(registry, httpd.Options{
+		Addr:      d.flags.address,
+		Live:      func() error { return d.agent.Alive(time.Now()) },
+		Ready:     d.agent.Ready,
+		Decisions: d.recorder.Decisions(),
+	})
+	return err
+}
+
+// self says which pod this is, from the downward API; the zero value outside a
+// cluster.
+func self() nodepods.Self {
+	return nodepods.Self{
+		UID:       os.Getenv("POD_UID"),
+		Namespace: os.Getenv("POD_NAMESPACE"),
+		Name:      os.Getenv("POD_NAME"),
+	}
+}
+
+// run starts everything and ends when the context does or a part fails.
+func (d *daemon) run(ctx context.Context) error {
+	if err := d.server.Listen(ctx); err != nil {
+		return err
+	}
+	d.logger.Info("started",
+		zap.String("version", buildVersion()),
+		zap.String("node", d.flags.nodeName),
+		zap.String("kubepods", d.host.kubepods),
+		zap.String("address", d.server.Addr()),
+		zap.Bool("dry_run", d.inForce.DryRun || d.flags.dryRun))
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.pods.Run(ctx) })
+	group.Go(func() error { return d.agent.Run(ctx) })
+	group.Go(func() error { return d.server.Run(ctx) })
+	group.Go(func() error { return d.followConfiguration(ctx) })
+	group.Go(func() error { return d.checkNode(ctx) })
+	err := group.Wait()
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if lost := d.events.Close(flush); lost != nil {
+		d.logger.Warn("events were lost", zap.Error(lost))
+	}
+	d.logger.Info("stopped", zap.Error(err))
+	return err
+}
+
+func (d *daemon) close() {
+	if err := d.host.close(); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err))
+	}
+	_ = d.logger.Sync() // a terminal or pipe cannot be synced and says so
+}
+
+// followConfiguration puts every valid edit of the file in force and keeps the old
+// one where an edit is not valid.
+func (d *daemon) followConfiguration(ctx context.Context) error {
+	apply := func(c *config.EvictdConfiguration) {
+		err := d.putInForce(ctx, c)
+		d.recorder.Config(err == nil, err)
+	}
+	refused := func(err error) { d.recorder.Config(false, err) }
+	return config.Watch(ctx, d.flags.config, d.inForce, apply, refused)
+}
+
+// putInForce hands a new configuration to the loop, with a sampler of its own: its
+// thresholds may ask for signals that nobody read before.
+func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
+	policy, err := policyOf(c, d.flags.dryRun)
+	if err != nil {
+		return err
+	}
+	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds))
+	if err != nil {
+		return err
+	}
+	if !d.agent.Reload(ctx, policy, sampler) {
+		return errors.Join(ctx.Err(), sampler.Close())
+	}
+	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	return d.host.replace(sampler)
+}
