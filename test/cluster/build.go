@@ -1,0 +1,223 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// ErrNotBuilt says that [Build] has not run for this folder of binaries.
+var ErrNotBuilt = errors.New("not built")
+
+// binary is one program to build, from a package of one of the modules.
+type binary struct {
+	name   string
+	module string // folder of the module, relative to this one
+	pkg    string
+	node   bool // needed by a node only
+}
+
+func binaries() []binary {
+	const (
+		kubernetes = "k8s.io/kubernetes/cmd/"
+		containerd = "github.com/containerd/containerd/v2/cmd/"
+	)
+	return []binary{
+		{name: "workload", module: ".", pkg: "github.com/evictd/evictd/test/cluster/cmd/workload"},
+		{name: "etcd", module: "containerd", pkg: "go.etcd.io/etcd/server/v3"},
+		{name: "kube-apiserver", module: "kubernetes", pkg: kubernetes + "kube-apiserver"},
+		{name: "kube-controller-manager", module: "kubernetes", pkg: kubernetes + "kube-controller-manager"},
+		{name: "kubectl", module: "kubernetes", pkg: kubernetes + "kubectl"},
+		{name: "kube-scheduler", module: "kubernetes", pkg: kubernetes + "kube-scheduler", node: true},
+		{name: "kubelet", module: "kubernetes", pkg: kubernetes + "kubelet", node: true},
+		{name: "containerd", module: "containerd", pkg: containerd + "containerd", node: true},
+		{name: "containerd-shim-runc-v2", module: "containerd", pkg: containerd + "containerd-shim-runc-v2", node: true},
+		{name: "ctr", module: "containerd", pkg: containerd + "ctr", node: true},
+	}
+}
+
+// pinned says that go.mod and go.sum alone determine the binary, so that a
+// stamp of them beside it saves asking the go command again.
+func (b binary) pinned() bool {
+	return b.module != "."
+}
+
+// Build compiles into binDir what a control plane needs, and with node also
+// what a node needs. Only what is missing or out of date is built: the first
+// time takes minutes, a later one less than a second. It must run somewhere in
+// this repository, whose go.mod files pin every version.
+func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
+	source, err := sourceDir()
+	if err != nil {
+		return err
+	}
+	if log == nil {
+		log = io.Discard
+	}
+	if binDir, err = realPath(binDir); err != nil {
+		return fmt.Errorf("resolving folder of binaries: %w", err)
+	}
+	if err := os.MkdirAll(binDir, 0o755); err != nil { //nolint:gosec // containers' images are made from these files: they are no secret
+		return fmt.Errorf("making folder of binaries: %w", err)
+	}
+	for _, wanted := range binaries() {
+		if wanted.node && !node {
+			continue
+		}
+		if err := wanted.build(ctx, source, binDir, log); err != nil {
+			return fmt.Errorf("building %s: %w", wanted.name, err)
+		}
+	}
+	return nil
+}
+
+// checkBuilt names what is missing in binDir before anything is started.
+func checkBuilt(binDir string, node bool) error {
+	var missing []string
+	for _, wanted := range binaries() {
+		if (node || !wanted.node) && !isFile(filepath.Join(binDir, wanted.name)) {
+			missing = append(missing, wanted.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("looking for binaries in %s: %w: %s", binDir, ErrNotBuilt, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// DefaultBinDir is bin/cluster in the repository that holds the working directory.
+func DefaultBinDir() (string, error) {
+	source, err := sourceDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(source, "..", "..", "bin", "cluster"), nil
+}
+
+// sourceDir finds the folder of this module: upwards from the working
+// directory. Neither the build's own paths nor the module cache would do, as
+// -trimpath hides the one and nested modules are not in the other.
+func sourceDir() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("finding the sources of the cluster: %w", err)
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		candidates := []string{dir, filepath.Join(dir, "test", "cluster")}
+		for _, candidate := range candidates {
+			if isFile(filepath.Join(candidate, "kubernetes", "go.mod")) && isFile(filepath.Join(candidate, "containerd", "go.mod")) {
+				return candidate, nil
+			}
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("finding the sources of the cluster: no test/cluster in or above %s", start)
+		}
+	}
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path) //nolint:gosec // looks, and reads nothing
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (b binary) build(ctx context.Context, source, binDir string, log io.Writer) error {
+	module, target := filepath.Join(source, b.module), filepath.Join(binDir, b.name)
+	flags, err := linkFlags(module)
+	if err != nil {
+		return err
+	}
+	stampFile := filepath.Join(binDir, "."+b.name+".stamp")
+	stamp, err := stampOf(ctx, module, flags)
+	if err != nil {
+		return err
+	}
+	if b.pinned() {
+		if built, err := os.ReadFile(stampFile); err == nil && string(built) == stamp && isFile(target) { //nolint:gosec // a path below the caller's folder
+			return nil
+		}
+		say(log, "Building %s, which takes minutes when the build cache is cold.", b.name)
+	}
+	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", target, b.pkg); err != nil {
+		return err
+	}
+	if !b.pinned() {
+		return nil
+	}
+	if err := os.WriteFile(stampFile, []byte(stamp), 0o644); err != nil { //nolint:gosec // another user may run what this one built
+		return fmt.Errorf("recording the build: %w", err)
+	}
+	return nil
+}
+
+// linkFlags strips the binaries, and for Kubernetes adds the version: without
+// it the servers call themselves v0.0.0-master and clients mistrust the skew.
+func linkFlags(module string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(module, "go.mod")) //nolint:gosec // a file of this repository
+	if err != nil {
+		return "", fmt.Errorf("reading the pinned versions: %w", err)
+	}
+	flags := "-s -w"
+	version := regexp.MustCompile(`(?m)\bk8s\.io/kubernetes (v(\d+)\.(\d+)\.\S+)`).FindSubmatch(content)
+	if version == nil {
+		return flags, nil
+	}
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version[1], version[2], version[3])
+	}
+	return flags, nil
+}
+
+// stampOf says in one word what a binary of pinned sources was made of.
+func stampOf(ctx context.Context, module, flags string) (string, error) {
+	toolchain, err := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH")
+	if err != nil {
+		return "", fmt.Errorf("asking for the Go version: %w", err)
+	}
+	sum := sha256.New()
+	sum.Write([]byte(toolchain + "\n" + flags + "\n"))
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(module, name)) //nolint:gosec // a file of this repository
+		if err != nil {
+			return "", fmt.Errorf("reading the pinned versions: %w", err)
+		}
+		sum.Write(content)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// goCommand runs the go command for one module, whatever the caller's
+// workspace says, and returns its output.
+func goCommand(ctx context.Context, module string, arguments ...string) (string, error) {
+	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // the arguments are constants of this file and paths
+	command.Dir = module
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "PWD="+module)
+	var output, complaint bytes.Buffer
+	command.Stdout, command.Stderr = &output, &complaint
+	err := command.Run()
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", fmt.Errorf("looking for the go command, which compiles the cluster: %w", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("running go %s: %w: %s", arguments[0], err, lastLines(complaint.String(), 20))
+	}
+	return strings.TrimSpace(output.String()), nil
+}
+
+// say writes one sentence of progress. A writer that fails must not fail the cluster.
+func say(log io.Writer, format string, arguments ...any) {
+	_, _ = fmt.Fprintf(log, format+"\n", arguments...)
+}
+
+func lastLines(text string, count int) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-count):], "\n")
+}

@@ -1,0 +1,178 @@
+// Command workload is what test pods run: it holds memory, writes files, keeps
+// threads, and takes its time to end, as its flags say. Without arguments it
+// waits for SIGTERM, so that it serves as the pause image, too. With
+// --prestop-sleep it is a preStop hook.
+//
+// It says what it does in lines of a time (RFC 3339, nanoseconds) and a word,
+// on its output and in --log-file:
+//
+//	2006-01-02T15:04:05.999999999Z term
+//
+// The words: start, memory (all held), files (all written), term (SIGTERM came),
+// exit, prestop-start, prestop-end.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	exitFault = 1
+	exitUsage = 2
+)
+
+// settings are the flags.
+type settings struct {
+	memory       size
+	memoryRate   size
+	startDelay   time.Duration
+	termDelay    time.Duration
+	ignoreTerm   bool
+	writePath    string
+	writeBytes   size
+	files        int
+	threads      int
+	prestopSleep time.Duration
+	logFile      string
+}
+
+func main() {
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) //nolint:forbidigo // this is main
+}
+
+func command(arguments []string, out, complaints io.Writer) int {
+	chosen, err := parse(arguments, complaints)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		return exitUsage
+	}
+	if err := run(chosen, journal{out: out, file: chosen.logFile}); err != nil {
+		_, _ = fmt.Fprintln(complaints, "workload:", err)
+		return exitFault
+	}
+	return 0
+}
+
+func parse(arguments []string, complaints io.Writer) (settings, error) {
+	var chosen settings
+	flags := flag.NewFlagSet("workload", flag.ContinueOnError)
+	flags.SetOutput(complaints)
+	flags.Var(&chosen.memory, "memory", "anonymous memory to hold, such as 200Mi")
+	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
+	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
+	flags.DurationVar(&chosen.termDelay, "term-delay", 0, "time to go on after SIGTERM")
+	flags.BoolVar(&chosen.ignoreTerm, "ignore-term", false, "go on after SIGTERM until killed")
+	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
+	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
+	flags.IntVar(&chosen.files, "files", 1, "number of files to spread the bytes over")
+	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
+	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
+	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output")
+	if err := flags.Parse(arguments); err != nil {
+		return chosen, err
+	}
+	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 {
+		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file and no negative number of threads")
+		return chosen, errors.New("wrong usage")
+	}
+	return chosen, nil
+}
+
+func run(chosen settings, log journal) error {
+	if chosen.prestopSleep > 0 {
+		if err := log.note("prestop-start"); err != nil {
+			return err
+		}
+		sleep(chosen.prestopSleep)
+		return log.note("prestop-end")
+	}
+	// Asked for first: as process 1 of a container it gets no signal that it does not ask for.
+	terminated := make(chan os.Signal, 1)
+	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
+	if err := log.note("start"); err != nil {
+		return err
+	}
+	worked := make(chan error, 1)
+	go func() { worked <- work(chosen, log) }()
+	for {
+		select {
+		case err := <-worked:
+			if err != nil {
+				return err
+			}
+		case <-terminated:
+			if err := log.note("term"); err != nil {
+				return err
+			}
+			if chosen.ignoreTerm {
+				continue
+			}
+			sleep(chosen.termDelay)
+			return log.note("exit")
+		}
+	}
+}
+
+// The clock is this program's business; nothing is decided by it.
+func now() time.Time        { return time.Now() } //nolint:forbidigo // see above
+func sleep(d time.Duration) { time.Sleep(d) }     //nolint:forbidigo // see above
+
+func work(chosen settings, log journal) error {
+	sleep(chosen.startDelay)
+	for range chosen.threads {
+		go func() {
+			runtime.LockOSThread()
+			select {}
+		}()
+	}
+	if chosen.memory > 0 {
+		if err := holdMemory(chosen.memory, chosen.memoryRate); err != nil {
+			return err
+		}
+		if err := log.note("memory"); err != nil {
+			return err
+		}
+	}
+	if chosen.writePath == "" {
+		return nil
+	}
+	if err := writeFiles(chosen.writePath, chosen.writeBytes, chosen.files); err != nil {
+		return err
+	}
+	return log.note("files")
+}
+
+// journal writes the lines. The file is opened for each: the hook and the
+// workload share it.
+type journal struct {
+	out  io.Writer
+	file string
+}
+
+func (j journal) note(word string) error {
+	line := now().UTC().Format(time.RFC3339Nano) + " " + word + "\n"
+	if _, err := io.WriteString(j.out, line); err != nil {
+		return fmt.Errorf("writing to the output: %w", err)
+	}
+	if j.file == "" {
+		return nil
+	}
+	file, err := os.OpenFile(j.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // a test reads it as another user
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	if _, err := file.WriteString(line); err != nil {
+		return errors.Join(fmt.Errorf("writing the log: %w", err), file.Close())
+	}
+	return file.Close()
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestSize(t *testing.T) {
+	for text, want := range map[string]size{
+		"0": 0, "4096": 4096, "1k": 1000, "2Ki": 2048, "200Mi": 200 << 20, "3M": 3000000, "1Gi": 1 << 30, "1T": 1e12, "2Ti": 2 << 40,
+	} {
+		var got size
+		if err := got.Set(text); err != nil || got != want {
+			t.Errorf("%s: got %d, error %v, want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "Mi", "-1", "1.5Gi", "1mi", "9000000000Gi", "1 Gi"} {
+		var got size
+		if err := got.Set(text); err == nil {
+			t.Errorf("%q: accepted as %d", text, got)
+		}
+	}
+}
+
+func TestFillLeavesNoPageAlike(t *testing.T) {
+	chunk := make([]byte, 3*pageSize)
+	fill(chunk, seed())
+	first, second, third := chunk[:pageSize], chunk[pageSize:2*pageSize], chunk[2*pageSize:]
+	if bytes.Equal(first, second) || bytes.Equal(second, third) || bytes.Count(chunk, []byte{0}) > len(chunk)/64 {
+		t.Error("the pages are alike, or empty")
+	}
+}
+
+func TestHoldMemoryKeepsItsRate(t *testing.T) {
+	begin := time.Now()
+	if err := holdMemory(8<<20, 40<<20); err != nil {
+		t.Fatal(err)
+	}
+	if elapsed := time.Since(begin); elapsed < 150*time.Millisecond {
+		t.Errorf("8Mi at 40Mi a second took %s", elapsed)
+	}
+}
+
+func TestWriteFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := writeFiles(path, 5<<20+1, 2); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int64{path + "-0": 5 << 19, path + "-1": 5<<19 + 1} {
+		if info, err := os.Stat(name); err != nil || info.Size() != want {
+			t.Errorf("%s: %v, error %v, want %d bytes", name, info, err, want)
+		}
+	}
+	if err := writeFiles(path, 0, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLifeAndHook(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	var out bytes.Buffer
+	if code := command([]string{"--prestop-sleep=1ms", "--log-file=" + log}, &out, &out); code != 0 {
+		t.Fatalf("hook: code %d: %s", code, out.String())
+	}
+	ended := make(chan int)
+	go func() {
+		ended <- command([]string{"--memory=1Mi", "--threads=2", "--term-delay=10ms", "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
+	}()
+	waitFor(t, log, " memory\n")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != 0 {
+		t.Errorf("code %d", code)
+	}
+	var words []string
+	for line := range strings.Lines(waitFor(t, log, " exit\n")) {
+		moment, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if _, err := time.Parse(time.RFC3339Nano, moment); err != nil {
+			t.Error(err)
+		}
+		words = append(words, word)
+	}
+	if got := strings.Join(words, " "); got != "prestop-start prestop-end start memory term exit" {
+		t.Errorf("the log says: %s", got)
+	}
+}
+
+func waitFor(t *testing.T, path, text string) string {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(content), text) {
+			return string(content)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no %q in %s", text, content)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, arguments := range [][]string{{"--memory=lots"}, {"--files=0"}, {"argument"}} {
+		var complaint bytes.Buffer
+		if code := command(arguments, &complaint, &complaint); code != exitUsage || complaint.Len() == 0 {
+			t.Errorf("%v: code %d, complaint %q", arguments, code, complaint.String())
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// size is a number of bytes, written as Kubernetes quantities are: 200Mi, 1G, 4096.
+type size int64
+
+// String is part of flag.Value.
+func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
+
+// Set is part of flag.Value.
+func (s *size) Set(text string) error {
+	number, factor := text, int64(1)
+	for i, suffix := range []string{"Ki", "Mi", "Gi", "Ti", "k", "M", "G", "T"} {
+		trimmed, found := strings.CutSuffix(text, suffix)
+		if !found {
+			continue
+		}
+		const letters = 4
+		base := int64(1024)
+		if i >= letters {
+			base = 1000
+		}
+		for range i%letters + 1 {
+			factor *= base
+		}
+		number = trimmed
+		break
+	}
+	value, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || value < 0 || value > int64(1<<62)/factor {
+		return fmt.Errorf("parsing size %q: want a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing", text)
+	}
+	*s = size(value * factor)
+	return nil
+}
+
+const (
+	pageSize  = 4096
+	chunkSize = 1 << 20
+)
+
+// holdMemory takes anonymous memory from the kernel, outside Go's heap, and
+// fills it with numbers that neither zswap nor page merging makes smaller. It
+// never gives it back. Rates are kept chunk by chunk against the clock.
+func holdMemory(total, rate size) error {
+	memory, err := syscall.Mmap(-1, 0, int(total), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		return fmt.Errorf("taking memory: %w", err)
+	}
+	begin, random := now(), seed()
+	for taken := 0; taken < len(memory); taken += chunkSize {
+		if rate > 0 {
+			due := begin.Add(time.Duration(float64(taken) / float64(rate) * float64(time.Second)))
+			sleep(due.Sub(now()))
+		}
+		random = fill(memory[taken:min(taken+chunkSize, len(memory))], random)
+	}
+	return nil
+}
+
+// seed differs between workloads: the same numbers would be the same pages.
+func seed() uint64 {
+	return uint64(now().UnixNano()) ^ uint64(os.Getpid()) | 1 //nolint:gosec // neither is negative
+}
+
+// fill writes the numbers of an xorshift generator, some 2 GB/s of them.
+func fill(chunk []byte, random uint64) uint64 {
+	const word = 8
+	for at := 0; at+word <= len(chunk); at += word {
+		random ^= random << 13
+		random ^= random >> 7
+		random ^= random << 17
+		binary.LittleEndian.PutUint64(chunk[at:], random)
+	}
+	if len(chunk)%pageSize > 0 {
+		chunk[len(chunk)-1] = 1 // the last page, when it holds less than a word
+	}
+	return random
+}
+
+// writeFiles spreads total bytes over files: PATH, or PATH-0, PATH-1 … when
+// there are several. Each is complete on the disk when it is closed.
+func writeFiles(path string, total size, count int) error {
+	random, share := seed(), int64(total)/int64(count)
+	for i := range count {
+		name, length := path, share
+		if count > 1 {
+			name += "-" + strconv.Itoa(i)
+		}
+		if i == count-1 {
+			length = int64(total) - share*int64(count-1)
+		}
+		var err error
+		if random, err = writeFile(name, length, random); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func writeFile(name string, length int64, random uint64) (_ uint64, err error) {
+	file, err := os.Create(name) //nolint:gosec // the caller's own path
+	if err != nil {
+		return random, err
+	}
+	defer func() {
+		if closed := file.Close(); err == nil {
+			err = closed
+		}
+	}()
+	if length == 0 {
+		return random, nil
+	}
+	chunk := make([]byte, min(length, chunkSize))
+	for ; length > 0; length -= int64(len(chunk)) {
+		chunk = chunk[:min(length, int64(len(chunk)))]
+		random = fill(chunk, random)
+		if _, err := file.Write(chunk); err != nil {
+			return random, err
+		}
+	}
+	return random, file.Sync()
+}

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// containerdConfig is formatted with the folder of the CNI configuration, the
+// path of runc, and whether containerd lacks CAP_SYS_RESOURCE.
+//
+// What would leave traces outside the node's folders is off: NRI listens in
+// /run, the opt plugin makes /opt/containerd, AppArmor profiles stay in the kernel.
+const containerdConfig = `version = 3
+root = "` + containerdRoot + `"
+state = "` + containerdState + `"
+disabled_plugins = ["io.containerd.tracing.processor.v1.otlp", "io.containerd.internal.v1.tracing"]
+
+[grpc]
+address = "` + containerdSocket + `"
+
+[plugins.'io.containerd.internal.v1.opt']
+path = "` + containerdRoot + `/opt"
+
+[plugins.'io.containerd.nri.v1.nri']
+disable = true
+
+[plugins.'io.containerd.cri.v1.images']
+snapshotter = "overlayfs"
+
+[plugins.'io.containerd.cri.v1.images'.pinned_images]
+sandbox = "` + PauseImage + `"
+
+[plugins.'io.containerd.cri.v1.runtime']
+disable_apparmor = true
+cdi_spec_dirs = []
+# Without CAP_SYS_RESOURCE runc dies of a score below its own.
+restrict_oom_score_adj = %[3]t
+
+[plugins.'io.containerd.cri.v1.runtime'.cni]
+bin_dirs = ["%[1]s"]
+conf_dir = "%[1]s"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+
+[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
+BinaryName = "%[2]s"
+SystemdCgroup = false
+`
+
+// cniConfig makes containerd call its network ready. Its plugin need not
+// exist: pods on the host's network never ask for it.
+const cniConfig = `{"cniVersion": "1.0.0", "name": "host-network-only", "plugins": [{"type": "loopback"}]}`
+
+func (c *Cluster) containerd() (component, error) {
+	runc, err := findRunc()
+	if err != nil {
+		return component{}, err
+	}
+	restricted, err := lacksSysResource()
+	if err != nil {
+		return component{}, err
+	}
+	cni := c.path("config", "cni")
+	if err := os.MkdirAll(cni, 0o700); err != nil {
+		return component{}, fmt.Errorf("making the folder of the network's configuration: %w", err)
+	}
+	files := map[string]string{
+		filepath.Join(cni, "10-host-network.conflist"): cniConfig,
+		c.path("config", "containerd.toml"):            fmt.Sprintf(containerdConfig, cni, runc, restricted),
+	}
+	for path, content := range files {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return component{}, fmt.Errorf("configuring containerd: %w", err)
+		}
+	}
+	return component{
+		Name: containerdName, InNode: true, Probe: probeCtr,
+		Arguments: []string{"--config", c.path("config", "containerd.toml")},
+	}, nil
+}
+
+// ctr runs containerd's own client in the node.
+func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) error {
+	arguments = append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, arguments...)
+	return c.inNode(read, func() error {
+		command := exec.CommandContext(ctx, filepath.Join(read.BinDir, "ctr"), arguments...) //nolint:gosec // what Build built
+		output, err := command.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("running ctr: %w: %s", err, lastLines(string(output), 5))
+		}
+		return nil
+	})
+}
+
+// ImportImage loads the images of a docker-archive, such as [WriteImage]
+// writes, into the node. Pods use them with imagePullPolicy Never.
+func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
+	read, err := readState(c.dir)
+	if err != nil {
+		return err
+	}
+	if tar, err = realPath(tar); err != nil {
+		return fmt.Errorf("resolving the image's path: %w", err)
+	}
+	if err := c.ctr(ctx, read, "images", "import", tar); err != nil {
+		return fmt.Errorf("importing image %s: %w", filepath.Base(tar), err)
+	}
+	return nil
+}
+
+func (c *Cluster) importPause(ctx context.Context, binDir string) error {
+	if err := os.MkdirAll(c.path("images"), 0o700); err != nil {
+		return fmt.Errorf("making the folder of images: %w", err)
+	}
+	tar := c.path("images", "pause.tar")
+	files := map[string]string{"/workload": filepath.Join(binDir, "workload")}
+	if err := WriteImage(tar, PauseImage, files, ImageConfig{Entrypoint: []string{"/workload"}}); err != nil {
+		return err
+	}
+	return c.ImportImage(ctx, tar)
+}
+
+// lacksSysResource says whether this program, and so what it starts, may not
+// lower an OOM score.
+func lacksSysResource() (bool, error) {
+	content, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false, fmt.Errorf("reading this program's capabilities: %w", err)
+	}
+	const sysResource = 24
+	for line := range strings.Lines(string(content)) {
+		var capabilities uint64
+		if _, err := fmt.Sscanf(line, "CapEff:\t%x", &capabilities); err == nil {
+			return capabilities&(1<<sysResource) == 0, nil
+		}
+	}
+	return false, errors.New("reading this program's capabilities: none listed")
+}

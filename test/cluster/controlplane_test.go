@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// binDirVariable names the folder of binaries that the tests use when it is
+// not the default one.
+const binDirVariable = "EVICTD_CLUSTER_BIN"
+
+// builtBinaries finds what Build made, or skips the test and says why.
+func builtBinaries(t *testing.T, node bool) string {
+	t.Helper()
+	dir := os.Getenv(binDirVariable)
+	if dir == "" {
+		var err error
+		if dir, err = DefaultBinDir(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := checkBuilt(dir, node); err != nil {
+		t.Skipf("%v; run: go run ./cmd/cluster build", err)
+	}
+	return dir
+}
+
+// started starts a cluster that the end of the test stops.
+func started(t *testing.T, options Options) (*Cluster, kubernetes.Interface) {
+	t.Helper()
+	options.Log = t.Output()
+	c, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopped(t, c) })
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, client
+}
+
+// stopped stops a cluster after the test's own context has ended.
+func stopped(t *testing.T, c *Cluster) {
+	t.Helper()
+	if err := c.Stop(context.WithoutCancel(t.Context())); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestControlPlane(t *testing.T) {
+	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t, false)}
+	c, client := started(t, options)
+
+	if _, err := Start(t.Context(), options); !errors.Is(err, ErrRunning) {
+		t.Errorf("starting it again: %v", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	version, err := client.Discovery().ServerVersion()
+	if err != nil || !strings.HasPrefix(version.GitVersion, "v1.") {
+		t.Errorf("version %v, error %v", version, err)
+	}
+	if log := string(read(t, c.AuditLog())); !strings.Contains(log, `"name":"kept"`) {
+		t.Error("the audit log lacks the request")
+	}
+	for _, name := range []string{"etcd", "kube-apiserver", "kube-controller-manager"} {
+		testRestart(t, c, client, name)
+	}
+
+	before, err := c.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := c.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, each := range before {
+		if now, err := identify(each.PID); err == nil && now.Running() {
+			t.Errorf("%s still runs", each.Name)
+		}
+	}
+	if _, err := os.Stat(options.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state folder is left: %v", err)
+	}
+}
+
+// testRestart ends one process by force and, seen through a state that another
+// program reads, starts it again.
+func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name string) {
+	t.Helper()
+	if err := c.Signal(name, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Attach(c.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = other.StopProcess(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	status, err := other.Status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range status {
+		if each.Running == (each.Name == name) {
+			t.Errorf("after the end of %s: %+v", name, each)
+		}
+	}
+	if err := other.StartProcess(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := poll(ctx, func() (bool, error) {
+		_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
+		return err == nil, nil
+	}); err != nil {
+		t.Errorf("after the restart of %s: %v", name, err)
+	}
+}
+
+func TestFailedStartLeavesNothing(t *testing.T) {
+	bin, broken := builtBinaries(t, false), t.TempDir()
+	for _, each := range binaries() {
+		if err := os.Symlink(filepath.Join(bin, each.name), filepath.Join(broken, each.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := filepath.Join(broken, "kube-apiserver")
+	if err := os.Remove(script); err != nil {
+		t.Fatal(err)
+	}
+	write(t, script, "#!/bin/sh\necho out of order\nexit 3\n", 0o700)
+
+	dir := filepath.Join(t.TempDir(), "cluster")
+	_, err := Start(t.Context(), Options{Dir: dir, BinDir: broken, Log: t.Output()})
+	if err == nil || !strings.Contains(err.Error(), "kube-apiserver") || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("error %v names neither the component nor the end of its log", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state folder is left: %v", err)
+	}
+}
+
+func TestStartWithoutBinaries(t *testing.T) {
+	_, err := Start(t.Context(), Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: t.TempDir()})
+	if !errors.Is(err, ErrNotBuilt) {
+		t.Errorf("error %v", err)
+	}
+}

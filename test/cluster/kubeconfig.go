@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// writeKubeconfig writes a kubeconfig for the holder of pki/NAME.crt. Keys and
+// certificates are inside, so that the file can be copied elsewhere.
+func writeKubeconfig(path, server, pki, name string) error {
+	var contents [3][]byte
+	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {
+		content, err := os.ReadFile(filepath.Join(pki, file)) //nolint:gosec // a path below the caller's folder
+		if err != nil {
+			return fmt.Errorf("reading what the kubeconfig of %s needs: %w", name, err)
+		}
+		contents[i] = content
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["evictd"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: contents[0]}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: contents[1], ClientKeyData: contents[2]}
+	config.Contexts["evictd"] = &clientcmdapi.Context{Cluster: "evictd", AuthInfo: name}
+	config.CurrentContext = "evictd"
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		return fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+	}
+	return nil
+}
+
+// loadKubeconfig reads a kubeconfig for a client without a rate limit of its
+// own: tests make as many requests as they like.
+func loadKubeconfig(path string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("loading the kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	return config, nil
+}

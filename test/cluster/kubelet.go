@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+)
+
+func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
+	read, err := readState(c.dir)
+	if err != nil {
+		return component{}, err
+	}
+	config := c.kubeletConfig(at, read.CgroupRoot, options.EvictionHard)
+	maps.Copy(config, options.Kubelet)
+	content, err := yaml.Marshal(config)
+	if err != nil {
+		return component{}, fmt.Errorf("encoding the kubelet's configuration: %w", err)
+	}
+	file := c.path("config", "kubelet.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return component{}, fmt.Errorf("writing the kubelet's configuration: %w", err)
+	}
+	return component{
+		Name: kubeletName, InNode: true, Probe: fmt.Sprintf("http://%s:%d/healthz", loopback, at.kubeletz),
+		Arguments: []string{
+			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
+			"--root-dir=" + kubeletRoot, "--hostname-override=" + options.NodeName,
+			// With an external cloud provider the kubelet leaves the node's addresses
+			// to others: it would refuse to report a loopback address itself.
+			"--cloud-provider=external",
+		},
+	}, nil
+}
+
+func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard map[string]string) map[string]any {
+	return map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1beta1",
+		"kind":       "KubeletConfiguration",
+		"address":    loopback, "port": at.kubelet, "healthzBindAddress": loopback, "healthzPort": at.kubeletz,
+		"tlsCertFile": c.path("pki", localHost+".crt"), "tlsPrivateKeyFile": c.path("pki", localHost+".key"),
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			// Short caches: a test that takes a right away wants to see it gone.
+			"webhook": map[string]any{"enabled": true, "cacheTTL": "1s"},
+			"x509":    map[string]any{"clientCAFile": c.CA()},
+		},
+		"authorization": map[string]any{
+			"mode":    "Webhook",
+			"webhook": map[string]any{"cacheAuthorizedTTL": "1s", "cacheUnauthorizedTTL": "1s"},
+		},
+		"containerRuntimeEndpoint": "unix://" + containerdSocket,
+		"cgroupDriver":             "cgroupfs", "cgroupRoot": cgroupRoot, "failCgroupV1": false,
+		"failSwapOn": false, "makeIPTablesUtilChains": false,
+		"volumePluginDir": kubeletRoot + "/volume-plugins",
+		"evictionHard":    evictionHard,
+		// At 100 the kubelet never deletes an image: no registry would bring it back.
+		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99, "imageMinimumGCAge": "24h",
+	}
+}
+
+// join does for the node what a cloud provider does: it reports the node's
+// address and removes the taint that waits for that. Then it waits until the
+// node is Ready and takes pods.
+func (c *Cluster) join(ctx context.Context, name string) error {
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	var last error
+	err = poll(ctx, func() (bool, error) {
+		node, missing := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if last = missing; last == nil {
+			last = admit(ctx, client, node)
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the node to be ready: %w%s", errors.Join(err, last), c.tail(kubeletName))
+	}
+	say(c.log, "Node %s is ready.", name)
+	return nil
+}
+
+const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// admit takes the next step towards a node that takes pods, and says what is missing.
+func admit(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
+	addresses := []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: loopback},
+		{Type: corev1.NodeHostName, Address: node.Name},
+	}
+	if len(node.Status.Addresses) != len(addresses) {
+		node.Status.Addresses = addresses
+		updated, err := client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("reporting the node's address: %w", err)
+		}
+		node = updated
+	}
+	var others []corev1.Taint
+	for _, taint := range node.Spec.Taints {
+		if taint.Key != uninitializedTaint {
+			others = append(others, taint)
+		}
+	}
+	if len(others) < len(node.Spec.Taints) {
+		node.Spec.Taints = others
+		updated, err := client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+		if err != nil {
+			return fmt.Errorf("removing the node's taint: %w", err)
+		}
+		node = updated
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return fmt.Errorf("node %s is not ready: %s", node.Name, condition.Message)
+		}
+	}
+	if len(node.Spec.Taints) > 0 || len(node.Status.Conditions) == 0 {
+		return fmt.Errorf("node %s still has taints: %v", node.Name, node.Spec.Taints)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// DefaultNodeName is the name of the node when [Options] gives none.
+const DefaultNodeName = "evictd-node"
+
+// PauseImage is the reference of the pause image that every node has. It is
+// the test workload, which does nothing but wait for SIGTERM without arguments.
+const PauseImage = "localhost/evictd/pause:test"
+
+// Options says what [Start] runs, and where. Dir alone is required.
+type Options struct {
+	// Dir is the state folder. It is made if missing and must be empty or
+	// left by an earlier cluster: everything that the cluster writes is below it.
+	Dir string
+	// BinDir holds the binaries that [Build] made; empty is [DefaultBinDir].
+	BinDir string
+	// Node adds a scheduler and a node to the control plane. It needs root.
+	Node bool
+	// NodeName is the node's name; empty is [DefaultNodeName].
+	NodeName string
+	// EvictionHard holds the kubelet's own hard thresholds. Nil is
+	// memory.available at 1Mi and nothing else, so that evictd acts first.
+	EvictionHard map[string]string
+	// Kubelet holds fields of the KubeletConfiguration that replace or
+	// extend those of the cluster, by their names in the file.
+	Kubelet map[string]any
+	// KeepLogs leaves Dir/logs behind when the cluster stops or fails to start.
+	KeepLogs bool
+	// Log takes the progress in plain sentences; nil is silence.
+	Log io.Writer
+}
+
+// nodeNamePattern is a DNS label: the name also becomes part of file names and a certificate.
+const nodeNamePattern = `^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`
+
+func (o Options) complete() (Options, error) {
+	if o.Dir == "" {
+		return o, errors.New("checking options: Dir is empty")
+	}
+	if o.BinDir == "" {
+		dir, err := DefaultBinDir()
+		if err != nil {
+			return o, err
+		}
+		o.BinDir = dir
+	}
+	for _, dir := range []*string{&o.Dir, &o.BinDir} {
+		absolute, err := realPath(*dir)
+		if err != nil {
+			return o, fmt.Errorf("resolving folder %s: %w", *dir, err)
+		}
+		*dir = absolute
+	}
+	if o.NodeName == "" {
+		o.NodeName = DefaultNodeName
+	}
+	if !regexp.MustCompile(nodeNamePattern).MatchString(o.NodeName) {
+		return o, fmt.Errorf("checking options: node name %q is not a DNS label", o.NodeName)
+	}
+	if o.EvictionHard == nil {
+		o.EvictionHard = map[string]string{"memory.available": "1Mi"}
+	}
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	if o.Node && os.Geteuid() != 0 {
+		return o, errors.New("starting a node: it needs root; without root the control plane alone can run")
+	}
+	return o, nil
+}
+
+// realPath makes a path absolute and free of symbolic links as far as it
+// exists: mount points and processes are later found by this very text.
+func realPath(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	resolved, err := filepath.EvalSymlinks(absolute)
+	if errors.Is(err, os.ErrNotExist) {
+		resolved, err = realPath(filepath.Dir(absolute))
+		return filepath.Join(resolved, filepath.Base(absolute)), err
+	}
+	return resolved, err
+}

@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Process identifies one process for as long as the machine is up: a number
+// alone is given to another process sooner or later.
+type Process struct {
+	// PID is the process's number.
+	PID int `json:"pid"`
+	// StartTime is the moment it started, in clock ticks since the machine's
+	// start: field 22 of /proc/PID/stat.
+	StartTime uint64 `json:"startTime"`
+}
+
+// identify reads the identity of the process that has the number now.
+func identify(pid int) (Process, error) {
+	fields, err := readStat(pid)
+	if err != nil {
+		return Process{}, err
+	}
+	const startTime = 22 - 3 // the fields here begin with the third
+	started, err := strconv.ParseUint(fields[startTime], 10, 64)
+	if err != nil {
+		return Process{}, fmt.Errorf("reading the start time of process %d: %w", pid, err)
+	}
+	return Process{PID: pid, StartTime: started}, nil
+}
+
+// readStat returns the fields of /proc/PID/stat from the third, the state, on.
+// The second is the name in brackets and may hold spaces and brackets itself.
+func readStat(pid int) ([]string, error) {
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the state of process %d: %w", pid, err)
+	}
+	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+	const fewest = 20
+	if len(fields) < fewest {
+		return nil, fmt.Errorf("reading the state of process %d: only %d fields", pid, len(fields))
+	}
+	return fields, nil
+}
+
+// Running says whether this very process runs. One that has ended and waits
+// for its parent does not.
+func (p Process) Running() bool {
+	if p.PID == 0 {
+		return false
+	}
+	now, err := identify(p.PID)
+	if err != nil || now != p {
+		return false
+	}
+	fields, err := readStat(p.PID)
+	return err == nil && fields[0] != "Z" && fields[0] != "X"
+}
+
+// signal sends a signal to this very process and to none that has taken its
+// number since. No error when it has ended.
+func (p Process) signal(signal syscall.Signal) error {
+	if p.PID == 0 {
+		return nil
+	}
+	// The handle is a pidfd: once the identity is confirmed behind it, the
+	// number cannot change hands any more.
+	handle, err := os.FindProcess(p.PID)
+	if err != nil {
+		return fmt.Errorf("finding process %d: %w", p.PID, err)
+	}
+	defer handle.Release() //nolint:errcheck // nothing follows from it
+	if !p.Running() {
+		return nil
+	}
+	if err := handle.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signalling process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+// stop asks the process to end, ends it after grace, and waits for that.
+func (p Process) stop(ctx context.Context, grace time.Duration) error {
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	// A stopped process takes the first signal only once it continues.
+	if err := p.signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	polite, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if poll(polite, p.gone) == nil {
+		return nil
+	}
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := poll(ctx, p.gone); err != nil {
+		return fmt.Errorf("waiting for process %d to end: %w", p.PID, err)
+	}
+	return nil
+}
+
+func (p Process) gone() (bool, error) {
+	return !p.Running(), nil
+}
+
+// launch starts a command in a session of its own, with nothing on its input
+// and its output appended to logFile, so that it outlives this program.
+func launch(path string, arguments, environment []string, logFile string) (Process, error) {
+	output, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a path below the caller's folder
+	if err != nil {
+		return Process{}, fmt.Errorf("opening the log: %w", err)
+	}
+	defer output.Close() //nolint:errcheck // the child has its own
+	// Not CommandContext: the child is meant to outlive the caller's context.
+	command := exec.Command(path, arguments...) //nolint:gosec,noctx // starting what Build built is the purpose; see above
+	command.Dir = "/"
+	command.Env = environment
+	command.Stdout, command.Stderr = output, output
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err = command.Start(); err != nil {
+		return Process{}, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
+	}
+	// Read before anybody waits for the child: until then the number is its own.
+	process, err := identify(command.Process.Pid)
+	if err != nil {
+		err = errors.Join(err, command.Process.Kill())
+	}
+	go command.Wait() //nolint:errcheck // only so that no zombie is left while this program lives
+	return process, err
+}
+
+// pollInterval is short against everything that is waited for here.
+const pollInterval = 50 * time.Millisecond
+
+// poll asks until the answer is yes, an error or the end of the context,
+// whose error it returns together with the last one that was not final.
+func poll(ctx context.Context, done func() (bool, error)) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		ok, err := done()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}

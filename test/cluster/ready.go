@@ -1,0 +1,85 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+// awaitReady waits until the probe succeeds, and no longer when the process ends.
+func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	probe, err := c.probe(read, found.Probe)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = poll(ctx, func() (bool, error) {
+		if !found.Process.Running() {
+			return false, errors.New("it ended")
+		}
+		last = probe(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s to be ready: %w%s", found.Name, errors.Join(err, last), c.tail(found.Name))
+	}
+	return nil
+}
+
+// probeCtr asks containerd for its version, as it listens on a socket in the node only.
+const probeCtr = "ctr"
+
+func (c *Cluster) probe(read *state, target string) (func(context.Context) error, error) {
+	switch target {
+	case "":
+		return func(context.Context) error { return nil }, nil
+	case probeCtr:
+		return func(ctx context.Context) error { return c.ctr(ctx, read, "version") }, nil
+	}
+	authority, err := os.ReadFile(c.CA())
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate of the authority: %w", err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority)
+	client := &http.Client{
+		Timeout: 5 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			TLSClientConfig:   &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13},
+		},
+	}
+	return func(ctx context.Context) error { return get(ctx, client, target) }, nil
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return fmt.Errorf("making a request: %w", err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // only the status matters
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking %s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// tail is the end of a process's log, to end an error with.
+func (c *Cluster) tail(name string) string {
+	content, err := os.ReadFile(c.LogFile(name))
+	if err != nil || len(content) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nthe log of %s ends:\n%s", name, lastLines(string(content), 25))
+}

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	stopTimeout = 2 * time.Minute
+	// quitGrace is short: what the processes could still save is deleted next.
+	quitGrace = 2 * time.Second
+)
+
+// ownedFolders are the entries of the state folder, the logs apart. Nothing
+// else in it is ever deleted.
+func ownedFolders() []string {
+	return []string{"pki", "config", "etcd", "node", "images", "kubeconfig"}
+}
+
+// KeepLogs makes [Cluster.Stop] leave Dir/logs behind.
+func (c *Cluster) KeepLogs() error {
+	return c.update(func(s *state) { s.KeepLogs = true })
+}
+
+// Stop ends every process of the cluster, its containers included, and removes
+// its mounts, cgroups and files, and gives the kernel's settings back their
+// earlier values. It works from the state on disk, so also after a crash of
+// whoever started the cluster, and it may be called again at any time: after an
+// error it goes on where it failed, and once all is gone it does nothing.
+func (c *Cluster) Stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	left, err := readState(c.dir)
+	if errors.Is(err, ErrNoCluster) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.stopNode(ctx, left); err != nil {
+		return err
+	}
+	if err := stopProcesses(ctx, left.Components); err != nil {
+		return err
+	}
+	if left.CgroupRoot != "" {
+		if err := removeCgroups(ctx, left.CgroupRoot); err != nil {
+			return err
+		}
+		if err := switchControllers("-", left.Enabled); err != nil {
+			// Somebody else relies on them by now.
+			say(c.log, "Leaving cgroup controllers on: %v.", err)
+		}
+	}
+	if err := restoreSysctls(left.Sysctls); err != nil {
+		return err
+	}
+	if err := unmountBelow(c.dir); err != nil {
+		return err
+	}
+	return c.removeFiles(left)
+}
+
+// stopNode ends the kubelet, then the containers and their shims, then
+// containerd: none of them acts on the end of another, and whose parent
+// containerd is, containerd still reaps. Then whatever else is in the cgroup,
+// which the record of a start that crashed may lack.
+func (c *Cluster) stopNode(ctx context.Context, left *state) error {
+	if left.CgroupRoot == "" {
+		return nil
+	}
+	if kubelet, err := left.component(kubeletName); err == nil {
+		if err := kubelet.Process.stop(ctx, quitGrace); err != nil {
+			return err
+		}
+	}
+	say(c.log, "Ending the containers.")
+	var recorded []int
+	for _, each := range left.Components {
+		if each.Process.Running() {
+			recorded = append(recorded, each.Process.PID)
+		}
+	}
+	return emptyCgroups(ctx, left.CgroupRoot, recorded)
+}
+
+// stopProcesses ends the recorded processes, all at once.
+func stopProcesses(ctx context.Context, components []component) error {
+	failures := make([]error, len(components))
+	var group sync.WaitGroup
+	for i, each := range components {
+		group.Go(func() { failures[i] = each.Process.stop(ctx, quitGrace) })
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+// unmountBelow detaches every mount below dir that this program sees. There is
+// none as long as the node's namespace was private; were there one, deleting
+// the folder would delete through it.
+func unmountBelow(dir string) error {
+	for range 2 {
+		mounts, err := readMounts()
+		if err != nil {
+			return err
+		}
+		below := slices.DeleteFunc(mounts, func(m mountEntry) bool { return !strings.HasPrefix(m.path, dir+"/") })
+		if len(below) == 0 {
+			return nil
+		}
+		for _, each := range slices.Backward(below) {
+			if err := unix.Unmount(each.path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+				return fmt.Errorf("unmounting %s: %w", each.path, err)
+			}
+		}
+	}
+	return fmt.Errorf("unmounting what lies below %s: it comes back", dir)
+}
+
+// removeFiles deletes the folder's contents, the state last: until then a
+// failed stop can be repeated.
+func (c *Cluster) removeFiles(left *state) error {
+	names := ownedFolders()
+	if !left.KeepLogs {
+		names = append(names, "logs")
+	}
+	for _, name := range names {
+		if err := os.RemoveAll(c.path(name)); err != nil {
+			return fmt.Errorf("deleting %s: %w", name, err)
+		}
+	}
+	unfinished, err := filepath.Glob(c.path(stateFile) + ".*")
+	if err != nil {
+		return fmt.Errorf("looking for unfinished state: %w", err)
+	}
+	for _, path := range append(unfinished, c.path(stateFile)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("deleting the state: %w", err)
+		}
+	}
+	if left.OwnsDir {
+		_ = os.Remove(c.dir) // stays when somebody put something in, or the logs are kept
+	}
+	return nil
+}
