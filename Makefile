@@ -1,0 +1,129 @@
+# evictd. `make help` lists what there is; CI runs verify, test and e2e.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+IMAGE_TAG ?= v0.1.0
+BIN := $(CURDIR)/bin
+TOOLS := $(BIN)/tools
+CLUSTER_BIN := $(BIN)/cluster
+# Modules with code of their own. The other go.mod files only pin what is built
+# from elsewhere.
+MODULES := . test test/cluster
+LDFLAGS := -s -w -X main.version=$(VERSION)
+
+.PHONY: help
+help: ## This list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/evictd, static
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/evictd ./cmd/evictd
+
+.PHONY: image
+image: build ## bin/evictd-image.tar, a docker-archive, without a Docker engine
+	cd test && go run ./image --binary $(BIN)/evictd --tag $(IMAGE_TAG) --output $(BIN)/evictd-image.tar
+
+.PHONY: tools
+tools: ## Build the pinned linters into bin/tools
+	go -C tools build -o $(TOOLS)/ tool
+
+.PHONY: cluster-build
+cluster-build: ## Build etcd and the control plane from their Go modules (8 minutes cold, seconds warm)
+	cd test/cluster && go run ./cmd/cluster build --control-plane --bin $(CLUSTER_BIN)
+
+.PHONY: node-build
+node-build: ## As cluster-build, and the scheduler, kubelet and containerd
+	cd test/cluster && go run ./cmd/cluster build --bin $(CLUSTER_BIN)
+
+.PHONY: test
+test: needs-gcc cluster-build ## Unit tests, and tests against a real API server (no root)
+	go test -race ./...
+	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go test ./...
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go test -race -v ./integration/...
+
+.PHONY: e2e
+e2e: needs-root node-build image ## The shipped manifest on a real kubelet (root)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
+		go test -tags e2e -count=1 -timeout 30m -v ./e2e/...
+
+.PHONY: demo
+demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root)
+	@echo "make demo: builds a real Kubernetes node (about 12 minutes the first time on 2 cores, seconds later),"
+	@echo "runs it for about 3 minutes, tells what happens and removes everything again."
+	@$(MAKE) --no-print-directory node-build image
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd go run ./demo
+
+.PHONY: bench
+bench: ## Benchmarks with allocations
+	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...
+
+.PHONY: fuzz
+fuzz: ## Each fuzzer for FUZZTIME (10s)
+	@for package in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package; \
+		done; \
+	done
+
+.PHONY: generate
+generate: ## Write the generated pages again
+	go generate ./...
+
+.PHONY: fmt
+fmt: tools ## Format everything
+	for module in $(MODULES); do (cd $$module && $(TOOLS)/golangci-lint fmt --config $(CURDIR)/.golangci.yml); done
+
+.PHONY: update
+update: generate fmt ## What cures a failed verify: tidy, generate, format
+	for module in $(MODULES) tools; do (cd $$module && go mod tidy); done
+
+.PHONY: verify
+verify: verify-tidy verify-generate verify-lint verify-manifest verify-vuln ## Format, lint, go mod tidy, generated pages, manifest, known vulnerabilities
+
+.PHONY: verify-tidy
+verify-tidy:
+	@for module in $(MODULES) tools; do \
+		(cd $$module && go mod tidy -diff >/dev/null) || { echo "$$module/go.mod is not tidy: run 'make update'"; exit 1; }; \
+	done
+	@echo "go.mod: tidy"
+
+.PHONY: verify-generate
+verify-generate:
+	@go run ./internal/config/gendoc -types internal/config/types.go -page docs/configuration.md -check
+	@go test -count=1 -run 'TestMetricsPage' ./internal/record >/dev/null || { echo "docs/metrics.md is out of date: run 'make update'"; exit 1; }
+	@echo "generated pages: up to date"
+
+.PHONY: verify-lint
+verify-lint: tools
+	@for module in $(MODULES); do \
+		echo "golangci-lint and go vet: $$module"; \
+		(cd $$module && go vet -tags e2e ./... && $(TOOLS)/golangci-lint fmt --diff --config $(CURDIR)/.golangci.yml \
+			&& $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml) || { echo "run 'make update', then mend what is left"; exit 1; }; \
+	done
+
+.PHONY: verify-manifest
+verify-manifest: ## The shipped configuration validates
+	@go test -count=1 -run TestShippedManifest ./cmd/evictd >/dev/null || { echo "deploy/daemonset.yaml: go test -run TestShippedManifest ./cmd/evictd says what is wrong"; exit 1; }
+	@echo "deploy/daemonset.yaml: valid"
+
+.PHONY: verify-vuln
+verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the database cannot be reached
+	@out=$$($(TOOLS)/govulncheck ./... 2>&1) && { echo "govulncheck: nothing found"; exit 0; }; \
+	if grep -qiE 'fetching vulnerabilities|dial tcp|no such host|connection refused|403 Forbidden|i/o timeout' <<<"$$out"; then \
+		echo "govulncheck: skipped, its database cannot be reached from here: $$(tail -1 <<<"$$out")"; \
+	else echo "$$out"; exit 1; fi
+
+.PHONY: needs-root needs-gcc
+needs-root:
+	@[ "$$(id -u)" = 0 ] || { echo "this needs root: a real kubelet and containerd make cgroups and mounts"; exit 1; }
+	@[ "$$(uname -s)" = Linux ] || { echo "this needs Linux"; exit 1; }
+needs-gcc:
+	@command -v gcc >/dev/null || { echo "gcc is missing: the race detector needs it (Debian: apt-get install gcc libc6-dev)"; exit 1; }
+
+.PHONY: clean
+clean: ## Remove bin/
+	rm -rf $(BIN)

@@ -1,0 +1,300 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
+	s := &scene{T: t}
+	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(t.Context(), metav1.ListOptions{})
+	s.must(err)
+	if len(pods.Items) != 1 || pods.Items[0].Status.ContainerStatuses[0].RestartCount != 0 {
+		t.Fatalf("want one evictd that never restarted: %+v", pods.Items)
+	}
+	families, err := live.Metrics(t.Context())
+	s.must(err)
+	if dry, there := node.Value(families, "evictd_dry_run", nil); !there || dry != 1 {
+		t.Errorf("evictd_dry_run = %v, %v; the shipped configuration must be a dry run", dry, there)
+	}
+	for _, page := range []string{"/livez", "/readyz"} {
+		if _, code, err := live.Get(t.Context(), page); err != nil || code != http.StatusOK {
+			t.Errorf("%s: status %d, %v", page, code, err)
+		}
+	}
+	for _, verb := range [][]string{
+		{"delete", "pods"}, {"patch", "pods"}, {"patch", "nodes"}, {"get", "secrets"}, {"get", "nodes", "--subresource=proxy"},
+	} {
+		arguments := append([]string{"auth", "can-i", "--all-namespaces", "--as=system:serviceaccount:evictd:evictd"}, verb...)
+		if answer, _ := live.Kubectl(t.Context(), arguments...); !strings.Contains(answer, "no") {
+			t.Errorf("evictd's account may %v: %s", verb, answer)
+		}
+	}
+}
+
+func TestDryRunEvictsNobodyAndSaysWhom(t *testing.T) {
+	s := newScene(t, true, "")
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50})
+	s.until("evictd says whom it would evict", func(ctx context.Context) bool {
+		d, there := s.decisionAbout(ctx, &greedy)
+		return there && d.DryRun && d.Attempts[0].Outcome == "WouldEvict"
+	})
+	s.stays(&greedy)
+	log, err := live.Log(t.Context())
+	s.must(err)
+	if !slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
+		return strings.Contains(line, `"decision"`) && strings.Contains(line, greedy.Name) && strings.Contains(line, `"dry_run":true`)
+	}) {
+		t.Errorf("no line of the log says so:\n%s", log)
+	}
+	s.until("an Event says so", func(ctx context.Context) bool { return s.event(ctx, &greedy, "WouldBeEvicted") != "" })
+}
+
+// event returns the message of an Event about a pod; "" when there is none.
+func (s *scene) event(ctx context.Context, pod *corev1.Pod, reason string) string {
+	list, err := live.Client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for i := range list.Items {
+		if list.Items[i].Reason == reason && list.Items[i].InvolvedObject.UID == pod.UID {
+			return list.Items[i].Message
+		}
+	}
+	return ""
+}
+
+func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
+	s := newScene(t, false, "")
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
+	d := s.gone(&greedy)
+	if d.Signal != "memory.available" || d.Verb != "acted" || d.Attempts[0].Outcome != "Evicted" {
+		t.Errorf("the decision: %+v", d)
+	}
+	replacement, err := live.Running(t.Context(), s.namespace, "greedy")
+	s.must(err)
+	if replacement.UID == greedy.UID {
+		t.Error("the pod was not replaced")
+	}
+	if !strings.Contains(s.audit(&greedy), `"subresource":"eviction"`) {
+		t.Error("the audit log shows no eviction of the pod: it went some other way")
+	}
+}
+
+// audit returns the audit log's lines about a pod's eviction by evictd.
+func (s *scene) audit(pod *corev1.Pod) string {
+	s.Helper()
+	text, err := os.ReadFile(live.Cluster.AuditLog())
+	s.must(err)
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"name":"`+pod.Name+`"`) && strings.Contains(line, "system:serviceaccount:evictd:evictd") {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
+	s := newScene(t, false, "")
+	guarded := s.deploy(node.Workload{Name: "guarded", UsesMiB: 1500, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
+	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
+	next := s.deploy(node.Workload{Name: "next", UsesMiB: 1350, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
+	d := s.gone(&next)
+	s.quiet("next")
+	s.stays(&guarded)
+	if len(d.Attempts) != 2 || d.Attempts[0].Outcome != "BlockedByBudget" || d.Attempts[0].UID != string(guarded.UID) ||
+		d.Attempts[0].Budget != "guarded" || d.Attempts[1].Outcome != "Evicted" {
+		t.Errorf("one decision should hold the budget's refusal and the next pod's eviction: %+v", d)
+	}
+}
+
+func TestPodWithinItsRequestStays(t *testing.T) {
+	s := newScene(t, false, "")
+	within := s.deploy(node.Workload{Name: "within", UsesMiB: 1500, AsksMiB: 1800})
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 1200, AsksMiB: 10, Flags: []string{"--start-delay=5s"}})
+	s.gone(&over)
+	s.quiet("over")
+	s.stays(&within)
+}
+
+func TestProtectedPodsStay(t *testing.T) {
+	s := newScene(t, false, `protect: {podSelector: {matchLabels: {app: chosen}}}`)
+	s.must(node.Workload{Name: "bare", UsesMiB: 750, AsksMiB: 0}.Bare(t.Context(), live, s.namespace))
+	bare, err := live.Running(t.Context(), s.namespace, "bare")
+	s.must(err)
+	chosen := s.deploy(node.Workload{Name: "chosen", UsesMiB: 750, AsksMiB: 0})
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 1200, AsksMiB: 1170, Flags: []string{"--start-delay=5s"}})
+	s.gone(&over)
+	s.quiet("over")
+	s.stays(&bare)
+	s.stays(&chosen)
+}
+
+func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
+	s := newScene(t, false, "")
+	const preStop, after = 3 * time.Second, 4 * time.Second
+	journal := t.TempDir()
+	polite := s.deploy(node.Workload{
+		Name: "polite", UsesMiB: 3000, AsksMiB: 10,
+		Flags: []string{"--start-delay=5s", "--term-delay=4s", "--log-file=/journal/lines"},
+		Change: func(spec *corev1.PodSpec) {
+			grace := int64(30)
+			spec.TerminationGracePeriodSeconds = &grace
+			spec.Volumes = []corev1.Volume{{Name: "journal", VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: journal},
+			}}}
+			c := &spec.Containers[0]
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "journal", MountPath: "/journal"}}
+			c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
+				Command: []string{"/workload", "--prestop-sleep=3s", "--log-file=/journal/lines"},
+			}}}
+		},
+	})
+	s.gone(&polite)
+	s.quiet("polite")
+	at := readJournal(s, filepath.Join(journal, "lines"))
+	for _, step := range []struct {
+		from, to string
+		atLeast  time.Duration
+	}{{"prestop-start", "prestop-end", preStop}, {"prestop-end", "term", 0}, {"term", "exit", after}} {
+		from, began := at[step.from]
+		to, ended := at[step.to]
+		if !began || !ended || to.Sub(from) < step.atLeast {
+			t.Errorf("%s to %s: %v, want at least %v; the journal: %v", step.from, step.to, to.Sub(from), step.atLeast, at)
+		}
+	}
+}
+
+// readJournal returns when the first pod's steps were; a replacement's are left out.
+func readJournal(s *scene, path string) map[string]time.Time {
+	s.Helper()
+	text, err := os.ReadFile(path)
+	s.must(err)
+	at := map[string]time.Time{}
+	for line := range strings.Lines(string(text)) {
+		moment, word, _ := strings.Cut(strings.TrimSpace(line), " ")
+		parsed, err := time.Parse(time.RFC3339Nano, moment)
+		s.must(err)
+		if _, seen := at[word]; !seen {
+			at[word] = parsed
+		}
+	}
+	return at
+}
+
+func TestEventTellsWhyAfterThePodHasGone(t *testing.T) {
+	s := newScene(t, false, "")
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
+	s.gone(&greedy)
+	s.quiet("greedy")
+	s.until("an Event tells why", func(ctx context.Context) bool {
+		return s.event(ctx, &greedy, "EvictionRequested") != ""
+	})
+	message := s.event(t.Context(), &greedy, "EvictionRequested")
+	t.Log(message)
+	for _, fragment := range []string{"memory.available", "priority 0", "50.0Mi"} {
+		if !strings.Contains(message, fragment) {
+			t.Errorf("the Event lacks %q: %s", fragment, message)
+		}
+	}
+}
+
+func TestMetricsScrapedByAPrometheusParser(t *testing.T) {
+	s := newScene(t, false, "")
+	before, err := live.Metrics(t.Context())
+	s.must(err)
+	evicted := map[string]string{"signal": "memory.available", "outcome": "Evicted", "dry_run": "false"}
+	count, there := node.Value(before, "evictd_evictions_total", evicted)
+	if !there {
+		t.Fatal("evictd_evictions_total does not have all its label values from the start")
+	}
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
+	s.gone(&greedy)
+	s.quiet("greedy")
+	after, err := live.Metrics(t.Context())
+	s.must(err)
+	if now, _ := node.Value(after, "evictd_evictions_total", evicted); now < count+1 {
+		t.Errorf("evictd_evictions_total = %v, was %v before an eviction", now, count)
+	}
+	if n, _ := node.Value(after, "evictd_reaction_seconds", nil); n < 1 {
+		t.Errorf("evictd_reaction_seconds counts %v", n)
+	}
+	for name, family := range after {
+		for _, m := range family.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if strings.Contains(l.GetValue(), greedy.Name) || strings.Contains(l.GetValue(), s.namespace) {
+					t.Errorf("%s has a pod in label %s", name, l)
+				}
+			}
+		}
+	}
+}
+
+func TestRankPrintsTheOrderWithReasons(t *testing.T) {
+	s := newScene(t, true, "")
+	s.deploy(node.Workload{Name: "second", UsesMiB: 50, AsksMiB: 100})
+	s.deploy(node.Workload{Name: "first", UsesMiB: 100, AsksMiB: 10})
+	s.must(live.WriteRankConfiguration())
+	var table, order []string
+	s.until("both pods hold their memory", func(ctx context.Context) bool {
+		table, order = s.rank(ctx)
+		return len(order) == 2 && strings.HasPrefix(order[0], "first")
+	})
+	if !strings.HasPrefix(order[1], "second") {
+		t.Errorf("order %v", order)
+	}
+	t.Log("\n" + strings.Join(table, "\n"))
+	for i, name := range order {
+		if i+1 >= len(table) || !strings.Contains(table[i+1], name) {
+			t.Errorf("line %d of the table is not about %s, as the JSON is", i+1, name)
+		}
+	}
+}
+
+// rank runs `evictd rank` and returns the table's lines and the names in the
+// order of the JSON.
+func (s *scene) rank(ctx context.Context) (table, order []string) {
+	s.Helper()
+	run := func(format string) []byte {
+		var complaints bytes.Buffer
+		command := exec.CommandContext(ctx, live.Files.Binary, append(live.RankArguments(), "-o", format)...)
+		command.Stderr = &complaints
+		output, err := command.Output()
+		if err != nil {
+			s.Fatalf("evictd rank -o %s: %v: %s", format, err, complaints.String())
+		}
+		return output
+	}
+	table = strings.Split(strings.TrimSpace(string(run("table"))), "\n")
+	var report struct {
+		Candidates []struct {
+			Name   string `json:"name"`
+			Reason string `json:"reason"`
+		} `json:"candidates"`
+	}
+	s.must(json.Unmarshal(run("json"), &report))
+	for _, c := range report.Candidates {
+		if c.Reason == "" {
+			s.Errorf("%s has no reason", c.Name)
+		}
+		order = append(order, c.Name)
+	}
+	return table, order
+}

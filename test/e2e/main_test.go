@@ -1,0 +1,171 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// live is the node that all tests use, one after the other: pressure is the whole
+// node's.
+var live *node.Node
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	files, err := node.FilesFromEnvironment()
+	if err == nil {
+		live, err = node.Start(ctx, files, os.Stderr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	code := 1
+	if err := live.Deploy(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+	} else {
+		code = m.Run()
+	}
+	if code != 0 {
+		log, _ := live.Log(context.WithoutCancel(ctx))
+		fmt.Fprintln(os.Stderr, "evictd's log:\n"+log)
+	}
+	if err := live.Stop(context.WithoutCancel(ctx)); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: stopping the node:", err)
+		return 1
+	}
+	return code
+}
+
+// headroom is how many MiB below the memory that is available at a test's start
+// its threshold is. What the test's pods use must cross it; what the machine does
+// meanwhile must not: the pods' sizes leave 600 MiB on either side.
+const headroom = 2100
+
+// scene is one test: a namespace of its own and a threshold close by.
+type scene struct {
+	*testing.T
+	namespace string
+}
+
+// newScene puts the threshold in force and makes a namespace. Nothing presses yet.
+func newScene(t *testing.T, dryRun bool, extra string) *scene {
+	t.Helper()
+	s := &scene{T: t}
+	ns, err := live.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.namespace = ns.Name
+	t.Cleanup(s.clear)
+	_, err = live.PressAt(t.Context(), headroom, dryRun, extra)
+	s.must(err)
+	return s
+}
+
+// clear removes the namespace and waits until its pods have gone, and their
+// memory with them.
+func (s *scene) clear() {
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	if err := live.Client.CoreV1().Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
+		s.Errorf("removing the namespace: %v", err)
+	}
+	err := node.Until(ctx, 80*time.Second, func(ctx context.Context) bool {
+		list, err := live.Client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+	if err != nil {
+		s.Errorf("waiting for the pods to go: %v", err)
+	}
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// deploy makes a Deployment and waits until its pod runs.
+func (s *scene) deploy(w node.Workload) corev1.Pod {
+	s.Helper()
+	s.must(w.Deploy(s.Context(), live, s.namespace))
+	pod, err := live.Running(s.Context(), s.namespace, w.Name)
+	s.must(err)
+	return pod
+}
+
+// until waits for what the test is about.
+func (s *scene) until(what string, met func(context.Context) bool) {
+	s.Helper()
+	if err := node.Until(s.Context(), time.Minute, met); err != nil {
+		decisions, _, _ := live.Get(context.WithoutCancel(s.Context()), "/debug/decisions")
+		s.Fatalf("waited in vain until %s; the last decisions:\n%.6000s", what, decisions)
+	}
+}
+
+// gone waits until a pod has ended, and returns the decision that named it.
+func (s *scene) gone(pod *corev1.Pod) node.Decision {
+	s.Helper()
+	s.until(pod.Name+" has gone", func(ctx context.Context) bool {
+		current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || (err == nil && current.UID != pod.UID)
+	})
+	decision, there := s.decisionAbout(s.Context(), pod)
+	if !there {
+		s.Fatalf("%s has gone and no decision names it", pod.Name)
+	}
+	return decision
+}
+
+// stays fails the test unless the pod is there, untouched.
+func (s *scene) stays(pod *corev1.Pod) {
+	s.Helper()
+	current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(s.Context(), pod.Name, metav1.GetOptions{})
+	s.must(err)
+	if current.UID != pod.UID || current.DeletionTimestamp != nil {
+		s.Errorf("%s did not stay: UID %s, deleted %v", pod.Name, current.UID, current.DeletionTimestamp)
+	}
+	for _, c := range current.Status.ContainerStatuses {
+		if c.RestartCount > 0 || c.State.Running == nil {
+			s.Errorf("%s was restarted or ended: %+v", pod.Name, c)
+		}
+	}
+}
+
+// decisionAbout returns the newest decision with a request for the pod.
+func (s *scene) decisionAbout(ctx context.Context, pod *corev1.Pod) (node.Decision, bool) {
+	s.Helper()
+	decisions, err := live.Decisions(ctx)
+	s.must(err)
+	for _, d := range decisions {
+		for _, a := range d.Attempts {
+			if a.UID == string(pod.UID) {
+				return d, true
+			}
+		}
+	}
+	return node.Decision{}, false
+}
+
+// quiet ends a Deployment, so that its next pod presses no more.
+func (s *scene) quiet(name string) {
+	s.Helper()
+	s.must(live.Client.AppsV1().Deployments(s.namespace).Delete(s.Context(), name, metav1.DeleteOptions{}))
+}

@@ -1,0 +1,66 @@
+package integration
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+// shared is the control plane that all tests use, each in a namespace of its own.
+var shared *cluster.Cluster
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "evictd-integration-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	bin := os.Getenv("EVICTD_CLUSTER_BIN")
+	if err = cluster.Build(ctx, bin, false, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "building the control plane:", err)
+		return 1
+	}
+	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: bin, Log: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := shared.Stop(context.WithoutCancel(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return m.Run()
+}
+
+// unlimited returns the administrator's credentials without client-go's own limit.
+func unlimited() *rest.Config {
+	c := rest.CopyConfig(shared.RESTConfig())
+	c.QPS = -1
+	return c
+}
+
+func admin(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(unlimited())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Get returns one of evictd's pages and its status code.
+func (*Node) Get(ctx context.Context, path string) (string, int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
+	if err != nil {
+		return "", 0, fmt.Errorf("asking evictd for %s: %w", path, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", 0, fmt.Errorf("asking evictd for %s: %w", path, err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return "", 0, fmt.Errorf("reading evictd's %s: %w", path, err)
+	}
+	return string(body), response.StatusCode, nil
+}
+
+// Metrics returns what a Prometheus would scrape, by the real parser.
+func (n *Node) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	text, code, err := n.Get(ctx, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	if code != http.StatusOK {
+		return nil, fmt.Errorf("reading /metrics: status %d", code)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("parsing /metrics: %w", err)
+	}
+	return families, nil
+}
+
+// Value returns the sum of a metric's series that have the labels.
+func Value(families map[string]*dto.MetricFamily, name string, labels map[string]string) (float64, bool) {
+	family, there := families[name]
+	if !there {
+		return 0, false
+	}
+	sum, found := 0.0, false
+	for _, m := range family.GetMetric() {
+		if !matches(m, labels) {
+			continue
+		}
+		found = true
+		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+	}
+	return sum, found
+}
+
+func matches(m *dto.Metric, labels map[string]string) bool {
+	for name, want := range labels {
+		got := ""
+		for _, l := range m.GetLabel() {
+			if l.GetName() == name {
+				got = l.GetValue()
+			}
+		}
+		if got != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Decision is what /debug/decisions says of one decision, as far as tests read it.
+type Decision struct {
+	ID       uint64    `json:"id"`
+	Verb     string    `json:"verb"`
+	Hold     string    `json:"hold"`
+	Signal   string    `json:"signal"`
+	DryRun   bool      `json:"dry_run"`
+	Attempts []Attempt `json:"attempts"`
+	// Available and Line are what was seen and the threshold, in bytes.
+	Available int64  `json:"available"`
+	Line      int64  `json:"line"`
+	Kind      string `json:"kind"`
+	// ReactionSeconds is from the sample to the first request.
+	ReactionSeconds float64 `json:"reaction_seconds"`
+}
+
+// Attempt is one request of a decision.
+type Attempt struct {
+	Pod     string `json:"pod"`
+	UID     string `json:"uid"`
+	Rank    int    `json:"rank"`
+	Outcome string `json:"outcome"`
+	Message string `json:"message"`
+	Budget  string `json:"budget"`
+}
+
+// Decisions returns the last decisions, the newest first.
+func (n *Node) Decisions(ctx context.Context) ([]Decision, error) {
+	text, _, err := n.Get(ctx, "/debug/decisions")
+	if err != nil {
+		return nil, err
+	}
+	var decisions []Decision
+	if err := json.Unmarshal([]byte(text), &decisions); err != nil {
+		return nil, fmt.Errorf("parsing /debug/decisions: %w", err)
+	}
+	return decisions, nil
+}
+
+// Log returns evictd's log.
+func (n *Node) Log(ctx context.Context) (string, error) {
+	return n.Kubectl(ctx, "-n", Namespace, "logs", "ds/evictd")
+}
+
+// MemoryAvailable returns the node's MemAvailable in bytes.
+func MemoryAvailable() (int64, error) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, fmt.Errorf("reading the node's memory: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var kibibytes int64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kibibytes); n == 1 {
+			return kibibytes << 10, nil
+		}
+	}
+	return 0, fmt.Errorf("reading the node's memory: no MemAvailable in /proc/meminfo")
+}
+
+// PressAt puts a hard threshold in force so many MiB below what is available now,
+// so that pressure needs no more than that. It returns the line in bytes.
+func (n *Node) PressAt(ctx context.Context, headroom int64, dryRun bool, extra string) (int64, error) {
+	available, err := MemoryAvailable()
+	if err != nil {
+		return 0, err
+	}
+	line := available - headroom<<20
+	return line, n.Configure(ctx, line, dryRun, extra)
+}
+
+// Configure edits evictd's ConfigMap as an administrator would: a hard threshold
+// of so many bytes, a dry run or not, and further lines. It returns when the
+// running evictd has taken the edit.
+func (n *Node) Configure(ctx context.Context, line int64, dryRun bool, extra string) error {
+	text := fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
+kind: EvictdConfiguration
+dryRun: %v
+evictionHard: {memory.available: "%d"}
+evictionSoft: {}
+limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
+%s`, dryRun, line, extra)
+	maps := n.Client.CoreV1().ConfigMaps(Namespace)
+	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading evictd's ConfigMap: %w", err)
+	}
+	current.Data["evictd.yaml"] = text
+	if _, err = maps.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
+	}
+	err = Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
+		families, unread := n.Metrics(ctx)
+		if unread != nil {
+			return false
+		}
+		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": "memory.available", "kind": "hard"})
+		dry, _ := Value(families, "evictd_dry_run", nil)
+		return there && int64(inForce) == line && (dry == 1) == dryRun
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
+	}
+	return nil
+}
+
+// RankArguments calls `evictd rank` on the machine itself, outside the pod.
+func (n *Node) RankArguments() []string {
+	return []string{
+		"rank", "--node-name", n.Name(), "--kubeconfig", n.Cluster.Kubeconfig(),
+		"--config", filepath.Join(n.dir, "rank.yaml"),
+	}
+}
+
+// WriteRankConfiguration writes the file that RankArguments names.
+func (n *Node) WriteRankConfiguration() error {
+	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
+	if err := os.WriteFile(filepath.Join(n.dir, "rank.yaml"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("writing the configuration for evictd rank: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+// Namespace is where the shipped manifest puts evictd.
+const Namespace = "evictd"
+
+// address is where evictd serves on its node, whose network it shares.
+const address = "http://127.0.0.1:9464"
+
+// Files are what the Makefile has built.
+type Files struct {
+	// ClusterBin holds the cluster's binaries, Image is evictd's docker-archive,
+	// Binary is evictd itself, Manifest the shipped manifest.
+	ClusterBin, Image, Binary, Manifest string
+}
+
+// FilesFromEnvironment returns what the Makefile passes on.
+func FilesFromEnvironment() (Files, error) {
+	f := Files{
+		ClusterBin: os.Getenv("EVICTD_CLUSTER_BIN"),
+		Image:      os.Getenv("EVICTD_IMAGE"),
+		Binary:     os.Getenv("EVICTD_BIN"),
+	}
+	for name, path := range map[string]string{
+		"EVICTD_CLUSTER_BIN": f.ClusterBin, "EVICTD_IMAGE": f.Image, "EVICTD_BIN": f.Binary,
+	} {
+		if _, err := os.Stat(path); path == "" || err != nil {
+			return f, fmt.Errorf("$%s=%q names nothing that is there: run it by make", name, path)
+		}
+	}
+	f.Manifest = filepath.Join(filepath.Dir(f.Binary), "..", "deploy", "daemonset.yaml")
+	return f, nil
+}
+
+// Node is a running node.
+type Node struct {
+	Cluster *cluster.Cluster
+	Client  kubernetes.Interface
+	Files   Files
+	dir     string
+}
+
+// Start brings the node up, with evictd's image on it but not yet evictd.
+func Start(ctx context.Context, files Files, log io.Writer) (*Node, error) {
+	dir, err := os.MkdirTemp("", "evictd-node-")
+	if err != nil {
+		return nil, fmt.Errorf("making the node's folder: %w", err)
+	}
+	options := cluster.Options{
+		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log,
+		// So that an edit of the ConfigMap reaches the pod in seconds; the default is
+		// a minute.
+		Kubelet: map[string]any{"syncFrequency": "3s"},
+	}
+	if err = cluster.InstallRunc(ctx, options); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	c, err := cluster.Start(ctx, options)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	n := &Node{Cluster: c, Files: files, dir: dir}
+	if err := n.prepare(ctx); err != nil {
+		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
+	}
+	return n, nil
+}
+
+func (n *Node) prepare(ctx context.Context) error {
+	config := rest.CopyConfig(n.Cluster.RESTConfig())
+	config.QPS = -1
+	var err error
+	if n.Client, err = kubernetes.NewForConfig(config); err != nil {
+		return fmt.Errorf("building a client: %w", err)
+	}
+	return n.Cluster.ImportImage(ctx, n.Files.Image)
+}
+
+// Stop ends everything and removes what it left.
+func (n *Node) Stop(ctx context.Context) error {
+	return errors.Join(n.Cluster.Stop(ctx), os.RemoveAll(n.dir))
+}
+
+// Name is the node's name in the API.
+func (*Node) Name() string { return cluster.DefaultNodeName }
+
+// Kubectl runs the real kubectl.
+func (n *Node) Kubectl(ctx context.Context, arguments ...string) (string, error) {
+	arguments = append([]string{"--kubeconfig", n.Cluster.Kubeconfig()}, arguments...)
+	kubectl := filepath.Join(n.Files.ClusterBin, "kubectl")
+	output, err := exec.CommandContext(ctx, kubectl, arguments...).CombinedOutput() //nolint:gosec // the Makefile built it
+	if err != nil {
+		return string(output), fmt.Errorf("running kubectl: %w: %s", err, output)
+	}
+	return string(output), nil
+}
+
+// Deploy applies the shipped manifest as it is and waits until evictd is ready.
+func (n *Node) Deploy(ctx context.Context) error {
+	if _, err := n.Kubectl(ctx, "apply", "-f", n.Files.Manifest); err != nil {
+		return err
+	}
+	var last *appsv1.DaemonSet
+	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+		ds, err := n.Client.AppsV1().DaemonSets(Namespace).Get(ctx, "evictd", metav1.GetOptions{})
+		if err != nil {
+			return false
+		}
+		last = ds
+		return ds.Status.DesiredNumberScheduled == 1 && ds.Status.NumberReady == 1
+	})
+	if err != nil && last != nil {
+		logs, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "logs", "ds/evictd", "--tail=20")
+		pods, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", Namespace, "describe", "pods")
+		return fmt.Errorf("waiting for evictd to be ready: %w; status %+v\n%s\n%s", err, last.Status, logs, pods)
+	}
+	return err
+}
+
+// Until polls a condition until it is met.
+func Until(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, atMost, true,
+		func(ctx context.Context) (bool, error) { return met(ctx), nil })
+}

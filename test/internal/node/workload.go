@@ -1,0 +1,146 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+// Workload is a pod that holds memory.
+type Workload struct {
+	// Name is the pod's, or its Deployment's; also the value of its label app.
+	Name string
+	// UsesMiB is what it holds, AsksMiB its request.
+	UsesMiB, AsksMiB int64
+	// Flags are further flags of the workload.
+	Flags []string
+	// Change changes the pod before it is made; nil changes nothing.
+	Change func(*corev1.PodSpec)
+}
+
+func (w Workload) labels() map[string]string { return map[string]string{"app": w.Name} }
+
+func (w Workload) pod() corev1.PodSpec {
+	noToken := false
+	spec := corev1.PodSpec{
+		HostNetwork:                  true, // the test node has no pod network
+		AutomountServiceAccountToken: &noToken,
+		Containers: []corev1.Container{{
+			Name:            "workload",
+			Image:           cluster.PauseImage,
+			ImagePullPolicy: corev1.PullNever,
+			Args:            append([]string{fmt.Sprintf("--memory=%dMi", w.UsesMiB)}, w.Flags...),
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceMemory: *resource.NewQuantity(w.AsksMiB<<20, resource.BinarySI),
+			}},
+		}},
+	}
+	if w.Change != nil {
+		w.Change(&spec)
+	}
+	return spec
+}
+
+// Deploy makes a Deployment of one replica.
+func (w Workload) Deploy(ctx context.Context, n *Node, namespace string) error {
+	replicas := int32(1)
+	_, err := n.Client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: w.labels()},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: w.labels()}, Spec: w.pod()},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making deployment %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// Bare makes a pod without a controller.
+func (w Workload) Bare(ctx context.Context, n *Node, namespace string) error {
+	_, err := n.Client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Name, Labels: w.labels()},
+		Spec:       w.pod(),
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making pod %s: %w", w.Name, err)
+	}
+	return nil
+}
+
+// Budget makes a PodDisruptionBudget over the pods of the label app that keeps so
+// many of them, and waits until the disruption controller has counted them.
+func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) error {
+	minimum := intstr.FromInt32(keep)
+	_, err := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &minimum,
+			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making budget %s: %w", app, err)
+	}
+	err = Until(ctx, 30*time.Second, func(ctx context.Context) bool {
+		b, unread := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, app, metav1.GetOptions{})
+		return unread == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the disruption controller to count budget %s: %w", app, err)
+	}
+	return nil
+}
+
+// Pods returns the pods of the label app that are not on their way out.
+func (n *Node) Pods(ctx context.Context, namespace, app string) ([]corev1.Pod, error) {
+	list, err := n.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of %s: %w", app, err)
+	}
+	var staying []corev1.Pod
+	for i := range list.Items {
+		if list.Items[i].DeletionTimestamp == nil {
+			staying = append(staying, list.Items[i])
+		}
+	}
+	return staying, nil
+}
+
+// Running waits until one pod of the label app holds its memory, and returns it.
+func (n *Node) Running(ctx context.Context, namespace, app string) (corev1.Pod, error) {
+	var running corev1.Pod
+	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+		pods, err := n.Pods(ctx, namespace, app)
+		if err != nil || len(pods) != 1 || !ready(&pods[0]) {
+			return false
+		}
+		running = pods[0]
+		return true
+	})
+	if err != nil {
+		described, _ := n.Kubectl(context.WithoutCancel(ctx), "-n", namespace, "describe", "pods", "-l", "app="+app)
+		return running, fmt.Errorf("waiting for a pod of %s to run: %w\n%s", app, err, described)
+	}
+	return running, nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
