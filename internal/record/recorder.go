@@ -138,7 +138,7 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	}
 	r.seen = true
 	r.notePressures(sample, verdict)
-	r.signals.set(sample, &r.holds)
+	r.signals.set(sample, verdict, &r.holds)
 }
 
 // noteState logs a signal whose state has changed. Of the first sample only what

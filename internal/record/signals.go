@@ -34,10 +34,11 @@ type signals struct {
 	mu         sync.Mutex
 	sample     pressure.Sample // its zero value is unknown everywhere
 	holds      [pressure.SignalCount][kindCount]bool
+	under      [pressure.SignalCount]bool
 	thresholds []pressure.Threshold
 	age        func() (time.Duration, bool)
 
-	available, capacity, state, line, pressure, watchAge *prometheus.Desc
+	available, capacity, state, line, pressure, underDesc, watchAge *prometheus.Desc
 }
 
 func newSignals() *signals {
@@ -51,13 +52,14 @@ func newSignals() *signals {
 		state:     desc("signal_state", "1 for the state the signal is in: known, unknown (could not be read) or absent (the node has no such signal).", "signal", "state"),
 		line:      desc("threshold_line", "The line the signal should not fall below, "+unit+"; missing while it is not known.", "signal", "kind"),
 		pressure:  desc("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.", "signal", "kind"),
+		underDesc: desc("under_pressure", "1 while the signal counts as under pressure: a threshold of it is met, grace period or not, or was within the transition period; else 0.", "signal"),
 		watchAge:  desc("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods, in seconds."),
 	}
 }
 
 // Describe sends the descriptions.
 func (s *signals) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.watchAge} {
+	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.underDesc, s.watchAge} {
 		ch <- d
 	}
 }
@@ -88,6 +90,7 @@ func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Sig
 	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent, pressure.Known} {
 		gauge(ch, s.state, number(state == seen.State), name, state.String())
 	}
+	gauge(ch, s.underDesc, number(s.under[signal]), name)
 	if seen.State == pressure.Known {
 		gauge(ch, s.available, float64(seen.Available), name)
 		gauge(ch, s.capacity, float64(seen.Capacity), name)
@@ -101,10 +104,10 @@ func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Sig
 }
 
 // set takes the last sample. It allocates nothing.
-func (s *signals) set(sample *pressure.Sample, holds *[pressure.SignalCount][kindCount]bool) {
+func (s *signals) set(sample *pressure.Sample, verdict *pressure.Verdict, holds *[pressure.SignalCount][kindCount]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sample, s.holds = *sample, *holds
+	s.sample, s.under, s.holds = *sample, verdict.Under, *holds
 }
 
 func (s *signals) setThresholds(thresholds []pressure.Threshold) {

@@ -79,15 +79,11 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 	for i := range j.lines {
 		j.judgeLine(&j.lines[i], sample)
 	}
-	return Verdict{Time: sample.Time, Pressures: j.pressures, Waiting: j.waiting, Unknown: j.unknown}
-}
-
-// Under reports whether the signal counts as under pressure: one of its
-// thresholds is met, grace period or not, or was within the transition period.
-// The kubelet reports its node conditions by the same rule.
-func (j *Judge) Under(signal Signal, now time.Time) bool {
-	met := j.lastMet[signal]
-	return !met.IsZero() && (met.Equal(j.last) || now.Sub(met) < j.transition)
+	verdict := Verdict{Time: sample.Time, Pressures: j.pressures, Waiting: j.waiting, Unknown: j.unknown}
+	for signal, met := range j.lastMet {
+		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.transition)
+	}
+	return verdict
 }
 
 func (j *Judge) judgeLine(l *line, sample *Sample) {

@@ -214,8 +214,8 @@ func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 		{60 * time.Second, 500, true},
 		{61 * time.Second, 500, false},
 	} {
-		judge.Judge(memoryAt(step.at, step.available))
-		if got := judge.Under(MemoryAvailable, moment(step.at)); got != step.under {
+		verdict := judge.Judge(memoryAt(step.at, step.available))
+		if got := verdict.Under[MemoryAvailable]; got != step.under {
 			t.Errorf("after %v: under = %v, want %v", step.at, got, step.under)
 		}
 	}

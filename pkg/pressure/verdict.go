@@ -36,6 +36,10 @@ type Verdict struct {
 	// Unknown are the signals that a threshold asks for and that could not be read.
 	// A tick with any of them evicts nobody.
 	Unknown []Signal
+	// Under says which signals count as under pressure: one of their thresholds is
+	// met, grace period or not, or was within the transition period. The kubelet
+	// reports its node conditions by the same rule. Nothing is decided from it.
+	Under [SignalCount]bool
 }
 
 // HoldsIn reports whether the pressure is still there in another sample: the
