@@ -96,7 +96,10 @@ func (n *Node) openFilesystems(sys system) error {
 	if !images && !n.wants(NodeFSAvailable, NodeFSInodesFree) {
 		return nil
 	}
-	kubeletDir := n.options.host(n.options.KubeletDir)
+	kubeletDir, err := resolve(n.options.HostRoot, n.options.KubeletDir)
+	if err != nil {
+		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
+	}
 	nodeDevice, err := sys.device(kubeletDir)
 	if err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
@@ -125,8 +128,10 @@ func (n *Node) openFilesystems(sys system) error {
 // "" when there is none.
 func (n *Node) findImages(sys system) (dir string, dev uint64, err error) {
 	for _, candidate := range n.options.ImageDirs {
-		dir = n.options.host(candidate)
-		dev, err = sys.device(dir)
+		dir, err = resolve(n.options.HostRoot, candidate)
+		if err == nil {
+			dev, err = sys.device(dir)
+		}
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -3,7 +3,9 @@ package pressure
 import (
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -73,6 +75,32 @@ func TestFilesystems(t *testing.T) {
 				t.Errorf("DedicatedImageFS is %t, %v; want %t", got, err, tc.wantDedicated)
 			}
 		})
+	}
+}
+
+// TestLinksOfTheHost: a link leads where it leads on the host, not in the container
+// that sees the host's root somewhere.
+func TestLinksOfTheHost(t *testing.T) {
+	t.Parallel()
+	node := procTree()
+	delete(node, "var/lib/kubelet")
+	node["data/kubelet"], node["data/containerd"], node["var/lib/x"] = directory, directory, ""
+	root := node.plant(t)
+	for link, target := range map[string]string{"kubelet": "/data/kubelet", "containerd": "../../../../data/containerd"} {
+		if err := os.Symlink(target, filepath.Join(root, "var/lib", link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sys := fakeSystem()
+	var asked []string
+	sys.device = func(path string) (uint64, error) {
+		asked = append(asked, path)
+		return uint64(len(asked)), nil
+	}
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, sys)
+	want := []string{filepath.Join(root, "data/kubelet"), filepath.Join(root, "data/containerd")}
+	if got := []string{n.nodefs.path, n.imagefs.path}; !slices.Equal(got, want) || !slices.Equal(asked, want) {
+		t.Errorf("asked are %q and %q; want %q", asked, got, want)
 	}
 }
 

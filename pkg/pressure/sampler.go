@@ -77,8 +77,9 @@ func (o *Options) host(path string) string { return filepath.Join("/", o.HostRoo
 var errUnasked = errors.New("no threshold asks for this signal")
 
 // Node reads the node's signals. Files are kept open between two samples, so a
-// node that has no file descriptor or memory left can still be read. It is for
-// one goroutine.
+// node that has no file descriptor or memory left can still be read. Sample and
+// Close are for one goroutine; Breakdown and DedicatedImageFS may be called from
+// any.
 type Node struct {
 	options Options
 	wanted  [SignalCount]bool

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,6 +75,30 @@ func device(path string) (uint64, error) {
 		return 0, fmt.Errorf("looking for %s: %w", path, err)
 	}
 	return raw.Dev, nil
+}
+
+// resolve returns the path at which a directory of the host is seen from here, with
+// the symbolic links on the way followed as the host would: /var/lib/containerd may
+// be a link to /data/containerd, which below a host root is another directory. It
+// needs no right to read the directory.
+func resolve(hostRoot, path string) (string, error) {
+	seen := filepath.Join("/", hostRoot, path)
+	if hostRoot == "" || hostRoot == "/" {
+		return seen, nil
+	}
+	root, err := unix.Open(hostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("looking for %s: %w", hostRoot, err)
+	}
+	defer unix.Close(root) //nolint:errcheck // nothing was written
+	fd, err := unix.Openat2(root, filepath.Join(".", path), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT,
+	})
+	if err != nil {
+		return "", fmt.Errorf("looking for %s: %w", seen, err)
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	return os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 }
 
 func release() (string, error) {

@@ -93,7 +93,10 @@ func (d *demo) install(ctx context.Context) error {
 
 func (d *demo) press(ctx context.Context) error {
 	var err error
-	if d.line, err = d.node.PressAt(ctx, headroom, true, ""); err != nil {
+	if d.line, err = d.node.LineBelow(ctx, node.NodeMemory, headroom); err != nil {
+		return err
+	}
+	if err = d.node.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: d.line, DryRun: true}); err != nil {
 		return err
 	}
 	d.say("The threshold, for the demo: memory.available below %d MiB, which is %d MiB less than there is now.", d.line>>20, headroom)
@@ -138,7 +141,7 @@ func (d *demo) dryRun(ctx context.Context) error {
 
 func (d *demo) inEarnest(ctx context.Context) error {
 	d.say("Dry run off: dryRun: false in the ConfigMap. The running evictd follows the edit.")
-	if err := d.node.Configure(ctx, d.line, false, ""); err != nil {
+	if err := d.node.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: d.line}); err != nil {
 		return err
 	}
 	decision, err := d.decisionFor(ctx, "Evicted")

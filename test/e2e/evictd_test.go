@@ -50,7 +50,7 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 
 func TestDryRunEvictsNobodyAndSaysWhom(t *testing.T) {
 	s := newScene(t, true, "")
-	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50})
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50})
 	s.until("evictd says whom it would evict", func(ctx context.Context) bool {
 		d, there := s.decisionAbout(ctx, &greedy)
 		return there && d.DryRun && d.Attempts[0].Outcome == "WouldEvict"
@@ -81,10 +81,10 @@ func (s *scene) event(ctx context.Context, pod *corev1.Pod, reason string) strin
 }
 
 func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
-	s := newScene(t, false, "")
+	s := newSceneOf(t, node.NodeMemory, nodeHeadroom, false, "")
 	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
 	d := s.gone(&greedy)
-	if d.Signal != "memory.available" || d.Verb != "acted" || d.Attempts[0].Outcome != "Evicted" {
+	if d.Signal != node.NodeMemory || d.Verb != "acted" || d.Attempts[0].Outcome != "Evicted" {
 		t.Errorf("the decision: %+v", d)
 	}
 	replacement, err := live.Running(t.Context(), s.namespace, "greedy")
@@ -113,9 +113,9 @@ func (s *scene) audit(pod *corev1.Pod) string {
 
 func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 	s := newScene(t, false, "")
-	guarded := s.deploy(node.Workload{Name: "guarded", UsesMiB: 1500, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
+	guarded := s.deploy(node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
 	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
-	next := s.deploy(node.Workload{Name: "next", UsesMiB: 1350, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
+	next := s.deploy(node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
 	d := s.gone(&next)
 	s.quiet("next")
 	s.stays(&guarded)
@@ -127,8 +127,8 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 
 func TestPodWithinItsRequestStays(t *testing.T) {
 	s := newScene(t, false, "")
-	within := s.deploy(node.Workload{Name: "within", UsesMiB: 1500, AsksMiB: 1800})
-	over := s.deploy(node.Workload{Name: "over", UsesMiB: 1200, AsksMiB: 10, Flags: []string{"--start-delay=5s"}})
+	within := s.deploy(node.Workload{Name: "within", UsesMiB: 500, AsksMiB: 600})
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 400, AsksMiB: 10, Flags: []string{"--start-delay=5s"}})
 	s.gone(&over)
 	s.quiet("over")
 	s.stays(&within)
@@ -136,11 +136,11 @@ func TestPodWithinItsRequestStays(t *testing.T) {
 
 func TestProtectedPodsStay(t *testing.T) {
 	s := newScene(t, false, `protect: {podSelector: {matchLabels: {app: chosen}}}`)
-	s.must(node.Workload{Name: "bare", UsesMiB: 750, AsksMiB: 0}.Bare(t.Context(), live, s.namespace))
+	s.must(node.Workload{Name: "bare", UsesMiB: 250, AsksMiB: 0}.Bare(t.Context(), live, s.namespace))
 	bare, err := live.Running(t.Context(), s.namespace, "bare")
 	s.must(err)
-	chosen := s.deploy(node.Workload{Name: "chosen", UsesMiB: 750, AsksMiB: 0})
-	over := s.deploy(node.Workload{Name: "over", UsesMiB: 1200, AsksMiB: 1170, Flags: []string{"--start-delay=5s"}})
+	chosen := s.deploy(node.Workload{Name: "chosen", UsesMiB: 250, AsksMiB: 0})
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 400, AsksMiB: 390, Flags: []string{"--start-delay=5s"}})
 	s.gone(&over)
 	s.quiet("over")
 	s.stays(&bare)
@@ -152,7 +152,7 @@ func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
 	const preStop, after = 3 * time.Second, 4 * time.Second
 	journal := t.TempDir()
 	polite := s.deploy(node.Workload{
-		Name: "polite", UsesMiB: 3000, AsksMiB: 10,
+		Name: "polite", UsesMiB: 1000, AsksMiB: 10,
 		Flags: []string{"--start-delay=5s", "--term-delay=4s", "--log-file=/journal/lines"},
 		Change: func(spec *corev1.PodSpec) {
 			grace := int64(30)
@@ -201,7 +201,7 @@ func readJournal(s *scene, path string) map[string]time.Time {
 
 func TestEventTellsWhyAfterThePodHasGone(t *testing.T) {
 	s := newScene(t, false, "")
-	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
 	s.gone(&greedy)
 	s.quiet("greedy")
 	s.until("an Event tells why", func(ctx context.Context) bool {
@@ -209,7 +209,7 @@ func TestEventTellsWhyAfterThePodHasGone(t *testing.T) {
 	})
 	message := s.event(t.Context(), &greedy, "EvictionRequested")
 	t.Log(message)
-	for _, fragment := range []string{"memory.available", "priority 0", "50.0Mi"} {
+	for _, fragment := range []string{node.PodMemory, "priority 0", "50.0Mi"} {
 		if !strings.Contains(message, fragment) {
 			t.Errorf("the Event lacks %q: %s", fragment, message)
 		}
@@ -220,12 +220,12 @@ func TestMetricsScrapedByAPrometheusParser(t *testing.T) {
 	s := newScene(t, false, "")
 	before, err := live.Metrics(t.Context())
 	s.must(err)
-	evicted := map[string]string{"signal": "memory.available", "outcome": "Evicted", "dry_run": "false"}
+	evicted := map[string]string{"signal": node.PodMemory, "outcome": "Evicted", "dry_run": "false"}
 	count, there := node.Value(before, "evictd_evictions_total", evicted)
 	if !there {
 		t.Fatal("evictd_evictions_total does not have all its label values from the start")
 	}
-	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
+	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
 	s.gone(&greedy)
 	s.quiet("greedy")
 	after, err := live.Metrics(t.Context())

@@ -52,10 +52,13 @@ func run(m *testing.M) int {
 	return code
 }
 
-// headroom is how many MiB below the memory that is available at a test's start
-// its threshold is. What the test's pods use must cross it; what the machine does
-// meanwhile must not: the pods' sizes leave 600 MiB on either side.
-const headroom = 2100
+// headroom is how many MiB the pods may take together before they press. evictd
+// and the pause containers take some fifty of them.
+const headroom = 700
+
+// nodeHeadroom is the same for the whole node, where whatever else the machine
+// does counts too: the pods' sizes leave much more room on either side.
+const nodeHeadroom = 2100
 
 // scene is one test: a namespace of its own and a threshold close by.
 type scene struct {
@@ -63,8 +66,14 @@ type scene struct {
 	namespace string
 }
 
-// newScene puts the threshold in force and makes a namespace. Nothing presses yet.
+// newScene puts a threshold on the pods' memory in force and makes a namespace.
+// Nothing presses yet.
 func newScene(t *testing.T, dryRun bool, extra string) *scene {
+	t.Helper()
+	return newSceneOf(t, node.PodMemory, headroom, dryRun, extra)
+}
+
+func newSceneOf(t *testing.T, signal string, below int64, dryRun bool, extra string) *scene {
 	t.Helper()
 	s := &scene{T: t}
 	ns, err := live.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -73,8 +82,9 @@ func newScene(t *testing.T, dryRun bool, extra string) *scene {
 	s.must(err)
 	s.namespace = ns.Name
 	t.Cleanup(s.clear)
-	_, err = live.PressAt(t.Context(), headroom, dryRun, extra)
+	line, err := live.LineBelow(t.Context(), signal, below)
 	s.must(err)
+	s.must(live.Configure(t.Context(), node.Policy{Signal: signal, Line: line, DryRun: dryRun, Extra: extra}))
 	return s
 }
 

@@ -143,28 +143,51 @@ func MemoryAvailable() (int64, error) {
 	return 0, fmt.Errorf("reading the node's memory: no MemAvailable in /proc/meminfo")
 }
 
-// PressAt puts a hard threshold in force so many MiB below what is available now,
-// so that pressure needs no more than that. It returns the line in bytes.
-func (n *Node) PressAt(ctx context.Context, headroom int64, dryRun bool, extra string) (int64, error) {
-	available, err := MemoryAvailable()
-	if err != nil {
-		return 0, err
-	}
-	line := available - headroom<<20
-	return line, n.Configure(ctx, line, dryRun, extra)
+// The signals that the tests press.
+const (
+	// NodeMemory is what is left on the whole node: whatever else the machine does
+	// moves it.
+	NodeMemory = "memory.available"
+	// PodMemory is what is left to the pods together: nothing but pods moves it.
+	PodMemory = "allocatableMemory.available"
+)
+
+// Policy is what an administrator would write for a test.
+type Policy struct {
+	// Signal is NodeMemory or PodMemory.
+	Signal string
+	// Line is its hard threshold in bytes.
+	Line int64
+	// DryRun is as in the file; Extra is further lines of it.
+	DryRun bool
+	Extra  string
 }
 
-// Configure edits evictd's ConfigMap as an administrator would: a hard threshold
-// of so many bytes, a dry run or not, and further lines. It returns when the
+// LineBelow returns a threshold that pods cross when they take so many MiB more
+// than is taken now (NodeMemory), or in all (PodMemory).
+func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (int64, error) {
+	if signal == NodeMemory {
+		available, err := MemoryAvailable()
+		return available - headroom<<20, err
+	}
+	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reading the node's capacity: %w", err)
+	}
+	// Nothing is reserved on this node: the pods' cgroup may take all of it.
+	return current.Status.Capacity.Memory().Value() - headroom<<20, nil
+}
+
+// Configure edits evictd's ConfigMap as an administrator would. It returns when the
 // running evictd has taken the edit.
-func (n *Node) Configure(ctx context.Context, line int64, dryRun bool, extra string) error {
+func (n *Node) Configure(ctx context.Context, p Policy) error {
 	text := fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: %v
-evictionHard: {memory.available: "%d"}
+evictionHard: {%s: "%d"}
 evictionSoft: {}
 limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
-%s`, dryRun, line, extra)
+%s`, p.DryRun, p.Signal, p.Line, p.Extra)
 	maps := n.Client.CoreV1().ConfigMaps(Namespace)
 	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
 	if err != nil {
@@ -179,9 +202,9 @@ limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
 		if unread != nil {
 			return false
 		}
-		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": "memory.available", "kind": "hard"})
+		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "hard"})
 		dry, _ := Value(families, "evictd_dry_run", nil)
-		return there && int64(inForce) == line && (dry == 1) == dryRun
+		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
