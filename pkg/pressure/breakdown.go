@@ -14,7 +14,8 @@ import (
 // reclaimable slab to the page cache; its swap figures come from sysinfo(2) unless
 // they are taken from the memory statistics. It is not used to decide anything.
 
-// MemoryBreakdown tells where the node's memory is, for the record of a decision.
+// MemoryBreakdown tells where the node's memory is: for people, and to compare the
+// machine that is read with the node that the API server knows.
 // All figures are bytes, from one reading of /proc/meminfo.
 type MemoryBreakdown struct {
 	// Total is MemTotal, Available MemAvailable.

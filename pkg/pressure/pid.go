@@ -11,7 +11,6 @@ import (
 type pidSource struct {
 	loadavg *kernelFile
 	limits  []*kernelFile
-	blind   error // why the node's limit cannot be seen from here; nil when it can
 }
 
 // initialPIDNamespace is what /proc/self/ns/pid shows in the host's PID namespace
@@ -21,7 +20,7 @@ const initialPIDNamespace = "pid:[4026531836]"
 // errPIDNamespace: since Linux 6.14 the kernel keeps pid_max for each PID
 // namespace, and a reader sees that of its own, whichever /proc it reads.
 var errPIDNamespace = errors.New(
-	"since Linux 6.14 the node's pid_max can only be read in the host's PID namespace: the pod needs hostPID: true for pid.available")
+	"preparing pid.available: since Linux 6.14 the node's pid_max can only be read in the host's PID namespace; give the pod hostPID: true or remove the threshold")
 
 func (n *Node) openPIDs(sys system) error {
 	if !n.wants(PIDAvailable) {
@@ -34,8 +33,9 @@ func (n *Node) openPIDs(sys system) error {
 	if _, _, err := n.pids.read(); err != nil {
 		return fmt.Errorf("preparing %s: %w", PIDAvailable, err)
 	}
-	n.pids.blind = pidMaxVisible(sys)
-	return nil
+	// A limit that cannot be seen from here never will be, and a signal that stays
+	// unknown would keep evictd from evicting anybody: better not to start.
+	return pidMaxVisible(sys)
 }
 
 // pidMaxVisible returns nil when the node's pid_max can be read from here.
@@ -76,9 +76,6 @@ func atLeast(release string, major, minor int64) (bool, error) {
 }
 
 func (p *pidSource) observe() Observation {
-	if p.blind != nil {
-		return unknown(p.blind)
-	}
 	limit, running, err := p.read()
 	if err != nil {
 		return unknown(err)

@@ -74,7 +74,7 @@ func (t Threshold) String() string {
 }
 
 // compare orders thresholds by what must be dealt with first: hard before soft,
-// then the order of the signals, then the higher line.
+// then the order of the signals, then the shorter grace period.
 func compare(a, b Threshold) int {
 	return cmp.Or(
 		-cmp.Compare(rankOf(a.Hard), rankOf(b.Hard)),
