@@ -21,7 +21,8 @@ type report struct {
 // loop goes on watching the node meanwhile and decides nothing until the report
 // is there.
 func (a *Agent) act(ctx context.Context, p plan) {
-	a.acting = true
+	p.needed.Store(true)
+	a.acting = &p
 	a.number(p.decision)
 	policy := a.policy
 	go func() { a.acted <- a.walk(ctx, p, &policy) }()
@@ -33,8 +34,7 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
 	d.Verb = Refused
 	for i := range p.candidates {
-		if ctx.Err() != nil {
-			d.Detail = "shutting down: no further request was sent"
+		if d.Detail = whyStop(ctx, &p); d.Detail != "" {
 			break
 		}
 		c := &p.candidates[i]
@@ -57,6 +57,18 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	return report{decision: d}
 }
 
+// whyStop returns why no further request should be sent; "" when one should.
+func whyStop(ctx context.Context, p *plan) string {
+	switch {
+	case ctx.Err() != nil:
+		return "shutting down: no further request was sent"
+	case !p.needed.Load():
+		return "recovered meanwhile: no further request was sent"
+	default:
+		return ""
+	}
+}
+
 // ask sends one request. A request that is under way when the context ends gets
 // shutdownWait to be answered: an accepted eviction should be on record.
 func (a *Agent) ask(ctx context.Context, d *Decision, attempt *Attempt) evict.Result {
@@ -75,13 +87,14 @@ func (a *Agent) ask(ctx context.Context, d *Decision, attempt *Attempt) evict.Re
 // settle takes a report: books the victim, remembers the refusals, records the
 // decision.
 func (a *Agent) settle(r report) {
-	a.acting = false
+	a.acting = nil
 	now := time.Now()
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		a.backoff.Note(attempt.Entry.Pod.UID, attempt.Result, now)
 	}
-	if accepted := r.decision.Victim(); accepted != nil {
+	simulated := r.decision.DryRun && !a.policy.DryRun // the dry run ended meanwhile
+	if accepted := r.decision.Victim(); accepted != nil && !simulated {
 		a.book(r.decision, accepted, r.victim, now)
 	}
 	if len(r.decision.Attempts) > 0 {

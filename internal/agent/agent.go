@@ -103,7 +103,7 @@ type Agent struct {
 	repeated map[pressure.Signal]repetition
 	lastID   uint64
 
-	acting   bool
+	acting   *plan // what is being carried out; nil when nothing is
 	acted    chan report
 	measured chan diskReading
 
@@ -189,7 +189,7 @@ func (a *Agent) Run(ctx context.Context) error {
 
 // drain waits for the request that is under way.
 func (a *Agent) drain() {
-	if a.acting {
+	if a.acting != nil {
 		a.settle(<-a.acted)
 	}
 }
@@ -202,7 +202,11 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)
-	if !verdict.Stale && !a.acting {
+	switch {
+	case verdict.Stale:
+	case a.acting != nil:
+		a.acting.needed.Store(a.acting.decision.Pressure.HoldsIn(&sample))
+	default:
 		a.relieve(ctx, &sample, &verdict)
 	}
 	a.noteProgress(started, &verdict)

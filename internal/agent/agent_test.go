@@ -208,6 +208,57 @@ func TestStuckVictimIsNotReliedOn(t *testing.T) {
 	})
 }
 
+// Guards the second half of invariant 4: the next victim is chosen from a sample
+// newer than the last one's end.
+func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 500, 0)
+		n.run("second", 400, 0)
+		a := newAgent(t, n, hardPolicy())
+		n.pods["uid-first"].memory = 550 * mebi
+		a.ledger.Book(evict.Booking{UID: "uid-gone", Deadline: time.Now().Add(time.Hour)})
+		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
+		if len(n.evictions) != 0 || a.acting != nil {
+			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")
+		}
+		if diff := cmp.Diff([]Hold{HoldSettling}, n.holds()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Millisecond)
+		a.tick(t.Context())
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"first"}, n.victims()); diff != "" {
+			t.Errorf("victims from the next sample (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestRecoveryMeanwhileEndsTheWalk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("guarded", 500, 100)
+		n.run("free", 450, 100)
+		n.slow = 5 * time.Second
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		go func() {
+			time.Sleep(time.Second)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.capacity *= 2 // while the first answer is awaited
+		}()
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"guarded"}, n.victims()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		if len(n.decisions) != 1 || n.decisions[0].Detail == "" {
+			t.Errorf("the record does not say why the walk ended: %+v", n.decisions)
+		}
+	})
+}
+
 // Guards invariant 6: a refusal is an outcome, and the next candidate is tried in
 // the same tick.
 func TestInvariant06RefusalGoesOnToTheNext(t *testing.T) {

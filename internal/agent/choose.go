@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,9 @@ import (
 type plan struct {
 	decision   *Decision
 	candidates []candidate
+	// needed is what the loop's last sample said: whether the pressure is still
+	// there. A budget may take its time to refuse.
+	needed *atomic.Bool
 }
 
 // candidate is one pod that may be asked for, with what its end should free.
@@ -27,7 +31,7 @@ type candidate struct {
 // choose decides who should go for a pressure. A hold other than HoldNone says
 // that nobody should, and why.
 func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, string) {
-	made := plan{decision: a.newDecision(p)}
+	made := plan{decision: a.newDecision(p), needed: &atomic.Bool{}}
 	if hold, detail := a.mayDecide(&p); hold != HoldNone {
 		return made, hold, detail
 	}

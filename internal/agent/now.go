@@ -16,6 +16,8 @@ import (
 type Source struct {
 	Cgroups Cgroups
 	Disk    Disk
+	// Self is evictd's own pod; the zero value is none.
+	Self nodepods.Self
 }
 
 // RankNow returns the order right now, by the same way as the agent and without
@@ -41,5 +43,5 @@ func RankNow(
 		}
 		all = cgroupUses(signal, pods, read)
 	}
-	return rank.Order(resource, factsOf(signal, pods, all, nodepods.Self{}), rules), unread, nil
+	return rank.Order(resource, factsOf(signal, pods, all, source.Self), rules), unread, nil
 }

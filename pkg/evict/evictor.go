@@ -44,7 +44,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
 	result := classify(err, r.DryRun)
 	result.Sent, result.Took = sent, e.now().Sub(sent)
-	if result.Outcome == Unconfirmed && !r.DryRun {
+	if result.Outcome == Unconfirmed {
 		return e.confirm(context.WithoutCancel(ctx), r, result)
 	}
 	return result
@@ -60,8 +60,11 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result
 	err := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
 		MaxRetries(0).Do(ctx).Into(pod)
 	found := classifyRead(err, pod, r.UID)
-	if found == Unconfirmed {
+	switch {
+	case found == Unconfirmed:
 		return unheard
+	case found == Evicted && r.DryRun:
+		found = Gone // somebody else's doing
 	}
 	unheard.Outcome = found
 	unheard.Message += "; reading the pod again settled it"

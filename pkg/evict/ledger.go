@@ -18,9 +18,11 @@ type Ledger struct {
 func NewLedger() *Ledger { return &Ledger{bookings: map[string]Booking{}} }
 
 // Book notes a victim. A victim that is booked already keeps its first booking,
-// so that seeing it again does not move its deadline.
+// so that seeing it again does not move its deadline; but what is really on its way
+// replaces what a dry run only simulated.
 func (l *Ledger) Book(b Booking) {
-	if _, booked := l.bookings[b.UID]; !booked {
+	before, booked := l.bookings[b.UID]
+	if !booked || before.DryRun && !b.DryRun {
 		l.bookings[b.UID] = b
 	}
 }

@@ -88,6 +88,19 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	}
 }
 
+func TestLedgerReplacesADryRunByTheRealThing(t *testing.T) {
+	t.Parallel()
+	dry := victim("a", 100)
+	dry.DryRun = true
+	ledger := evict.NewLedger()
+	ledger.Book(dry)
+	ledger.Book(victim("a", 100))
+	ledger.Book(dry)
+	if got := ledger.OnTheirWay(); len(got) != 1 || got[0].DryRun {
+		t.Errorf("on their way: %+v, want the real booking alone", got)
+	}
+}
+
 func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	dry := victim("dry", 100)
