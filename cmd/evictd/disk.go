@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -23,21 +24,36 @@ const defaultKubeletPort = 10250
 // under disk pressure only.
 type summaryDisk struct {
 	client           kubernetes.Interface
-	config           *rest.Config
+	credentials      *rest.Config
 	nodeName         string
+	inForce          func() *config.EvictdConfiguration
 	dedicatedImageFS func() (bool, error)
 }
 
-// newSummaryDisk keeps the agent's own credentials for the kubelet. The token goes
-// to a kubelet whose certificate the cluster's authority signed, or to any when
-// the administrator has written so.
-func newSummaryDisk(c *clients, nodeName string, insecure bool, dedicatedImageFS func() (bool, error)) *summaryDisk {
-	config := rest.CopyConfig(c.config)
-	if insecure {
-		config.Insecure = true
-		config.CAData, config.CAFile = nil, ""
+// newSummaryDisk asks the kubelet with the agent's own credentials. InForce is the
+// configuration that holds when it is asked.
+func newSummaryDisk(
+	c *clients, nodeName string, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
+) *summaryDisk {
+	return &summaryDisk{
+		client: c.telling, credentials: c.config, nodeName: nodeName,
+		inForce: inForce, dedicatedImageFS: dedicatedImageFS,
 	}
-	return &summaryDisk{client: c.telling, config: config, nodeName: nodeName, dedicatedImageFS: dedicatedImageFS}
+}
+
+// kubeletClient sends the agent's token to a kubelet whose certificate the
+// cluster's authority signed, or to any when the administrator has written so.
+func (s *summaryDisk) kubeletClient() (*http.Client, error) {
+	credentials := rest.CopyConfig(s.credentials)
+	if s.inForce().Kubelet.InsecureSkipTLSVerify {
+		credentials.Insecure = true
+		credentials.CAData, credentials.CAFile = nil, ""
+	}
+	transport, err := rest.TransportFor(credentials)
+	if err != nil {
+		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+	}
+	return &http.Client{Transport: transport}, nil
 }
 
 // Measure asks the kubelet for the pods' disk use, by UID.
@@ -54,11 +70,11 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	transport, err := rest.TransportFor(s.config)
+	client, err := s.kubeletClient()
 	if err != nil {
-		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+		return nil, err
 	}
-	summary, err := usage.FetchSummary(ctx, &http.Client{Transport: transport}, url)
+	summary, err := usage.FetchSummary(ctx, client, url)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,8 @@ func rankNow(ctx context.Context, flags *rankFlags, loaded *config.EvictdConfigu
 	}
 	source := agent.Source{
 		Cgroups: host.tree,
-		Disk:    newSummaryDisk(clients, flags.nodeName, loaded.Kubelet.InsecureSkipTLSVerify, host.dedicatedImageFS),
+		Self:    self(),
+		Disk:    newSummaryDisk(clients, flags.nodeName, func() *config.EvictdConfiguration { return loaded }, host.dedicatedImageFS),
 	}
 	ranking, unread, err := agent.RankNow(ctx, signal, pods, source, loaded.Rules())
 	if unread != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/zapr"
@@ -79,7 +80,7 @@ func runAgent(ctx context.Context, flags *runFlags, cmd *cobra.Command) error {
 // daemon is the object graph of `evictd run`.
 type daemon struct {
 	flags    *runFlags
-	inForce  *config.EvictdConfiguration
+	inForce  atomic.Pointer[config.EvictdConfiguration]
 	logger   *zap.Logger
 	clients  *clients
 	host     *host
@@ -92,7 +93,8 @@ type daemon struct {
 
 // build opens what can be opened and connects the parts. It starts nothing.
 func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
-	d := &daemon{flags: flags, inForce: loaded, logger: logger}
+	d := &daemon{flags: flags, logger: logger}
+	d.inForce.Store(loaded)
 	policy, err := policyOf(loaded, flags.dryRun)
 	if err != nil {
 		return nil, err
@@ -138,7 +140,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Sampler:  d.host.current(),
 		Pods:     d.pods,
 		Cgroups:  d.host.tree,
-		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Kubelet.InsecureSkipTLSVerify, d.host.dedicatedImageFS),
+		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Load, d.host.dedicatedImageFS),
 		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder: d.recorder,
 		Random:   rand.Float64,
@@ -175,7 +177,7 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
 		zap.String("address", d.server.Addr()),
-		zap.Bool("dry_run", d.inForce.DryRun || d.flags.dryRun))
+		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.pods.Run(ctx) })
 	group.Go(func() error { return d.agent.Run(ctx) })
@@ -207,7 +209,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		d.recorder.Config(err == nil, err)
 	}
 	refused := func(err error) { d.recorder.Config(false, err) }
-	return config.Watch(ctx, d.flags.config, d.inForce, apply, refused)
+	return config.Watch(ctx, d.flags.config, d.inForce.Load(), apply, refused)
 }
 
 // putInForce hands a new configuration to the loop, with a sampler of its own: its
@@ -224,6 +226,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}
+	d.inForce.Store(c)
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
 	return d.host.replace(sampler)
 }
