@@ -12,6 +12,11 @@ CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
 MODULES := . test test/cluster
+# Prints a line for each package, and at the end every failure and every skip with
+# its reason, counted.
+GOTEST = $(TOOLS)/gotestsum --format pkgname --
+# The same with a line for each test.
+GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname --
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
@@ -31,7 +36,7 @@ tools: ## Build the pinned linters into bin/tools
 	go -C tools build -o $(TOOLS)/ tool
 
 .PHONY: cluster-build
-cluster-build: ## Build etcd and the control plane from their Go modules (8 minutes cold, seconds warm)
+cluster-build: ## Build etcd and the control plane from their Go modules (about 9 minutes cold on 2 cores, seconds warm)
 	cd test/cluster && go run ./cmd/cluster build --control-plane --bin $(CLUSTER_BIN)
 
 .PHONY: node-build
@@ -39,20 +44,20 @@ node-build: ## As cluster-build, and the scheduler, kubelet and containerd
 	cd test/cluster && go run ./cmd/cluster build --bin $(CLUSTER_BIN)
 
 .PHONY: test
-test: needs-gcc cluster-build ## Unit tests, and tests against a real API server (no root)
-	go test -race ./...
-	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go test ./...
-	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go test -race -v ./integration/...
+test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API server (no root)
+	$(GOTEST) -race ./...
+	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 ./integration/...
 
 .PHONY: e2e
-e2e: needs-root node-build image ## The shipped manifest on a real kubelet (root)
+e2e: needs-root tools node-build image ## The shipped manifest on a real kubelet (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go test -tags e2e -count=1 -timeout 30m -v ./e2e/...
+		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m ./e2e/...
 
 .PHONY: demo
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root)
-	@echo "make demo: builds a real Kubernetes node (about 12 minutes the first time on 2 cores, seconds later),"
-	@echo "runs it for about 3 minutes, tells what happens and removes everything again."
+	@echo "make demo: builds a real Kubernetes node (about 10 minutes the first time on 2 cores, seconds later),"
+	@echo "runs it for one to three minutes, tells what happens and removes everything again."
 	@$(MAKE) --no-print-directory node-build image
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd go run ./demo
 
@@ -70,8 +75,9 @@ fuzz: ## Each fuzzer for FUZZTIME (10s)
 	done
 
 .PHONY: generate
-generate: ## Write the generated pages again
+generate: ## Write the generated pages again: docs/configuration.md, docs/metrics.md
 	go generate ./...
+	go test -count=1 -run '^TestMetricsDoc$$' ./internal/record -update >/dev/null
 
 .PHONY: fmt
 fmt: tools ## Format everything
@@ -93,8 +99,10 @@ verify-tidy:
 
 .PHONY: verify-generate
 verify-generate:
-	@go run ./internal/config/gendoc -types internal/config/types.go -page docs/configuration.md -check
-	@go test -count=1 -run 'TestMetricsPage' ./internal/record >/dev/null || { echo "docs/metrics.md is out of date: run 'make update'"; exit 1; }
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp docs/configuration.md docs/metrics.md "$$before" && $(MAKE) --no-print-directory -s generate \
+		&& for page in configuration metrics; do \
+			cmp -s "$$before/$$page.md" docs/$$page.md || { echo "docs/$$page.md was out of date and has been written again: commit it"; exit 1; }; \
+		done
 	@echo "generated pages: up to date"
 
 .PHONY: verify-lint

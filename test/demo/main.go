@@ -42,8 +42,8 @@ func run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d := &demo{started: time.Now()}
-	d.say("A real Kubernetes node comes up on this machine, in a folder of its own. The rest takes about two minutes.")
+	d := &demo{started: time.Now(), pods: map[string]corev1.Pod{}}
+	d.say("A real Kubernetes node comes up on this machine, in a folder of its own. The rest takes one to three minutes: an edit of a ConfigMap needs up to one to reach its pod.")
 	d.node, err = node.Start(ctx, files, os.Stdout)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ type demo struct {
 	node    *node.Node
 	started time.Time
 	line    int64
-	victim  corev1.Pod
+	pods    map[string]corev1.Pod // by the name of their Deployment
 }
 
 // say prints a sentence with the time since the start.
@@ -121,9 +121,7 @@ func (d *demo) press(ctx context.Context) error {
 				return err
 			}
 		}
-		if w.Name == "greedy" {
-			d.victim = pod
-		}
+		d.pods[w.Name] = pod
 	}
 	return nil
 }
@@ -150,11 +148,17 @@ func (d *demo) inEarnest(ctx context.Context) error {
 	}
 	d.tell(&decision)
 	err = node.Until(ctx, time.Minute, func(ctx context.Context) bool {
-		pods, err := d.node.Pods(ctx, namespace, "greedy")
-		return err == nil && len(pods) == 1 && pods[0].UID != d.victim.UID && pods[0].Status.Phase == corev1.PodRunning
+		pods, unread := d.node.Pods(ctx, namespace, "greedy")
+		return unread == nil && len(pods) == 1 && pods[0].UID != d.pods["greedy"].UID && pods[0].Status.Phase == corev1.PodRunning
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the replacement: %w", err)
+	}
+	for _, name := range []string{"guarded", "modest"} {
+		pods, unread := d.node.Pods(ctx, namespace, name)
+		if unread != nil || len(pods) != 1 || pods[0].UID != d.pods[name].UID {
+			return fmt.Errorf("%s should not have been touched; its pods: %v, %w", name, pods, unread)
+		}
 	}
 	d.say("Its controller has replaced it; guarded and modest were not touched.")
 	pods, err := d.node.Kubectl(ctx, "-n", namespace, "get", "pods")
@@ -211,7 +215,7 @@ func (d *demo) decisionFor(ctx context.Context, outcome string) (node.Decision, 
 		}
 		for _, decision := range decisions {
 			n := len(decision.Attempts)
-			if n > 0 && decision.Attempts[n-1].Outcome == outcome && decision.Attempts[n-1].UID == string(d.victim.UID) {
+			if n > 0 && decision.Attempts[n-1].Outcome == outcome && decision.Attempts[n-1].UID == string(d.pods["greedy"].UID) {
 				found = decision
 				return true
 			}

@@ -73,7 +73,7 @@ func newScene(t *testing.T, dryRun bool, extra string) *scene {
 	return newSceneOf(t, node.PodMemory, headroom, dryRun, extra)
 }
 
-func newSceneOf(t *testing.T, signal string, below int64, dryRun bool, extra string) *scene {
+func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra string) *scene {
 	t.Helper()
 	s := &scene{T: t}
 	ns, err := live.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
@@ -82,9 +82,9 @@ func newSceneOf(t *testing.T, signal string, below int64, dryRun bool, extra str
 	s.must(err)
 	s.namespace = ns.Name
 	t.Cleanup(s.clear)
-	line, err := live.LineBelow(t.Context(), signal, below)
+	line, err := live.LineBelow(t.Context(), pressed, below)
 	s.must(err)
-	s.must(live.Configure(t.Context(), node.Policy{Signal: signal, Line: line, DryRun: dryRun, Extra: extra}))
+	s.must(live.Configure(t.Context(), node.Policy{Signal: pressed, Line: line, DryRun: dryRun, Extra: extra}))
 	return s
 }
 
