@@ -112,7 +112,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, victim *candidate, now time
 	a.limiter.Count(pod.OwnerUID, now)
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: expectedOf(victim),
+		Expected: victim.expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
 		Deadline: now.Add(time.Duration(grace)*time.Second + deadlineMargin),

@@ -88,9 +88,20 @@ func (a *Agent) bookTerminating(p *pressure.Pressure, pods []*corev1.Pod, uses *
 			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
 			Expected: use.expected,
 			Accepted: p.SampleTime,
-			Deadline: pod.DeletionTimestamp.Add(deadlineMargin),
+			Deadline: p.SampleTime.Add(graceLeft(pod) + deadlineMargin),
 		})
 	}
+}
+
+// graceLeft returns the most that a terminating pod may still take: the whole of its
+// grace period, from the moment it is first seen. The deletion timestamp would say
+// it more closely, but by the API server's clock: an hour of skew would make every
+// victim stuck at once, and the next one go.
+func graceLeft(pod *corev1.Pod) time.Duration {
+	if pod.DeletionGracePeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 }
 
 // askable leaves out the candidates that were refused a short while ago or whose

@@ -164,7 +164,9 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 func (n *fakeNode) terminate(uid string) {
 	victim := n.pods[uid]
 	leaving := victim.api.DeepCopy()
-	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Duration(*leaving.Spec.TerminationGracePeriodSeconds) * time.Second)}
+	// The API server's clock is an hour behind the node's.
+	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
+	leaving.DeletionGracePeriodSeconds = leaving.Spec.TerminationGracePeriodSeconds
 	victim.api = leaving
 	if n.stubborn {
 		return

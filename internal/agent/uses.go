@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -181,9 +180,6 @@ func factsOf(signal pressure.Signal, pods []*corev1.Pod, all *uses, self nodepod
 	}
 	return facts
 }
-
-// expectedOf returns a copy that a booking may keep.
-func expectedOf(c *candidate) map[string]int64 { return maps.Clone(c.expected) }
 
 // diskUse picks the filesystem that is pressed. What a pod's end frees there is
 // all that it uses there: its layers, logs and local volumes go with it.

@@ -2,6 +2,7 @@ package evict
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -17,14 +18,21 @@ type Ledger struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{bookings: map[string]Booking{}} }
 
-// Book notes a victim. A victim that is booked already keeps its first booking,
-// so that seeing it again does not move its deadline; but what is really on its way
-// replaces what a dry run only simulated.
+// Book notes a victim. A victim that is booked already keeps its first booking, so
+// that seeing it again does not move its deadline, and learns only what it should
+// free of further signals; but what is really on its way replaces what a dry run
+// simulated.
 func (l *Ledger) Book(b Booking) {
 	before, booked := l.bookings[b.UID]
 	if !booked || before.DryRun && !b.DryRun {
 		l.bookings[b.UID] = b
+		return
 	}
+	expected := make(map[string]int64, len(b.Expected))
+	maps.Copy(expected, b.Expected)
+	maps.Copy(expected, before.Expected)
+	before.Expected = expected
+	l.bookings[b.UID] = before
 }
 
 // Booked reports whether the pod is on its way out as far as the ledger knows.

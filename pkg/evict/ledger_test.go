@@ -88,6 +88,16 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	}
 }
 
+func TestLedgerLearnsOfFurtherSignals(t *testing.T) {
+	t.Parallel()
+	ledger := evict.NewLedger()
+	ledger.Book(victim("a", 100))
+	ledger.Book(evict.Booking{UID: "a", Expected: map[string]int64{"memory.available": 1, "nodefs.available": 500}})
+	if !ledger.Covers("memory.available", 100, at(0)) || !ledger.Covers("nodefs.available", 500, at(0)) {
+		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
+	}
+}
+
 func TestLedgerReplacesADryRunByTheRealThing(t *testing.T) {
 	t.Parallel()
 	dry := victim("a", 100)
