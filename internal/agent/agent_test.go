@@ -189,6 +189,21 @@ func TestSecondVictimWhenTheFirstCannotSuffice(t *testing.T) {
 	})
 }
 
+func TestVictimIsNotAskedForAgainWhileTheWatchIsBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends, n.behind = 25*time.Second, true
+		n.run("first", 60, 0)
+		n.run("second", 50, 0)
+		n.host = 870 * mebi // 20 available, 100 wanted
+		watch(t, n, hardPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
+			t.Errorf("victims (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestStuckVictimIsNotReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -39,6 +39,7 @@ type fakeNode struct {
 	slow      time.Duration                      // how long an answer takes
 	ends      time.Duration                      // how long a victim takes to end
 	stubborn  bool                               // victims never end
+	behind    bool                               // the watch does not tell of victims before they end
 	decisions []Decision
 	intents   []string
 	readFault []string
@@ -167,7 +168,9 @@ func (n *fakeNode) terminate(uid string) {
 	// The API server's clock is an hour behind the node's.
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 	leaving.DeletionGracePeriodSeconds = leaving.Spec.TerminationGracePeriodSeconds
-	victim.api = leaving
+	if !n.behind {
+		victim.api = leaving
+	}
 	if n.stubborn {
 		return
 	}
