@@ -193,7 +193,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	if err := c.writeIdentities(time.Now(), at, options.NodeName); err != nil { //nolint:forbidigo // certificates begin now
+	if err := c.writeIdentities(time.Now(), at, options.NodeName); err != nil {
 		return err
 	}
 	if options.Node {

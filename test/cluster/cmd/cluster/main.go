@@ -32,7 +32,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	os.Exit(code) //nolint:forbidigo // this is main
+	os.Exit(code)
 }
 
 // settings are the flags of all commands.
@@ -136,8 +136,8 @@ Stop it with: cluster down --dir %s
 
 // stopwatch returns a function that says how long ago it was called.
 func stopwatch() func() time.Duration {
-	begin := time.Now()                                                                    //nolint:forbidigo // for people to read
-	return func() time.Duration { return time.Since(begin).Round(100 * time.Millisecond) } //nolint:forbidigo // see above
+	begin := time.Now()
+	return func() time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }
 }
 
 func binDir(chosen settings) (string, error) {

@@ -45,7 +45,7 @@ type settings struct {
 }
 
 func main() {
-	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) //nolint:forbidigo // this is main
+	os.Exit(command(os.Args[1:], os.Stdout, os.Stderr))
 }
 
 func command(arguments []string, out, complaints io.Writer) int {
@@ -124,8 +124,8 @@ func run(chosen settings, log journal) error {
 }
 
 // The clock is this program's business; nothing is decided by it.
-func now() time.Time        { return time.Now() } //nolint:forbidigo // see above
-func sleep(d time.Duration) { time.Sleep(d) }     //nolint:forbidigo // see above
+func now() time.Time        { return time.Now() }
+func sleep(d time.Duration) { time.Sleep(d) }
 
 func work(chosen settings, log journal) error {
 	sleep(chosen.startDelay)
