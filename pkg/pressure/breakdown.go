@@ -63,7 +63,7 @@ func (n *Node) Breakdown(ctx context.Context) (MemoryBreakdown, error) {
 // confirmMeminfo makes sure that every line is there that a figure is taken from.
 func confirmMeminfo(path string) error {
 	f := newKernelFile(path, meminfoMax)
-	defer f.close()
+	defer f.Close()
 	content, err := f.read()
 	if err != nil {
 		return err

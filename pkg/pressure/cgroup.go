@@ -10,6 +10,8 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup1"
 	stats1 "github.com/containerd/cgroups/v3/cgroup1/stats"
 	"github.com/containerd/cgroups/v3/cgroup2"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // This file is the only one that knows containerd/cgroups. That library answers
@@ -152,7 +154,7 @@ func compute(usage, inactiveFile, limit uint64) (cgroupMemory, error) {
 	case usage == 0:
 		return cgroupMemory{}, errors.New("it uses 0 bytes, which is no reading")
 	case usage > unlimitedAbove:
-		return cgroupMemory{}, fmt.Errorf("usage %d: %w", usage, errOverflow)
+		return cgroupMemory{}, fmt.Errorf("usage %d: %w", usage, kernelfile.ErrOverflow)
 	case limit == 0:
 		return cgroupMemory{}, errors.New("its limit is 0, which is no reading")
 	}
@@ -171,21 +173,21 @@ func (f *neededFile) confirm() error {
 	}
 	for _, key := range f.keys {
 		if err == nil {
-			_, err = parseStat(content, key)
+			_, err = kernelfile.Stat(content, key)
 		}
 	}
-	unlimited := strings.HasSuffix(f.path, "memory.max") && string(content) == "max\n"
+	unlimited := strings.HasSuffix(f.Path(), "memory.max") && string(content) == "max\n"
 	if len(f.keys) == 0 && !unlimited {
-		_, err = parseNumber(content)
+		_, err = kernelfile.Number(content)
 	}
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", f.path, err)
+		return fmt.Errorf("reading %s: %w", f.Path(), err)
 	}
 	return nil
 }
 
 func (g *memoryCgroup) close() {
 	for _, f := range g.needed {
-		f.close()
+		f.Close()
 	}
 }

@@ -24,7 +24,7 @@ func (n *Node) memory() Observation {
 		err = errors.New("MemTotal is 0")
 	}
 	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.path, err))
+		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
 	}
 	if n.root != nil {
 		return n.workingSetAvailable(total)
@@ -34,7 +34,7 @@ func (n *Node) memory() Observation {
 		err = fmt.Errorf("MemAvailable %d is above MemTotal %d", available, total)
 	}
 	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.path, err))
+		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
 	}
 	return Observation{State: Known, Available: available, Capacity: total}
 }

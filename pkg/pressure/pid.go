@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // pidSource reads pid.available as the kubelet does (pkg/kubelet/stats/pidlimit):
@@ -64,11 +66,11 @@ func pidMaxVisible(sys system) error {
 // atLeast reports whether a release such as "6.18.44-generic" is that of a kernel
 // of the version or a newer one.
 func atLeast(release string, major, minor int64) (bool, error) {
-	first, rest, err := leadingNumber([]byte(release))
+	first, rest, err := kernelfile.LeadingNumber([]byte(release))
 	if err != nil || len(rest) == 0 || rest[0] != '.' {
 		return false, fmt.Errorf("%q is no kernel release", release)
 	}
-	second, _, err := leadingNumber(rest[1:])
+	second, _, err := kernelfile.LeadingNumber(rest[1:])
 	if err != nil {
 		return false, fmt.Errorf("%q is no kernel release", release)
 	}
@@ -92,7 +94,7 @@ func (p *pidSource) read() (limit, running int64, err error) {
 		return 0, 0, err
 	}
 	if running, err = parseLoadavg(content); err != nil {
-		return 0, 0, fmt.Errorf("reading %s: %w", p.loadavg.path, err)
+		return 0, 0, fmt.Errorf("reading %s: %w", p.loadavg.Path(), err)
 	}
 	return limit, running, nil
 }
@@ -111,12 +113,12 @@ func (p *pidSource) limit() (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		n, err := parseNumber(content)
+		n, err := kernelfile.Number(content)
 		if err == nil && n == 0 {
 			err = errors.New("the limit is 0")
 		}
 		if err != nil {
-			return 0, fmt.Errorf("reading %s: %w", f.path, err)
+			return 0, fmt.Errorf("reading %s: %w", f.Path(), err)
 		}
 		if smallest == 0 || n < smallest {
 			smallest = n
@@ -129,8 +131,8 @@ func (p *pidSource) limit() (int64, error) {
 }
 
 func (p *pidSource) close() {
-	p.loadavg.close()
+	p.loadavg.Close()
 	for _, f := range p.limits {
-		f.close()
+		f.Close()
 	}
 }

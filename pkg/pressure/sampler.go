@@ -219,7 +219,7 @@ func (n *Node) Close() error {
 
 func (n *Node) closeFiles() {
 	if n.meminfo != nil {
-		n.meminfo.close()
+		n.meminfo.Close()
 	}
 	if n.pids != nil {
 		n.pids.close()

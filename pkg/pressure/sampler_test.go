@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // fakeSystem is a node with one filesystem of 100 GiB, in the host's PID
@@ -205,33 +206,13 @@ func TestRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := n.Sample(moment(0))
-	if got := s.Of(MemoryAvailable); got.State != Unknown || !errors.Is(got.Err, errEmpty) {
+	if got := s.Of(MemoryAvailable); got.State != Unknown || !errors.Is(got.Err, kernelfile.ErrEmpty) {
 		t.Errorf("while the file is empty: %+v", got)
 	}
 	put(t, path, meminfoText)
 	s = n.Sample(moment(time.Second))
 	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
 		t.Errorf("when it is back: %+v", got)
-	}
-}
-
-// TestOpensAgain: a file that is open and fails is opened by its name at once, so a
-// mount that was made anew costs no sample.
-func TestOpensAgain(t *testing.T) {
-	t.Parallel()
-	root := procTree().plant(t)
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}, fakeSystem())
-	dir, err := os.Open(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	if err := unix.Dup3(int(dir.Fd()), n.meminfo.fd, unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	s := n.Sample(moment(0))
-	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
-		t.Errorf("memory.available is %+v", got)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // system are the system calls that do not read a file below the host's root.
@@ -59,7 +61,7 @@ func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
 	}
 	over, capacity := bits.Mul64(raw.Blocks, uint64(raw.Frsize))
 	if over > 0 || capacity > math.MaxInt64 || raw.Files > math.MaxInt64 {
-		return filesystem{}, fmt.Errorf("the size of the filesystem: %w", errOverflow)
+		return filesystem{}, fmt.Errorf("the size of the filesystem: %w", kernelfile.ErrOverflow)
 	}
 	return filesystem{
 		available:  signed(raw.Bavail * uint64(raw.Frsize)),

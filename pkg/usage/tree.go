@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // Pod is what one pod uses, read from its cgroup, which includes those of its
@@ -93,7 +95,7 @@ type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
 	inode             uint64 // of dir; 0 when it had gone before it was looked at
-	stat, usage, pids kernelFile
+	stat, usage, pids kernelfile.File
 	countsTasks       bool
 	round             uint64 // when its directory was last seen
 }
@@ -193,15 +195,15 @@ func (t *Tree) read(c *podClass, into []Pod, unread []Unread) ([]Pod, []Unread) 
 var errUnused = errors.New("the pod's cgroup uses no memory")
 
 func (t *Tree) readPod(p *podFiles) (Pod, error) {
-	content, err := p.stat.read(t.content)
+	content, err := p.stat.Read(t.content)
 	if err != nil {
 		return Pod{}, err
 	}
 	stat, err := t.keys.parse(content)
 	if err != nil {
-		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.path, err)
+		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
-	usage, err := p.usage.number(t.content)
+	usage, err := p.usage.Number(t.content)
 	if err == nil && usage == 0 {
 		err = errUnused
 	}
@@ -217,7 +219,7 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	if !p.countsTasks {
 		return pod, nil
 	}
-	pod.Tasks, err = p.pids.number(t.content)
+	pod.Tasks, err = p.pids.Number(t.content)
 	switch {
 	case err == nil:
 		pod.TasksKnown = true
@@ -302,9 +304,9 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 		uid:         c.uid(name),
 		dir:         dir,
 		inode:       inode,
-		stat:        kernelFile{path: filepath.Join(dir, "memory.stat"), fd: -1},
-		usage:       kernelFile{path: filepath.Join(dir, usage), fd: -1},
-		pids:        kernelFile{path: filepath.Join(t.hierarchy.pids, below, "pids.current"), fd: -1},
+		stat:        kernelfile.New(filepath.Join(dir, "memory.stat")),
+		usage:       kernelfile.New(filepath.Join(dir, usage)),
+		pids:        kernelfile.New(filepath.Join(t.hierarchy.pids, below, "pids.current")),
 		countsTasks: t.hierarchy.pids != "",
 		round:       t.round,
 	}
@@ -321,9 +323,9 @@ func (c *podClass) forget(round uint64) {
 }
 
 func (p *podFiles) close() {
-	p.stat.close()
-	p.usage.close()
-	p.pids.close()
+	p.stat.Close()
+	p.usage.Close()
+	p.pids.Close()
 }
 
 // Present reports whether the pod's cgroup is still there: a pod that was deleted

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // The UIDs of three pods, one of each class, and of a static pod.
@@ -360,11 +362,11 @@ func TestPresentRefusesPaths(t *testing.T) {
 
 func TestUnreadErrorCounts(t *testing.T) {
 	t.Parallel()
-	err := error(&UnreadError{Unread: []Unread{{UID: "a", Err: errEmpty}, {UID: "b", Err: errOverflow}, {UID: "c", Err: errEmpty}}})
+	err := error(&UnreadError{Unread: []Unread{{UID: "a", Err: kernelfile.ErrEmpty}, {UID: "b", Err: kernelfile.ErrOverflow}, {UID: "c", Err: kernelfile.ErrEmpty}}})
 	if want := "the file is empty (and 2 more that could not be read)"; err.Error() != want {
 		t.Errorf("got %q; want %q", err, want)
 	}
-	if !errors.Is(err, errOverflow) {
+	if !errors.Is(err, kernelfile.ErrOverflow) {
 		t.Error("the second fault is hidden")
 	}
 }

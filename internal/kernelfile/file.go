@@ -1,0 +1,93 @@
+package kernelfile
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Faults of a file that could be read.
+var (
+	// ErrEmpty: nothing is in it.
+	ErrEmpty = errors.New("the file is empty")
+	// ErrTooLarge: it fills the buffer, so its end was not seen.
+	ErrTooLarge = errors.New("the file is larger than it can be")
+)
+
+// File is a file that stays open, because opening costs more than reading and may
+// fail on a node in trouble. Each reading is one pread(2) from the start, and the
+// kernel renders such a file anew for it, so a reading is never a mixture of two
+// moments. It is for one goroutine.
+type File struct {
+	path string
+	fd   int
+	open bool
+}
+
+// New opens nothing; the first read does.
+func New(path string) File { return File{path: path} }
+
+// Path returns the file's path.
+func (f *File) Path() string { return f.path }
+
+// Read returns the whole file, in buffer, which must be larger than the file can
+// be. A file that fails is opened once more: it may have been mounted, or its cgroup
+// made, anew under the same name. The error names the path and wraps the fault.
+func (f *File) Read(buffer []byte) ([]byte, error) {
+	kept := f.open
+	content, err := f.readOnce(buffer)
+	if err != nil && kept {
+		content, err = f.readOnce(buffer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.path, err)
+	}
+	return content, nil
+}
+
+// Number reads a file that holds one number; see [Number].
+func (f *File) Number(buffer []byte) (int64, error) {
+	content, err := f.Read(buffer)
+	if err != nil {
+		return 0, err
+	}
+	n, err := Number(content)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", f.path, err)
+	}
+	return n, nil
+}
+
+func (f *File) readOnce(buffer []byte) ([]byte, error) {
+	if !f.open {
+		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, err
+		}
+		f.fd, f.open = fd, true
+	}
+	size, err := unix.Pread(f.fd, buffer, 0)
+	for errors.Is(err, unix.EINTR) {
+		size, err = unix.Pread(f.fd, buffer, 0)
+	}
+	switch {
+	case err != nil:
+	case size == 0:
+		err = ErrEmpty
+	case size == len(buffer):
+		err = ErrTooLarge
+	default:
+		return buffer[:size], nil
+	}
+	f.Close()
+	return nil, err
+}
+
+// Close lets go of the file; the next read opens it again.
+func (f *File) Close() {
+	if f.open {
+		_ = unix.Close(f.fd) // nothing was written
+		f.open = false
+	}
+}

@@ -1,0 +1,85 @@
+package kernelfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Faults of a file's content.
+var (
+	// ErrNoNumber: no digit is where a number should be.
+	ErrNoNumber = errors.New("no number where one should be")
+	// ErrOverflow: the number is more than an int64 holds.
+	ErrOverflow = errors.New("the number is too large")
+	// ErrTruncated: the last line may have been cut off in a number.
+	ErrTruncated = errors.New("the last line has no end")
+	// ErrTrailing: something follows the number.
+	ErrTrailing = errors.New("more than a number")
+)
+
+// LeadingNumber reads the decimal digits that text starts with and returns what
+// follows them. There is no sign: nothing that is read here can be negative.
+func LeadingNumber(text []byte) (n int64, rest []byte, err error) {
+	i := 0
+	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
+		digit := int64(text[i] - '0')
+		if n > (math.MaxInt64-digit)/10 {
+			return 0, nil, ErrOverflow
+		}
+		n = n*10 + digit
+		i++
+	}
+	if i == 0 {
+		return 0, nil, ErrNoNumber
+	}
+	return n, text[i:], nil
+}
+
+// Number reads a file that holds one number and the end of its line.
+func Number(content []byte) (int64, error) {
+	n, rest, err := LeadingNumber(content)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(rest) == 0:
+		return 0, ErrTruncated
+	case string(rest) != "\n":
+		return 0, ErrTrailing
+	}
+	return n, nil
+}
+
+// Line returns what follows key on the first line that starts with it. The
+// last line counts only with its end: it may have been cut off in a number.
+func Line(content []byte, key string) ([]byte, error) {
+	for len(content) > 0 {
+		end := bytes.IndexByte(content, '\n')
+		if end < 0 {
+			break
+		}
+		if line := content[:end]; len(line) >= len(key) && string(line[:len(key)]) == key {
+			return line[len(key):], nil
+		}
+		content = content[end+1:]
+	}
+	return nil, fmt.Errorf("no line %q", key)
+}
+
+// Stat returns one figure of a memory.stat, whose lines are written
+// "inactive_file 94208".
+func Stat(content []byte, key string) (int64, error) {
+	value, err := Line(content, key)
+	if err != nil {
+		return 0, err
+	}
+	n, rest, err := LeadingNumber(value)
+	if err == nil && len(rest) > 0 {
+		err = ErrTrailing
+	}
+	if err != nil {
+		return 0, fmt.Errorf("line %q: %w", key, err)
+	}
+	return n, nil
+}

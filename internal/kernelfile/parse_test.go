@@ -1,0 +1,100 @@
+package kernelfile
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		content string
+		want    int64
+		wantErr string
+	}{
+		"number":      {content: "32768\n", want: 32768},
+		"zero":        {content: "0\n", want: 0},
+		"largest":     {content: "9223372036854775807\n", want: math.MaxInt64},
+		"too large":   {content: "9223372036854775808\n", wantErr: "too large"},
+		"no end":      {content: "32768", wantErr: "no end"},
+		"empty":       {content: "", wantErr: "no number"},
+		"negative":    {content: "-1\n", wantErr: "no number"},
+		"plus":        {content: "+1\n", wantErr: "no number"},
+		"max":         {content: "max\n", wantErr: "no number"},
+		"two numbers": {content: "1 2\n", wantErr: "more than a number"},
+		"two lines":   {content: "1\n2\n", wantErr: "more than a number"},
+		"NUL byte":    {content: "1\x00\n", wantErr: "more than a number"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Number([]byte(tc.content))
+			check(t, got, err, tc.want, tc.wantErr)
+		})
+	}
+}
+
+func TestStat(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		content string
+		want    int64
+		wantErr string
+	}{
+		"among others":     {content: "inactive_anon 1\ntotal_inactive_file 2\ninactive_file 94208\nactive_file 3\n", want: 94208},
+		"missing":          {content: "total_inactive_file 2\n", wantErr: "no line"},
+		"cut off":          {content: "anon 1\ninactive_file 942", wantErr: "no line"},
+		"negative":         {content: "inactive_file -1\n", wantErr: "no number"},
+		"two":              {content: "inactive_file 1 2\n", wantErr: "more than a number"},
+		"without a number": {content: "inactive_file \n", wantErr: "no number"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := Stat([]byte(tc.content), "inactive_file ")
+			check(t, got, err, tc.want, tc.wantErr)
+		})
+	}
+}
+
+// check compares a parsed number or its error; no error comes with a number.
+func check(t *testing.T, got int64, err error, want int64, wantErr string) {
+	t.Helper()
+	switch {
+	case wantErr == "" && (err != nil || got != want):
+		t.Errorf("got %d, %v; want %d", got, err, want)
+	case wantErr != "" && err == nil:
+		t.Errorf("got %d; want an error with %q", got, wantErr)
+	case wantErr != "" && !strings.Contains(err.Error(), wantErr):
+		t.Errorf("got the error %q; want one with %q", err, wantErr)
+	case wantErr != "" && got != 0:
+		t.Errorf("got %d beside the error %q", got, err)
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	f.Add([]byte("32768\n"))
+	f.Add([]byte("max\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		n, err := Number(content)
+		if err != nil {
+			return
+		}
+		want, wantErr := strconv.ParseInt(strings.TrimSuffix(string(content), "\n"), 10, 64)
+		if wantErr != nil || n != want || n < 0 {
+			t.Errorf("parsed %q as %d", content, n)
+		}
+	})
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("anon 1\ninactive_file 94208\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		n, err := Stat(content, "inactive_file ")
+		if err == nil && !strings.Contains(string(content), strconv.FormatInt(n, 10)+"\n") {
+			t.Errorf("%d is not in %q", n, content)
+		}
+	})
+}
