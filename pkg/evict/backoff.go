@@ -10,20 +10,23 @@ type span struct{ first, longest time.Duration }
 // What an administrator must mend waits longest.
 func spanOf(o Outcome) span {
 	switch o {
-	case BudgetPending, Unconfirmed:
+	case BudgetPending:
 		return span{2 * time.Second, time.Minute}
 	case BlockedByBudget:
 		return span{10 * time.Second, 5 * time.Minute}
 	case Denied, Misconfigured:
 		return span{time.Minute, 10 * time.Minute}
-	case Throttled:
-		return span{time.Second, time.Minute}
-	case Evicted, WouldEvict, Gone:
-		return span{}
+	case Evicted, WouldEvict, Gone, Throttled, Unconfirmed:
+		return span{} // nothing that the pod could help
 	default:
 		return span{time.Minute, 10 * time.Minute}
 	}
 }
+
+// serverSpan is how long the API server is not asked at all after it was
+// overloaded or did not answer. Its end is short: pressure does not wait, and a
+// request every eight seconds from each node that is short of something is little.
+func serverSpan() span { return span{time.Second, 8 * time.Second} }
 
 // jitter is the share by which a wait is stretched at random, so that the agents
 // of many nodes do not come back to the API server together.
@@ -53,21 +56,21 @@ func NewBackoff(random func() float64) *Backoff {
 // Note remembers an answer about a pod. An accepted eviction forgets the
 // refusals before it.
 func (b *Backoff) Note(uid string, r Result, now time.Time) {
-	if r.Outcome.Next() != NextCandidate || r.Outcome == Gone {
+	switch {
+	case r.Outcome.Accepted() || r.Outcome == Gone:
 		delete(b.pods, uid)
-	} else {
-		b.pods[uid] = b.extend(b.pods[uid], r, now)
+	case r.Outcome.Next() == NextCandidate:
+		b.pods[uid] = b.extend(b.pods[uid], spanOf(r.Outcome), r, now)
 	}
 	switch r.Outcome {
 	case Throttled, Unconfirmed:
-		b.server = b.extend(b.server, r, now)
+		b.server = b.extend(b.server, serverSpan(), r, now)
 	default:
 		b.server = refusal{}
 	}
 }
 
-func (b *Backoff) extend(before refusal, r Result, now time.Time) refusal {
-	s := spanOf(r.Outcome)
+func (b *Backoff) extend(before refusal, s span, r Result, now time.Time) refusal {
 	wait := s.first
 	for range before.count {
 		if wait = 2 * wait; wait >= s.longest {
