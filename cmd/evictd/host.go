@@ -45,14 +45,10 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 
 // openSampler prepares the reading of the signals.
 func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal) (*pressure.Node, error) {
-	definition := pressure.Kernel
-	if c.MemoryAvailable == config.MemoryWorkingSet {
-		definition = pressure.WorkingSet
-	}
 	sampler, err := pressure.Open(pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
-		MemoryAvailable: definition,
+		MemoryAvailable: definitionOf(c),
 		Signals:         signals,
 	})
 	if err != nil {

@@ -17,9 +17,10 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		return agent.Policy{}, fmt.Errorf("reading the thresholds: %w", err)
 	}
 	return agent.Policy{
-		DryRun:     c.DryRun || dryRun,
-		Thresholds: thresholds,
-		Transition: c.EvictionPressureTransitionPeriod.Duration,
+		DryRun:          c.DryRun || dryRun,
+		Thresholds:      thresholds,
+		MemoryAvailable: definitionOf(c),
+		Transition:      c.EvictionPressureTransitionPeriod.Duration,
 		Pacing: pressure.Pacing{
 			Min: c.Sampling.MinInterval.Duration,
 			Max: c.Sampling.MaxInterval.Duration,
@@ -32,6 +33,14 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 		},
 	}, nil
+}
+
+// definitionOf returns how memory.available is measured.
+func definitionOf(c *config.EvictdConfiguration) pressure.MemoryDefinition {
+	if c.MemoryAvailable == config.MemoryWorkingSet {
+		return pressure.WorkingSet
+	}
+	return pressure.Kernel
 }
 
 // signalsOf returns the signals that the thresholds ask for.

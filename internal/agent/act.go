@@ -2,26 +2,24 @@ package agent
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
-
-// deadlineMargin is how long after its grace period a victim may still take to
-// disappear before it counts as stuck: the kubelet's own clean-up.
-const deadlineMargin = 15 * time.Second
 
 // report is what became of a plan.
 type report struct {
 	decision *Decision
-	victim   *candidate // nil when nobody was accepted
+	expected map[string]int64 // what the accepted victim's end should free
+	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 }
 
 // act carries a plan out on a goroutine of its own and hands back a report. The
 // loop goes on watching the node meanwhile and decides nothing until the report
 // is there.
 func (a *Agent) act(ctx context.Context, p plan) {
-	p.needed.Store(true)
 	a.acting = &p
 	a.number(p.decision)
 	policy := a.policy
@@ -33,8 +31,13 @@ func (a *Agent) act(ctx context.Context, p plan) {
 func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
 	d.Verb = Refused
+	if p.unheard != nil {
+		if last := a.lookInto(ctx, d, p.unheard); last.unheard != nil || len(d.Attempts) > 0 {
+			return last
+		}
+	}
 	for i := range p.candidates {
-		if d.Detail = whyStop(ctx, &p); d.Detail != "" {
+		if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
 			break
 		}
 		c := &p.candidates[i]
@@ -48,110 +51,86 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 		switch attempt.Result.Outcome.Next() {
 		case evict.Done:
 			d.Verb = Acted
-			return report{decision: d, victim: c}
+			return report{decision: d, expected: c.expected}
 		case evict.Stop:
-			return report{decision: d}
+			return report{decision: d, unheard: unheardOf(d, &attempt, c.expected)}
 		case evict.NextCandidate:
 		}
 	}
 	return report{decision: d}
 }
 
-// whyStop returns why no further request should be sent; "" when one should.
-func whyStop(ctx context.Context, p *plan) string {
-	switch {
-	case ctx.Err() != nil:
-		return "shutting down: no further request was sent"
-	case !p.needed.Load():
-		return "recovered meanwhile: no further request was sent"
-	default:
-		return ""
+// brake ends a walk between two of its requests; a budget may take its time to
+// refuse, and the world goes on meanwhile. The loop pulls it, the walk looks.
+type brake struct{ reason atomic.Pointer[string] }
+
+func (b *brake) pull(reason string) { b.reason.CompareAndSwap(nil, &reason) }
+
+// keepWatch pulls the brake of what is being carried out when the node does not
+// need it any more, or cannot be read.
+func (a *Agent) keepWatch(p *plan, sample *pressure.Sample) {
+	if fault := a.incomplete(sample); fault != "" {
+		p.brake.pull(fault)
+		return
 	}
+	if !p.decision.Pressure.HoldsIn(sample) {
+		p.brake.pull("recovered meanwhile")
+	}
+}
+
+// whyStop returns why no further request should be sent; "" when one should.
+func whyStop(ctx context.Context, b *brake) string {
+	const stopped = ": no further request was sent"
+	if ctx.Err() != nil {
+		return "shutting down" + stopped
+	}
+	if reason := b.reason.Load(); reason != nil {
+		return *reason + stopped
+	}
+	return ""
 }
 
 // ask sends one request. A request that is under way when the context ends gets
 // shutdownWait to be answered: an accepted eviction should be on record.
 func (a *Agent) ask(ctx context.Context, d *Decision, attempt *Attempt) evict.Result {
-	request, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	request, cancel := outlasting(ctx)
 	defer cancel()
+	return a.options.Evictor.Evict(request, requestOf(attempt, d.DryRun))
+}
+
+// outlasting returns a context that ends shutdownWait after the given one.
+func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(shutdownWait, cancel) })
-	defer stop()
+	return longer, func() { stop(); cancel() }
+}
+
+func requestOf(attempt *Attempt, dryRun bool) evict.Request {
 	pod := attempt.Entry.Pod
-	return a.options.Evictor.Evict(request, evict.Request{
+	return evict.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		GraceSeconds: attempt.GraceSeconds,
-		DryRun:       d.DryRun,
-	})
+		DryRun:       dryRun,
+	}
 }
 
 // settle takes a report: books the victim, remembers the refusals, records the
 // decision.
 func (a *Agent) settle(r report) {
-	a.acting = nil
+	a.acting, a.unheard = nil, r.unheard
 	now := time.Now()
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		a.backoff.Note(attempt.Entry.Pod.UID, attempt.Result, now)
 	}
-	simulated := r.decision.DryRun && !a.policy.DryRun // the dry run ended meanwhile
-	if accepted := r.decision.Victim(); accepted != nil && !simulated {
-		a.book(r.decision, accepted, r.victim, now)
+	if accepted := r.decision.Victim(); accepted != nil {
+		a.book(r.decision, accepted, r.expected, now)
 	}
-	if len(r.decision.Attempts) > 0 {
+	switch {
+	case len(r.decision.Attempts) > 0:
 		a.record(r.decision)
+	case r.unheard != nil:
+		a.backoff.Note(r.unheard.attempt.Entry.Pod.UID, r.unheard.attempt.Result, now)
+		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
 	}
-}
-
-// book notes an accepted eviction, and nothing else: a refusal frees nothing.
-func (a *Agent) book(d *Decision, accepted *Attempt, victim *candidate, now time.Time) {
-	pod := accepted.Entry.Pod
-	grace := pod.GraceSeconds
-	if accepted.GraceSeconds != nil {
-		grace = *accepted.GraceSeconds
-	}
-	a.limiter.Count(pod.OwnerUID, now)
-	a.ledger.Book(evict.Booking{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: victim.expected,
-		Signal:   d.Pressure.Threshold.Signal.String(),
-		Accepted: now,
-		Deadline: now.Add(time.Duration(grace)*time.Second + deadlineMargin),
-		DryRun:   d.DryRun,
-	})
-}
-
-// letGo ends the bookings of victims that have gone: the API server does not list
-// the pod any more and its cgroup is not there either. A force-deleted pod that
-// still runs still holds what it holds.
-func (a *Agent) letGo(now time.Time) {
-	if !a.options.Pods.Synced() {
-		return
-	}
-	var listed map[string]bool
-	present := func(uid string) bool {
-		if listed == nil {
-			listed = a.listed()
-		}
-		if listed[uid] {
-			return true
-		}
-		there, err := a.options.Cgroups.Present(uid)
-		if err != nil {
-			a.options.Recorder.ReadError(SourceUsage, err)
-			return true // unknown is not gone
-		}
-		return there
-	}
-	a.ledger.Settle(now, present)
-	a.backoff.Forget(present)
-	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
-}
-
-func (a *Agent) listed() map[string]bool {
-	pods := a.options.Pods.List()
-	uids := make(map[string]bool, len(pods))
-	for _, pod := range pods {
-		uids[string(pod.UID)] = true
-	}
-	return uids
 }

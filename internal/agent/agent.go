@@ -52,9 +52,11 @@ type Disk interface {
 	Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error)
 }
 
-// Evictor asks the API server to evict one pod.
+// Evictor asks the API server to evict one pod, and what became of it.
 type Evictor interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
+	// Look reads the pod again; an error means that nobody knows.
+	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
 }
 
 // Recorder turns what happened into log lines, events and metrics.
@@ -103,7 +105,8 @@ type Agent struct {
 	repeated map[pressure.Signal]repetition
 	lastID   uint64
 
-	acting   *plan // what is being carried out; nil when nothing is
+	unheard  *unheard // what nobody knows the end of; nil when there is nothing
+	acting   *plan    // what is being carried out; nil when nothing is
 	acted    chan report
 	measured chan diskReading
 
@@ -138,6 +141,10 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) adopt(policy Policy) {
 	if !policy.DryRun {
 		a.ledger.ForgetDryRuns()
+		a.limiter.ForgetDryRuns()
+	}
+	if a.acting != nil {
+		a.acting.brake.pull("the configuration changed")
 	}
 	a.policy = policy
 	a.judge = pressure.NewJudge(policy.Thresholds, policy.Transition)
@@ -166,6 +173,9 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts;
 // one that is under way gets a few seconds to be answered and recorded.
 func (a *Agent) Run(ctx context.Context) error {
+	a.mu.Lock()
+	a.progress = time.Now() // a first tick that hangs should be noticed too
+	a.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -176,8 +186,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		case to := <-a.reload:
 			a.options.Sampler = to.sampler
 			a.adopt(to.policy)
-		case report := <-a.acted:
-			a.settle(report)
+		case done := <-a.acted:
+			a.settle(done)
 		case reading := <-a.measured:
 			a.noteDisk(reading)
 		case <-a.options.Wake:
@@ -202,11 +212,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)
-	switch {
-	case verdict.Stale:
-	case a.acting != nil:
-		a.acting.needed.Store(a.acting.decision.Pressure.HoldsIn(&sample))
-	default:
+	if a.acting != nil {
+		a.keepWatch(a.acting, &sample)
+	} else {
 		a.relieve(ctx, &sample, &verdict)
 	}
 	a.noteProgress(started, &verdict)
@@ -214,7 +222,8 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	return a.pacer.Next(&sample)
 }
 
-// relieve deals with the pressures in order until one of them has sent a request.
+// relieve deals with the pressures in order until one of them has sent a request. A
+// verdict on a stale sample has none.
 func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
 	dealt := [pressure.SignalCount]bool{}
 	for _, p := range verdict.Pressures {
@@ -222,9 +231,8 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[p.Threshold.Signal] = true
-		if len(verdict.Unknown) > 0 {
-			a.hold(p, HoldIncomplete, fmt.Sprintf("%v could not be read: %v",
-				verdict.Unknown[0], sample.Of(verdict.Unknown[0]).Err))
+		if fault := a.incomplete(sample); fault != "" {
+			a.hold(p, HoldIncomplete, fault)
 			continue
 		}
 		made, hold, detail := a.choose(ctx, p)

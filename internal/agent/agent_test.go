@@ -530,6 +530,59 @@ func TestAliveAndReady(t *testing.T) {
 	})
 }
 
+func TestFirstTickThatHangsIsNoticed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		a := newAgent(t, n, hardPolicy())
+		hang := make(chan struct{})
+		a.options.Sampler = hanging{n, hang}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- a.Run(ctx) }()
+		time.Sleep(time.Minute)
+		if a.Alive(time.Now()) == nil {
+			t.Error("alive although the first tick has hung for a minute")
+		}
+		stop()
+		close(hang)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// hanging is a sampler that does not come back before the test says so.
+type hanging struct {
+	*fakeNode
+	until chan struct{}
+}
+
+func (h hanging) Sample(now time.Time) pressure.Sample {
+	<-h.until
+	return h.fakeNode.Sample(now)
+}
+
+// A soft threshold is not dealt with beside the hard one of the same signal.
+func TestHardThresholdSpeaksForTheSignal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.unsynced = true
+		n.run("greedy", 950, 100)
+		policy := hardPolicy()
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+			Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2), Grace: time.Millisecond,
+		})
+		watch(t, n, policy, time.Second)
+		for _, d := range n.decisions {
+			if !d.Pressure.Threshold.Hard {
+				t.Errorf("the soft threshold was dealt with too: %+v", d)
+			}
+		}
+	})
+}
+
 func TestReloadPutsThePolicyInForce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

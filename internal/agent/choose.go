@@ -3,12 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -17,9 +13,9 @@ import (
 type plan struct {
 	decision   *Decision
 	candidates []candidate
-	// needed is what the loop's last sample said: whether the pressure is still
-	// there. A budget may take its time to refuse.
-	needed *atomic.Bool
+	// unheard is looked at before anybody is asked for; nil when there is nothing.
+	unheard *unheard
+	brake   *brake
 }
 
 // candidate is one pod that may be asked for, with what its end should free.
@@ -31,7 +27,7 @@ type candidate struct {
 // choose decides who should go for a pressure. A hold other than HoldNone says
 // that nobody should, and why.
 func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, string) {
-	made := plan{decision: a.newDecision(p), needed: &atomic.Bool{}}
+	made := plan{decision: a.newDecision(p), brake: &brake{}}
 	if hold, detail := a.mayDecide(&p); hold != HoldNone {
 		return made, hold, detail
 	}
@@ -40,18 +36,19 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold != HoldNone {
 		return made, hold, detail
 	}
-	a.bookTerminating(&p, pods, uses)
+	a.bookLeaving(&p, pods, uses)
 	made.decision.OnTheirWay = a.ledger.OnTheirWay()
-	if a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime) {
-		return made, HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing",
-			len(made.decision.OnTheirWay), p.Deficit())
+	if hold, detail = a.onItsWay(&p); hold != HoldNone {
+		return made, hold, detail
 	}
 	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.candidates, hold, detail = a.askable(made.decision, uses, p.SampleTime)
 	if hold != HoldNone {
 		return made, hold, detail
 	}
-	return made, a.lookAgain(&p), ""
+	made.unheard = a.stillUnheard()
+	hold, detail = a.lookAgain(&p)
+	return made, hold, detail
 }
 
 // mayDecide checks what must be true before anybody is looked at.
@@ -72,43 +69,11 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	return HoldNone, ""
 }
 
-// bookTerminating notes the pods that are on their way out although this process
-// did not evict them: by hand, by a controller, by the kubelet, or by evictd
-// before it was started again. So nobody is evicted twice for one deficit.
-func (a *Agent) bookTerminating(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
-	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil {
-			continue
-		}
-		use := uses.of(pod)
-		if !use.known {
-			continue // what it should free is not known, so it is not relied on
-		}
-		a.ledger.Book(evict.Booking{
-			Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID),
-			Expected: use.expected,
-			Accepted: p.SampleTime,
-			Deadline: p.SampleTime.Add(graceLeft(pod) + deadlineMargin),
-		})
-	}
-}
-
-// graceLeft returns the most that a terminating pod may still take: the whole of its
-// grace period, from the moment it is first seen. The deletion timestamp would say
-// it more closely, but by the API server's clock: an hour of skew would make every
-// victim stuck at once, and the next one go.
-func graceLeft(pod *corev1.Pod) time.Duration {
-	if pod.DeletionGracePeriodSeconds == nil {
-		return 0
-	}
-	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
-}
-
 // askable leaves out the candidates that were refused a short while ago or whose
 // owner has lost enough pods.
 func (a *Agent) askable(d *Decision, uses *uses, now time.Time) ([]candidate, Hold, string) {
 	if len(d.Ranking.Candidates) == 0 {
-		return nil, HoldNoCandidates, fmt.Sprintf("%d pods on the node, all protected", len(d.Ranking.Protected))
+		return nil, HoldNoCandidates, nobody(&d.Ranking)
 	}
 	var candidates []candidate
 	waiting, limited := 0, 0
@@ -133,11 +98,43 @@ func (a *Agent) askable(d *Decision, uses *uses, now time.Time) ([]candidate, Ho
 	}
 }
 
-// lookAgain reads the node once more, just before something irreversible.
-func (a *Agent) lookAgain(p *pressure.Pressure) Hold {
-	again := a.options.Sampler.Sample(time.Now())
-	if !p.HoldsIn(&again) {
-		return HoldRecovered
+// nobody says why there is no candidate: what is on its way out is protected too,
+// and an on-call engineer must be able to tell the two apart.
+func nobody(ranking *rank.Ranking) string {
+	leaving := 0
+	for i := range ranking.Protected {
+		if ranking.Protected[i].Protection == rank.ProtectedTerminating {
+			leaving++
+		}
 	}
-	return HoldNone
+	return fmt.Sprintf("%d pods on the node, %d of them on their way out and too small to suffice, the others protected",
+		len(ranking.Protected), leaving)
+}
+
+// lookAgain reads the node once more, just before something irreversible. What the
+// victims should still free was measured before: what they have freed since shows
+// in the deficit, so less is missing by now, or as much.
+func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
+	again := a.options.Sampler.Sample(time.Now())
+	if fault := a.incomplete(&again); fault != "" {
+		return HoldIncomplete, fault
+	}
+	if !p.HoldsIn(&again) {
+		return HoldRecovered, ""
+	}
+	now := *p
+	now.Observed = again.Of(p.Threshold.Signal)
+	return a.onItsWay(&now)
+}
+
+// incomplete names a signal that a threshold asks for and that could not be read;
+// "" when there is none. Nobody is evicted from such a sample.
+func (a *Agent) incomplete(sample *pressure.Sample) string {
+	for i := range a.policy.Thresholds {
+		signal := a.policy.Thresholds[i].Signal
+		if seen := sample.Of(signal); seen.State == pressure.Unknown {
+			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
+		}
+	}
+	return ""
 }

@@ -39,6 +39,9 @@ const (
 	HoldOnItsWay Hold = "enough is on its way out"
 	// HoldSettling: no sample newer than the last victim's end yet.
 	HoldSettling Hold = "waiting for a newer sample"
+	// HoldUnheard: the answer to the last request was not heard, and what became of
+	// its pod could not be read since.
+	HoldUnheard Hold = "last request unanswered"
 	// HoldRecovered: a second look found the pressure gone.
 	HoldRecovered Hold = "recovered"
 	// HoldNoCandidates: every pod is protected.
@@ -53,7 +56,7 @@ const (
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOnItsWay, HoldSettling,
-		HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited,
+		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited,
 	}
 }
 

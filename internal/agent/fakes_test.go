@@ -26,28 +26,35 @@ const mebi = 1 << 20
 // server deletes what it evicts: the pod terminates, and is gone with its memory
 // when its time has come.
 type fakeNode struct {
-	mu        sync.Mutex
-	capacity  int64
-	host      int64 // used outside of pods
-	unknown   error // why memory cannot be read; nil when it can
-	pods      map[string]*fakePod
-	unsynced  bool
-	unread    error // what Collect reports; with no pods
-	samples   int
-	evictions []evict.Request
-	answer    func(r evict.Request) evict.Result // nil: accept everything
-	slow      time.Duration                      // how long an answer takes
-	ends      time.Duration                      // how long a victim takes to end
-	stubborn  bool                               // victims never end
-	behind    bool                               // the watch does not tell of victims before they end
-	decisions []Decision
-	intents   []string
-	readFault []string
+	mu          sync.Mutex
+	capacity    int64
+	host        int64 // used outside of pods
+	unknown     error // why memory cannot be read; nil when it can
+	countsCache bool  // memory.available counts active page cache as used
+	pods        map[string]*fakePod
+	unsynced    bool
+	unread      error // what Collect reports; with no pods
+	unpresent   error // why Present does not know; nil when it does
+	samples     int
+	evictions   []evict.Request
+	answer      func(r evict.Request) evict.Result // nil: accept everything
+	looks       []string                           // pods that were read again
+	unlooked    error                              // why a pod cannot be read again; nil when it can
+	slow        time.Duration                      // how long an answer takes
+	ends        time.Duration                      // how long a victim takes to end
+	stubborn    bool                               // victims never end
+	behind      bool                               // the watch does not tell of victims before they end
+	decisions   []Decision
+	intents     []string
+	readFault   []string
 }
 
 type fakePod struct {
-	api    *corev1.Pod
-	memory int64 // all of it anonymous
+	api      *corev1.Pod // as the watch tells
+	leaving  *corev1.Pod // as the API server has it since its deletion; nil before
+	memory   int64       // all of it anonymous
+	cache    int64       // active page cache, which counts for the working set alone
+	noCgroup bool        // it has ended, and the API server lists it still
 }
 
 func newFakeNode(capacity int64) *fakeNode {
@@ -94,6 +101,9 @@ func (n *fakeNode) Sample(now time.Time) pressure.Sample {
 	used := n.host
 	for _, p := range n.pods {
 		used += p.memory
+		if n.countsCache {
+			used += p.cache
+		}
 	}
 	*seen = pressure.Observation{State: pressure.Known, Available: n.capacity - used, Capacity: n.capacity}
 	return sample
@@ -122,7 +132,12 @@ func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 		return nil, n.unread
 	}
 	for uid, p := range n.pods {
-		into = append(into, usage.Pod{UID: uid, WorkingSet: p.memory, Anonymous: p.memory, Tasks: 3, TasksKnown: true})
+		if p.noCgroup {
+			continue
+		}
+		into = append(into, usage.Pod{
+			UID: uid, WorkingSet: p.memory + p.cache, Anonymous: p.memory, Tasks: p.memory / mebi, TasksKnown: true,
+		})
 	}
 	return into, nil
 }
@@ -130,8 +145,11 @@ func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 func (n *fakeNode) Present(uid string) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_, there := n.pods[uid]
-	return there, nil
+	if n.unpresent != nil {
+		return false, n.unpresent
+	}
+	p, there := n.pods[uid]
+	return there && !p.noCgroup, nil
 }
 
 func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
@@ -160,6 +178,23 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 	return result
 }
 
+func (n *fakeNode) Look(_ context.Context, r evict.Request) (evict.Fate, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looks = append(n.looks, r.Name)
+	pod, there := n.pods[r.UID]
+	switch {
+	case n.unlooked != nil:
+		return evict.Stays, n.unlooked
+	case !there:
+		return evict.Ended, nil
+	case pod.leaving != nil:
+		return evict.Leaving, nil
+	default:
+		return evict.Stays, nil
+	}
+}
+
 // terminate is what the API server and the kubelet do with an evicted pod; the
 // lock is held.
 func (n *fakeNode) terminate(uid string) {
@@ -168,6 +203,7 @@ func (n *fakeNode) terminate(uid string) {
 	// The API server's clock is an hour behind the node's.
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 	leaving.DeletionGracePeriodSeconds = leaving.Spec.TerminationGracePeriodSeconds
+	victim.leaving = leaving
 	if !n.behind {
 		victim.api = leaving
 	}
@@ -260,6 +296,26 @@ func watch(t *testing.T, n *fakeNode, policy Policy, during time.Duration) {
 		t.Errorf("running: %v", err)
 	}
 	synctest.Wait()
+}
+
+// after changes the node once it has run for so long.
+func (n *fakeNode) after(d time.Duration, change func()) {
+	time.AfterFunc(d, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		change()
+	})
+}
+
+// last returns the newest decision.
+func (n *fakeNode) last(t *testing.T) Decision {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.decisions) == 0 {
+		t.Fatal("no decision was recorded")
+	}
+	return n.decisions[len(n.decisions)-1]
 }
 
 func errPlanted() error { return errors.New("planted") }

@@ -41,7 +41,7 @@ func RankNow(
 		if unread != nil && len(read) == 0 {
 			return rank.Ranking{}, nil, fmt.Errorf("reading the pods' cgroups: %w", unread)
 		}
-		all = cgroupUses(signal, pods, read)
+		all = cgroupUses(signal, pressure.Kernel, pods, read)
 	}
 	return rank.Order(resource, factsOf(signal, pods, all, source.Self), rules), unread, nil
 }

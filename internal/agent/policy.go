@@ -15,6 +15,9 @@ type Policy struct {
 	DryRun bool
 	// Thresholds are the lines the signals should not fall below.
 	Thresholds []pressure.Threshold
+	// MemoryAvailable is how memory.available is measured; what a victim's end
+	// should free is booked in the same measure.
+	MemoryAvailable pressure.MemoryDefinition
 	// Transition is how long a signal stays reported as under pressure after its
 	// last threshold was met.
 	Transition time.Duration

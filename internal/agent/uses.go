@@ -74,11 +74,11 @@ func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod) (*use
 			return nil, HoldUsageUnknown, err.Error()
 		}
 	}
-	return cgroupUses(signal, pods, read), HoldNone, ""
+	return cgroupUses(signal, a.policy.MemoryAvailable, pods, read), HoldNone, ""
 }
 
 // cgroupUses joins what was read with the pods.
-func cgroupUses(signal pressure.Signal, pods []*corev1.Pod, read []usage.Pod) *uses {
+func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*corev1.Pod, read []usage.Pod) *uses {
 	byCgroup := make(map[string]*usage.Pod, len(read))
 	for i := range read {
 		byCgroup[read[i].UID] = &read[i]
@@ -86,22 +86,34 @@ func cgroupUses(signal pressure.Signal, pods []*corev1.Pod, read []usage.Pod) *u
 	all := &uses{byUID: make(map[string]use, len(pods))}
 	for _, pod := range pods {
 		if u := byCgroup[nodepods.UsageUID(pod)]; u != nil {
-			all.byUID[string(pod.UID)] = cgroupUse(signal, u)
+			all.byUID[string(pod.UID)] = cgroupUse(signal, definition, u)
 		}
 	}
 	return all
 }
 
-// cgroupUse books anonymous and shared memory: page cache is given back by the
-// kernel anyway, so a victim's end frees none that was missing.
-func cgroupUse(signal pressure.Signal, u *usage.Pod) use {
+// cgroupExpected returns what the pod's end should free, in the measure of each
+// signal. The kernel's figure of available memory counts page cache as available
+// already, so only anonymous and shared memory come back. A working set counts
+// active page cache as used; some of it may outlive the pod, but to rely on less
+// than what may come back would evict a second pod for what the first one held.
+func cgroupExpected(u *usage.Pod, definition pressure.MemoryDefinition) map[string]int64 {
+	available := u.Anonymous + u.Shared
+	if definition == pressure.WorkingSet {
+		available = u.WorkingSet
+	}
 	expected := map[string]int64{
-		pressure.MemoryAvailable.String():            u.Anonymous + u.Shared,
-		pressure.AllocatableMemoryAvailable.String(): u.Anonymous + u.Shared,
+		pressure.MemoryAvailable.String():            available,
+		pressure.AllocatableMemoryAvailable.String(): u.WorkingSet,
 	}
 	if u.TasksKnown {
 		expected[pressure.PIDAvailable.String()] = u.Tasks
 	}
+	return expected
+}
+
+func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) use {
+	expected := cgroupExpected(u, definition)
 	if resourceOf(signal) == rank.PIDs {
 		return use{value: u.Tasks, known: u.TasksKnown, expected: expected}
 	}

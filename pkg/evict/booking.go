@@ -6,14 +6,15 @@ import "time"
 type Booking struct {
 	// Namespace, Name and UID identify the victim.
 	Namespace, Name, UID string
-	// Expected is what its end should free, by the name of the signal, in the
-	// signal's unit: anonymous and shared memory, not page cache. A signal that is
-	// missing expects nothing.
+	// Expected is what its end should still free by the last measurement, by the
+	// name of the signal, in the signal's unit. A signal that is missing expects
+	// nothing.
 	Expected map[string]int64
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that
 	// evictd found terminating.
 	Signal string
-	// Accepted is when the API server took the eviction.
+	// Accepted is when the API server took the eviction, or when evictd first saw
+	// the pod terminating.
 	Accepted time.Time
 	// Deadline is when it should be gone: its grace period plus a margin. After it
 	// the victim is stuck and no longer relied on.

@@ -2,6 +2,7 @@ package evict
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,8 +17,8 @@ import (
 // so that the server's answer is heard and not guessed.
 const RequestTimeout = 35 * time.Second
 
-// confirmTimeout bounds the read that follows an answer nobody heard.
-const confirmTimeout = 5 * time.Second
+// lookTimeout bounds the read that follows an answer nobody heard.
+const lookTimeout = 5 * time.Second
 
 // Evictor sends evictions. It is safe for concurrent use.
 type Evictor struct {
@@ -50,40 +51,42 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	return result
 }
 
-// confirm reads the pod again after an answer that was not heard: a pod that is
-// terminating was evicted, whoever did it; one that is not there, or has another
-// UID, is gone; otherwise nobody knows still.
+// confirm looks at the pod after an answer that was not heard: a pod that is
+// leaving was evicted, whoever did it. One that stays proves nothing yet, because
+// the request may still be on its way.
 func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result {
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	pod := &corev1.Pod{}
-	err := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
-		MaxRetries(0).Do(ctx).Into(pod)
-	found := classifyRead(err, pod, r.UID)
+	fate, err := e.Look(ctx, r)
 	switch {
-	case found == Unconfirmed:
+	case err != nil || fate == Stays:
 		return unheard
-	case found == Evicted && r.DryRun:
-		found = Gone // somebody else's doing
+	case fate == Leaving && !r.DryRun:
+		unheard.Outcome = Evicted
+	default:
+		unheard.Outcome = Gone // of a dry run: by somebody else's doing
 	}
-	unheard.Outcome = found
 	unheard.Message += "; reading the pod again settled it"
 	return unheard
 }
 
-// classifyRead says what a fresh read of the pod proves.
-func classifyRead(err error, pod *corev1.Pod, uid string) Outcome {
+// Look reads the pod of a request from the API server and says what became of it.
+// An error means that nobody knows.
+func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
+	pod := &corev1.Pod{}
+	err := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+		MaxRetries(0).Do(ctx).Into(pod)
 	switch {
 	case isPodNotFound(err):
-		return Gone
+		return Ended, nil
 	case err != nil:
-		return Unconfirmed
-	case string(pod.UID) != uid:
-		return Gone
+		return Stays, fmt.Errorf("reading the pod again: %w", err)
+	case string(pod.UID) != r.UID:
+		return Ended, nil
 	case pod.DeletionTimestamp != nil:
-		return Evicted
+		return Leaving, nil
 	default:
-		return Unconfirmed
+		return Stays, nil
 	}
 }
 

@@ -20,19 +20,32 @@ func NewLedger() *Ledger { return &Ledger{bookings: map[string]Booking{}} }
 
 // Book notes a victim. A victim that is booked already keeps its first booking, so
 // that seeing it again does not move its deadline, and learns only what it should
-// free of further signals; but what is really on its way replaces what a dry run
-// simulated.
+// still free, as by [Ledger.Expect]; but what is really on its way replaces what a
+// dry run simulated.
 func (l *Ledger) Book(b Booking) {
 	before, booked := l.bookings[b.UID]
 	if !booked || before.DryRun && !b.DryRun {
 		l.bookings[b.UID] = b
 		return
 	}
-	expected := make(map[string]int64, len(b.Expected))
-	maps.Copy(expected, b.Expected)
-	maps.Copy(expected, before.Expected)
-	before.Expected = expected
-	l.bookings[b.UID] = before
+	l.Expect(b.UID, b.Expected)
+}
+
+// Expect notes what a newer measurement says that a booked victim should still
+// free. A process that has ended frees nothing any more, and one that goes on
+// growing while its preStop hook runs frees more; signals that the measurement does
+// not tell of keep their figures. A pod that is not booked is ignored.
+func (l *Ledger) Expect(uid string, expected map[string]int64) {
+	b, booked := l.bookings[uid]
+	if !booked {
+		return
+	}
+	b.Expected = maps.Clone(b.Expected)
+	if b.Expected == nil {
+		b.Expected = make(map[string]int64, len(expected))
+	}
+	maps.Copy(b.Expected, expected)
+	l.bookings[uid] = b
 }
 
 // Booked reports whether the pod is on its way out as far as the ledger knows.
@@ -68,14 +81,12 @@ func (l *Ledger) ForgetDryRuns() {
 }
 
 // Covers reports whether what is on its way out should free at least the deficit
-// of the signal. A victim past its deadline is stuck and not relied on.
-func (l *Ledger) Covers(signal string, deficit int64, now time.Time) bool {
-	if len(l.bookings) == 0 {
-		return false
-	}
+// of the signal. A victim past its deadline is stuck and not relied on, nor is one
+// that was accepted longer than patience ago; 0 means that there is no such limit.
+func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience time.Duration) bool {
 	expected, relied := int64(0), false
 	for _, b := range l.bookings {
-		if b.Stuck(now) {
+		if b.Stuck(now) || patience > 0 && now.Sub(b.Accepted) > patience {
 			continue
 		}
 		relied = true

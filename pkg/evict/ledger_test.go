@@ -42,10 +42,10 @@ func TestLedgerCovers(t *testing.T) {
 			for _, b := range test.bookings {
 				ledger.Book(b)
 			}
-			if got := ledger.Covers("memory.available", test.deficit, at(test.at)); got != test.want {
+			if got := ledger.Covers("memory.available", test.deficit, at(test.at), 0); got != test.want {
 				t.Errorf("covers = %v, want %v", got, test.want)
 			}
-			if ledger.Covers("nodefs.available", 1, at(test.at)) {
+			if ledger.Covers("nodefs.available", 1, at(test.at), 0) {
 				t.Error("memory covers a disk deficit")
 			}
 		})
@@ -88,13 +88,40 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	}
 }
 
-func TestLedgerLearnsOfFurtherSignals(t *testing.T) {
+// TestLedgerFollowsTheNewestMeasurement: a victim that has freed most of what it
+// had is not relied on for it once more.
+func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	t.Parallel()
 	ledger := evict.NewLedger()
 	ledger.Book(victim("a", 100))
-	ledger.Book(evict.Booking{UID: "a", Expected: map[string]int64{"memory.available": 1, "nodefs.available": 500}})
-	if !ledger.Covers("memory.available", 100, at(0)) || !ledger.Covers("nodefs.available", 500, at(0)) {
+	ledger.Expect("nobody", map[string]int64{"memory.available": 1000})
+	ledger.Book(evict.Booking{UID: "a", Expected: map[string]int64{"nodefs.available": 500}})
+	if !ledger.Covers("memory.available", 100, at(0), 0) || !ledger.Covers("nodefs.available", 500, at(0), 0) {
 		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
+	}
+	ledger.Expect("a", map[string]int64{"memory.available": 30})
+	if ledger.Covers("memory.available", 31, at(0), 0) || !ledger.Covers("memory.available", 30, at(0), 0) {
+		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.OnTheirWay())
+	}
+	if !ledger.Covers("nodefs.available", 500, at(0), 0) {
+		t.Error("a measurement of memory made the disk's figure forgotten")
+	}
+}
+
+func TestLedgerLosesPatience(t *testing.T) {
+	t.Parallel()
+	patient := victim("a", 100)
+	patient.Deadline = at(time.Hour)
+	ledger := evict.NewLedger()
+	ledger.Book(patient)
+	if !ledger.Covers("memory.available", 100, at(time.Minute), time.Minute) {
+		t.Error("not relied on although the patience has not run out")
+	}
+	if ledger.Covers("memory.available", 100, at(time.Minute+1), time.Minute) {
+		t.Error("relied on although the patience has run out")
+	}
+	if !ledger.Covers("memory.available", 100, at(30*time.Minute), 0) {
+		t.Error("not relied on before its deadline, although there is no other limit")
 	}
 }
 
@@ -206,18 +233,18 @@ func TestBackoffForgets(t *testing.T) {
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	limiter := evict.NewLimiter(evict.Limits{PerMinute: 2, PerOwnerPerHour: 3})
-	limiter.Count("web", at(0))
+	limiter.Count("web", false, at(0))
 	if reached := limiter.Node(at(time.Second)); reached != "" {
 		t.Errorf("one of two: %s", reached)
 	}
-	limiter.Count("web", at(time.Second))
+	limiter.Count("web", false, at(time.Second))
 	if limiter.Node(at(2*time.Second)) == "" {
 		t.Error("two of two in a minute, and a third may go")
 	}
 	if reached := limiter.Node(at(61 * time.Second)); reached != "" {
 		t.Errorf("a minute later: %s", reached)
 	}
-	limiter.Count("web", at(2*time.Minute))
+	limiter.Count("web", false, at(2*time.Minute))
 	if limiter.Owner("web", at(3*time.Minute)) {
 		t.Error("three of three in an hour, and a fourth may go")
 	}
@@ -226,5 +253,23 @@ func TestLimits(t *testing.T) {
 	}
 	if !limiter.Owner("web", at(time.Hour)) {
 		t.Error("an hour after the first the owner is still held back")
+	}
+}
+
+func TestLimitsForgetDryRuns(t *testing.T) {
+	t.Parallel()
+	limiter := evict.NewLimiter(evict.Limits{PerMinute: 2, PerOwnerPerHour: 2})
+	limiter.Count("web", true, at(0))
+	limiter.Count("web", false, at(0))
+	if limiter.Node(at(1)) == "" || limiter.Owner("web", at(1)) {
+		t.Error("a dry run does not count while it lasts")
+	}
+	limiter.ForgetDryRuns()
+	if reached := limiter.Node(at(1)); reached != "" || !limiter.Owner("web", at(1)) {
+		t.Errorf("a dry run still counts after it: %s", reached)
+	}
+	limiter.Count("web", false, at(1))
+	if limiter.Node(at(2)) == "" || limiter.Owner("web", at(2)) {
+		t.Error("what was done in earnest was forgotten too")
 	}
 }

@@ -18,8 +18,9 @@ type Limits struct {
 
 // accepted is one eviction that counts against the limits.
 type accepted struct {
-	owner string
-	at    time.Time
+	owner  string
+	at     time.Time
+	dryRun bool
 }
 
 // Limiter counts accepted evictions against Limits. It is not safe for concurrent
@@ -36,10 +37,16 @@ func NewLimiter(limits Limits) *Limiter { return &Limiter{limits: limits} }
 func (l *Limiter) SetLimits(limits Limits) { l.limits = limits }
 
 // Count notes an accepted eviction of a pod of the owner (its UID; "" for a bare
-// pod).
-func (l *Limiter) Count(owner string, now time.Time) {
+// pod), or a simulated one.
+func (l *Limiter) Count(owner string, dryRun bool, now time.Time) {
 	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return now.Sub(a.at) >= time.Hour })
-	l.recent = append(l.recent, accepted{owner: owner, at: now})
+	l.recent = append(l.recent, accepted{owner: owner, at: now, dryRun: dryRun})
+}
+
+// ForgetDryRuns drops what dry runs counted: once evictd acts in earnest, nobody
+// has gone through them.
+func (l *Limiter) ForgetDryRuns() {
+	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return a.dryRun })
 }
 
 // Node returns one sentence when the node's limit is reached, "" when one more

@@ -25,7 +25,7 @@ const (
 	// subresource does not support; only an administrator can mend it.
 	Misconfigured Outcome = "Misconfigured"
 	// Unconfirmed: nobody knows: a timeout, a server error or a broken connection.
-	// The pod must be read again before anything else.
+	// The pod must be read again before anybody else is asked for.
 	Unconfirmed Outcome = "Unknown"
 )
 

@@ -31,3 +31,16 @@ type Result struct {
 	Sent time.Time
 	Took time.Duration
 }
+
+// Fate is what a fresh read of a pod says.
+type Fate uint8
+
+// The fates.
+const (
+	// Stays: the pod is there and is not terminating.
+	Stays Fate = iota
+	// Leaving: the pod is terminating, whoever asked for it.
+	Leaving
+	// Ended: the pod is not there, or another has its name.
+	Ended
+)

@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// deadlineMargin is how long after its grace period a victim may still take to
+// disappear before it counts as stuck: the kubelet's own clean-up.
+const deadlineMargin = 15 * time.Second
+
+// hardPatience is how long hard pressure relies on one victim whose grace period
+// is longer than that: the kernel's OOM killer does not wait for a pod that takes an
+// hour to end. Soft pressure relies on it to its deadline.
+const hardPatience = time.Minute + deadlineMargin
+
+// onItsWay holds a decision back while what is on its way out should suffice.
+func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
+	patience := time.Duration(0)
+	if p.Threshold.Hard {
+		patience = hardPatience
+	}
+	if !a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patience) {
+		return HoldNone, ""
+	}
+	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing",
+		len(a.ledger.OnTheirWay()), p.Deficit())
+}
+
+// book notes an accepted eviction, and nothing else: a refusal frees nothing.
+func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, now time.Time) {
+	simulated := accepted.Result.Outcome == evict.WouldEvict
+	if simulated && !a.policy.DryRun {
+		return // the dry run ended meanwhile
+	}
+	pod := accepted.Entry.Pod
+	grace := pod.GraceSeconds
+	if accepted.GraceSeconds != nil {
+		grace = *accepted.GraceSeconds
+	}
+	a.limiter.Count(pod.OwnerUID, simulated, now)
+	a.ledger.Book(evict.Booking{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Expected: expected,
+		Signal:   d.Pressure.Threshold.Signal.String(),
+		Accepted: now,
+		Deadline: now.Add(time.Duration(grace)*time.Second + deadlineMargin),
+		DryRun:   simulated,
+	})
+}
+
+// letGo ends the bookings of victims that have gone: the API server does not list
+// the pod any more and its cgroup is not there either. A force-deleted pod that
+// still runs still holds what it holds.
+func (a *Agent) letGo(now time.Time) {
+	if !a.options.Pods.Synced() {
+		return
+	}
+	var listed map[string]bool
+	present := func(uid string) bool {
+		if listed == nil {
+			listed = a.listed()
+		}
+		if listed[uid] {
+			return true
+		}
+		there, err := a.options.Cgroups.Present(uid)
+		if err != nil {
+			a.options.Recorder.ReadError(SourceUsage, err)
+			return true // unknown is not gone
+		}
+		return there
+	}
+	a.ledger.Settle(now, present)
+	a.backoff.Forget(present)
+	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
+}
+
+func (a *Agent) listed() map[string]bool {
+	pods := a.options.Pods.List()
+	uids := make(map[string]bool, len(pods))
+	for _, pod := range pods {
+		uids[string(pod.UID)] = true
+	}
+	return uids
+}
+
+// bookLeaving notes what the victims should still free, and the pods that are on
+// their way out although this process did not evict them: by hand, by a controller,
+// by the kubelet, or by evictd before it was started again. So nobody is evicted
+// twice for one deficit.
+func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
+	for _, pod := range pods {
+		uid := string(pod.UID)
+		if pod.DeletionTimestamp == nil && !a.ledger.Booked(uid) {
+			continue
+		}
+		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
+		switch {
+		case !known: // a new one is not relied on; a booked one keeps its last figure
+		case pod.DeletionTimestamp == nil:
+			a.ledger.Expect(uid, expected)
+		default:
+			a.ledger.Book(evict.Booking{
+				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
+				Expected: expected,
+				Accepted: p.SampleTime,
+				Deadline: p.SampleTime.Add(graceLeft(pod) + deadlineMargin),
+			})
+		}
+	}
+}
+
+// expectedOf returns what the end of a pod should still free. A pod without a
+// cgroup has freed its memory and tasks already, although the API server may list
+// it a little longer.
+func (a *Agent) expectedOf(signal pressure.Signal, pod *corev1.Pod, uses *uses) (map[string]int64, bool) {
+	if use := uses.of(pod); use.known {
+		return use.expected, true
+	}
+	if r := resourceOf(signal); r != rank.Memory && r != rank.PIDs {
+		return nil, false
+	}
+	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
+	if err != nil || there {
+		return nil, false
+	}
+	return cgroupExpected(&usage.Pod{TasksKnown: true}, a.policy.MemoryAvailable), true
+}
+
+// graceLeft returns the most that a terminating pod may still take: the whole of its
+// grace period, from the moment it is first seen. The deletion timestamp would say
+// it more closely, but by the API server's clock: an hour of skew would make every
+// victim stuck at once, and the next one go.
+func graceLeft(pod *corev1.Pod) time.Duration {
+	if pod.DeletionGracePeriodSeconds == nil {
+		return 0
+	}
+	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+}

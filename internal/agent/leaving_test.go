@@ -1,0 +1,230 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// A victim is relied on for what the signal measures: where active page cache
+// counts as used, it counts as freed too.
+func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
+	t.Parallel()
+	for definition, want := range map[pressure.MemoryDefinition][]string{
+		pressure.WorkingSet: {"cached"},
+		pressure.Kernel:     {"cached", "second"},
+	} {
+		t.Run(definition.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends, n.countsCache = 25*time.Second, definition == pressure.WorkingSet
+				n.run("cached", 30, 0)
+				n.pods["uid-cached"].cache = 300 * mebi
+				n.run("second", 200, 0)
+				n.host = 420 * mebi
+				if definition == pressure.Kernel {
+					n.host += 300 * mebi
+				}
+				policy := hardPolicy()
+				policy.MemoryAvailable = definition
+				watch(t, n, policy, 20*time.Second)
+				if diff := cmp.Diff(want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestAllocatableBooksTheWorkingSet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("cached", 30, 0)
+		n.pods["uid-cached"].cache = 300 * mebi
+		read, err := n.Collect(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		uses := cgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
+		want := map[string]int64{
+			"allocatableMemory.available": 330 * mebi,
+			"memory.available":            30 * mebi,
+			"pid.available":               30,
+		}
+		if diff := cmp.Diff(want, uses.byUID["uid-cached"].expected); diff != "" {
+			t.Errorf("expected (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A victim that has freed most of what it had while it takes its time to end is not
+// relied on for it once more.
+func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		shrink func(*fakePod)
+		behind bool
+	}{
+		{"its processes ended", func(p *fakePod) { p.memory = 10 * mebi }, false},
+		{"its processes ended, and the watch has not told that it is leaving", func(p *fakePod) { p.memory = 10 * mebi }, true},
+		{"its cgroup has gone", func(p *fakePod) { p.memory, p.noCgroup = 0, true }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends, n.behind = 25*time.Second, test.behind
+				n.run("first", 300, 0)
+				n.run("second", 200, 0)
+				n.host = 430 * mebi
+				n.after(time.Second, func() { test.shrink(n.pods["uid-first"]) })
+				n.after(2*time.Second, func() { n.host += 300 * mebi })
+				watch(t, n, hardPolicy(), 10*time.Second)
+				if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// What a victim frees between the measurement and the second look is not asked for
+// twice.
+func TestSecondLookCountsWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("leaving", 60, 0)
+		n.run("second", 200, 0)
+		n.host = 710 * mebi // 30 available, 100 wanted: 70 missing, 60 on their way
+		n.stubborn = true
+		n.terminate("uid-leaving")
+		a := newAgent(t, n, hardPolicy())
+		a.options.Sampler = &freesMeanwhile{n, 0}
+		a.tick(t.Context())
+		synctest.Wait()
+		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" || len(n.evictions) != 0 {
+			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
+		}
+	})
+}
+
+// freesMeanwhile is a sampler between whose first two samples a victim frees half.
+type freesMeanwhile struct {
+	*fakeNode
+	count int
+}
+
+func (f *freesMeanwhile) Sample(now time.Time) pressure.Sample {
+	if f.count++; f.count == 2 {
+		f.pods["uid-leaving"].memory /= 2
+	}
+	return f.fakeNode.Sample(now)
+}
+
+// Hard pressure does not wait for an hour of grace; soft pressure does.
+func TestPatienceWithALongGrace(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		hard   bool
+		during time.Duration
+		want   []string
+	}{
+		{"hard, before it runs out", true, hardPatience, []string{"patient"}},
+		{"hard, after it", true, hardPatience + time.Second, []string{"patient", "next"}},
+		{"soft", false, 30 * time.Minute, []string{"patient"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.stubborn = true
+				hour := int64(3600)
+				n.run("patient", 300, 0, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &hour })
+				n.run("next", 290, 0)
+				n.host = 400 * mebi
+				policy := hardPolicy()
+				policy.Thresholds[0].Hard = test.hard
+				watch(t, n, policy, test.during)
+				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.stubborn = true
+		n.run("small", 10, 0)
+		n.host = 950 * mebi
+		watch(t, n, hardPolicy(), time.Second)
+		if d := n.last(t); d.Hold != HoldNoCandidates || !strings.Contains(d.Detail, "1 pods on the node, 1 of them on their way out") {
+			t.Errorf("decision %+v", d)
+		}
+	})
+}
+
+// Unknown is not gone: a victim whose cgroup cannot be looked for, and a list of
+// pods that is not complete, end no booking.
+func TestUnknownIsNotGone(t *testing.T) {
+	t.Parallel()
+	for name, blind := range map[string]func(*fakeNode){
+		"the cgroup cannot be looked for": func(n *fakeNode) { n.unpresent = errPlanted() },
+		"the pods are not known":          func(n *fakeNode) { n.unsynced = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				a := newAgent(t, n, hardPolicy())
+				a.ledger.Book(evict.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				blind(n)
+				a.tick(t.Context())
+				if !a.ledger.Booked("uid-unlisted") {
+					t.Error("the victim counts as gone")
+				}
+				n.unpresent, n.unsynced = nil, false
+				a.tick(t.Context())
+				if a.ledger.Booked("uid-unlisted") {
+					t.Error("the victim does not count as gone although it is")
+				}
+			})
+		})
+	}
+}
+
+// A force-deleted pod whose processes still run holds what it holds.
+func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("forced", 100, 0)
+		a := newAgent(t, n, hardPolicy())
+		a.options.Pods = noPods{n}
+		a.ledger.Book(evict.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.tick(t.Context())
+		if !a.ledger.Booked("uid-forced") {
+			t.Error("the victim counts as gone while its cgroup is there")
+		}
+	})
+}
+
+// noPods is a fakeNode whose API server lists none of its pods.
+type noPods struct{ *fakeNode }
+
+func (noPods) List() []*corev1.Pod { return nil }
