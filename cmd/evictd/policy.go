@@ -20,6 +20,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		DryRun:          c.DryRun || dryRun,
 		Thresholds:      thresholds,
 		MemoryAvailable: definitionOf(c),
+		CutGrace:        c.EvictionSoftGraceForecast,
 		Transition:      c.EvictionPressureTransitionPeriod.Duration,
 		Pacing: pressure.Pacing{
 			Min: c.Sampling.MinInterval.Duration,

@@ -147,7 +147,9 @@ func (a *Agent) adopt(policy Policy) {
 		a.acting.brake.pull("the configuration changed")
 	}
 	a.policy = policy
-	a.judge = pressure.NewJudge(policy.Thresholds, policy.Transition)
+	a.judge = pressure.NewJudge(pressure.JudgeOptions{
+		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
+	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.limiter.SetLimits(policy.Limits)
 }

@@ -35,6 +35,7 @@ func Default() *EvictdConfiguration {
 		},
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},
 		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
+		EvictionSoftGraceForecast:        true,
 		EvictionMinimumReclaim:           map[string]string{"memory.available": "2%"},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
 		MemoryAvailable:                  MemoryKernel,

@@ -39,6 +39,10 @@ type EvictdConfiguration struct {
 	// threshold a hard one, as in the kubelet. Unset means the default map, for the
 	// default soft thresholds only.
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
+	// Ends a soft threshold's grace period early when the hard threshold of the same
+	// signal is forecast to be met before it ends. A field of evictd. Unset means
+	// true.
+	EvictionSoftGraceForecast bool `json:"evictionSoftGraceForecast"`
 	// Signal to amount or percentage of the capacity: how far above the threshold,
 	// hard or soft, the signal must come before a pressure is over. Unset means the
 	// default map if evictionHard and evictionSoft are unset too, else none; `{}`

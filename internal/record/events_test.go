@@ -83,6 +83,7 @@ func TestEventTexts(t *testing.T) {
 			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
 		}
 	}
+	show("a grace period cut short", cutShort())
 	show("a bare pod", func() *agent.Decision {
 		d := decision()
 		d.Attempts = d.Attempts[1:]

@@ -65,6 +65,12 @@ func (l *Line) addPressure(enc zapcore.ObjectEncoder) {
 	enc.AddInt64(keyTarget, l.Target)
 	enc.AddInt64(keyDeficit, l.Deficit)
 	enc.AddTime(keySince, l.Since)
+	if l.ForecastSeconds != nil {
+		enc.AddFloat64(keyForecast, *l.ForecastSeconds)
+	}
+	if l.GraceCut {
+		enc.AddBool(keyGraceCut, true)
+	}
 }
 
 func (v *VictimLine) addVictim(enc zapcore.ObjectEncoder) {

@@ -15,6 +15,8 @@ const (
 	keyDryRun       = "dry_run"
 	keyDuration     = "duration_seconds"
 	keyError        = "error"
+	keyForecast     = "forecast_seconds"
+	keyGraceCut     = "grace_cut"
 	keyGrace        = "grace_seconds"
 	keyHold         = "hold"
 	keyID           = "id"
@@ -57,7 +59,7 @@ const (
 func Keys() []string {
 	return []string{
 		keyAccepted, keyAttempts, keyAvailable, keyBudget, keyCapacity, keyDeadline,
-		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyGrace, keyHold,
+		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyForecast, keyGraceCut, keyGrace, keyHold,
 		keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyOf,
 		keyOnTheirWay, keyOutcome, keyOver, keyOwner, keyPod, keyPriority,
 		keyProtected, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -30,7 +31,12 @@ type Line struct {
 	Target    int64     `json:"target"`
 	Deficit   int64     `json:"deficit"`
 	Since     time.Time `json:"since"`
-	DryRun    bool      `json:"dry_run"`
+	// ForecastSeconds is when the hard threshold will be met; nil when that is not
+	// known, or never.
+	ForecastSeconds *float64 `json:"forecast_seconds,omitempty"`
+	// GraceCut says that a soft threshold held before its grace period was over.
+	GraceCut bool `json:"grace_cut,omitempty"`
+	DryRun   bool `json:"dry_run"`
 	// VictimLine is nil when no eviction was accepted.
 	*VictimLine
 	// Of is how many candidates there were; 0 when nothing was ranked.
@@ -98,15 +104,21 @@ type BookingLine struct {
 // newPressureLine copies what is known of a decision before a request is sent.
 func newPressureLine(d *agent.Decision) Line {
 	p := &d.Pressure
-	return Line{
+	line := Line{
 		ID: d.ID, Time: d.Time.UTC(),
 		Signal: p.Threshold.Signal.String(), Unit: string(p.Threshold.Signal.Unit()),
 		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
 		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
 		Line: p.Line, Target: p.Target, Deficit: p.Deficit(), Since: p.Since.UTC(),
-		DryRun: d.DryRun,
-		Of:     len(d.Ranking.Candidates),
+		GraceCut: p.GraceCut,
+		DryRun:   d.DryRun,
+		Of:       len(d.Ranking.Candidates),
 	}
+	if f := p.Forecast; f.Known && f.After != pressure.Never {
+		seconds := f.After.Seconds()
+		line.ForecastSeconds = &seconds
+	}
+	return line
 }
 
 // newLine copies what a decision says; nothing in it points into the decision.

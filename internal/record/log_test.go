@@ -57,7 +57,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+		"acted": decision(), "cut short": cutShort(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -70,6 +70,35 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 		}
 		if diff := cmp.Diff(lines[0], served(t, r)[0]); diff != "" {
 			t.Errorf("%s: the log and /debug/decisions differ (-log +page):\n%s", name, diff)
+		}
+	}
+}
+
+// cutShort is a decision on a soft threshold whose grace period was not waited for.
+func cutShort() *agent.Decision {
+	d := decision()
+	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
+	d.Pressure.GraceCut, d.Pressure.Forecast = true, pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
+	return d
+}
+
+func TestDecisionLineTellsTheForecast(t *testing.T) {
+	t.Parallel()
+	d := cutShort()
+	for _, test := range []struct {
+		forecast pressure.Forecast
+		want     any
+	}{
+		{pressure.Forecast{Known: true, After: 1500 * time.Millisecond}, 1.5},
+		{pressure.Forecast{Known: true}, 0.},
+		{pressure.Forecast{Known: true, After: pressure.Never}, nil},
+		{pressure.Forecast{}, nil},
+	} {
+		r := newRig(t)
+		d.Pressure.Forecast = test.forecast
+		r.Decision(d)
+		if line := r.lines(t)[0]; line["forecast_seconds"] != test.want || line["grace_cut"] != true {
+			t.Errorf("%+v: forecast_seconds %v, grace_cut %v; want %v, true", test.forecast, line["forecast_seconds"], line["grace_cut"], test.want)
 		}
 	}
 }
@@ -137,7 +166,7 @@ func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
 func TestEveryKeyIsInTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+	for _, d := range []*agent.Decision{decision(), cutShort(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second

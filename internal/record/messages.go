@@ -174,6 +174,9 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
 		r.node, signal, figure(signal, p.Observed.Available), amount(signal, p.Observed.Capacity),
 		p.Threshold.Kind(), line)
+	if p.GraceCut {
+		text += fmt.Sprintf(" and its grace period is cut short, because the hard one would be met in %.1f s", p.Forecast.After.Seconds())
+	}
 	if p.Target > p.Line {
 		text += ", and evictd stops at " + amount(signal, p.Target)
 	}

@@ -233,10 +233,30 @@ func TestATickThatChangesNothingAllocatesNothing(t *testing.T) {
 	}
 }
 
+// A forecast that is not known is missing; never is not a number of seconds.
+func TestForecastMetric(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	verdict := pressure.Verdict{Time: start}
+	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: 90 * time.Second}
+	verdict.Forecasts[pressure.NodeFSAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
+	verdict.Forecasts[pressure.PIDAvailable] = pressure.Forecast{Known: true}
+	r.Sample(sampleOf(start), &verdict)
+	expect(t, r, `
+# HELP evictd_forecast_seconds When the signal meets its hard threshold if it goes on as it did over the last seconds; 0 when it is met, +Inf when it is not being used up; missing while that is not known.
+# TYPE evictd_forecast_seconds gauge
+evictd_forecast_seconds{signal="memory.available"} 90
+evictd_forecast_seconds{signal="nodefs.available"} +Inf
+evictd_forecast_seconds{signal="pid.available"} 0
+`, "evictd_forecast_seconds")
+}
+
 // everything makes every family have a series.
 func everything(r *rig) {
 	r.Settings(false, []pressure.Threshold{{Quantity: pressure.Absolute(1), Hard: true}})
-	r.Sample(sampleOf(start), &pressure.Verdict{Time: start})
+	verdict := pressure.Verdict{Time: start}
+	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
+	r.Sample(sampleOf(start), &verdict)
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 }
 

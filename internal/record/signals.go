@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -35,10 +36,11 @@ type signals struct {
 	sample     pressure.Sample // its zero value is unknown everywhere
 	holds      [pressure.SignalCount][kindCount]bool
 	under      [pressure.SignalCount]bool
+	forecasts  [pressure.SignalCount]pressure.Forecast
 	thresholds []pressure.Threshold
 	age        func() (time.Duration, bool)
 
-	available, capacity, state, line, pressure, underDesc, watchAge *prometheus.Desc
+	available, capacity, state, line, pressure, underDesc, forecast, watchAge *prometheus.Desc
 }
 
 func newSignals() *signals {
@@ -53,13 +55,14 @@ func newSignals() *signals {
 		line:      desc("threshold_line", "The line the signal should not fall below, "+unit+"; missing while it is not known.", "signal", "kind"),
 		pressure:  desc("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.", "signal", "kind"),
 		underDesc: desc("under_pressure", "1 while the signal counts as under pressure: a threshold of it is met, grace period or not, or was within the transition period; else 0.", "signal"),
+		forecast:  desc("forecast_seconds", "When the signal meets its hard threshold if it goes on as it did over the last seconds; 0 when it is met, +Inf when it is not being used up; missing while that is not known.", "signal"),
 		watchAge:  desc("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods, in seconds."),
 	}
 }
 
 // Describe sends the descriptions.
 func (s *signals) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.underDesc, s.watchAge} {
+	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.underDesc, s.forecast, s.watchAge} {
 		ch <- d
 	}
 }
@@ -95,6 +98,9 @@ func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Sig
 		gauge(ch, s.available, float64(seen.Available), name)
 		gauge(ch, s.capacity, float64(seen.Capacity), name)
 	}
+	if f := s.forecasts[signal]; f.Known {
+		gauge(ch, s.forecast, secondsUntil(f.After), name)
+	}
 	if seen.State == pressure.Unknown {
 		return
 	}
@@ -107,7 +113,7 @@ func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Sig
 func (s *signals) set(sample *pressure.Sample, verdict *pressure.Verdict, holds *[pressure.SignalCount][kindCount]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sample, s.under, s.holds = *sample, verdict.Under, *holds
+	s.sample, s.under, s.holds, s.forecasts = *sample, verdict.Under, *holds, verdict.Forecasts
 }
 
 func (s *signals) setThresholds(thresholds []pressure.Threshold) {
@@ -124,6 +130,13 @@ func (s *signals) setAge(age func() (time.Duration, bool)) {
 
 func gauge(ch chan<- prometheus.Metric, desc *prometheus.Desc, value float64, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+}
+
+func secondsUntil(after time.Duration) float64 {
+	if after == pressure.Never {
+		return math.Inf(1)
+	}
+	return after.Seconds()
 }
 
 func number(b bool) float64 {

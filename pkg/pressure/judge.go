@@ -15,7 +15,9 @@ const missesSurvived = 1
 //	calm ──met──▶ waiting ──grace over──▶ holding ──above line + minimum reclaim──▶ calm
 //	                  └──────not met──────▶ calm
 //
-// A hard threshold goes from calm to holding at once.
+// A hard threshold goes from calm to holding at once, and so does a soft one whose
+// hard one would be met before its grace period is over. A signal that is absent, or
+// unknown twice in a row, makes each of them calm.
 type phase uint8
 
 const (
@@ -30,30 +32,47 @@ type line struct {
 	phase  phase
 	since  time.Time // first met without a break; meaningless when calm
 	misses int       // unknown readings in a row
+	cut    bool      // held before its grace period was over
 }
 
 // Judge turns samples into verdicts. It keeps what the kubelet keeps: since when
 // a threshold has been met, and which of those that held have not yet regained
 // their minimum reclaim. It is not safe for concurrent use.
 type Judge struct {
-	lines      []line
-	transition time.Duration
-	last       time.Time
-	lastMet    [SignalCount]time.Time
-	pressures  []Pressure
-	waiting    []Pressure
-	unknown    []Signal
+	lines     []line
+	options   JudgeOptions
+	trends    [SignalCount]trend
+	hardLines [SignalCount]*Threshold // nil for a signal without one
+	last      time.Time
+	lastMet   [SignalCount]time.Time
+	pressures []Pressure
+	waiting   []Pressure
+	unknown   []Signal
 }
 
-// NewJudge returns a judge of those thresholds. Transition is how long a signal
-// stays reported as under pressure after its last threshold was met; 0 reports
-// only the moment.
-func NewJudge(thresholds []Threshold, transition time.Duration) *Judge {
-	ordered := slices.Clone(thresholds)
+// JudgeOptions say how samples are judged.
+type JudgeOptions struct {
+	// Thresholds are the lines.
+	Thresholds []Threshold
+	// Transition is how long a signal stays reported as under pressure after its
+	// last threshold was met; 0 reports only the moment.
+	Transition time.Duration
+	// CutGrace ends a soft threshold's grace period early when the hard one of the
+	// same signal is forecast to be met before it ends.
+	CutGrace bool
+}
+
+// NewJudge returns a judge that has seen nothing.
+func NewJudge(options JudgeOptions) *Judge {
+	ordered := slices.Clone(options.Thresholds)
 	slices.SortStableFunc(ordered, compare)
-	j := &Judge{transition: transition}
-	for _, t := range ordered {
-		j.lines = append(j.lines, line{Threshold: t})
+	j := &Judge{options: options}
+	for i := range ordered {
+		j.lines = append(j.lines, line{Threshold: ordered[i]})
+		// A stall is measured over a window that slides: it has no trend.
+		if t := &ordered[i]; t.Hard && t.Signal != MemoryStall && j.hardLines[t.Signal] == nil {
+			j.hardLines[t.Signal] = t
+		}
 	}
 	return j
 }
@@ -76,17 +95,34 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 	}
 	j.last = sample.Time
 	j.pressures, j.waiting, j.unknown = j.pressures[:0], j.waiting[:0], j.unknown[:0]
+	verdict := Verdict{Time: sample.Time, Forecasts: j.forecast(sample)}
 	for i := range j.lines {
-		j.judgeLine(&j.lines[i], sample)
+		l := &j.lines[i]
+		j.judgeLine(l, sample, verdict.Forecasts[l.Signal])
 	}
-	verdict := Verdict{Time: sample.Time, Pressures: j.pressures, Waiting: j.waiting, Unknown: j.unknown}
+	verdict.Pressures, verdict.Waiting, verdict.Unknown = j.pressures, j.waiting, j.unknown
 	for signal, met := range j.lastMet {
-		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.transition)
+		verdict.Under[signal] = !met.IsZero() && (met.Equal(j.last) || j.last.Sub(met) < j.options.Transition)
 	}
 	return verdict
 }
 
-func (j *Judge) judgeLine(l *line, sample *Sample) {
+// forecast follows the signals that have a hard threshold. What is not known has no
+// forecast.
+func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
+	var forecasts [SignalCount]Forecast
+	for signal, hard := range j.hardLines {
+		seen := sample.Of(Signal(signal))
+		if hard == nil || seen.State != Known {
+			continue
+		}
+		j.trends[signal].note(sample.Time, seen.Available)
+		forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen)
+	}
+	return forecasts
+}
+
+func (j *Judge) judgeLine(l *line, sample *Sample, forecast Forecast) {
 	seen := sample.Of(l.Signal)
 	switch seen.State {
 	case Unknown:
@@ -101,8 +137,9 @@ func (j *Judge) judgeLine(l *line, sample *Sample) {
 	case Known:
 	}
 	p := l.pressure(seen, sample.Time)
-	l.advance(&p, sample.Time)
-	p.Since = l.since
+	p.Forecast = forecast
+	l.advance(&p, j.options.CutGrace)
+	p.Since, p.GraceCut = l.since, l.cut
 	switch l.phase {
 	case holding:
 		j.pressures = append(j.pressures, p)
@@ -124,21 +161,21 @@ func (l *line) miss() {
 }
 
 // advance moves the threshold to its next phase.
-func (l *line) advance(p *Pressure, now time.Time) {
+func (l *line) advance(p *Pressure, cutGrace bool) {
 	l.misses = 0
 	met := p.Observed.Available < p.Line
 	switch l.phase {
 	case calm:
 		if met {
-			l.since = now
-			l.phase = l.wait(now)
+			l.since = p.SampleTime
+			l.wait(p, cutGrace)
 		}
 	case waiting:
 		if !met {
 			l.phase = calm
 			return
 		}
-		l.phase = l.wait(now)
+		l.wait(p, cutGrace)
 	case holding:
 		if p.Observed.Available >= p.Target {
 			l.phase = calm
@@ -146,12 +183,16 @@ func (l *line) advance(p *Pressure, now time.Time) {
 	}
 }
 
-// wait returns holding once the grace period is over.
-func (l *line) wait(now time.Time) phase {
-	if l.Hard || now.Sub(l.since) >= l.Grace {
-		return holding
+// wait lets a threshold that is met hold once its grace period is over, or once it
+// is known that the hard threshold would be met before that.
+func (l *line) wait(p *Pressure, cutGrace bool) {
+	left := l.Grace - p.SampleTime.Sub(l.since)
+	over := l.Hard || left <= 0
+	l.cut = !over && cutGrace && p.Forecast.Known && p.Forecast.After < left
+	l.phase = waiting
+	if over || l.cut {
+		l.phase = holding
 	}
-	return waiting
 }
 
 func (l *line) pressure(seen Observation, at time.Time) Pressure {

@@ -142,7 +142,7 @@ func TestJudge(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			judge := NewJudge(test.thresholds, 0)
+			judge := NewJudge(JudgeOptions{Thresholds: test.thresholds})
 			for i, s := range test.steps {
 				verdict := judge.Judge(s.sample)
 				if diff := cmp.Diff(s.want, stateOf(verdict), cmpopts.EquateEmpty()); diff != "" {
@@ -160,7 +160,7 @@ func TestInvariant01UnknownIsNeverPressure(t *testing.T) {
 	for _, s := range Signals() {
 		thresholds = append(thresholds, Threshold{Signal: s, Quantity: Absolute(1 << 40), Hard: true})
 	}
-	judge := NewJudge(thresholds, time.Minute)
+	judge := NewJudge(JudgeOptions{Thresholds: thresholds, Transition: time.Minute})
 	var nothingFilledIn Sample
 	nothingFilledIn.Time = moment(0)
 	verdict := judge.Judge(&nothingFilledIn)
@@ -183,7 +183,7 @@ func TestJudgeReachesAndLeavesEveryPhase(t *testing.T) {
 	t.Parallel()
 	threshold := softMemory(200, 2*time.Second)
 	threshold.MinReclaim = Absolute(100)
-	judge := NewJudge([]Threshold{threshold}, 0)
+	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{threshold}})
 	seen := map[[2]phase]bool{}
 	before := judge.lines[0].phase
 	for i, available := range []int64{500, 150, 250, 150, 150, 150, 250, 350, 150} {
@@ -202,7 +202,7 @@ func TestJudgeReachesAndLeavesEveryPhase(t *testing.T) {
 
 func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 	t.Parallel()
-	judge := NewJudge([]Threshold{hardMemory(100)}, time.Minute)
+	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{hardMemory(100)}, Transition: time.Minute})
 	for _, step := range []struct {
 		at        time.Duration
 		available int64
@@ -223,9 +223,9 @@ func TestUnderOutlivesTheLastMetByTheTransitionPeriod(t *testing.T) {
 
 func TestPressureFigures(t *testing.T) {
 	t.Parallel()
-	judge := NewJudge([]Threshold{{
+	judge := NewJudge(JudgeOptions{Thresholds: []Threshold{{
 		Signal: MemoryAvailable, Quantity: Fraction(0.1), Hard: true, MinReclaim: Fraction(0.05),
-	}}, 0)
+	}}})
 	verdict := judge.Judge(memoryAt(0, 90))
 	if len(verdict.Pressures) != 1 {
 		t.Fatalf("pressures = %v, want one", verdict.Pressures)
@@ -255,7 +255,9 @@ func TestFractionRoundsAsTheKubelet(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	judge := NewJudge([]Threshold{softMemory(200, time.Second), hardMemory(100)}, time.Minute)
+	judge := NewJudge(JudgeOptions{
+		Thresholds: []Threshold{softMemory(200, time.Second), hardMemory(100)}, Transition: time.Minute,
+	})
 	sample := memoryAt(0, 150)
 	b.ReportAllocs()
 	for b.Loop() {

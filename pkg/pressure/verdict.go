@@ -15,6 +15,12 @@ type Pressure struct {
 	Since time.Time
 	// SampleTime is when the reading was taken.
 	SampleTime time.Time
+	// Forecast is when the signal's hard threshold will be met; not Known when it has
+	// none.
+	Forecast Forecast
+	// GraceCut says that a soft threshold holds before its grace period is over,
+	// because the hard one would have been met first.
+	GraceCut bool
 }
 
 // Deficit returns what is missing to the target, in the signal's unit; never
@@ -36,6 +42,8 @@ type Verdict struct {
 	// Unknown are the signals that a threshold asks for and that could not be read.
 	// A tick with any of them evicts nobody.
 	Unknown []Signal
+	// Forecasts say when the signals' hard thresholds will be met.
+	Forecasts [SignalCount]Forecast
 	// Under says which signals count as under pressure: one of their thresholds is
 	// met, grace period or not, or was within the transition period. The kubelet
 	// reports its node conditions by the same rule. Nothing is decided from it.

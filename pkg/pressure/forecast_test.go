@@ -1,0 +1,146 @@
+package pressure
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// follow judges a sample every so often while available follows the function, and
+// returns the last verdict.
+func follow(j *Judge, every, during time.Duration, available func(at time.Duration) int64) Verdict {
+	var last Verdict
+	for at := time.Duration(0); at <= during; at += every {
+		last = j.Judge(memoryBytes(at, available(at)))
+	}
+	return last
+}
+
+func watching(options ...func(*JudgeOptions)) *Judge {
+	o := JudgeOptions{Thresholds: []Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}}
+	for _, option := range options {
+		option(&o)
+	}
+	return NewJudge(o)
+}
+
+func cutting(o *JudgeOptions) { o.CutGrace = true }
+
+func TestForecast(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for _, test := range []struct {
+		name      string
+		every     time.Duration
+		available func(at time.Duration) int64
+		rate      float64 // MiB a second
+		after     time.Duration
+	}{
+		{"steady", time.Second, func(time.Duration) int64 { return 8 * gibibyte }, 0, Never},
+		{"recovering", time.Second, func(at time.Duration) int64 { return 8*gibibyte + int64(at.Seconds()*100*mebibyte) }, -100, Never},
+		{"falling, sampled each second", time.Second, func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*100*mebibyte) }, 100, 61680 * time.Millisecond},
+		{"falling, sampled each 10 ms", 10 * time.Millisecond, func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*100*mebibyte) }, 100, 61680 * time.Millisecond},
+		{"falling in noise", 100 * time.Millisecond, func(at time.Duration) int64 {
+			return 8*gibibyte - int64(at.Seconds()*100*mebibyte) + int64(math.Sin(at.Seconds()*1e4)*mebibyte)
+		}, 100, 61680 * time.Millisecond},
+		{"one reading in four is nonsense", 100 * time.Millisecond, func(at time.Duration) int64 {
+			available := 8*gibibyte - int64(at.Seconds()*100*mebibyte)
+			if at/(100*time.Millisecond)%4 == 3 {
+				available -= 2 * gibibyte
+			}
+			return available
+		}, 100, 61680 * time.Millisecond},
+		{"so slow that nobody should follow the line", time.Second, func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*mebibyte) }, 1, Never},
+		{"met already", 100 * time.Millisecond, func(time.Duration) int64 { return gibibyte / 2 }, 0, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			verdict := follow(watching(), test.every, 10*time.Second, test.available)
+			f := verdict.Forecasts[MemoryAvailable]
+			if !f.Known || math.Abs(f.Rate/mebibyte-test.rate) > 2 {
+				t.Errorf("known %v, %.1f MiB a second, want %.1f", f.Known, f.Rate/mebibyte, test.rate)
+			}
+			if off := f.After - test.after; off > time.Second || off < -time.Second {
+				t.Errorf("met after %v, want %v", f.After, test.after)
+			}
+		})
+	}
+}
+
+func TestForecastIsUnknownWithoutReadings(t *testing.T) {
+	t.Parallel()
+	falling := func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*gibibyte) }
+	if f := follow(watching(), 100*time.Millisecond, 300*time.Millisecond, falling).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+		t.Errorf("a forecast from four readings: %+v", f)
+	}
+	if f := follow(watching(), 100*time.Millisecond, 400*time.Millisecond, falling).Forecasts[MemoryAvailable]; !f.Known {
+		t.Error("no forecast from five readings")
+	}
+	j := watching()
+	follow(j, 100*time.Millisecond, time.Second, falling)
+	if f := j.Judge(memoryUnknownAt(1100 * time.Millisecond)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+		t.Errorf("a forecast of what is not known: %+v", f)
+	}
+	if f := j.Judge(memoryBytes(time.Minute, 7*gibibyte)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+		t.Errorf("a forecast from readings a minute old: %+v", f)
+	}
+	soft := NewJudge(JudgeOptions{Thresholds: []Threshold{softMemory(4*gibibyte, time.Second)}})
+	if f := follow(soft, 100*time.Millisecond, time.Second, falling).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+		t.Errorf("a forecast without a hard threshold: %+v", f)
+	}
+}
+
+// Between the soft line and the hard one the grace period is waited for only as long
+// as there is time.
+func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for _, test := range []struct {
+		name    string
+		judge   *Judge
+		rate    int64 // MiB a second
+		holds   bool
+		because bool
+	}{
+		{"3 GiB at 1 GiB a second: 3 s, not 30", watching(cutting), 1024, true, true},
+		{"the same, switched off", watching(), 1024, false, false},
+		{"3 GiB at 50 MiB a second: a minute", watching(cutting), 50, false, false},
+		{"standing still", watching(cutting), 0, false, false},
+		{"recovering", watching(cutting), -1024, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			v := follow(test.judge, 100*time.Millisecond, time.Second, func(at time.Duration) int64 {
+				return 4*gibibyte - mebibyte - int64(at.Seconds()*float64(test.rate)*mebibyte)
+			})
+			if test.rate < 0 {
+				v = follow(test.judge, 100*time.Millisecond, 0, func(time.Duration) int64 { return 4*gibibyte - 1 })
+			}
+			if got := len(v.Pressures) == 1; got != test.holds {
+				t.Fatalf("holds: %v, want %v; forecast %+v", got, test.holds, v.Forecasts[MemoryAvailable])
+			}
+			if test.holds && (v.Pressures[0].GraceCut != test.because || v.Pressures[0].Threshold.Hard) {
+				t.Errorf("pressure %+v", v.Pressures[0])
+			}
+		})
+	}
+}
+
+func TestGraceThatRanOutWasNotCut(t *testing.T) {
+	t.Parallel()
+	v := follow(watching(cutting), time.Second, 31*time.Second, func(time.Duration) int64 { return 3 * gibibyte })
+	if len(v.Pressures) != 1 || v.Pressures[0].GraceCut {
+		t.Errorf("pressures %+v, want the soft one, whose grace period is over", v.Pressures)
+	}
+}
+
+func BenchmarkForecast(b *testing.B) {
+	judge := watching(cutting)
+	follow(judge, 100*time.Millisecond, 10*time.Second, func(time.Duration) int64 { return 8 * gibibyte })
+	sample := memoryBytes(time.Minute, 8*gibibyte)
+	b.ReportAllocs()
+	for b.Loop() {
+		sample.Time = sample.Time.Add(trendSpacing)
+		judge.Judge(sample)
+	}
+}
