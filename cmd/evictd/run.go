@@ -23,6 +23,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // flushTimeout bounds how long events may still be sent after the end.
@@ -86,6 +87,7 @@ type daemon struct {
 	host     *host
 	events   *record.Events
 	recorder *record.Recorder
+	wakers   *pressure.Wakers
 	pods     *nodepods.Pods
 	agent    *agent.Agent
 	server   *httpd.Server
@@ -119,6 +121,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 		return nil, err
 	}
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	d.openWakers()
 	if err := d.connect(policy, registry); err != nil {
 		return nil, err
 	}
@@ -143,6 +146,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Load, d.host.dedicatedImageFS),
 		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder: d.recorder,
+		Wake:     d.wakers.Wake(),
 		Random:   rand.Float64,
 	})
 	if err != nil {
@@ -184,6 +188,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.server.Run(ctx) })
 	group.Go(func() error { return d.followConfiguration(ctx) })
 	group.Go(func() error { return d.checkNode(ctx) })
+	group.Go(func() error { return d.followWakers(ctx) })
 	err := group.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -195,7 +200,7 @@ func (d *daemon) run(ctx context.Context) error {
 }
 
 func (d *daemon) close() {
-	if err := d.host.close(); err != nil {
+	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err))
 	}
 	_ = d.logger.Sync() // a terminal or pipe cannot be synced and says so

@@ -80,8 +80,9 @@ type Options struct {
 	Disk     Disk
 	Evictor  Evictor
 	Recorder Recorder
-	// Wake makes the loop take a sample at once: the place of the kernel's
-	// pressure-stall triggers.
+	// Wake makes the loop take a sample at once, but never sooner after the last one
+	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
+	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
@@ -180,6 +181,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var ticked time.Time
+	wake := a.options.Wake
 	for {
 		select {
 		case <-ctx.Done():
@@ -192,10 +195,17 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.settle(done)
 		case reading := <-a.measured:
 			a.noteDisk(reading)
-		case <-a.options.Wake:
+		case <-wake:
+			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {
+				wake = nil // not received until the tick: a storm of them must not spin here
+				timer.Reset(rest)
+				continue
+			}
 		case <-timer.C:
 		}
-		timer.Reset(a.tick(ctx))
+		next := a.tick(ctx)
+		ticked, wake = time.Now(), a.options.Wake
+		timer.Reset(next)
 	}
 }
 

@@ -50,6 +50,7 @@ const (
 	keyVerb         = "verb"
 	keyVictim       = "victim"
 	keyWhy          = "why"
+	keyWindow       = "window_seconds"
 	keyTimestamp    = "ts"
 	keyLevel        = "level"
 	keyConstMessage = "msg"
@@ -65,7 +66,7 @@ func Keys() []string {
 		keyProtected, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
 		keyRunnersUp, keySignal, keySince, keySource, keyTarget, keyThreshold,
 		keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim,
-		keyWhy,
+		keyWhy, keyWindow,
 	}
 }
 
@@ -80,6 +81,8 @@ const (
 	messageAbsent    = "signal became absent"
 	messageReadError = "reading failed"
 	messageWatch     = "watching the node's pods failed"
+	messageWakeups   = "the kernel wakes the loop"
+	messageNoWakeups = "the kernel does not wake the loop, pacing goes on alone"
 	messageApplied   = "configuration applied"
 	messageRefused   = "configuration refused, the old one stays in force"
 )

@@ -181,6 +181,7 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	r.Config(false, errors.New("x"))
 	r.ReadError("usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
+	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

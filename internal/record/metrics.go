@@ -61,6 +61,7 @@ type metrics struct {
 	watchErrors prometheus.Counter
 	dryRun      prometheus.Gauge
 	build       *prometheus.GaugeVec
+	wakes       wakes
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
@@ -80,6 +81,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		watchErrors: counter("watch_errors_total", "Failures to list or watch the node's pods."),
 		dryRun:      gaugeOf("dry_run", "1 when evictions are sent as server-side dry runs."),
 		build:       gauges("build_info", "1, with the version as labels.", "version", "go_version"),
+		wakes:       newWakes(),
 	}
 	m.request = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "eviction_request_duration_seconds",
@@ -89,7 +91,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 	m.create(version)
 	for _, c := range []prometheus.Collector{
 		m.evictions, m.decisions, m.holds, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
-		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build,
+		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
 	} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering a metric: %w", err)

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// openWakers asks the kernel to wake the loop when tasks wait for memory. What it
+// refuses is recorded; the loop goes on by pacing.
+func (d *daemon) openWakers() {
+	d.wakers = pressure.OpenWakers(pressure.WakeOptions{
+		HostRoot: d.flags.hostRoot, CgroupRoot: cgroupMount, Kubepods: d.host.kubepods,
+	})
+	for _, state := range d.wakers.States() {
+		d.recorder.Wakeups(state)
+	}
+}
+
+// followWakers lets the kernel wake the loop until the context ends. No fault of it
+// is a reason to end evictd.
+func (d *daemon) followWakers(ctx context.Context) error {
+	if err := d.wakers.Run(ctx, d.recorder); err != nil {
+		d.logger.Warn("closing the wake-ups", zap.Error(err))
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package pressure
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// StallKind says which stall the kernel should watch for; see
+// Documentation/accounting/psi.rst of Linux. The zero value is Some.
+type StallKind uint8
+
+// The kinds.
+const (
+	// Some is time in which at least one task waited for memory.
+	Some StallKind = iota
+	// Full is time in which every task that could have run waited for memory.
+	Full
+)
+
+// String returns the kernel's word for the kind.
+func (k StallKind) String() string {
+	switch k {
+	case Some:
+		return "some"
+	case Full:
+		return "full"
+	default:
+		return fmt.Sprintf("StallKind(%d)", uint8(k))
+	}
+}
+
+// Faults of a trigger.
+var (
+	errNotPSI      = errors.New("this is not a file of the kernel's pressure-stall information")
+	errTriggerGone = errors.New("the kernel has ended the trigger: its cgroup has gone, or its accounting was switched off")
+	errBadStall    = errors.New("a stall is longer than 0 and not longer than its window")
+)
+
+// Trigger is a request to the kernel to say when tasks have waited for memory for
+// longer than a stall within any window. The kernel sends at most one event a
+// window. It holds three file descriptors until Close. Its methods may be called
+// from any goroutine.
+type Trigger struct {
+	path  string
+	file  int // the PSI file; the kernel keeps one trigger for each descriptor
+	epoll int // watches the file and stop
+	stop  int // an eventfd that Close writes to
+
+	finish  sync.Once
+	closing error // what finish came to
+
+	waiting sync.Mutex // held while descriptors are in use; guards all below
+	closed  bool
+	ended   error
+}
+
+// OpenTrigger writes a trigger to a PSI file: /proc/pressure/memory, or
+// memory.pressure of a group of cgroup v2. Stall and window count in whole
+// microseconds, the window is at most 10 s.
+//
+// The file must be opened for writing. Linux before 6.4 lets only
+// CAP_SYS_RESOURCE do so (EPERM); later ones refuse, without that capability,
+// every window that is no multiple of 2 s (EINVAL). Other errors: ENOENT, the
+// kernel has no PSI; EOPNOTSUPP, it was booted with psi=0; EROFS and EACCES, a
+// mount or a mode forbids writing. A file that is not PSI is never written to.
+func OpenTrigger(path string, kind StallKind, stall, window time.Duration) (*Trigger, error) {
+	t, err := openTrigger(path, kind, stall, window)
+	if err != nil {
+		return nil, fmt.Errorf("opening a trigger on %s: %w", path, err)
+	}
+	return t, nil
+}
+
+func openTrigger(path string, kind StallKind, stall, window time.Duration) (*Trigger, error) {
+	if stall < time.Microsecond || stall > window {
+		return nil, errBadStall
+	}
+	file, err := openPSI(path)
+	if err != nil {
+		return nil, err
+	}
+	// The kernel overwrites the last byte with NUL, so there must be one to lose.
+	line := fmt.Sprintf("%s %d %d\x00", kind, stall.Microseconds(), window.Microseconds())
+	if _, err := unix.Write(file, []byte(line)); err != nil {
+		_ = unix.Close(file) // the kernel keeps nothing of a line that it refused
+		return nil, fmt.Errorf("asking for %v in %v: %w", stall, window, err)
+	}
+	return watch(path, file)
+}
+
+// psiStart is how the first line of every PSI file begins.
+const psiStart = "some avg10="
+
+// openPSI opens a file for reading and writing and makes sure that it is PSI: what
+// is in its place could take the line for something else.
+func openPSI(path string) (int, error) {
+	file, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := checkPSI(file); err != nil {
+		_ = unix.Close(file) // nothing was written
+		return -1, err
+	}
+	return file, nil
+}
+
+func checkPSI(file int) error {
+	var filesystem unix.Statfs_t
+	if err := unix.Fstatfs(file, &filesystem); err != nil {
+		return fmt.Errorf("asking for its filesystem: %w", err)
+	}
+	if filesystem.Type != unix.PROC_SUPER_MAGIC && filesystem.Type != unix.CGROUP2_SUPER_MAGIC {
+		return errNotPSI
+	}
+	content := make([]byte, numberMax)
+	size, err := unix.Pread(file, content, 0)
+	if err != nil {
+		return fmt.Errorf("reading it: %w", err)
+	}
+	if !bytes.HasPrefix(content[:size], []byte(psiStart)) {
+		return errNotPSI
+	}
+	return nil
+}
+
+// watch prepares the waiting for POLLPRI of a file, which it takes over. The
+// kernel forgets an event once it was polled for, so there must be one poller
+// only: Go's own cannot be asked for POLLPRI, and an epoll within it would take the
+// event away.
+func watch(path string, file int) (*Trigger, error) {
+	t := &Trigger{path: path, file: file, epoll: -1, stop: -1}
+	err := t.prepare()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("preparing to wait: %w", err), t.release())
+	}
+	return t, nil
+}
+
+func (t *Trigger) prepare() (err error) {
+	if t.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if t.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return err
+	}
+	// Edge-triggered: whatever stays ready is told once and cannot make a waiter
+	// spin. EPOLLERR needs no asking.
+	for fd, events := range map[int]uint32{t.file: unix.EPOLLPRI | unix.EPOLLET, t.stop: unix.EPOLLIN} {
+		event := unix.EpollEvent{Events: events, Fd: int32(fd)} //nolint:gosec // a descriptor is an int32
+		if err := unix.EpollCtl(t.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wait returns nil when the kernel has seen a stall. After an error there is
+// nothing more to wait for: [os.ErrClosed] when Close was called, else what has
+// happened to the trigger, such as the end of its cgroup. It holds one thread of
+// the system while it waits, and one call waits at a time.
+func (t *Trigger) Wait() error {
+	t.waiting.Lock()
+	defer t.waiting.Unlock()
+	for !t.closed && t.ended == nil {
+		woken, err := t.poll()
+		if err != nil {
+			t.ended = err
+		}
+		if woken {
+			return nil
+		}
+	}
+	err := t.ended
+	if t.closed {
+		err = os.ErrClosed
+	}
+	return fmt.Errorf("waiting for a stall on %s: %w", t.path, err)
+}
+
+// poll waits once. It returns false and no error when a signal has interrupted it.
+func (t *Trigger) poll() (bool, error) {
+	var events [2]unix.EpollEvent
+	count, err := unix.EpollWait(t.epoll, events[:], -1)
+	if errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	woken := false
+	for _, event := range events[:count] {
+		switch {
+		case int(event.Fd) == t.stop:
+			return false, os.ErrClosed
+		case event.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
+			err = errTriggerGone // EPOLLPRI is set as well
+		case event.Events&unix.EPOLLPRI != 0:
+			woken = true
+		}
+	}
+	return woken && err == nil, err
+}
+
+// Close ends the trigger and every Wait, and returns when none is left. Closing
+// again does nothing and returns the same error.
+func (t *Trigger) Close() error {
+	t.finish.Do(func() {
+		if err := t.shut(); err != nil {
+			t.closing = fmt.Errorf("closing the trigger on %s: %w", t.path, err)
+		}
+	})
+	return t.closing
+}
+
+func (t *Trigger) shut() error {
+	if _, err := unix.Write(t.stop, binary.NativeEndian.AppendUint64(nil, 1)); err != nil {
+		return err // it cannot fail; a waiter may use the descriptors, so they stay
+	}
+	t.waiting.Lock()
+	defer t.waiting.Unlock()
+	t.closed = true
+	return t.release()
+}
+
+// release closes the descriptors that are open.
+func (t *Trigger) release() error {
+	var faults []error
+	for _, fd := range []int{t.epoll, t.file, t.stop} {
+		if fd >= 0 {
+			faults = append(faults, unix.Close(fd))
+		}
+	}
+	return errors.Join(faults...)
+}

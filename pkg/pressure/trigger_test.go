@@ -1,0 +1,585 @@
+package pressure
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	nodePSI = "/proc/pressure/memory"
+	// nobody is a user without any right, as the shipped DaemonSet runs.
+	nobody = 64535
+	// patience bounds what a test waits for; nothing is expected to take it.
+	patience = 20 * time.Second
+)
+
+// mustTrigger opens the unprivileged trigger on a real PSI file, or skips where this
+// kernel has none.
+func mustTrigger(t *testing.T, path string) *Trigger {
+	t.Helper()
+	trigger, err := OpenTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+	for _, refusal := range []error{unix.ENOENT, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EROFS} {
+		if errors.Is(err, refusal) {
+			t.Skipf("this machine gives no trigger: %v", err)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := trigger.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return trigger
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+}
+
+// waiter starts a waiter; the channel gets what Wait returns.
+func waiter(trigger *Trigger) <-chan error {
+	answers := make(chan error, 1)
+	go func() { answers <- trigger.Wait() }()
+	return answers
+}
+
+// within returns what comes out of the channel, or fails.
+func within[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case got := <-from:
+		return got
+	case <-timer.C:
+		t.Fatalf("%s: nothing within %v", what, patience)
+	}
+	panic("unreachable")
+}
+
+// socketTrigger waits for a TCP connection's urgent data: besides PSI the simplest
+// thing that the kernel reports as POLLPRI. The function makes one event.
+func socketTrigger(t *testing.T) (*Trigger, func()) {
+	t.Helper()
+	receiver, sender := connection(t)
+	trigger, err := watch("a socket", receiver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := trigger.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return trigger, func() {
+		if err := unix.Sendto(sender, []byte{1}, unix.MSG_OOB, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// connection returns both ends of a TCP connection; the caller closes the first.
+func connection(t *testing.T) (receiver, sender int) {
+	t.Helper()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	check(err)
+	defer func() { check(unix.Close(listener)) }()
+	check(unix.Bind(listener, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
+	check(unix.Listen(listener, 1))
+	address, err := unix.Getsockname(listener)
+	check(err)
+	sender, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	check(err)
+	t.Cleanup(func() { _ = unix.Close(sender) })
+	check(unix.Connect(sender, address))
+	receiver, _, err = unix.Accept4(listener, unix.SOCK_CLOEXEC)
+	check(err)
+	return receiver, sender
+}
+
+func TestTheKernelTakesATrigger(t *testing.T) {
+	t.Parallel()
+	trigger := mustTrigger(t, nodePSI)
+	// One trigger for each descriptor: a second line is refused if the first was taken.
+	if _, err := unix.Write(trigger.file, []byte("some 100000 2000000\x00")); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("a second trigger on the descriptor: %v; want EBUSY, the first is there", err)
+	}
+	full, err := OpenTrigger(nodePSI, Full, stallUnprivileged, windowUnprivileged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := full.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsTheWaiter(t *testing.T) {
+	t.Parallel()
+	fake, _ := socketTrigger(t)
+	triggers := map[string]*Trigger{"socket": fake}
+	if kernel, err := OpenTrigger(nodePSI, Some, windowUnprivileged, windowUnprivileged); err == nil {
+		triggers["kernel"] = kernel
+	}
+	for name, trigger := range triggers {
+		answers := waiter(trigger)
+		for trigger.waiting.TryLock() { // until the waiter holds it
+			trigger.waiting.Unlock()
+			runtime.Gosched()
+		}
+		closed := make(chan error, 2)
+		for range cap(closed) {
+			go func() { closed <- trigger.Close() }()
+		}
+		for range cap(closed) {
+			if err := within(t, name+": Close", closed); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := within(t, name+": the waiter's end", answers); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: Wait is %v after Close; want %v", name, err, os.ErrClosed)
+		}
+		if err := trigger.Wait(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("%s: another Wait is %v; want %v", name, err, os.ErrClosed)
+		}
+	}
+}
+
+// TestATriggerLeavesNoDescriptor is not parallel: it counts those of the process.
+func TestATriggerLeavesNoDescriptor(t *testing.T) {
+	count := func() int {
+		open, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(open)
+	}
+	plain := filepath.Join(t.TempDir(), "memory")
+	put(t, plain, "some avg10=0.00")
+	before := count()
+	for range 50 {
+		if trigger, err := OpenTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged); err == nil {
+			_ = trigger.Close()
+		}
+		for _, path := range []string{plain, "/proc/self/mem", nodePSI} {
+			if trigger, err := OpenTrigger(path, Some, 7*time.Microsecond, 11*time.Second); err == nil {
+				t.Fatalf("a window of 11 s was taken on %s", trigger.path)
+			}
+		}
+	}
+	if after := count(); after > before+5 { // the runtime may have opened some of its own
+		t.Errorf("%d descriptors were open before 200 triggers, %d after", before, after)
+	}
+}
+
+func TestWaitReturnsForEachEvent(t *testing.T) {
+	t.Parallel()
+	trigger, event := socketTrigger(t)
+	for range 3 {
+		answers := waiter(trigger)
+		event()
+		if err := within(t, "the wake-up", answers); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The last event has not been taken away: a level would be told for ever.
+	answers := waiter(trigger)
+	timer := time.NewTimer(50 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case err := <-answers:
+		t.Errorf("one event woke twice: %v", err)
+	case <-timer.C:
+	}
+}
+
+func TestAFileThatFailsEndsTheTrigger(t *testing.T) {
+	t.Parallel()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	trigger, err := watch("a pipe", ends[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := waiter(trigger)
+	if err := unix.Close(ends[0]); err != nil { // EPOLLERR for the writer
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := within(t, "the end", answers); !errors.Is(err, errTriggerGone) {
+			t.Errorf("Wait is %v; want %v", err, errTriggerGone)
+		}
+		answers = waiter(trigger)
+	}
+	if err := trigger.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadPSIFiles(t *testing.T) {
+	t.Parallel()
+	const line = "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+	tests := map[string]struct {
+		prepare func(path string) error
+		want    error
+	}{
+		"missing":              {func(string) error { return nil }, unix.ENOENT},
+		"directory":            {func(path string) error { return os.Mkdir(path, 0o755) }, unix.EISDIR},
+		"empty file":           {func(path string) error { return os.WriteFile(path, nil, 0o600) }, errNotPSI},
+		"file like PSI":        {func(path string) error { return os.WriteFile(path, []byte(line), 0o600) }, errNotPSI},
+		"FIFO":                 {func(path string) error { return unix.Mkfifo(path, 0o600) }, errNotPSI},
+		"dangling link":        {func(path string) error { return os.Symlink("nowhere", path) }, unix.ENOENT},
+		"link to itself":       {func(path string) error { return os.Symlink(path, path) }, unix.ELOOP},
+		"device":               {func(path string) error { return os.Symlink("/dev/null", path) }, errNotPSI},
+		"another file of proc": {func(path string) error { return os.Symlink("/proc/self/oom_score_adj", path) }, errNotPSI},
+		"input/output error":   {func(path string) error { return os.Symlink("/proc/self/mem", path) }, unix.EIO},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "memory")
+			if err := tc.prepare(path); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.Stat(path)
+			trigger, err := OpenTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+			if trigger != nil || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), path) {
+				t.Fatalf("trigger %v, error %v; want none, %v and the path", trigger, err, tc.want)
+			}
+			if after, _ := os.Stat(path); before != nil && (after.Size() != before.Size() || after.ModTime() != before.ModTime()) {
+				t.Errorf("it was written to: %v before, %v after", before, after)
+			}
+		})
+	}
+}
+
+func TestBadStallsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range [][2]time.Duration{{0, time.Second}, {-1, time.Second}, {time.Second + 1, time.Second}, {1, 1}, {1, 0}} {
+		if _, err := OpenTrigger(nodePSI, Some, tc[0], tc[1]); !errors.Is(err, errBadStall) {
+			t.Errorf("%v in %v: %v; want %v", tc[0], tc[1], err, errBadStall)
+		}
+	}
+}
+
+// onThread runs the function on a thread of its own, which ends with it: on Linux
+// credentials and mounts belong to the thread.
+func onThread(t *testing.T, run func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked
+		done <- run()
+	}()
+	if err := within(t, "the thread", done); err != nil {
+		t.Error(err)
+	}
+}
+
+// dropRights makes this thread's user one without any capability.
+func dropRights() error {
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SETGROUPS, 0, 0, 0},
+		{unix.SYS_SETRESGID, nobody, nobody, nobody},
+		{unix.SYS_SETRESUID, nobody, nobody, nobody},
+	} {
+		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return errno
+		}
+	}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
+		return err
+	}
+	if data[0].Effective|data[1].Effective|data[0].Permitted|data[1].Permitted != 0 {
+		return fmt.Errorf("capabilities are left: %+v", data)
+	}
+	return nil
+}
+
+// TestAUserWithoutRightsGetsTheLongWindowOnly: see TestARealStallWakes for the event.
+func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
+	t.Parallel()
+	needUnprivileged(t)
+	var shorter error
+	onThread(t, func() error {
+		if err := dropRights(); err != nil {
+			return err
+		}
+		_, shorter = OpenTrigger(nodePSI, Some, stallPrivileged, windowPrivileged)
+		return nil
+	})
+	if !errors.Is(shorter, unix.EINVAL) {
+		t.Errorf("user %d, no capability, a window of %v: %v; want EINVAL", nobody, windowPrivileged, shorter)
+	}
+}
+
+// ownWindow is the shortest window that this kernel gives this process: root need
+// not have every capability.
+func ownWindow(t *testing.T) time.Duration {
+	t.Helper()
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]); err != nil {
+		t.Fatal(err)
+	}
+	if data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+		return windowPrivileged
+	}
+	return windowUnprivileged
+}
+
+// needUnprivileged makes sure that this kernel gives a trigger to a user without
+// any right, and fails where Linux says that it should and does not.
+func needUnprivileged(t *testing.T) {
+	t.Helper()
+	needRoot(t)
+	mustTrigger(t, nodePSI)
+	var refused error
+	onThread(t, func() error {
+		if err := dropRights(); err != nil {
+			return err
+		}
+		trigger, err := OpenTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged)
+		if refused = err; err == nil {
+			return trigger.Close()
+		}
+		return nil
+	})
+	if errors.Is(refused, unix.EPERM) {
+		t.Skipf("this kernel is older than 6.4: %v", refused)
+	}
+	if refused != nil {
+		t.Fatalf("user %d, no capability, a window of %v: %v; want a trigger", nobody, windowUnprivileged, refused)
+	}
+}
+
+// TestAReadOnlyProcFallsBackToTheOwn is what the shipped DaemonSet meets: the
+// host's /proc mounted read-only, a user without rights.
+func TestAReadOnlyProcFallsBackToTheOwn(t *testing.T) {
+	t.Parallel()
+	needUnprivileged(t)
+	root := t.TempDir()
+	if err := os.Mkdir(filepath.Join(root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var refused error
+	var states []WakeState
+	onThread(t, func() error {
+		if err := mountReadOnly("/proc", filepath.Join(root, "proc")); err != nil {
+			return err
+		}
+		_, refused = OpenTrigger(filepath.Join(root, nodePSI), Some, stallUnprivileged, windowUnprivileged)
+		if err := openTheWay(root); err != nil {
+			return err
+		}
+		if err := dropRights(); err != nil {
+			return err
+		}
+		w := OpenWakers(WakeOptions{HostRoot: root, Kubepods: "/kubepods"})
+		states = w.States()
+		return w.Close()
+	})
+	if !errors.Is(refused, unix.EROFS) {
+		t.Errorf("a trigger on a read-only /proc: %v; want EROFS", refused)
+	}
+	if len(states) != 2 || states[0].Err != nil || states[0].Path != nodePSI || states[0].Window != windowUnprivileged {
+		t.Errorf("states are %+v; want a trigger on this /proc", states)
+	}
+}
+
+// mountReadOnly gives this thread a mount namespace of its own and binds what in
+// where.
+func mountReadOnly(what, where string) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unsharing mounts: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := unix.Mount(what, where, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("binding: %w", err)
+	}
+	return unix.Mount("", where, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+}
+
+// openTheWay lets every user enter the directories of a test.
+func openTheWay(dir string) error {
+	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mounted returns where a filesystem is mounted whose type and options match, "" where none is.
+func mounted(tb testing.TB, kind, option string) string {
+	tb.Helper()
+	mounts, err := os.Open("/proc/self/mounts")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer mounts.Close()
+	for lines := bufio.NewScanner(mounts); lines.Scan(); {
+		field := strings.Fields(lines.Text())
+		if len(field) > 3 && field[2] == kind && strings.Contains(","+field[3]+",", ","+option+",") {
+			return field[1]
+		}
+	}
+	return ""
+}
+
+// newGroup makes a cgroup of the test's own below the mount and removes it at the
+// end, or skips where none can be made.
+func newGroup(tb testing.TB, mount string) string {
+	tb.Helper()
+	name := strings.ReplaceAll(tb.Name(), "/", "-")
+	group := filepath.Join(mount, fmt.Sprintf("evictd-%s-%d", name, os.Getpid()))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		tb.Skipf("no group can be made: %v", err)
+	}
+	tb.Cleanup(func() {
+		if err := os.Remove(group); err != nil && !errors.Is(err, os.ErrNotExist) {
+			tb.Error(err)
+		}
+	})
+	return group
+}
+
+func TestATriggerEndsWithItsCgroup(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	mount := mounted(t, "cgroup2", "rw")
+	if mount == "" {
+		t.Skip("no cgroup v2 is mounted")
+	}
+	group := newGroup(t, mount)
+	trigger := mustTrigger(t, filepath.Join(group, "memory.pressure"))
+	answers := waiter(trigger)
+	if err := os.Remove(group); err != nil {
+		t.Fatal(err)
+	}
+	if err := within(t, "the end of the cgroup", answers); !errors.Is(err, errTriggerGone) {
+		t.Errorf("Wait is %v; want %v", err, errTriggerGone)
+	}
+}
+
+// TestARealStallWakes makes a group of cgroup v1 thrash: it reads a file that is 32
+// times larger than what the group may keep. That is a stall of the node too, and
+// the kernel tells everybody whom it has promised: whoever has all rights within a
+// second, and a user without any, as in the shipped DaemonSet, within two.
+func TestARealStallWakes(t *testing.T) {
+	t.Parallel()
+	needUnprivileged(t)
+	procs := smallGroup(t)
+	all := map[string]*Wakers{"root": OpenWakers(WakeOptions{})}
+	onThread(t, func() error {
+		if err := dropRights(); err != nil {
+			return err
+		}
+		all["nobody"] = OpenWakers(WakeOptions{})
+		return nil
+	})
+	windows := map[string]time.Duration{"root": ownWindow(t), "nobody": windowUnprivileged}
+	for name, w := range all {
+		if got := w.States()[0]; got.Err != nil || got.Window != windows[name] {
+			t.Errorf("%s: the node's state is %+v; want a window of %v", name, got, windows[name])
+		}
+		_, end := running(t, w)
+		defer end()
+	}
+	thrash(t, procs)
+	for name, w := range all {
+		within(t, name+": the wake-up", w.Wake())
+	}
+}
+
+// thrash reads a large sparse file again and again, in the group with those
+// cgroup.procs, until the function is called or the test ends, or some 20 s where
+// both are forgotten.
+func thrash(tb testing.TB, procs string) (stop func()) {
+	tb.Helper()
+	file := filepath.Join(tb.TempDir(), "large")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Truncate(file, 256<<20); err != nil {
+		tb.Fatal(err)
+	}
+	command := exec.Command("/bin/sh", "-c", `echo $$ > "$0" && for i in $(seq 500); do cat "$1" > /dev/null; done`, procs, file)
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
+		_ = command.Wait()
+		untilEmpty(tb, procs)
+	})
+	tb.Cleanup(stop)
+	return stop
+}
+
+// untilEmpty waits until the group has no process: those that were killed leave it
+// a little later.
+func untilEmpty(tb testing.TB, procs string) {
+	tb.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		left, err := os.ReadFile(procs)
+		if err != nil || len(left) == 0 {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			tb.Errorf("processes are left in the group: %s", left)
+			return
+		}
+	}
+}
+
+// smallGroup makes a group of cgroup v1 of the test's own that may keep 8 MiB, and
+// returns its cgroup.procs; or skips where that is not possible.
+func smallGroup(tb testing.TB) (procs string) {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Skip("needs root")
+	}
+	mount := mounted(tb, "cgroup", "memory")
+	if mount == "" {
+		tb.Skip("no cgroup v1 accounts for memory; make test-cgroup2 has this test for v2")
+	}
+	group := newGroup(tb, mount)
+	if err := os.WriteFile(filepath.Join(group, "memory.limit_in_bytes"), []byte("8388608"), 0); err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(group, "cgroup.procs")
+}

@@ -1,0 +1,419 @@
+package pressure
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// notes collects what Run tells: each event by its source, each change as a state.
+type notes struct {
+	woken  chan WakeSource
+	states chan WakeState
+}
+
+func (n notes) Woken(source WakeSource) { n.woken <- source }
+func (n notes) Wakeups(state WakeState) { n.states <- state }
+
+// running starts the wakers; the function ends them and fails unless nothing is
+// left.
+func running(t *testing.T, w *Wakers) (notes, func()) {
+	t.Helper()
+	told := notes{make(chan WakeSource, 1000), make(chan WakeState, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx, told) }()
+	return told, func() {
+		t.Helper()
+		cancel()
+		if err := within(t, "the end of Run", done); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// fakeWakers has one source, whose events the function makes.
+func fakeWakers(t *testing.T) (*Wakers, func()) {
+	t.Helper()
+	trigger, event := socketTrigger(t)
+	return &Wakers{
+		wake: make(chan struct{}, 1),
+		sources: []*wakeSource{
+			{WakeState: WakeState{Source: WakeNode}, trigger: trigger},
+			{WakeState: WakeState{Source: WakeKubepods, Err: errNoUnified}},
+		},
+		again: time.Hour,
+	}, event
+}
+
+func TestAStormIsOneWake(t *testing.T) {
+	t.Parallel()
+	w, event := fakeWakers(t)
+	told, end := running(t, w)
+	for range 100 { // nobody receives: a waiter that blocked would note one event only
+		event()
+		if got := within(t, "the note", told.woken); got != WakeNode {
+			t.Fatalf("noted %s", got)
+		}
+	}
+	if n := len(w.Wake()); n != 1 {
+		t.Errorf("%d wake-ups after 100 events that nobody received; want 1", n)
+	}
+	<-w.Wake()
+	event()
+	within(t, "a wake-up after the storm", w.Wake())
+	end()
+}
+
+// TestRunLeavesNoGoroutine is not parallel: it looks at all goroutines. One source
+// waits for its trigger, the other one to be opened again.
+func TestRunLeavesNoGoroutine(t *testing.T) {
+	for range 20 {
+		w, event := fakeWakers(t)
+		breakIt := w.endingSource(t)
+		told, end := running(t, w)
+		event()
+		within(t, "the wake-up", w.Wake())
+		breakIt()
+		within(t, "the end of kubepods", told.states)
+		end()
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, function := range []string{"(*Wakers).follow", "(*Wakers).reopen", "(*Trigger).Wait"} {
+			if strings.Contains(string(stacks), function) {
+				t.Fatalf("%s is left after Run:\n%s", function, stacks)
+			}
+		}
+	}
+}
+
+// endingSource makes kubepods a source whose trigger ends when the function is
+// called, and whose file is then missing.
+func (w *Wakers) endingSource(t *testing.T) func() {
+	t.Helper()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	trigger, err := watch("a pipe", ends[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sources[1] = &wakeSource{
+		WakeState: WakeState{Source: WakeKubepods, Path: "a pipe", Window: windowPrivileged},
+		paths:     []string{filepath.Join(t.TempDir(), "memory.pressure")},
+		trigger:   trigger,
+	}
+	return func() {
+		if err := unix.Close(ends[0]); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestASourceThatEndsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w, event := fakeWakers(t)
+	breakIt := w.endingSource(t)
+	w.again = time.Millisecond
+	told, end := running(t, w)
+	breakIt()
+	got := within(t, "the end", told.states)
+	if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || got.Path != "" || got.Window != 0 {
+		t.Errorf("noted %+v; want the end of kubepods", got)
+	}
+	// The other one goes on, while this one is tried again and again without a word.
+	for range 20 {
+		event()
+		if source := within(t, "the note", told.woken); source != WakeNode {
+			t.Errorf("noted %s; want an event of the node", source)
+		}
+		<-time.NewTimer(w.again).C
+	}
+	end()
+	if n := len(told.states); n != 0 {
+		t.Errorf("%d more states: %+v", n, <-told.states)
+	}
+}
+
+// TestASourceThatEndedIsOpenedAgain puts a PSI file where there was none.
+func TestASourceThatEndedIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	mustTrigger(t, nodePSI)
+	w, _ := fakeWakers(t)
+	breakIt := w.endingSource(t)
+	w.again = time.Millisecond
+	told, end := running(t, w)
+	path := w.sources[1].paths[0]
+	breakIt()
+	within(t, "the end", told.states)
+	if err := os.Symlink(nodePSI, path); err != nil {
+		t.Fatal(err)
+	}
+	got := within(t, "the opening", told.states)
+	if got.Source != WakeKubepods || got.Err != nil || got.Path != path || got.Window == 0 {
+		t.Errorf("noted %+v; want an open trigger on %s", got, path)
+	}
+	end()
+}
+
+// TestARecreatedCgroupWakesAgain removes the pods' cgroup and makes it again, as a
+// kubelet that is restarted may.
+func TestARecreatedCgroupWakesAgain(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	mount := mounted(t, "cgroup2", "rw")
+	if mount == "" {
+		t.Skip("no cgroup v2 is mounted")
+	}
+	group := newGroup(t, mount)
+	mustTrigger(t, nodePSI)
+	w := OpenWakers(WakeOptions{CgroupRoot: mount, Kubepods: filepath.Base(group)})
+	if s := w.States()[1]; s.Err != nil {
+		t.Fatalf("the pods' state is %+v; want a trigger", s)
+	}
+	w.again = time.Millisecond
+	told, end := running(t, w)
+	for range 3 {
+		if err := os.Remove(group); err != nil {
+			t.Fatal(err)
+		}
+		if got := within(t, "the end", told.states); got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) {
+			t.Errorf("noted %+v; want the end of kubepods", got)
+		}
+		if err := os.Mkdir(group, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		want := WakeState{Source: WakeKubepods, Path: filepath.Join(group, "memory.pressure"), Window: ownWindow(t)}
+		if got := within(t, "the opening", told.states); got != want {
+			t.Errorf("noted %+v; want %+v", got, want)
+		}
+	}
+	end()
+}
+
+func TestOpenWakersOnThisMachine(t *testing.T) {
+	t.Parallel()
+	mustTrigger(t, nodePSI)
+	w := OpenWakers(WakeOptions{})
+	states := w.States()
+	_, end := running(t, w)
+	end()
+	if len(states) != len(WakeSources()) || states[0].Source != WakeNode || states[1].Source != WakeKubepods {
+		t.Fatalf("states are %+v; want one for each source", states)
+	}
+	if s := states[0]; s.Err != nil || s.Path != nodePSI || s.Window != ownWindow(t) {
+		t.Errorf("the node's state is %+v; want a trigger on %s", s, nodePSI)
+	}
+	if !errors.Is(states[1].Err, errNoKubepods) {
+		t.Errorf("the pods' state is %+v; want %v", states[1], errNoKubepods)
+	}
+}
+
+// TestWakersWithoutPSI is a node where nothing can be opened: a state for each
+// source and no wake-up.
+func TestWakersWithoutPSI(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		node           tree
+		group          string
+		wantNode, want error
+	}{
+		"v1":               {v1Tree(), "/kubepods", unix.ENOENT, errNoUnified},
+		"hybrid":           {hybridTree(), "/kubepods", unix.ENOENT, errNoUnified},
+		"v2, no PSI":       {v2Tree(), "/kubepods.slice", unix.ENOENT, unix.ENOENT},
+		"no kubepods":      {v2Tree(), "", unix.ENOENT, errNoKubepods},
+		"file in place":    {tree{"proc/pressure/memory": "some avg10=0", "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": "some avg10=0"}, "/k", errNotPSI, errNotPSI},
+		"directory":        {tree{"proc/pressure/memory": directory, "sys/fs/cgroup/cgroup.controllers": "", "sys/fs/cgroup/k/memory.pressure": directory}, "/k", unix.EISDIR, unix.EISDIR},
+		"no directory":     {tree{"proc/pressure": "", "sys/fs/cgroup": ""}, "/k", unix.ENOTDIR, unix.ENOTDIR},
+		"nothing whatever": {tree{}, "/kubepods", unix.ENOENT, errNoUnified},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := tc.node.plant(t)
+			own := filepath.Join(t.TempDir(), "own")
+			w := openWakers(WakeOptions{HostRoot: root, Kubepods: tc.group}, own)
+			for i, want := range []error{tc.wantNode, tc.want} {
+				s := w.States()[i]
+				if s.Source != WakeSources()[i] || !errors.Is(s.Err, want) || s.Path != "" || s.Window != 0 {
+					t.Errorf("state is %+v; want no trigger and %v", s, want)
+				}
+			}
+			if err := w.States()[0].Err; !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), own) || !strings.Contains(err.Error(), root) {
+				t.Errorf("the node's error is %v; want both places", err)
+			}
+			told, end := running(t, w)
+			end()
+			if len(told.woken)+len(told.states)+len(w.Wake()) != 0 {
+				t.Error("something woke, or a state was told again")
+			}
+		})
+	}
+}
+
+// TestTheGroupsFileIsNotWritable is the other half of the shipped DaemonSet:
+// memory.pressure of a group belongs to root.
+func TestTheGroupsFileIsNotWritable(t *testing.T) {
+	t.Parallel()
+	needUnprivileged(t)
+	mount := mounted(t, "cgroup2", "rw")
+	if mount == "" {
+		t.Skip("no cgroup v2 is mounted")
+	}
+	group := newGroup(t, mount)
+	options := WakeOptions{CgroupRoot: mount, Kubepods: filepath.Base(group)}
+	root := OpenWakers(options)
+	if s := root.States()[1]; s.Err != nil || s.Path != filepath.Join(group, "memory.pressure") {
+		t.Errorf("root's state is %+v; want a trigger", s)
+	}
+	if err := root.Close(); err != nil {
+		t.Error(err)
+	}
+	var states []WakeState
+	onThread(t, func() error {
+		if err := dropRights(); err != nil {
+			return err
+		}
+		w := OpenWakers(options)
+		states = w.States()
+		return w.Close()
+	})
+	if len(states) != 2 || states[0].Err != nil || !errors.Is(states[1].Err, unix.EACCES) {
+		t.Errorf("states without rights are %+v; want the node's trigger, and EACCES", states)
+	}
+}
+
+// BenchmarkWake is the way from the kernel's event to a sample of this machine's
+// memory: epoll, the source's goroutine, the channel, the reading. The event is a
+// Unix socket's urgent data, which takes the same way through epoll as PSI does;
+// what it adds is one sendto. TCP would add its delayed ACK now and then.
+func BenchmarkWake(b *testing.B) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Close(ends[1])
+	trigger, err := watch("a socket", ends[0])
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := &Wakers{
+		wake:    make(chan struct{}, 1),
+		sources: []*wakeSource{{WakeState: WakeState{Source: WakeNode}, trigger: trigger}},
+		again:   time.Hour,
+	}
+	node, err := Open(Options{Signals: []Signal{MemoryAvailable}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close()
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	told := notes{make(chan WakeSource, 1), make(chan WakeState, 1)}
+	go func() { done <- w.Run(ctx, told) }()
+	var took []time.Duration
+	for b.Loop() {
+		at := time.Now()
+		if err := unix.Sendto(ends[1], []byte{1}, unix.MSG_OOB, nil); err != nil {
+			b.Skipf("this kernel has no urgent data on Unix sockets: %v", err)
+		}
+		<-w.Wake()
+		sample := node.Sample(time.Now())
+		took = append(took, time.Since(at))
+		<-told.woken
+		if _, _, err := unix.Recvfrom(ends[0], make([]byte, 1), unix.MSG_OOB); err != nil {
+			b.Fatal(err)
+		}
+		if sample.Of(MemoryAvailable).State != Known {
+			b.Fatal(sample.Of(MemoryAvailable).Err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		b.Error(err)
+	}
+	report(b, took, time.Microsecond, "µs")
+}
+
+// BenchmarkStall is the time from the start of a process that thrashes to the
+// wake-up. The kernel looks at a trigger every 2 s, or ten times a window with
+// CAP_SYS_RESOURCE, and that is nearly all of it. A reader of the file takes away
+// the look that comes every 2 s: psi_show in Linux' kernel/sched/psi.c brings the
+// averages up to date, and the work that would have done so, and looked at the
+// triggers, finds nothing to do.
+func BenchmarkStall(b *testing.B) {
+	b.Run("alone", func(b *testing.B) { benchmarkStall(b, 0) })
+	b.Run("reader=10ms", func(b *testing.B) { benchmarkStall(b, 10*time.Millisecond) })
+}
+
+func benchmarkStall(b *testing.B, readEvery time.Duration) {
+	b.Helper()
+	procs := smallGroup(b)
+	if readEvery > 0 {
+		defer readAlways(b, readEvery)()
+	}
+	var took []time.Duration
+	missed := 0
+	for b.Loop() {
+		w := OpenWakers(WakeOptions{})
+		if err := w.States()[0].Err; err != nil {
+			b.Skip(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx, notes{make(chan WakeSource, 1000), make(chan WakeState, 1000)}) }()
+		stop, at, patient := thrash(b, procs), time.Now(), time.NewTimer(patience)
+		select {
+		case <-w.Wake():
+			took = append(took, time.Since(at))
+		case <-patient.C:
+			missed++
+			took = append(took, patience)
+		}
+		patient.Stop()
+		stop()
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}
+	report(b, took, time.Millisecond, "ms")
+	b.ReportMetric(float64(missed), "missed")
+}
+
+// readAlways reads the node's PSI file so often until the function is called.
+func readAlways(b *testing.B, every time.Duration) func() {
+	b.Helper()
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for again := time.NewTicker(every); ctx.Err() == nil; <-again.C {
+			if _, err := os.ReadFile(nodePSI); err != nil {
+				b.Error(err)
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// report adds the median, the 99th percentile and the largest.
+func report(b *testing.B, took []time.Duration, unit time.Duration, name string) {
+	b.Helper()
+	if len(took) == 0 {
+		b.Fatal("nothing was measured")
+	}
+	slices.Sort(took)
+	for what, i := range map[string]int{"p50": len(took) / 2, "p99": len(took) * 99 / 100, "max": len(took) - 1} {
+		b.ReportMetric(float64(took[i])/float64(unit), what+"-"+name)
+	}
+}
