@@ -20,26 +20,31 @@ const readTimeout = 15 * time.Second
 // so that events and lists cannot starve them.
 type clients struct {
 	config   *rest.Config
+	origin   string               // where the credentials are from, in words
 	watching kubernetes.Interface // the pods; no timeout, or it would end the watch
 	evicting kubernetes.Interface // the context bounds each request
 	telling  kubernetes.Interface // events, and reads that can wait
 }
 
-func newClients(base *rest.Config) (*clients, error) {
-	base = rest.CopyConfig(base)
+// newClients builds the clients with the credentials that the flags name.
+func newClients(flags *whereFlags) (*clients, error) {
+	base, err := flags.restConfig()
+	if err != nil {
+		return nil, err
+	}
 	base.UserAgent = "evictd/" + buildVersion()
 	evictions := rest.CopyConfig(base)
 	evictions.QPS = unlimited
 	others := rest.CopyConfig(base)
 	others.Timeout = readTimeout
-	c := &clients{config: base}
+	c := &clients{config: base, origin: flags.origin()}
 	for _, one := range []struct {
 		config *rest.Config
 		client *kubernetes.Interface
 	}{{base, &c.watching}, {evictions, &c.evicting}, {others, &c.telling}} {
 		made, err := kubernetes.NewForConfig(one.config)
 		if err != nil {
-			return nil, fmt.Errorf("building a client of the API server: %w", err)
+			return nil, fmt.Errorf("building a client of the API server from %s: %w", c.origin, err)
 		}
 		*one.client = made
 	}

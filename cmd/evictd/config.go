@@ -13,10 +13,8 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, or print the defaults",
-		Args:  usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{fmt.Errorf("name a command: validate or defaults (see %s --help)", cmd.CommandPath())}
-		},
+		Args:  cobra.ArbitraryArgs, // oneOf says what is wrong with them
+		RunE:  oneOf,
 	}
 	cmd.AddCommand(newConfigValidateCommand(), newConfigDefaultsCommand())
 	return cmd
@@ -26,7 +24,12 @@ func newConfigValidateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Check a configuration file: exit 0, or 1 with one fault a line",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return nil
+			}
+			return usageError{fmt.Errorf("name one configuration file, not %d: %s FILE", len(args), cmd.CommandPath())}
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := config.Load(args[0])
 			if err == nil {
@@ -53,7 +56,7 @@ func newConfigDefaultsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "defaults",
 		Short: "Print the full default configuration as YAML",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			written, err := config.Explain(config.Default())
 			if err != nil {

@@ -80,7 +80,7 @@ colour: red
 	})
 	t.Run("no command named", func(t *testing.T) {
 		t.Parallel()
-		if code, _, stderr := runConfig(t); code != 2 || !strings.Contains(stderr, "validate or defaults") {
+		if code, _, stderr := runConfig(t); code != 2 || !strings.Contains(stderr, "defaults or validate") {
 			t.Errorf("code %d, stderr %q", code, stderr)
 		}
 	})

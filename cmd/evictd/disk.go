@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/config"
@@ -23,8 +22,7 @@ const defaultKubeletPort = 10250
 // summaryDisk measures the pods' disk use by the kubelet's Summary API. It is asked
 // under disk pressure only.
 type summaryDisk struct {
-	client           kubernetes.Interface
-	credentials      *rest.Config
+	clients          *clients
 	nodeName         string
 	inForce          func() *config.EvictdConfiguration
 	dedicatedImageFS func() (bool, error)
@@ -36,7 +34,7 @@ func newSummaryDisk(
 	c *clients, nodeName string, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
 ) *summaryDisk {
 	return &summaryDisk{
-		client: c.telling, credentials: c.config, nodeName: nodeName,
+		clients: c, nodeName: nodeName,
 		inForce: inForce, dedicatedImageFS: dedicatedImageFS,
 	}
 }
@@ -44,7 +42,7 @@ func newSummaryDisk(
 // kubeletClient sends the agent's token to a kubelet whose certificate the
 // cluster's authority signed, or to any when the administrator has written so.
 func (s *summaryDisk) kubeletClient() (*http.Client, error) {
-	credentials := rest.CopyConfig(s.credentials)
+	credentials := rest.CopyConfig(s.clients.config)
 	if s.inForce().Kubelet.InsecureSkipTLSVerify {
 		credentials.Insecure = true
 		credentials.CAData, credentials.CAFile = nil, ""
@@ -62,7 +60,7 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	if err != nil {
 		return nil, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	node, err := getNode(ctx, s.client, s.nodeName)
+	node, err := s.clients.getNode(ctx, s.nodeName)
 	if err != nil {
 		return nil, err
 	}

@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evictd/evictd/internal/config"
 )
@@ -48,7 +51,7 @@ func (f *whereFlags) check() error {
 func (f *whereFlags) load() (*config.EvictdConfiguration, error) {
 	loaded, err := config.Load(f.config)
 	if err != nil {
-		return nil, fmt.Errorf("loading the configuration: %w", err)
+		return nil, fmt.Errorf("loading --config %s: %w", f.config, err)
 	}
 	return loaded, nil
 }
@@ -56,18 +59,88 @@ func (f *whereFlags) load() (*config.EvictdConfiguration, error) {
 // host returns a path of the host.
 func (f *whereFlags) host(path string) string { return filepath.Join("/", f.hostRoot, path) }
 
+// notThere adds to a fault what to do, when it is that something of the host is not
+// there.
+func (f *whereFlags) notThere(err error) error {
+	const mounts = "the host's /proc, /sys/fs/cgroup, /var/lib/kubelet and the directory of its images"
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if f.kubepods != "" {
+		err = fmt.Errorf("%w; check --kubepods-cgroup %s, which is relative to the cgroup mount", err, f.kubepods)
+	}
+	if f.hostRoot == "" {
+		return fmt.Errorf("%w; in a container, mount %s below one directory and name that by --host-root", err, mounts)
+	}
+	return fmt.Errorf("%w; check --host-root %s, and that %s are mounted below it", err, f.hostRoot, mounts)
+}
+
+// origin says where the credentials are from.
+func (f *whereFlags) origin() string {
+	if f.kubeconfig != "" {
+		return "--kubeconfig " + f.kubeconfig
+	}
+	return "the pod's service account"
+}
+
 // restConfig returns the credentials: the kubeconfig's, else the pod's own.
 func (f *whereFlags) restConfig() (*rest.Config, error) {
 	if f.kubeconfig != "" {
-		c, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+		c, err := readKubeconfig(f.kubeconfig)
 		if err != nil {
-			return nil, fmt.Errorf("reading --kubeconfig %s: %w", f.kubeconfig, err)
+			return nil, fmt.Errorf("reading %s: %w", f.origin(), err)
 		}
 		return c, nil
 	}
 	c, err := rest.InClusterConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the in-cluster credentials: %w; outside a cluster name a --kubeconfig", err)
+	switch {
+	case errors.Is(err, rest.ErrNotInCluster):
+		return nil, errors.New("looking for credentials: evictd does not run in a pod here; name a --kubeconfig")
+	case err != nil:
+		return nil, fmt.Errorf("reading %s: %w; the pod must not set automountServiceAccountToken to false", f.origin(), err)
 	}
 	return c, nil
+}
+
+// readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks
+// elsewhere for what the file lacks, and says what that is: client-go's own text
+// asks for variables that evictd does not read.
+func readKubeconfig(path string) (*rest.Config, error) {
+	file, err := clientcmd.LoadFromFile(path)
+	switch {
+	case err != nil && runtime.IsNotRegisteredError(err):
+		return nil, errors.New("its kind is not Config of apiVersion v1; name a kubeconfig")
+	case err != nil:
+		return nil, fmt.Errorf("%w; name a kubeconfig that can be read", err)
+	}
+	if err = checkKubeconfig(file); err != nil {
+		return nil, err
+	}
+	if err = clientcmd.ResolveLocalPaths(file); err != nil {
+		return nil, fmt.Errorf("resolving the paths in it: %w", err)
+	}
+	c, err := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%w; mend it so that kubectl can use it", err)
+	}
+	return c, nil
+}
+
+// checkKubeconfig makes sure that the file leads to a server.
+func checkKubeconfig(file *clientcmdapi.Config) error {
+	if len(file.Clusters) == 0 {
+		return errors.New("it names no cluster; name the file that kubectl uses")
+	}
+	if file.CurrentContext == "" {
+		return errors.New("it has no current-context; set one, for example by kubectl config use-context")
+	}
+	current := file.Contexts[file.CurrentContext]
+	if current == nil {
+		return fmt.Errorf("its current-context %q is not among its contexts; set one that is, for example by kubectl config use-context",
+			file.CurrentContext)
+	}
+	if cluster := file.Clusters[current.Cluster]; cluster == nil || cluster.Server == "" {
+		return fmt.Errorf("its context %q leads to no server; give it the name of a cluster that has one", file.CurrentContext)
+	}
+	return nil
 }

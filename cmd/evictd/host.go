@@ -31,11 +31,11 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 	var err error
 	if h.kubepods == "" {
 		if h.kubepods, err = usage.FindKubepods(mount); err != nil {
-			return nil, fmt.Errorf("finding the pods' cgroup: %w", err)
+			return nil, flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
 		}
 	}
 	if h.tree, err = usage.Open(mount, h.kubepods); err != nil {
-		return nil, fmt.Errorf("opening the pods' cgroup: %w", err)
+		return nil, flags.notThere(fmt.Errorf("opening the pods' cgroup: %w", err))
 	}
 	if h.sampler, err = h.openSampler(c, signals); err != nil {
 		return nil, errors.Join(err, h.tree.Close())
@@ -52,7 +52,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 		Signals:         signals,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("preparing to read the node: %w", err)
+		return nil, h.flags.notThere(fmt.Errorf("preparing to read the node: %w", err))
 	}
 	return sampler, nil
 }

@@ -8,14 +8,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := run(ctx, newRootCommand())
+	code := run(ctx, newRootCommand(klog.SetLogger))
 	stop()
 	os.Exit(code)
 }
@@ -29,26 +31,28 @@ func run(ctx context.Context, root *cobra.Command) int {
 	if exit, said := errors.AsType[exitError](err); said {
 		return exit.code
 	}
-	_, _ = fmt.Fprintf(root.ErrOrStderr(), "evictd: %v\n", err) // nowhere is left to report to
+	for line := range strings.Lines(err.Error()) { // several faults are several lines
+		_, _ = fmt.Fprintf(root.ErrOrStderr(), "evictd: %s\n", strings.TrimRight(line, "\n")) // nowhere is left to report to
+	}
 	if _, wrongCall := errors.AsType[usageError](err); wrongCall {
 		return exitUsage
 	}
 	return exitFault
 }
 
-func newRootCommand() *cobra.Command {
+// newRootCommand returns the command line. ClientGo is handed the logger of `evictd
+// run`: client-go keeps it for the whole process, so that only main may set it.
+func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "evictd",
 		Short:         "Evicts pods of a node under pressure, gently and early",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usageError{fmt.Errorf("name a command: run, rank, config or version (see %s --help)", cmd.Name())}
-		},
+		Args:          cobra.ArbitraryArgs, // oneOf says what is wrong with them
+		RunE:          oneOf,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagFault)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newRunCommand(), newRankCommand(), newConfigCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newConfigCommand(), newVersionCommand())
 	return root
 }

@@ -77,7 +77,7 @@ func TestShippedManifestArgumentsParse(t *testing.T) {
 	if container.Args[0] != "run" {
 		t.Fatalf("arguments %v", container.Args)
 	}
-	if err := newRunCommand().ParseFlags(container.Args[1:]); err != nil {
+	if err := newRunCommand(nil).ParseFlags(container.Args[1:]); err != nil {
 		t.Error(err)
 	}
 }

@@ -10,20 +10,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 )
 
 // getNode reads the node. A node that is not there gets a sentence of its own: it
 // is nearly always a wrong --node-name.
-func getNode(ctx context.Context, client kubernetes.Interface, name string) (*corev1.Node, error) {
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := c.telling.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)
 	case err != nil:
-		return nil, fmt.Errorf("reading node %s: %w", name, err)
+		return nil, fmt.Errorf("reading node %s: %w", name, c.explain(err, "get nodes"))
 	}
 	return node, nil
+}
+
+// unreadNode is the log's message while the node cannot be read: what that means
+// for the pods until it can.
+func unreadNode(err error) string {
+	switch apiFaultOf(err) {
+	case faultUnreached:
+		return "the API server does not answer; nobody is evicted until it does"
+	case faultUntrusted:
+		return "the API server cannot be trusted; nobody is evicted until it can"
+	case faultCredentials:
+		return "the API server does not accept the credentials; nobody is evicted until it does"
+	case faultRight:
+		return "the node may not be read; until then its capacity is not checked and nobody is evicted for disk"
+	case faultNotFound, faultServer:
+		return "the node cannot be read; trying again"
+	default:
+		return "the node cannot be read; trying again"
+	}
 }
 
 // checkNode makes sure, once, that the node exists and is the machine that is
@@ -32,7 +50,7 @@ func getNode(ctx context.Context, client kubernetes.Interface, name string) (*co
 func (d *daemon) checkNode(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
 	for {
-		node, err := getNode(ctx, d.clients.telling, d.flags.nodeName)
+		node, err := d.clients.getNode(ctx, d.flags.nodeName)
 		switch {
 		case err == nil:
 			d.compareCapacity(ctx, node)
@@ -42,7 +60,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case apierrors.IsNotFound(err):
 			return err
 		}
-		d.logger.Warn("the API server does not answer; nobody is evicted until it does", zap.Error(err))
+		d.logger.Warn(unreadNode(err), zap.Error(err))
 		select {
 		case <-ctx.Done():
 			return nil

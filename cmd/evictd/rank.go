@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -37,7 +38,7 @@ func newRankCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rank --config FILE --node-name NAME",
 		Short: "Print who would go first right now, and why; evicts nobody",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printRanking(cmd.Context(), &flags, cmd.OutOrStdout())
 		},
@@ -56,9 +57,9 @@ func printRanking(ctx context.Context, flags *rankFlags, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	signal, err := pressure.ParseSignal(flags.signal)
+	signal, err := rankSignal(flags.signal)
 	if err != nil {
-		return usageError{fmt.Errorf("reading --signal: %w", err)}
+		return err
 	}
 	loaded, err := flags.load()
 	if err != nil {
@@ -73,17 +74,32 @@ func printRanking(ctx context.Context, flags *rankFlags, w io.Writer) error {
 	return write(w, newRankReport(flags.nodeName, signal, ranking))
 }
 
+// rankSignal returns the signal of that name, if pods can be ranked for it.
+func rankSignal(name string) (pressure.Signal, error) {
+	var names []string
+	for _, signal := range pressure.Signals() {
+		if signal == pressure.MemoryStall {
+			continue
+		}
+		if signal.String() == name {
+			return signal, nil
+		}
+		names = append(names, signal.String())
+	}
+	why := "no such signal"
+	if name == pressure.MemoryStall.String() {
+		why = "no pod uses stall time; in a stall pods go in the order of memory.available"
+	}
+	return 0, usageError{fmt.Errorf("--signal %q: %s; name one of %s", name, why, strings.Join(names, ", "))}
+}
+
 // rankNow takes the same way as the agent, up to the ranking.
 func rankNow(ctx context.Context, flags *rankFlags, loaded *config.EvictdConfiguration, signal pressure.Signal) (rank.Ranking, error) {
-	credentials, err := flags.restConfig()
+	clients, err := newClients(&flags.whereFlags)
 	if err != nil {
 		return rank.Ranking{}, err
 	}
-	clients, err := newClients(credentials)
-	if err != nil {
-		return rank.Ranking{}, err
-	}
-	if _, err = getNode(ctx, clients.telling, flags.nodeName); err != nil {
+	if _, err = clients.getNode(ctx, flags.nodeName); err != nil {
 		return rank.Ranking{}, err
 	}
 	host, err := openHost(&flags.whereFlags, loaded, []pressure.Signal{signal})
@@ -95,7 +111,7 @@ func rankNow(ctx context.Context, flags *rankFlags, loaded *config.EvictdConfigu
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", flags.nodeName).String(),
 	})
 	if err != nil {
-		return rank.Ranking{}, fmt.Errorf("listing the pods of node %s: %w", flags.nodeName, err)
+		return rank.Ranking{}, fmt.Errorf("listing the pods of node %s: %w", flags.nodeName, clients.explain(err, "list pods"))
 	}
 	pods := make([]*corev1.Pod, 0, len(list.Items))
 	for i := range list.Items {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,14 +40,14 @@ type runFlags struct {
 	logFormat string
 }
 
-func newRunCommand() *cobra.Command {
+func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run --config FILE --node-name NAME",
 		Short: "Watch the node and evict pods under pressure",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runAgent(cmd.Context(), &flags, cmd)
+			return runAgent(cmd.Context(), &flags, cmd.ErrOrStderr(), clientGo)
 		},
 	}
 	flags.add(cmd.Flags())
@@ -57,15 +59,15 @@ func newRunCommand() *cobra.Command {
 }
 
 // runAgent says what is wrong before anything starts, then runs until the end.
-func runAgent(ctx context.Context, flags *runFlags, cmd *cobra.Command) error {
+func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func(klog.Logger)) error {
 	if err := flags.check(); err != nil {
 		return err
 	}
-	logger, err := record.NewLogger(flags.logLevel, flags.logFormat, cmd.ErrOrStderr())
+	logger, err := flags.newLogger(log)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	klog.SetLogger(zapr.NewLogger(logger.Named("client-go")))
+	clientGo(zapr.NewLogger(logger.Named("client-go")))
 	loaded, err := flags.load()
 	if err != nil {
 		return err
@@ -76,6 +78,22 @@ func runAgent(ctx context.Context, flags *runFlags, cmd *cobra.Command) error {
 	}
 	defer d.close()
 	return d.run(ctx)
+}
+
+// newLogger returns the logger that the flags ask for. Zap knows further levels, at
+// which evictd would never say anything.
+func (f *runFlags) newLogger(w io.Writer) (*zap.Logger, error) {
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
+		return nil, usageError{fmt.Errorf("--log-level %q: write debug, info, warn or error", f.logLevel)}
+	}
+	if !slices.Contains([]string{"json", "console"}, f.logFormat) {
+		return nil, usageError{fmt.Errorf("--log-format %q: write json or console", f.logFormat)}
+	}
+	logger, err := record.NewLogger(f.logLevel, f.logFormat, w)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return logger, nil
 }
 
 // daemon is the object graph of `evictd run`.
@@ -101,11 +119,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := flags.restConfig()
-	if err != nil {
-		return nil, err
-	}
-	if d.clients, err = newClients(credentials); err != nil {
+	if d.clients, err = newClients(&flags.whereFlags); err != nil {
 		return nil, err
 	}
 	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
@@ -174,7 +188,7 @@ func self() nodepods.Self {
 // run starts everything and ends when the context does or a part fails.
 func (d *daemon) run(ctx context.Context) error {
 	if err := d.server.Listen(ctx); err != nil {
-		return err
+		return fmt.Errorf("%w; name another address by --http-bind-address", err)
 	}
 	d.logger.Info("started",
 		zap.String("version", buildVersion()),
@@ -195,8 +209,12 @@ func (d *daemon) run(ctx context.Context) error {
 	if lost := d.events.Close(flush); lost != nil {
 		d.logger.Warn("events were lost", zap.Error(lost))
 	}
-	d.logger.Info("stopped", zap.Error(err))
-	return err
+	if err != nil {
+		d.logger.Error("stopped by a fault", zap.Error(err))
+		return exitError{exitFault} // it has been said, once
+	}
+	d.logger.Info("stopped")
+	return nil
 }
 
 func (d *daemon) close() {
@@ -209,9 +227,15 @@ func (d *daemon) close() {
 // followConfiguration puts every valid edit of the file in force and keeps the old
 // one where an edit is not valid.
 func (d *daemon) followConfiguration(ctx context.Context) error {
-	apply := func(c *config.EvictdConfiguration) {
+	apply := func(c *config.EvictdConfiguration) error {
 		err := d.putInForce(ctx, c)
-		d.recorder.Config(err == nil, err)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the program ends: neither in force nor refused
+		}
+		if err == nil {
+			d.recorder.Config(true, nil)
+		}
+		return err
 	}
 	refused := func(err error) { d.recorder.Config(false, err) }
 	return config.Watch(ctx, d.flags.config, d.inForce.Load(), apply, refused)
@@ -233,5 +257,8 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	d.inForce.Store(c)
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
-	return d.host.replace(sampler)
+	if err := d.host.replace(sampler); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
+	}
+	return nil
 }

@@ -36,7 +36,7 @@ func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := buildInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			switch output {

@@ -22,12 +22,16 @@ const (
 	// absence is how long the file may be missing, or empty, before that is a fault:
 	// editors remove or empty it before they write it anew.
 	absence = 5 * time.Second
+	// again is how often a configuration is tried again that could not be applied,
+	// or a file that could not be read: the reason may pass without an edit.
+	again = 10 * time.Second
 )
 
 // Watch follows the file at path until ctx is done and then returns nil. It calls
 // apply with every new configuration, and refused with every one that does not
-// validate or cannot be read, once for each; the one before then stays in force.
-// Both are called from the goroutine that runs Watch.
+// validate, cannot be read or that apply returned an error for, once for each; the
+// one before then stays in force. What did not fail by its content is tried again
+// from time to time. Both are called from the goroutine that runs Watch.
 //
 // InForce is the configuration that the caller runs with. A file that means the
 // same is not applied, unless the one before it was refused; a file that changed
@@ -39,9 +43,9 @@ const (
 // followed. The error says that the directory cannot be watched, or no longer.
 func Watch(
 	ctx context.Context, path string, inForce *EvictdConfiguration,
-	apply func(*EvictdConfiguration), refused func(error),
+	apply func(*EvictdConfiguration) error, refused func(error),
 ) error {
-	f := &follower{path: path, apply: apply, refused: refused, quiet: quiet, absence: absence}
+	f := &follower{path: path, apply: apply, refused: refused, quiet: quiet, absence: absence, again: again}
 	if inForce != nil {
 		meaning, err := Explain(inForce)
 		if err != nil {
@@ -55,14 +59,16 @@ func Watch(
 // follower is one run of [Watch].
 type follower struct {
 	path    string
-	apply   func(*EvictdConfiguration)
+	apply   func(*EvictdConfiguration) error
 	refused func(error)
 	quiet   time.Duration
 	absence time.Duration
+	again   time.Duration
 
 	inForce []byte // the configuration in force as YAML; nil when unknown
 	seen    []byte // the file's content when it was last read; nil when it was not
 	failed  string // the fault last reported; empty once a file was good
+	passing bool   // the last look failed for a reason that an edit need not mend
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -104,15 +110,24 @@ func (f *follower) follow(ctx context.Context, watcher *fsnotify.Watcher) error 
 			deferred = 0
 			was := missing
 			missing = f.look(false)
-			switch {
-			case !missing:
-				gone.Stop()
-			case !was:
-				gone.Reset(f.absence)
-			}
+			f.plan(due, gone, missing, was)
 		case <-gone.C:
 			missing = f.look(true)
+			f.plan(due, gone, missing, true)
 		}
+	}
+}
+
+// plan sets when the file is looked at next without an event.
+func (f *follower) plan(due, gone *time.Timer, missing, was bool) {
+	switch {
+	case !missing:
+		gone.Stop()
+	case !was:
+		gone.Reset(f.absence)
+	}
+	if f.passing {
+		due.Reset(f.again)
 	}
 }
 
@@ -125,6 +140,7 @@ func (f *follower) ends(event fsnotify.Event) bool {
 // missing, which is a fault only where it is asked to say so. A file without a
 // byte counts as missing: it is about to be written.
 func (f *follower) look(sayMissing bool) (missing bool) {
+	f.passing = false
 	data, err := read(f.path)
 	if err == nil && len(data) == 0 {
 		err = errEmpty()
@@ -132,7 +148,10 @@ func (f *follower) look(sayMissing bool) (missing bool) {
 	}
 	if err != nil {
 		missing = missing || errors.Is(err, fs.ErrNotExist)
-		if !missing || sayMissing {
+		switch {
+		case !missing:
+			f.refuseForNow(err)
+		case sayMissing:
 			f.seen = nil
 			f.refuse(err)
 		}
@@ -159,8 +178,18 @@ func (f *follower) judge(data []byte) {
 	if f.failed == "" && bytes.Equal(meaning, f.inForce) {
 		return
 	}
+	if err := f.apply(c); err != nil {
+		f.refuseForNow(err)
+		return
+	}
 	f.failed, f.inForce = "", meaning
-	f.apply(c)
+}
+
+// refuseForNow reports a fault that the file's content did not make, and has the
+// file judged again later.
+func (f *follower) refuseForNow(err error) {
+	f.passing, f.seen = true, nil
+	f.refuse(fmt.Errorf("%w; trying again every %v", err, f.again))
 }
 
 // refuse reports a fault unless it is the one reported last.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,8 +32,8 @@ func startWatch(
 	t.Helper()
 	w := &watched{make(chan *EvictdConfiguration, 100), make(chan error, 100), make(chan error, 1)}
 	f := &follower{
-		path: path, quiet: 20 * time.Millisecond, absence: 300 * time.Millisecond,
-		apply:   func(c *EvictdConfiguration) { w.applied <- c },
+		path: path, quiet: 20 * time.Millisecond, absence: 300 * time.Millisecond, again: 20 * time.Millisecond,
+		apply:   func(c *EvictdConfiguration) error { w.applied <- c; return nil },
 		refused: func(err error) { w.refused <- err },
 	}
 	if inForce != nil {
@@ -134,7 +135,7 @@ func TestWatchUnchanged(t *testing.T) {
 	applied := 0
 	f := &follower{
 		path:    path,
-		apply:   func(*EvictdConfiguration) { applied++ },
+		apply:   func(*EvictdConfiguration) error { applied++; return nil },
 		refused: func(err error) { t.Error(err) },
 	}
 	for i, content := range []string{
@@ -260,12 +261,72 @@ func TestWatchEmpty(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "evictd.yaml")
 	put(t, path, "")
 	var refused []error
-	f := &follower{path: path, apply: func(*EvictdConfiguration) {}, refused: func(err error) { refused = append(refused, err) }}
+	f := &follower{path: path, apply: func(*EvictdConfiguration) error { return nil }, refused: func(err error) { refused = append(refused, err) }}
 	if !f.look(false) || len(refused) > 0 {
 		t.Errorf("at first: refused %v", refused)
 	}
 	if !f.look(true) || len(refused) != 1 || !strings.Contains(refused[0].Error(), "empty") {
 		t.Errorf("for long: refused %v", refused)
+	}
+}
+
+// TestWatchTriesAgain: what could not be applied for a reason that passes is applied
+// once it has passed, without an edit, and refused once. A file that is not valid
+// is not tried again.
+func TestWatchTriesAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "evictd.yaml")
+	put(t, path, withGrace("1"))
+	tries := 0
+	w := startWatch(t.Context(), t, path, mustParse(t, withGrace("1")), func(f *follower) {
+		succeed := f.apply
+		f.apply = func(c *EvictdConfiguration) error {
+			if tries++; tries < 4 {
+				return errors.New("the sampler could not be opened")
+			}
+			return succeed(c)
+		}
+	})
+	put(t, path, withGrace("2"))
+	err := w.nextRefused(t)
+	if text := err.Error(); !strings.Contains(text, "sampler could not be opened") || !strings.Contains(text, "trying again every 20ms") {
+		t.Errorf("refused with %v", err)
+	}
+	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 || tries != 4 {
+		t.Errorf("got %d after %d tries", got, tries)
+	}
+	w.silent(t)
+}
+
+// TestWatchLooksAgain: only what an edit need not mend is looked at again.
+func TestWatchLooksAgain(t *testing.T) {
+	t.Parallel()
+	directory := t.TempDir()
+	path := filepath.Join(directory, "evictd.yaml")
+	var refused []string
+	f := &follower{
+		path:    path,
+		apply:   func(*EvictdConfiguration) error { return errors.New("not now") },
+		refused: func(err error) { refused = append(refused, err.Error()) },
+	}
+	put(t, path, withGrace("-1"))
+	if f.look(false); f.passing || len(refused) != 1 {
+		t.Errorf("a file that is not valid: passing %v, refused %q", f.passing, refused)
+	}
+	put(t, path, withGrace("1"))
+	if f.look(false); !f.passing || len(refused) != 2 || !strings.Contains(refused[1], "not now") {
+		t.Errorf("a configuration that could not be applied: passing %v, refused %q", f.passing, refused)
+	}
+	if f.look(false); !f.passing || len(refused) != 2 {
+		t.Errorf("the same again: passing %v, refused %q", f.passing, refused)
+	}
+	f.apply = func(*EvictdConfiguration) error { return nil }
+	if f.look(false); f.passing || f.failed != "" {
+		t.Errorf("applied at last: passing %v, failed %q", f.passing, f.failed)
+	}
+	f.path = directory
+	if f.look(false); !f.passing || len(refused) != 3 {
+		t.Errorf("what cannot be read: passing %v, refused %q", f.passing, refused)
 	}
 }
 

@@ -113,8 +113,9 @@ func (s *Server) Addr() string {
 	return s.listener.Addr().String()
 }
 
-// Run serves until ctx is done, then lets the answers that are under way finish.
-// It may be called once.
+// Run serves until ctx is done, then gives the answers that are under way a few
+// seconds to finish. A client that takes longer, or has not asked for anything yet,
+// is cut off, which is no fault of the program's. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.Listen(ctx); err != nil {
 		return err
@@ -131,8 +132,12 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := s.server.Shutdown(last); err != nil {
-		return fmt.Errorf("stopping the HTTP server: %w", errors.Join(err, s.server.Close()))
+	err := s.server.Shutdown(last)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("stopping the HTTP server: %w", err)
 	}
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,5 +155,76 @@ func TestNewRefusesWhatIsIncomplete(t *testing.T) {
 	t.Parallel()
 	if _, err := httpd.New(prometheus.NewRegistry(), httpd.Options{Addr: ":0"}); err == nil {
 		t.Error("accepted without probes")
+	}
+}
+
+// A check that hangs says nothing, least of all ok, and holds up no other page.
+func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	server, err := httpd.New(prometheus.NewRegistry(), httpd.Options{
+		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Ready: func() error { return nil },
+		Live: func() error {
+			close(entered)
+			<-leave
+			return errors.New("the first tick hangs")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	type answer struct {
+		status int
+		body   string
+	}
+	live := make(chan answer, 1)
+	go func() {
+		status, body := ask(t, http.MethodGet, "http://"+server.Addr()+"/livez")
+		live <- answer{status, body}
+	}()
+	<-entered
+	for _, path := range []string{"/readyz", "/metrics", "/debug/decisions"} {
+		if status, _ := ask(t, http.MethodGet, "http://"+server.Addr()+path); status != http.StatusOK {
+			t.Errorf("%s = %d while /livez hangs", path, status)
+		}
+	}
+	select {
+	case got := <-live:
+		t.Errorf("/livez = %+v before its check has answered", got)
+	default:
+	}
+	close(leave)
+	if got, want := <-live, (answer{http.StatusServiceUnavailable, "the first tick hangs\n"}); got != want {
+		t.Errorf("/livez = %+v, want %+v", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+}
+
+// A client that has connected and asks for nothing is cut off at the end: evictd
+// must not end with a fault because of somebody else's connection.
+func TestRunEndsWellWithASilentClient(t *testing.T) {
+	t.Parallel()
+	url, cancel, done := serve(t, checks{}, list)
+	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	ask(t, http.MethodGet, url+"/livez") // so the connection before has been accepted
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	if _, err := connection.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("reading from the server that has ended: %v, want the end", err)
 	}
 }

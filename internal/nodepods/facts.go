@@ -10,7 +10,8 @@ import (
 const (
 	// sourceAPI is the value of annotationSource for pods from the API server.
 	sourceAPI = "api"
-	kindNode  = "Node"
+	// kindNode is no controller: a node starts nothing again that was evicted.
+	kindNode = "Node"
 	// kindDaemonSet is compared without an API group: a third party's DaemonSet
 	// also starts its pods again on the same node.
 	kindDaemonSet = "DaemonSet"
@@ -53,7 +54,7 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		facts.GraceSeconds = *pod.Spec.TerminationGracePeriodSeconds
 	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
 		facts.Owner = owner.Kind + "/" + owner.Name
 		facts.OwnerUID = string(owner.UID)
 		facts.Marks.DaemonSet = owner.Kind == kindDaemonSet
@@ -64,29 +65,35 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 // marks returns the facts that protect a pod, all but DaemonSet.
 func marks(pod *corev1.Pod, self Self) rank.Marks {
 	source, sourced := pod.Annotations[annotationSource]
+	mirror := isMirror(pod)
 	return rank.Marks{
-		// A pod without the annotation came from the API server: only the kubelet
-		// writes it, and a mirror pod carries its static pod's.
-		Static:      sourced && source != sourceAPI,
-		Mirror:      isMirror(pod),
+		// Through the API a static pod is seen only as its mirror, which carries the
+		// static pod's annotations. On any other pod the annotation says nothing:
+		// whoever makes a pod can write it, and a kubelet overwrites it for itself.
+		Static:      mirror && sourced && source != sourceAPI,
+		Mirror:      mirror,
 		Self:        self.is(pod),
 		Terminating: pod.DeletionTimestamp != nil,
 		Finished:    pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 	}
 }
 
-// isMirror reports whether the pod is the API's image of a static pod. A node as
-// the owner says so too: only the kubelet may write such an owner.
+// isMirror reports whether the pod is the API's image of a static pod, by the
+// annotation that the kubelet itself goes by (k8s.io/kubernetes
+// pkg/kubelet/types/pod_update.go, IsMirrorPod).
+//
+// Writing the annotation gains nobody anything. Admission does not keep users from
+// it (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet
+// starts nothing for a mirror it did not make, and deletes it (pkg/kubelet,
+// HandlePodAdditions and HandlePodCleanups); and the API server refuses to add it
+// to a pod that is there (pkg/apis/core/validation,
+// ValidatePodSpecificAnnotationUpdates).
+//
+// A Node as the owner says nothing: every mirror has one beside the annotation, and
+// whoever may make or patch a pod can write one.
 func isMirror(pod *corev1.Pod) bool {
-	if _, ok := pod.Annotations[annotationMirror]; ok {
-		return true
-	}
-	for i := range pod.OwnerReferences {
-		if pod.OwnerReferences[i].Kind == kindNode {
-			return true
-		}
-	}
-	return false
+	_, annotated := pod.Annotations[annotationMirror]
+	return annotated
 }
 
 // UsageUID returns the UID under which the pod's cgroup and log directory are

@@ -63,6 +63,11 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 	annotated := func(key, value string) corev1.Pod {
 		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}}
 	}
+	mirrorOf := func(source string) corev1.Pod {
+		pod := annotated("kubernetes.io/config.source", source)
+		pod.Annotations["kubernetes.io/config.mirror"] = "abc"
+		return pod
+	}
 	now := metav1.Now()
 	for name, test := range map[string]struct {
 		pod  corev1.Pod
@@ -71,19 +76,15 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 	}{
 		"nothing":                   {},
 		"from the API server":       {pod: annotated("kubernetes.io/config.source", "api")},
-		"static from a file":        {pod: annotated("kubernetes.io/config.source", "file"), want: rank.Marks{Static: true}},
-		"static from a URL":         {pod: annotated("kubernetes.io/config.source", "http"), want: rank.Marks{Static: true}},
-		"source without a value":    {pod: annotated("kubernetes.io/config.source", ""), want: rank.Marks{Static: true}},
+		"static from a file":        {pod: mirrorOf("file"), want: rank.Marks{Mirror: true, Static: true}},
+		"static from a URL":         {pod: mirrorOf("http"), want: rank.Marks{Mirror: true, Static: true}},
+		"mirror of an API pod":      {pod: mirrorOf("api"), want: rank.Marks{Mirror: true}},
 		"mirror":                    {pod: annotated("kubernetes.io/config.mirror", "abc"), want: rank.Marks{Mirror: true}},
 		"mirror, empty value":       {pod: annotated("kubernetes.io/config.mirror", ""), want: rank.Marks{Mirror: true}},
 		"another's annotation":      {pod: annotated("kubernetes.io/config.seen", "yesterday")},
 		"unknown self is nobody":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
 		"a Pending pod is a pod":    {pod: corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}},
 		"a ReplicaSet protects not": {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("ReplicaSet", "a", true)}}}},
-		"owned by the node": {
-			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "n"}}}},
-			want: rank.Marks{Mirror: true},
-		},
 		"terminating": {
 			pod:  corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}},
 			want: rank.Marks{Terminating: true},
@@ -122,6 +123,52 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 				t.Errorf("protected = %t with marks %+v", protected, facts.Marks)
 			}
 		})
+	}
+}
+
+// What a tenant can write on a pod that runs does not make it a static pod or its
+// mirror: the annotations that only mean something to the kubelet, and owners.
+func TestForgedMarksDoNotProtect(t *testing.T) {
+	t.Parallel()
+	node := owner("Node", "node-1", true)
+	node.APIVersion = "v1"
+	for name, meta := range map[string]metav1.ObjectMeta{
+		"source file":          {Annotations: map[string]string{"kubernetes.io/config.source": "file"}},
+		"source http":          {Annotations: map[string]string{"kubernetes.io/config.source": "http"}},
+		"source without value": {Annotations: map[string]string{"kubernetes.io/config.source": ""}},
+		"source and hash":      {Annotations: map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "abc"}},
+		"the node as owner":    {OwnerReferences: []metav1.OwnerReference{node}},
+		"the node as a second owner": {
+			OwnerReferences: []metav1.OwnerReference{owner("ReplicaSet", "web", true), {APIVersion: "v1", Kind: "Node", Name: "node-1"}},
+		},
+		"the name of the mirror annotation as a label": {Labels: map[string]string{"kubernetes.io/config.mirror": "abc"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			meta.Namespace, meta.Name, meta.UID = "tenant", "web", "u"
+			pod := corev1.Pod{ObjectMeta: meta}
+			facts := nodepods.Facts(&pod, rank.Memory, nodepods.Self{UID: "other"})
+			facts.Sampled = true
+			var none rank.Rules // what the administrator's own rules protect is another matter
+			if reason := none.Protects(&facts); reason != rank.NotProtected {
+				t.Errorf("protected as %q", reason)
+			}
+			if got := nodepods.UsageUID(&pod); got != "u" {
+				t.Errorf("its usage is looked for under %q", got)
+			}
+		})
+	}
+}
+
+// A Node starts nothing again: what it owns is as bare as a pod without an owner.
+func TestPodOfANodeIsBare(t *testing.T) {
+	t.Parallel()
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("Node", "node-1", true)}}}
+	facts := nodepods.Facts(&pod, rank.Memory, nodepods.Self{})
+	facts.Sampled = true
+	rules := rank.Rules{BarePods: true}
+	if got := rules.Protects(&facts); got != rank.ProtectedBare {
+		t.Errorf("protected as %q, want %q", got, rank.ProtectedBare)
 	}
 }
 

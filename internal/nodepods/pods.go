@@ -70,9 +70,22 @@ func New(client kubernetes.Interface, options Options) (*Pods, error) {
 	return p, nil
 }
 
-// Run watches until ctx is done. It may be called once.
+// Run watches until ctx is done, and returns at once then. It may be called once.
+//
+// The informer is left to end by itself: between two attempts client-go's reflector
+// waits up to a minute without looking at its context (tools/cache/reflector.go,
+// watchList), which is longer than the kubelet gives a pod to end.
 func (p *Pods) Run(ctx context.Context) error {
-	p.informer.RunWithContext(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.informer.RunWithContext(ctx)
+	}()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-ended:
+	}
 	if ctx.Err() == nil {
 		return errors.New("watching the node's pods: the informer stopped by itself")
 	}

@@ -3,6 +3,7 @@ package nodepods_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/evictd/evictd/internal/nodepods"
@@ -247,4 +250,90 @@ func TestNewRefusesWhatIsIncomplete(t *testing.T) {
 	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 {
 		t.Error("pods that never ran know something")
 	}
+}
+
+// A process that was told to end must not wait for the watch, or the kubelet kills
+// it in the middle of whatever else it had to finish.
+func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
+	t.Parallel()
+	listen := func(t *testing.T) net.Listener {
+		t.Helper()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return listener
+	}
+	// run watches the server at address, calls ready with each error that is
+	// reported until it answers true, and returns how long the end took then.
+	run := func(t *testing.T, address string, ready func(reported <-chan error)) time.Duration {
+		t.Helper()
+		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://" + address})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reported := make(chan error, 100)
+		pods, err := nodepods.New(client, nodepods.Options{
+			NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- pods.Run(ctx) }()
+		ready(reported)
+		began := time.Now()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run = %v, want nil", err)
+		}
+		return time.Since(began)
+	}
+	// Two refusals into its back-off, the reflector waits for 1.6 s at least.
+	const atOnce = time.Second
+	t.Run("refuses the connection", func(t *testing.T) {
+		t.Parallel()
+		listener := listen(t)
+		address := listener.Addr().String()
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		took := run(t, address, func(reported <-chan error) {
+			for range 2 {
+				if err := <-reported; !strings.Contains(err.Error(), "connection refused") {
+					t.Errorf("reported %v", err)
+				}
+			}
+		})
+		if took > atOnce {
+			t.Errorf("the end took %v", took)
+		}
+	})
+	t.Run("accepts and never answers", func(t *testing.T) {
+		t.Parallel()
+		listener := listen(t)
+		accepted := make(chan net.Conn, 100)
+		go func() {
+			for {
+				connection, err := listener.Accept()
+				if err != nil {
+					return // the test is over
+				}
+				accepted <- connection
+			}
+		}()
+		t.Cleanup(func() { _ = listener.Close() })
+		took := run(t, listener.Addr().String(), func(<-chan error) {
+			connection := <-accepted
+			t.Cleanup(func() { _ = connection.Close() })
+			if _, err := connection.Read(make([]byte, 1)); err != nil { // the request is on its way
+				t.Error(err)
+			}
+		})
+		if took > atOnce {
+			t.Errorf("the end took %v", took)
+		}
+	})
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kubeconfigFor names a server and a token.
+func kubeconfigFor(t *testing.T, server string) string {
+	t.Helper()
+	return writeFile(t, "kubeconfig", fmt.Sprintf(kubeconfigHead+`
+clusters: [{name: c, cluster: {server: %q}}]
+users: [{name: u, user: {token: a-token}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, server))
+}
+
+// refusing is an address at which nobody listens.
+func refusing(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "http://" + listener.Addr().String()
+}
+
+// answering is an API server that answers every request with the same status.
+func answering(t *testing.T, failure *apierrors.StatusError) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		status := failure.Status()
+		status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Why the node cannot be read is said with what to do about it, by `evictd rank` on
+// one line and by `evictd run` in the log, whose message says what it means for the
+// pods.
+func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
+	t.Parallel()
+	nodes := schema.GroupResource{Resource: "nodes"}
+	selfSigned := httptest.NewUnstartedServer(http.NotFoundHandler())
+	selfSigned.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told that nobody trusts it
+	selfSigned.StartTLS()
+	t.Cleanup(selfSigned.Close)
+	for name, test := range map[string]struct {
+		server string
+		want   []string
+		// message is the log's; "" where evictd ends.
+		message string
+	}{
+		"nobody listens": {
+			refusing(t),
+			[]string{"no answer from the API server at http://127.0.0.1:", "check that it runs there", "connection refused"},
+			"the API server does not answer; nobody is evicted until it does",
+		},
+		"another authority": {
+			selfSigned.URL,
+			[]string{"the certificate of the API server at https://", "check the certificate authority in --kubeconfig /"},
+			"the API server cannot be trusted; nobody is evicted until it can",
+		},
+		"401": {
+			answering(t, apierrors.NewUnauthorized("Unauthorized")),
+			[]string{"does not accept the credentials; renew the token or certificate in --kubeconfig /"},
+			"the API server does not accept the credentials; nobody is evicted until it does",
+		},
+		"403": {
+			answering(t, apierrors.NewForbidden(nodes, "node-1", nil)),
+			[]string{"the account lacks the right to get nodes; grant it, as the ClusterRole in deploy/daemonset.yaml does"},
+			"the node may not be read; until then its capacity is not checked and nobody is evicted for disk",
+		},
+		"404": {
+			answering(t, apierrors.NewNotFound(nodes, "node-1")),
+			[]string{"the API server has no such node; check --node-name"},
+			"",
+		},
+		"500": {
+			answering(t, apierrors.NewInternalError(context.Canceled)),
+			[]string{"answers with a fault; look at its log"},
+			"the node cannot be read; trying again",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kubeconfig := kubeconfigFor(t, test.server)
+			code, _, stderr := call(t, "rank", "--config", configFile(t, head), "--node-name", "node-1", "--kubeconfig", kubeconfig)
+			if code != exitFault || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("rank: code %d, stderr %q; want 1 and one line", code, stderr)
+			}
+			message, said := checkOnce(t, kubeconfig)
+			if message != test.message {
+				t.Errorf("the log's message is %q, want %q", message, test.message)
+			}
+			for _, fragment := range append(test.want, "reading node node-1: ") {
+				for from, text := range map[string]string{"rank": stderr, "run": said} {
+					if !strings.Contains(text, fragment) {
+						t.Errorf("%s lacks %q: %s", from, fragment, text)
+					}
+				}
+			}
+		})
+	}
+}
+
+// checkOnce runs the check of the node up to the first line that it logs, or to its
+// end, and returns the line's message and what went wrong.
+func checkOnce(t *testing.T, kubeconfig string) (message, fault string) {
+	t.Helper()
+	flags := &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfig}}
+	clients, err := newClients(&flags.whereFlags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	core, logged := observer.New(zapcore.DebugLevel)
+	logger := zap.New(core, zap.Hooks(func(zapcore.Entry) error { cancel(); return nil }))
+	d := &daemon{flags: flags, clients: clients, logger: logger}
+	if err := d.checkNode(ctx); err != nil {
+		return "", err.Error()
+	}
+	lines := logged.All()
+	if len(lines) != 1 {
+		t.Fatalf("%d lines, want one: %v", len(lines), lines)
+	}
+	text, _ := lines[0].ContextMap()["error"].(string)
+	return lines[0].Message, text
+}

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/record"
+)
+
+// machine returns a host root with what evictd reads of a node with cgroup v2 for
+// memory.available, without the paths that are left out.
+func machine(t *testing.T, without ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	files := map[string]string{
+		"proc/meminfo":                                "MemTotal: 25165824 kB\nMemFree: 19099488 kB\nMemAvailable: 23068672 kB\n",
+		"sys/fs/cgroup/cgroup.controllers":            "cpu memory pids\n",
+		"sys/fs/cgroup/kubepods.slice/memory.current": "1000\n",
+		"sys/fs/cgroup/kubepods.slice/memory.stat":    "anon 1000\nfile 0\ninactive_file 0\nshmem 0\n",
+		"sys/fs/cgroup/kubepods.slice/memory.max":     "max\n",
+		"var/lib/kubelet/pods":                        "",
+	}
+	maps.DeleteFunc(files, func(path, _ string) bool {
+		for _, left := range without {
+			if left != "" && strings.HasPrefix(path, left) {
+				return true
+			}
+		}
+		return false
+	})
+	for path, content := range files {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+const memoryOnly = head + "evictionHard: {memory.available: 5%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}\n"
+
+// journal takes the log and tells when a line was written.
+type journal struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{}
+}
+
+func newJournal() *journal { return &journal{wrote: make(chan struct{}, 1)} }
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	select {
+	case j.wrote <- struct{}{}:
+	default:
+	}
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// await waits for a line with the message.
+func (j *journal) await(ctx context.Context, t *testing.T, message string) {
+	t.Helper()
+	for !strings.Contains(j.String(), `"msg":"`+message+`"`) {
+		select {
+		case <-j.wrote:
+		case <-ctx.Done():
+			t.Fatalf("no line %q:\n%s", message, j)
+		}
+	}
+}
+
+// last returns the level, the message and the error of the last line.
+func (j *journal) last(t *testing.T) (level, message, fault string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(j.String()), "\n")
+	var line struct {
+		Level string `json:"level"`
+		Msg   string `json:"msg"`
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &line); err != nil {
+		t.Fatalf("%v: the last line is no log line:\n%s", err, j)
+	}
+	return line.Level, line.Msg, line.Error
+}
+
+// runCommand is `evictd run` on the machine and against the server, for
+// memory.available alone, with its log in the journal.
+func runCommand(t *testing.T, log *journal, machine, server string) *cobra.Command {
+	t.Helper()
+	root := newRootCommand(func(klog.Logger) {})
+	root.SetOut(log)
+	root.SetErr(log)
+	root.SetArgs([]string{
+		"run", "--node-name=node-1", "--http-bind-address=127.0.0.1:0", "--config", configFile(t, memoryOnly),
+		"--host-root", machine, "--kubeconfig", kubeconfigFor(t, server),
+	})
+	return root
+}
+
+// start runs a command until ctx is done and returns where its exit code comes.
+func start(ctx context.Context, root *cobra.Command) <-chan int {
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, root) }()
+	return code
+}
+
+// patience is how long a test waits for what must come.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Without an API server, SIGTERM ends evictd well within the 15 s of the shipped
+// manifest, as if nothing were wrong.
+func TestRunEndsInTimeWithoutAnAPIServer(t *testing.T) {
+	t.Parallel()
+	const inTime = 10 * time.Second
+	log := newJournal()
+	ctx, terminate := context.WithCancel(t.Context())
+	defer terminate()
+	code := start(ctx, runCommand(t, log, machine(t), refusing(t)))
+	log.await(patience(t), t, "watching the node's pods failed")
+	log.await(patience(t), t, "the API server does not answer; nobody is evicted until it does")
+	terminate()
+	select {
+	case got := <-code:
+		if level, message, fault := log.last(t); got != exitFine || level != "info" || message != "stopped" || fault != "" {
+			t.Errorf("code %d, last line %s %q %q; want 0 and stopped", got, level, message, fault)
+		}
+	case <-time.After(inTime):
+		t.Errorf("still running %v after SIGTERM:\n%s", inTime, log)
+	}
+}
+
+// A fault that ends evictd is said once, as an error.
+func TestFaultThatEndsRunIsAnError(t *testing.T) {
+	t.Parallel()
+	log := newJournal()
+	server := answering(t, apierrors.NewNotFound(schema.GroupResource{Resource: "nodes"}, "node-1"))
+	code := start(t.Context(), runCommand(t, log, machine(t), server))
+	select {
+	case got := <-code:
+		level, message, fault := log.last(t)
+		if got != exitFault || level != "error" || message != "stopped by a fault" || !strings.Contains(fault, "check --node-name") {
+			t.Errorf("code %d, last line %s %q %q; want 1 and the fault", got, level, message, fault)
+		}
+		if n := strings.Count(log.String(), "check --node-name"); n != 1 {
+			t.Errorf("said %d times, want once:\n%s", n, log)
+		}
+	case <-patience(t).Done():
+		t.Fatalf("did not end:\n%s", log)
+	}
+}
+
+func TestTakenPortSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	taken := listener.Addr().String()
+	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
+		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing(t)))
+	// What the kernel refused is logged before; the fault itself is said once.
+	if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 ||
+		!strings.HasSuffix(stderr, "name another address by --http-bind-address\n") {
+		t.Errorf("code %d, stderr %q", code, stderr)
+	}
+}
+
+// What is missing of the host is said with what to mount.
+func TestMissingMountsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		without string
+		flags   []string
+		want    []string
+	}{
+		"no cgroups":     {without: "sys/fs/cgroup", want: []string{"finding the pods' cgroup: ", "sys/fs/cgroup"}},
+		"no proc":        {without: "proc", want: []string{"preparing to read the node: ", "proc/meminfo"}},
+		"another cgroup": {flags: []string{"--kubepods-cgroup=/pods"}, want: []string{"opening the pods' cgroup: ", "check --kubepods-cgroup /pods"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := machine(t, test.without)
+			code, _, stderr := call(t, append([]string{
+				"run", "--node-name=n", "--config", configFile(t, memoryOnly),
+				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing(t)),
+			}, test.flags...)...)
+			if code != exitFault || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("code %d, stderr %q; want 1 and one line", code, stderr)
+			}
+			for _, fragment := range append(test.want, "check --host-root "+root, "are mounted below it") {
+				if !strings.Contains(stderr, fragment) {
+					t.Errorf("lacks %q: %s", fragment, stderr)
+				}
+			}
+		})
+	}
+	t.Run("no host root", func(t *testing.T) {
+		t.Parallel()
+		err := (&whereFlags{}).notThere(os.ErrNotExist)
+		if !strings.Contains(err.Error(), "name that by --host-root") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A configuration that cannot be put in force because something of the host is away
+// for a moment is in force once that is back.
+func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
+	t.Parallel()
+	root := machine(t, "var/lib/kubelet")
+	path := configFile(t, memoryOnly)
+	flags := &runFlags{
+		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing(t))},
+		address:    "127.0.0.1:0",
+	}
+	loaded, err := flags.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger, err := record.NewLogger("info", "json", newJournal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := build(flags, loaded, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.agent.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if fault := <-ended; fault != nil {
+			t.Error(fault)
+		}
+	})
+	wanted, err := config.Parse([]byte(head + "evictionHard: {nodefs.available: 10%}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.putInForce(ctx, wanted); err == nil || !strings.Contains(err.Error(), "var/lib/kubelet") || d.inForce.Load() != loaded {
+		t.Errorf("without the kubelet's directory: %v", err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "var/lib/kubelet"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.putInForce(ctx, wanted); err != nil || d.inForce.Load() != wanted {
+		t.Errorf("with it: %v", err)
+	}
+}

@@ -1,0 +1,45 @@
+package integration
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Whoever may write a pod cannot make one that runs look like a static pod's
+// mirror. That the API server refuses the one annotation that counts is what the
+// protection of mirror pods rests on; that it takes all else that a mirror has is
+// why that counts for nothing (internal/nodepods, TestForgedMarksDoNotProtect).
+func TestRunningPodCannotBeMadeAMirror(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.pod("web", 100)
+	node, err := w.client.CoreV1().Nodes().Get(t.Context(), w.node, metav1.GetOptions{})
+	w.must(err)
+	patch := func(meta metav1.ObjectMeta) (*corev1.Pod, error) {
+		text, fault := json.Marshal(map[string]any{"metadata": map[string]any{
+			"annotations": meta.Annotations, "ownerReferences": meta.OwnerReferences,
+		}})
+		w.must(fault)
+		return w.client.CoreV1().Pods(w.namespace).Patch(t.Context(), "web", types.StrategicMergePatchType, text, metav1.PatchOptions{})
+	}
+	_, err = patch(metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "forged"}})
+	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "may not add mirror pod annotation") {
+		t.Errorf("adding the mirror annotation to a pod that is there: %v, want it refused", err)
+	}
+	forged, err := patch(metav1.ObjectMeta{
+		Annotations: map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "forged"},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),
+		}},
+	})
+	w.must(err)
+	if forged.Annotations["kubernetes.io/config.source"] != "file" || len(forged.OwnerReferences) != 1 {
+		t.Errorf("the API server did not take the patch: %+v", forged.ObjectMeta)
+	}
+}
