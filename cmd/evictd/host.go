@@ -45,12 +45,19 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 
 // openSampler prepares the reading of the signals.
 func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal) (*pressure.Node, error) {
-	sampler, err := pressure.Open(pressure.Options{
+	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
 		MemoryAvailable: definitionOf(c),
 		Signals:         signals,
-	})
+	}
+	if stall := c.MemoryStall; stall != nil {
+		options.StallWindow = stall.Window.Duration
+		if stall.Type == config.StallFull {
+			options.StallKind = pressure.Full
+		}
+	}
+	sampler, err := pressure.Open(options)
 	if err != nil {
 		return nil, h.flags.notThere(fmt.Errorf("preparing to read the node: %w", err))
 	}

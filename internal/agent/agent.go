@@ -42,6 +42,9 @@ type Cgroups interface {
 	// Collect returns one entry for each pod that was read; an error names the
 	// others.
 	Collect(into []usage.Pod) ([]usage.Pod, error)
+	// Stalls returns how long each pod has waited for memory, and how often it met
+	// its own limits; an error names pods that are missing.
+	Stalls() ([]usage.Stall, error)
 	// Present reports whether the pod's cgroup is still there.
 	Present(uid string) (bool, error)
 }
@@ -103,6 +106,7 @@ type Agent struct {
 	limiter  *evict.Limiter
 	uses     []usage.Pod
 	disk     diskReading
+	stalls   stallReadings
 	repeated map[pressure.Signal]repetition
 	lastID   uint64
 
@@ -224,6 +228,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)
+	a.noteStalls(&sample)
 	if a.acting != nil {
 		a.keepWatch(a.acting, &sample)
 	} else {

@@ -32,6 +32,9 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	pods := a.options.Pods.List()
+	if hold, detail := a.stalledByItself(&p, pods); hold != HoldNone {
+		return made, hold, detail
+	}
 	uses, hold, detail := a.measure(ctx, &p, pods)
 	if hold != HoldNone {
 		return made, hold, detail
@@ -57,7 +60,7 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if !a.options.Pods.Synced() {
 		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
 	}
-	if end := a.ledger.LastEnd(); !end.IsZero() && !now.After(end) {
+	if end := a.ledger.LastEnd(); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
 		return HoldSettling, ""
 	}
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {

@@ -35,6 +35,8 @@ const (
 	HoldPodsUnsynced Hold = "pods not synced"
 	// HoldUsageUnknown: what the pods use could not be read.
 	HoldUsageUnknown Hold = "usage unknown"
+	// HoldOwnLimits: tasks stall, but only those of pods that met limits of their own.
+	HoldOwnLimits Hold = "stalled within own limits"
 	// HoldOnItsWay: what is on its way out suffices.
 	HoldOnItsWay Hold = "enough is on its way out"
 	// HoldSettling: no sample newer than the last victim's end yet.
@@ -55,7 +57,7 @@ const (
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{
-		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOnItsWay, HoldSettling,
+		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
 		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited,
 	}
 }

@@ -34,6 +34,9 @@ type fakeNode struct {
 	pods        map[string]*fakePod
 	unsynced    bool
 	unread      error // what Collect reports; with no pods
+	noPodStalls bool  // cgroup v1 does not tell how long a pod waited
+	unstalled   error // what Stalls reports
+	stallReads  int
 	unpresent   error // why Present does not know; nil when it does
 	samples     int
 	evictions   []evict.Request
@@ -50,11 +53,13 @@ type fakeNode struct {
 }
 
 type fakePod struct {
-	api      *corev1.Pod // as the watch tells
-	leaving  *corev1.Pod // as the API server has it since its deletion; nil before
-	memory   int64       // all of it anonymous
-	cache    int64       // active page cache, which counts for the working set alone
-	noCgroup bool        // it has ended, and the API server lists it still
+	api       *corev1.Pod   // as the watch tells
+	leaving   *corev1.Pod   // as the API server has it since its deletion; nil before
+	memory    int64         // all of it anonymous
+	waited    time.Duration // for memory, since its start
+	limitHits int64
+	cache     int64 // active page cache, which counts for the working set alone
+	noCgroup  bool  // it has ended, and the API server lists it still
 }
 
 func newFakeNode(capacity int64) *fakeNode {
@@ -140,6 +145,19 @@ func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 		})
 	}
 	return into, nil
+}
+
+func (n *fakeNode) Stalls() ([]usage.Stall, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stallReads++
+	stalls := make([]usage.Stall, 0, len(n.pods))
+	for uid, p := range n.pods {
+		stalls = append(stalls, usage.Stall{
+			UID: uid, Waited: p.waited.Microseconds(), WaitedKnown: !n.noPodStalls, LimitHits: p.limitHits,
+		})
+	}
+	return stalls, n.unstalled
 }
 
 func (n *fakeNode) Present(uid string) (bool, error) {

@@ -58,6 +58,7 @@ func TestAllocatableBooksTheWorkingSet(t *testing.T) {
 		want := map[string]int64{
 			"allocatableMemory.available": 330 * mebi,
 			"memory.available":            30 * mebi,
+			"memory.stall":                wholeStall,
 			"pid.available":               30,
 		}
 		if diff := cmp.Diff(want, uses.byUID["uid-cached"].expected); diff != "" {

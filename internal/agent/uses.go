@@ -106,11 +106,21 @@ func cgroupExpected(u *usage.Pod, definition pressure.MemoryDefinition) map[stri
 		pressure.MemoryAvailable.String():            available,
 		pressure.AllocatableMemoryAvailable.String(): u.WorkingSet,
 	}
+	// Nobody knows how much of a stall a pod's end will end: while one that holds
+	// memory is on its way out, it is waited for.
+	if u.Anonymous+u.Shared > 0 {
+		expected[pressure.MemoryStall.String()] = wholeStall
+	} else {
+		expected[pressure.MemoryStall.String()] = 0
+	}
 	if u.TasksKnown {
 		expected[pressure.PIDAvailable.String()] = u.Tasks
 	}
 	return expected
 }
+
+// wholeStall is more than any window can hold, in microseconds.
+const wholeStall = int64(time.Hour / time.Microsecond)
 
 func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) use {
 	expected := cgroupExpected(u, definition)

@@ -14,6 +14,10 @@ import (
 // (SetDefaults_KubeletConfiguration, pkg/kubelet/apis/config/v1beta1).
 const transitionDefault = 5 * time.Minute
 
+// stallWindowDefault is the shortest window of the kernel's own triggers without
+// privileges, and long enough that one reclaim is no pressure.
+const stallWindowDefault = 2 * time.Second
+
 // unset marks a duration that the file does not have, where 0 is something that a
 // file may not say. No text of a duration means it.
 const unset = time.Duration(math.MinInt64)
@@ -76,11 +80,25 @@ func (c *EvictdConfiguration) complete() {
 	if c.Protect.Namespaces == nil {
 		c.Protect.Namespaces = defaults.Protect.Namespaces
 	}
+	c.MemoryStall.complete()
 	if len(c.Queues) == 0 {
 		c.Queues = nil // [] and nothing mean the same, and are written the same
 	}
 	c.Sampling.complete(&defaults.Sampling)
 	c.completeThresholds(defaults)
+}
+
+// complete fills in what the file left out of a block that it has.
+func (m *MemoryStall) complete() {
+	if m == nil {
+		return
+	}
+	if m.Type == "" {
+		m.Type = StallFull
+	}
+	if m.Window.Duration == 0 {
+		m.Window.Duration = stallWindowDefault
+	}
 }
 
 // complete fills in the bound that the file left out; it gives way to the one that

@@ -146,7 +146,7 @@ func TestParseFaults(t *testing.T) {
 			`evictionMinimumReclaim[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
 		}},
 		{"memory.stall", "evictionHard: {memory.stall: 5%}", []string{
-			`evictionHard[memory.stall]: Invalid value: "5%": memory stalls are no threshold here but the field memoryStall, not available in this version: remove it`,
+			`evictionHard[memory.stall]: Invalid value: "5%": memory stalls are set by the field memoryStall: move it there`,
 		}},
 		{"soft without grace", "evictionSoft: {memory.available: 10%}", []string{
 			`evictionSoftGracePeriod[memory.available]: Required value: the soft threshold of this signal needs a grace period: add one`,
@@ -182,8 +182,17 @@ func TestParseFaults(t *testing.T) {
 		{"not available: bestEffort", "disruptionBudgets: bestEffort", []string{
 			`disruptionBudgets: Forbidden: bestEffort is not available in this version: remove it`,
 		}},
-		{"not available: memoryStall", "memoryStall: {type: full, threshold: 10%, window: 2s}", []string{
-			`memoryStall: Forbidden: not available in this version: remove it`,
+		{"stall without a threshold", "memoryStall: {}", []string{
+			`memoryStall.threshold: Required value: a percentage of the window, such as "10%"`,
+		}},
+		{"stall that makes no sense", "memoryStall: {type: most, threshold: 100Mi, window: 2h}", []string{
+			`memoryStall.type: Unsupported value: "most": supported values: "some", "full"`,
+			`memoryStall.threshold: Invalid value: "100Mi": must be a percentage of the window, such as "10%"`,
+			`memoryStall.window: Invalid value: "2h0m0s": must be between 500ms and 1m0s`,
+		}},
+		{"stall of all or nothing", "memoryStall: {threshold: 100%, window: -1s}", []string{
+			`memoryStall.threshold: Invalid value: "100%": must be above 0% and below 100%: remove memoryStall to switch it off`,
+			`memoryStall.window: Invalid value: "-1s": must be between 500ms and 1m0s`,
 		}},
 		{"not available: queues", "queues:\n- {name: a, namespaces: [a-*], podSelector: {}, guaranteed: {memory: 8Gi}, properties: {priority.policy: fence}, queues: [{name: b}]}", []string{
 			`queues: Forbidden: not available in this version: remove it`,
@@ -352,6 +361,7 @@ evictionPressureTransitionPeriod: 4m
 evictionMaxPodGracePeriod: 60
 evictionHardPodGracePeriod: 5
 memoryAvailable: workingSet
+memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}}
@@ -370,6 +380,7 @@ kubelet: {insecureSkipTLSVerify: true}
 		EvictionMaxPodGracePeriod:        60,
 		EvictionHardPodGracePeriod:       5,
 		MemoryAvailable:                  MemoryWorkingSet,
+		MemoryStall:                      &MemoryStall{Type: StallSome, Threshold: "10%", Window: metav1.Duration{Duration: 3 * time.Second}},
 		Sampling: Sampling{
 			MinInterval: metav1.Duration{Duration: 20 * time.Millisecond},
 			MaxInterval: metav1.Duration{Duration: 2 * time.Second},

@@ -42,6 +42,14 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 		threshold.Hard = threshold.Grace == 0
 		all = append(all, threshold)
 	}
+	if c.MemoryStall != nil {
+		share, err := parseStall(c.MemoryStall.Threshold)
+		if err != nil {
+			return nil, fmt.Errorf("reading memoryStall.threshold: %w", err)
+		}
+		// What is available of the window is the part in which nobody waited.
+		all = append(all, pressure.Threshold{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - share), Hard: true})
+	}
 	slices.SortStableFunc(all, hardFirst)
 	return all, nil
 }

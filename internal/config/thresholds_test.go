@@ -40,6 +40,18 @@ func TestThresholdsOfDefaults(t *testing.T) {
 	}, thresholds(t, Default()))
 }
 
+// What is available of a stall's window is the part in which nobody waited.
+func TestThresholdOfStalls(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, head+"evictionHard: {}\nmemoryStall: {threshold: 10%}\n")
+	if want := (MemoryStall{Type: StallFull, Threshold: "10%", Window: metav1.Duration{Duration: 2 * time.Second}}); *c.MemoryStall != want {
+		t.Errorf("completed to %+v, want %+v", *c.MemoryStall, want)
+	}
+	compareThresholds(t, []pressure.Threshold{
+		{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - float32(10)/100), Hard: true},
+	}, thresholds(t, c))
+}
+
 func TestThresholds(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, head+`

@@ -63,8 +63,8 @@ type EvictdConfiguration struct {
 	// kubelet's definition, MemTotal minus the working set of the root cgroup. A
 	// field of evictd. Unset means `kernel`.
 	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
-	// A threshold on the time that tasks stall for lack of memory (PSI). Unset
-	// means off. Not available in this version: a file that sets it is refused.
+	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
+	// signal memory.stall. A field of evictd. Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
 	// How often the node is looked at.
 	Sampling Sampling `json:"sampling"`
@@ -112,17 +112,31 @@ const (
 	BudgetsBestEffort DisruptionBudgets = "bestEffort"
 )
 
-// MemoryStall is a threshold on pressure-stall information. Not available in this
-// version: validation refuses it.
+// MemoryStall is a threshold on the kernel's pressure-stall information. On a kernel
+// without it the signal is absent and the threshold never met.
 type MemoryStall struct {
-	// `some` counts the time in which at least one task stalls, `full` the time in
-	// which all of them do.
-	Type string `json:"type"`
-	// Percentage of the window.
+	// `some` counts the time in which at least one task waits, `full` the time in
+	// which all of them do that could run. Unset means `full`.
+	Type StallType `json:"type"`
+	// Percentage of the window, above 0% and below 100%: met while tasks waited for
+	// longer. Must be set.
 	Threshold string `json:"threshold"`
-	// Duration over which the stall is measured.
+	// Duration over which the stall is measured, 500ms to 1m. Unset and `0s` mean
+	// 2s.
 	Window metav1.Duration `json:"window"`
 }
+
+// StallType names what counts as a stall. The empty value means nothing: a file that
+// leaves it out gets StallFull.
+type StallType string
+
+// The types.
+const (
+	// StallSome is time in which at least one task waits.
+	StallSome StallType = "some"
+	// StallFull is time in which all tasks wait that could run.
+	StallFull StallType = "full"
+)
 
 // Sampling bounds the time between two samples. The next one is due when the
 // nearest threshold could be reached at the fastest fill rate seen or assumed.

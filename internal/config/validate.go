@@ -20,6 +20,13 @@ const (
 	maxIntervalHighest = 10 * time.Second
 )
 
+// The bounds of a stall's window. Within half a second a single reclaim is a stall;
+// a minute is what the signal of available memory is for.
+const (
+	stallWindowShortest = 500 * time.Millisecond
+	stallWindowLongest  = time.Minute
+)
+
 // Validate returns nil, or an *[InvalidError] with every fault of the values. It
 // completes nothing: an empty field that a file could leave out is a fault here.
 func (c *EvictdConfiguration) Validate() error {
@@ -96,7 +103,24 @@ func (v *validator) memory() {
 			[]MemoryAvailable{MemoryKernel, MemoryWorkingSet}))
 	}
 	if v.c.MemoryStall != nil {
-		v.notAvailable(field.NewPath("memoryStall"))
+		v.memoryStall(field.NewPath("memoryStall"), v.c.MemoryStall)
+	}
+}
+
+func (v *validator) memoryStall(path *field.Path, stall *MemoryStall) {
+	if stall.Type != StallSome && stall.Type != StallFull {
+		v.add(field.NotSupported(path.Child("type"), stall.Type, []StallType{StallSome, StallFull}))
+	}
+	switch _, err := parseStall(stall.Threshold); {
+	case err == nil || v.broken[path.Child("threshold").String()]:
+	case stall.Threshold == "":
+		v.add(field.Required(path.Child("threshold"), `a percentage of the window, such as "10%"`))
+	default:
+		v.add(field.Invalid(path.Child("threshold"), stall.Threshold, err.Error()))
+	}
+	if window := stall.Window.Duration; window < stallWindowShortest || window > stallWindowLongest {
+		v.add(field.Invalid(path.Child("window"), window.String(),
+			fmt.Sprintf("must be between %s and %s", stallWindowShortest, stallWindowLongest)))
 	}
 }
 

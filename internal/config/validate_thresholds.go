@@ -67,7 +67,7 @@ func usable(name string) error {
 		// logs it (UpdateContainerFsThresholds, pkg/kubelet/eviction/helpers.go).
 		return errors.New("containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this")
 	case pressure.MemoryStall:
-		return errors.New("memory stalls are no threshold here but the field memoryStall, not available in this version: remove it")
+		return errors.New("memory stalls are set by the field memoryStall: move it there")
 	default:
 		return nil
 	}

@@ -101,6 +101,21 @@ func parseReclaim(text string) (value, error) {
 	return value{relative: true, fraction: fraction}, nil
 }
 
+// parseStall reads the share of a window in which tasks may wait.
+func parseStall(text string) (float32, error) {
+	if !strings.HasSuffix(text, "%") {
+		return 0, errors.New(`must be a percentage of the window, such as "10%"`)
+	}
+	share, err := parsePercentage(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case share <= 0 || share >= 1:
+		return 0, errors.New("must be above 0% and below 100%: remove memoryStall to switch it off")
+	}
+	return share, nil
+}
+
 // parsePercentage returns the share that a text ending in % means. The arithmetic
 // is in float32 because the kubelet's is (parsePercentage, same file): the same
 // text must be the same number of bytes to both.

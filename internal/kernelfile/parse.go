@@ -83,3 +83,28 @@ func Stat(content []byte, key string) (int64, error) {
 	}
 	return n, nil
 }
+
+// StallTotal returns how long tasks have waited, in microseconds since the start of
+// the machine or the making of the cgroup, from a file of pressure-stall
+// information. Kind is "some" or "full"; the lines are written
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=15273019"
+// (Documentation/accounting/psi.rst).
+func StallTotal(content []byte, kind string) (int64, error) {
+	averages, err := Line(content, kind+" ")
+	if err != nil {
+		return 0, err
+	}
+	const last = " total="
+	at := bytes.LastIndex(averages, []byte(last))
+	if at < 0 {
+		return 0, fmt.Errorf("line %q: no total", kind)
+	}
+	n, rest, err := LeadingNumber(averages[at+len(last):])
+	if err == nil && len(rest) > 0 {
+		err = ErrTrailing
+	}
+	if err != nil {
+		return 0, fmt.Errorf("line %q: %w", kind, err)
+	}
+	return n, nil
+}

@@ -59,6 +59,49 @@ func TestStat(t *testing.T) {
 	}
 }
 
+const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
+
+func TestStallTotal(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		content string
+		want    int64
+		wantErr string
+	}{
+		"as the kernel writes it":    {content: psiText, want: 8154993},
+		"nothing yet":                {content: "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"},
+		"a field more":               {content: "full avg10=0.00 new=5 total=7\n", want: 7},
+		"empty":                      {content: "", wantErr: `no line "full "`},
+		"a kernel without full":      {content: "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n", wantErr: `no line "full "`},
+		"no total":                   {content: "full avg10=0.00 avg60=0.00 avg300=0.00\n", wantErr: "no total"},
+		"total without a number":     {content: "full avg10=0.00 total=\n", wantErr: "no number"},
+		"negative":                   {content: "full avg10=0.00 total=-7\n", wantErr: "no number"},
+		"more than int64":            {content: "full avg10=0.00 total=99999999999999999999\n", wantErr: "too large"},
+		"cut off in the number":      {content: "full avg10=0.00 total=81549", wantErr: `no line "full "`},
+		"something behind":           {content: "full avg10=0.00 total=7 8\n", wantErr: "more than a number"},
+		"NUL bytes":                  {content: "full avg10=0.00 total=\x00\x00\n", wantErr: "no number"},
+		"of something else entirely": {content: "fullness total=7\n", wantErr: `no line "full "`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := StallTotal([]byte(tc.content), "full")
+			check(t, got, err, tc.want, tc.wantErr)
+		})
+	}
+}
+
+func FuzzStallTotal(f *testing.F) {
+	f.Add([]byte(psiText))
+	f.Add([]byte("full total=1"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		n, err := StallTotal(content, "full")
+		if err == nil && (n < 0 || !strings.Contains(string(content), " total="+strconv.FormatInt(n, 10)+"\n") && n != 0) {
+			t.Errorf("%d is not in %q", n, content)
+		}
+	})
+}
+
 // check compares a parsed number or its error; no error comes with a number.
 func check(t *testing.T, got int64, err error, want int64, wantErr string) {
 	t.Helper()

@@ -38,11 +38,14 @@ type tree map[string]string
 
 const directory = "\x00directory"
 
+const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
+
 // procTree is what every node has.
 func procTree() tree {
 	return tree{
 		"proc/meminfo":                meminfoText,
 		"proc/loadavg":                loadavgText,
+		"proc/pressure/memory":        psiText,
 		"proc/sys/kernel/pid_max":     "32768\n",
 		"proc/sys/kernel/threads-max": "192731\n",
 		"var/lib/kubelet":             directory,

@@ -53,6 +53,10 @@ type Options struct {
 	// the host; the filesystem of the first that exists is imagefs. nil is
 	// containerd's, CRI-O's and Docker's. Where none exists, imagefs is nodefs.
 	ImageDirs []string
+	// StallKind and StallWindow say what memory.stall counts, and over how long; 0 is
+	// 2 s.
+	StallKind   StallKind
+	StallWindow time.Duration
 	// Signals are what should be read; all others stay Absent. Only what they need
 	// has to be there.
 	Signals []Signal
@@ -61,6 +65,9 @@ type Options struct {
 func (o *Options) setDefaults() {
 	if o.CgroupRoot == "" {
 		o.CgroupRoot = "/sys/fs/cgroup"
+	}
+	if o.StallWindow == 0 {
+		o.StallWindow = 2 * time.Second
 	}
 	if o.KubeletDir == "" {
 		o.KubeletDir = "/var/lib/kubelet"
@@ -88,6 +95,8 @@ type Node struct {
 	meminfo  *kernelFile // nil when no signal needs it
 	root     *memoryCgroup
 	kubepods *memoryCgroup
+	stall    *stallSource
+	noStall  error // why stall is nil although it was asked for
 	pids     *pidSource
 	nodefs   *probe
 	imagefs  *probe // the same as nodefs on a node with one filesystem
@@ -112,7 +121,7 @@ func open(options Options, sys system) (*Node, error) {
 		}
 		n.wanted[signal] = true
 	}
-	for _, prepare := range []func(system) error{n.openMemory, n.openAllocatable, n.openFilesystems, n.openPIDs} {
+	for _, prepare := range []func(system) error{n.openMemory, n.openAllocatable, n.openStall, n.openFilesystems, n.openPIDs} {
 		if err := prepare(sys); err != nil {
 			_ = n.Close() // the first fault is the one to tell
 			return nil, err
@@ -182,6 +191,9 @@ func (n *Node) Sample(now time.Time) Sample {
 	if n.wanted[AllocatableMemoryAvailable] {
 		s.Observations[AllocatableMemoryAvailable] = n.allocatable()
 	}
+	if n.wanted[MemoryStall] {
+		s.Observations[MemoryStall] = n.stalls(now)
+	}
 	if n.wanted[PIDAvailable] {
 		s.Observations[PIDAvailable] = n.pids.observe()
 	}
@@ -194,18 +206,12 @@ func (n *Node) blank(signal Signal) Observation {
 	switch {
 	case !n.wanted[signal]:
 		return Observation{State: Absent, Err: errUnasked}
-	case signal == MemoryStall:
-		return Observation{State: Absent, Err: errNoStall}
 	default:
 		return Observation{State: Unknown, Err: errClosed}
 	}
 }
 
-// errNoStall: a reader of /proc/pressure/memory belongs beside memory.go.
-var (
-	errNoStall = errors.New("this sampler does not read pressure-stall information")
-	errClosed  = errors.New("the sampler is closed")
-)
+var errClosed = errors.New("the sampler is closed")
 
 // Close lets go of the files. It waits a moment for filesystems that have not
 // answered and names those that still do not: the kernel cannot be interrupted
@@ -220,6 +226,9 @@ func (n *Node) Close() error {
 func (n *Node) closeFiles() {
 	if n.meminfo != nil {
 		n.meminfo.Close()
+	}
+	if n.stall != nil {
+		n.stall.file.Close()
 	}
 	if n.pids != nil {
 		n.pids.close()

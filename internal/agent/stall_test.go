@@ -1,0 +1,221 @@
+package agent
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+const stallWindow = 2 * time.Second
+
+// stalling is a fakeNode whose tasks wait for memory, by a share that the test
+// writes.
+type stalling struct {
+	*fakeNode
+	share *float64 // of the window
+}
+
+func (s stalling) Sample(now time.Time) pressure.Sample {
+	sample := s.fakeNode.Sample(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	window := stallWindow.Microseconds()
+	sample.Observations[pressure.MemoryStall] = pressure.Observation{
+		State: pressure.Known, Available: window - int64(*s.share*float64(window)), Capacity: window,
+	}
+	return sample
+}
+
+// stallPolicy evicts when tasks wait for more than a tenth of the window.
+func stallPolicy() Policy {
+	policy := hardPolicy()
+	policy.Thresholds = []pressure.Threshold{{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(0.9), Hard: true}}
+	return policy
+}
+
+// stall runs an agent on a node that stalls by so much, while what grows in it grows
+// ten times a second.
+func stall(t *testing.T, n *fakeNode, share *float64, during time.Duration, grow func()) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), during)
+	defer stop()
+	a := newAgent(t, n, stallPolicy())
+	a.options.Sampler = stalling{n, share}
+	var growing sync.WaitGroup
+	growing.Go(func() {
+		for ctx.Err() == nil {
+			n.mu.Lock()
+			grow()
+			n.mu.Unlock()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	if err := a.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	growing.Wait()
+}
+
+func TestStallEvictsTheFirstOfTheOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.ends = 20 * time.Second
+		n.run("greedy", 500, 100)
+		n.run("modest", 300, 100)
+		share := 0.3
+		stall(t, n, &share, 15*time.Second, func() {
+			n.pods["uid-modest"].waited += 50 * time.Millisecond
+		})
+		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+			t.Errorf("victims while one is on its way out (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A window in which the victim still lived says nothing of the time after it.
+func TestStallIsMeasuredAnewAfterAVictimsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.ends = time.Second
+		n.run("greedy", 500, 100)
+		n.run("modest", 300, 100)
+		share := 0.3
+		stall(t, n, &share, 10*time.Second, func() {
+			if len(n.pods) == 1 && share > 0 {
+				share -= 0.015 // the window slides out of the stall in two seconds
+			}
+		})
+		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+			t.Errorf("victims of a stall that ended with the first (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		grow func(n *fakeNode)
+		want []string
+		hold Hold
+	}{
+		{
+			"alone in its limit", func(n *fakeNode) {
+				n.pods["uid-bound"].waited += 90 * time.Millisecond
+				n.pods["uid-bound"].limitHits += 5
+			},
+			[]string{},
+			HoldOwnLimits,
+		},
+		{
+			"and another stalls too", func(n *fakeNode) {
+				n.pods["uid-bound"].waited += 90 * time.Millisecond
+				n.pods["uid-bound"].limitHits += 5
+				n.pods["uid-other"].waited += 20 * time.Millisecond
+			},
+			[]string{"greedy"},
+			"",
+		},
+		{
+			"and another stalls a little", func(n *fakeNode) {
+				n.pods["uid-bound"].limitHits += 5
+				n.pods["uid-other"].waited += 5 * time.Millisecond
+			},
+			[]string{},
+			HoldOwnLimits,
+		},
+		{
+			"on cgroup v1", func(n *fakeNode) {
+				n.noPodStalls = true
+				n.pods["uid-bound"].limitHits++
+				n.pods["uid-other"].waited += 90 * time.Millisecond
+			},
+			[]string{},
+			HoldOwnLimits,
+		},
+		{"nobody met a limit", func(n *fakeNode) { n.noPodStalls = true }, []string{"greedy"}, ""},
+		{"it cannot be told", func(n *fakeNode) { n.unstalled = errPlanted() }, []string{}, HoldUsageUnknown},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(10_000)
+				n.ends = time.Hour
+				n.run("greedy", 500, 100)
+				n.run("bound", 300, 300)
+				n.run("other", 300, 300)
+				share := 0.3
+				stall(t, n, &share, 10*time.Second, func() { test.grow(n) })
+				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+				if d := n.last(t); test.hold != "" && d.Hold != test.hold {
+					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
+				}
+				if d := n.last(t); test.hold == HoldOwnLimits && !strings.Contains(d.Detail, "shop/bound") {
+					t.Errorf("detail %q does not say which pod", d.Detail)
+				}
+			})
+		})
+	}
+}
+
+func TestCalmNodeReadsNoPodsStalls(t *testing.T) {
+	t.Parallel()
+	for share, want := range map[float64]bool{0.04: false, 0.06: true} { // half of a tenth
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(10_000)
+			n.run("greedy", 500, 100)
+			stall(t, n, &share, 10*time.Second, func() {})
+			if got := n.stallReads > 0; got != want || n.stallReads > 11 {
+				t.Errorf("stalled for %v of the time: the pods' stalls were read %d times in 10 s", share, n.stallReads)
+			}
+			if len(n.evictions) != 0 {
+				t.Errorf("evicted %v", n.victims())
+			}
+		})
+	}
+}
+
+// Two readings that are far apart say nothing of the stall that is there now.
+func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.run("greedy", 500, 100)
+		a := newAgent(t, n, stallPolicy())
+		share := 0.06
+		a.options.Sampler = stalling{n, &share}
+		a.tick(t.Context())
+		time.Sleep(time.Hour)
+		share = 0.3
+		a.tick(t.Context())
+		if d := n.last(t); d.Hold != HoldUsageUnknown || len(n.evictions) != 0 {
+			t.Errorf("%d evictions; decision %+v", len(n.evictions), d)
+		}
+		time.Sleep(stallWindow / 2)
+		a.tick(t.Context())
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
+			t.Errorf("victims after half a window (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A victim that has freed its memory ends no stall any more.
+func TestVictimWithoutMemoryIsNotReliedOnForAStall(t *testing.T) {
+	t.Parallel()
+	if got, there := cgroupExpected(&usage.Pod{WorkingSet: mebi}, pressure.Kernel)["memory.stall"]; got != 0 || !there {
+		t.Errorf("expected %d, %v; want 0, which replaces what was booked", got, there)
+	}
+}

@@ -1,0 +1,129 @@
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+)
+
+// stallResolution is into how many parts a window is read. Between two readings the
+// last one stands: near a threshold the node is sampled every 10 ms, and each reading
+// makes the kernel bring its averages up to date, which keeps it from looking at
+// unprivileged triggers (kernel/sched/psi.c, psi_show and psi_avgs_work).
+const stallResolution = 20
+
+// stallSource measures how long tasks waited for memory within a window that slides.
+// The kernel's own averages lag: avg10 shows a third of a stall that has lasted four
+// seconds. Its totals do not.
+type stallSource struct {
+	file   *kernelFile
+	kind   StallKind
+	window time.Duration
+	// points are readings of the total, the oldest first: one that is as old as the
+	// window, where there is one, and all that are younger.
+	points []stallPoint
+	last   Observation
+}
+
+type stallPoint struct {
+	at    time.Time
+	total int64 // microseconds
+}
+
+func newStallSource(path string, kind StallKind, window time.Duration) *stallSource {
+	return &stallSource{
+		file: newKernelFile(path, numberMax*2), kind: kind, window: window,
+		points: make([]stallPoint, 0, stallResolution+3),
+	}
+}
+
+// openStall finds out whether the kernel has memory.stall. One that was built or
+// started without PSI has no such signal (psi=0: the file is there and reading it
+// fails with EOPNOTSUPP); a fleet has such nodes, and they are watched all the same.
+func (n *Node) openStall(system) error {
+	if !n.wants(MemoryStall) {
+		return nil
+	}
+	source := newStallSource(n.options.host("/proc/pressure/memory"), n.options.StallKind, n.options.StallWindow)
+	_, err := source.total()
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP):
+		n.noStall = fmt.Errorf("the kernel has no pressure-stall information: %w", err)
+	case err != nil:
+		return fmt.Errorf("preparing %s: %w", MemoryStall, err)
+	default:
+		n.stall = source
+	}
+	return nil
+}
+
+// stalls reads memory.stall.
+func (n *Node) stalls(now time.Time) Observation {
+	if n.stall == nil {
+		return absent(n.noStall)
+	}
+	return n.stall.observe(now)
+}
+
+// observe reads memory.stall: of the window, the part in which tasks did not wait.
+// What happened before the first reading is not known and does not count, so that a
+// stall may be seen late and never too early.
+func (s *stallSource) observe(now time.Time) Observation {
+	if n := len(s.points); n > 0 && now.Sub(s.points[n-1].at) < s.window/stallResolution {
+		return s.last
+	}
+	s.last = s.read(now)
+	return s.last
+}
+
+// total reads how long tasks have waited since the machine was started, in
+// microseconds.
+func (s *stallSource) total() (int64, error) {
+	content, err := s.file.read()
+	if err != nil {
+		return 0, err
+	}
+	total, err := kernelfile.StallTotal(content, s.kind.String())
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", s.file.Path(), err)
+	}
+	return total, nil
+}
+
+func (s *stallSource) read(now time.Time) Observation {
+	total, err := s.total()
+	if err != nil {
+		return unknown(err)
+	}
+	s.note(stallPoint{at: now, total: total})
+	window := s.window.Microseconds()
+	return Observation{State: Known, Available: window - s.stalled(), Capacity: window}
+}
+
+// note keeps the point and drops those that no window reaches any more. A total that
+// runs backwards counts from anew.
+func (s *stallSource) note(p stallPoint) {
+	if n := len(s.points); n > 0 && p.total < s.points[n-1].total {
+		s.points = s.points[:0]
+	}
+	old := 0
+	for old+1 < len(s.points) && (p.at.Sub(s.points[old+1].at) >= s.window || len(s.points)-old == cap(s.points)) {
+		old++
+	}
+	s.points = append(s.points[:copy(s.points, s.points[old:])], p)
+}
+
+// stalled returns how many microseconds of the window tasks waited. Where the points
+// are further apart than the window, it is their share of the time between them.
+func (s *stallSource) stalled() int64 {
+	first, last := s.points[0], s.points[len(s.points)-1]
+	waited, elapsed := last.total-first.total, last.at.Sub(first.at)
+	if elapsed > s.window {
+		waited = int64(float64(waited) * float64(s.window) / float64(elapsed))
+	}
+	return min(waited, s.window.Microseconds())
+}

@@ -1,0 +1,135 @@
+package pressure
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// stalledNode is a node whose total of stalls the test writes.
+type stalledNode struct {
+	*Node
+	path string
+}
+
+func newStalledNode(t *testing.T, kind StallKind, window time.Duration) stalledNode {
+	t.Helper()
+	root := procTree().plant(t)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallKind: kind, StallWindow: window}, fakeSystem())
+	return stalledNode{n, filepath.Join(root, "proc/pressure/memory")}
+}
+
+// at returns memory.stall when the total is so much, and full half of it.
+func (n stalledNode) at(t *testing.T, offset, total time.Duration) Observation {
+	t.Helper()
+	put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
+		total.Microseconds(), total.Microseconds()/2))
+	n.closeFiles() // a regular file, unlike the kernel's, outlives its name
+	s := n.Sample(moment(offset))
+	return s.Of(MemoryStall)
+}
+
+func TestStall(t *testing.T) {
+	t.Parallel()
+	const ms, s = time.Millisecond, time.Second
+	type reading struct{ at, total, want time.Duration } // want is what was stalled within the window
+	for _, test := range []struct {
+		name     string
+		kind     StallKind
+		window   time.Duration
+		readings []reading
+	}{
+		{"what was before the first reading does not count", Some, 2 * s, []reading{{0, time.Hour, 0}, {s, time.Hour, 0}}},
+		{"a stall within the window", Some, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 300 * ms}, {1900 * ms, 500 * ms, 500 * ms}}},
+		{"it slides out of the window", Some, 2 * s, []reading{
+			{0, 0, 0}, {500 * ms, 400 * ms, 400 * ms}, {s, 400 * ms, 400 * ms}, {2500 * ms, 400 * ms, 0}, {3 * s, 400 * ms, 0},
+		}},
+		{"full is the other line", Full, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 150 * ms}}},
+		{"readings further apart than the window count by their share", Some, 2 * s, []reading{{0, 0, 0}, {10 * s, s, 200 * ms}}},
+		{"stalled all the time", Some, 2 * s, []reading{{0, 0, 0}, {2 * s, 2 * s, 2 * s}, {4 * s, 4 * s, 4*s - 2*s}}},
+		{"never more than the window", Some, s, []reading{{0, 0, 0}, {500 * ms, 3 * s, s}}},
+		{"between two readings the last one stands", Some, 2 * s, []reading{{0, 0, 0}, {50 * ms, 40 * ms, 0}, {100 * ms, 40 * ms, 40 * ms}}},
+		{"a total that runs backwards counts from anew", Some, 2 * s, []reading{{0, time.Hour, 0}, {s, 10 * ms, 0}, {1500 * ms, 30 * ms, 20 * ms}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			n := newStalledNode(t, test.kind, test.window)
+			for _, r := range test.readings {
+				got := n.at(t, r.at, r.total)
+				if want := known((test.window - r.want).Microseconds(), test.window.Microseconds()); got != want {
+					t.Errorf("after %v, total %v: %+v, want %+v", r.at, r.total, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A window is read with a bounded memory, however often it is sampled, and the sum
+// stays right.
+func TestStallSampledOften(t *testing.T) {
+	t.Parallel()
+	source := newStallSource("unused", Some, 2*time.Second)
+	for i := range 10_000 { // a stall of 30 % for 100 s
+		source.note(stallPoint{at: moment(time.Duration(i) * 10 * time.Millisecond), total: int64(i) * 3000})
+		if len(source.points) > cap(source.points) || cap(source.points) > 2*stallResolution {
+			t.Fatalf("%d points, room for %d", len(source.points), cap(source.points))
+		}
+	}
+	for _, every := range []time.Duration{100 * time.Millisecond, 130 * time.Millisecond, 900 * time.Millisecond} {
+		source = newStallSource("unused", Some, 2*time.Second)
+		for at := time.Duration(0); at < time.Minute; at += every {
+			source.note(stallPoint{at: moment(at), total: at.Microseconds() * 3 / 10})
+		}
+		if got := source.stalled(); got < 599_000 || got > 601_000 {
+			t.Errorf("sampled every %v: %d us of 2 s, want 600,000", every, got)
+		}
+	}
+}
+
+func TestKernelWithoutStalls(t *testing.T) {
+	t.Parallel()
+	root := tree{"proc/meminfo": meminfoText}.plant(t)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall, MemoryAvailable}}, fakeSystem())
+	s := n.Sample(moment(0))
+	if got := s.Of(MemoryStall); got.State != Absent || !strings.Contains(fmt.Sprint(got.Err), "proc/pressure/memory") {
+		t.Errorf("memory.stall %+v, want it absent, and why", got)
+	}
+	if got := s.Of(MemoryAvailable); got.State != Known {
+		t.Errorf("memory.available %+v, want it known", got)
+	}
+}
+
+func TestStallIsUnknownWhenItsFileIsSpoilt(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range breakages() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newStalledNode(t, Some, 2*time.Second)
+			n.at(t, 0, 0)
+			spoil(t, n.path)
+			n.closeFiles()
+			s := n.Sample(moment(time.Second))
+			if got := s.Of(MemoryStall); got.State != Unknown || got.Err == nil || got.Available != 0 {
+				t.Errorf("memory.stall %+v, want it unknown", got)
+			}
+			if got := n.at(t, time.Second+time.Millisecond, 0); got.State != Known {
+				t.Errorf("memory.stall %+v as soon as it is back, want it known", got)
+			}
+		})
+	}
+}
+
+func TestStallOfThisMachine(t *testing.T) {
+	t.Parallel()
+	n := mustOpen(t, Options{Signals: []Signal{MemoryStall}, StallWindow: time.Second}, kernel())
+	s := n.Sample(time.Now())
+	got := s.Of(MemoryStall)
+	if got.State == Absent {
+		t.Skipf("SKIP: %v", got.Err)
+	}
+	if got.State != Known || got.Capacity != 1_000_000 || got.Available < 0 || got.Available > got.Capacity {
+		t.Errorf("memory.stall %+v", got)
+	}
+}

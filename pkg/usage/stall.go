@@ -1,0 +1,134 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+)
+
+// Stall is how long a pod's tasks have waited for memory, and how often the pod met a
+// limit of its own. Both only ever grow while the pod lives: what counts is the
+// difference between two readings.
+type Stall struct {
+	// UID is as in [Pod].
+	UID string
+	// Waited is how long at least one of its tasks waited, in microseconds. It means
+	// nothing unless WaitedKnown: only cgroup v2 accounts for it, and only where the
+	// kernel has pressure-stall information.
+	Waited      int64
+	WaitedKnown bool
+	// LimitHits is how often the pod or one of its containers met its own memory.max
+	// or memory.high, on cgroup v1 its memory.limit_in_bytes.
+	LimitHits int64
+}
+
+// Stalls returns the stalls of each pod, in no particular order. It is for the moment
+// when the node stalls, so it opens and closes what it reads. Pods that went away
+// meanwhile are left out; those that are there and could not be read are left out too
+// and named by an *UnreadError, with which the others are still returned. It may be
+// called by the goroutine that calls Collect.
+func (t *Tree) Stalls() ([]Stall, error) {
+	if t.closed {
+		return nil, errors.New("reading the pods' stalls: the tree is closed")
+	}
+	var stalls []Stall
+	var unread []Unread
+	for _, c := range t.classes {
+		names, err := subdirectories(c.path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the pods' stalls: %w", err)
+		}
+		for _, name := range names {
+			if !c.holds([]byte(name)) {
+				continue
+			}
+			uid := c.uid(name)
+			stall, err := t.readStall(uid, filepath.Join(c.path, name))
+			switch {
+			case err == nil:
+				stalls = append(stalls, stall)
+			case !missing(err):
+				unread = append(unread, Unread{UID: uid, Err: err})
+			}
+		}
+	}
+	if len(unread) > 0 {
+		return stalls, &UnreadError{Unread: unread}
+	}
+	return stalls, nil
+}
+
+func (t *Tree) readStall(uid, dir string) (Stall, error) {
+	stall := Stall{UID: uid}
+	var err error
+	if !t.hierarchy.unified {
+		stall.LimitHits, err = t.failures(dir)
+		return stall, err
+	}
+	if stall.LimitHits, err = t.figure(filepath.Join(dir, "memory.events"), limitEvents); err != nil {
+		return Stall{}, err
+	}
+	stall.Waited, err = t.figure(filepath.Join(dir, "memory.pressure"), someStalled)
+	switch {
+	case err == nil:
+		stall.WaitedKnown = true
+	case !missing(err) && !errors.Is(err, unix.EOPNOTSUPP):
+		return Stall{}, err
+	}
+	return stall, nil
+}
+
+// limitEvents counts how often a group, or one below it, met its memory.max or
+// memory.high (Documentation/admin-guide/cgroup-v2.rst, memory.events).
+func limitEvents(content []byte) (int64, error) {
+	high, err := kernelfile.Stat(content, "high ")
+	if err != nil {
+		return 0, err
+	}
+	most, err := kernelfile.Stat(content, "max ")
+	return high + most, err
+}
+
+// failures counts how often a pod or one of its containers met its limit on cgroup
+// v1, which counts for each group alone.
+func (t *Tree) failures(dir string) (int64, error) {
+	containers, err := subdirectories(dir)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := t.figure(filepath.Join(dir, failureFile), kernelfile.Number)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range containers {
+		n, err := t.figure(filepath.Join(dir, name, failureFile), kernelfile.Number)
+		if err != nil && !missing(err) {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+const failureFile = "memory.failcnt"
+
+func someStalled(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") }
+
+// figure opens a file, takes one figure from it and closes it.
+func (t *Tree) figure(path string, parse func([]byte) (int64, error)) (int64, error) {
+	file := kernelfile.New(path)
+	defer file.Close()
+	content, err := file.Read(t.content)
+	if err != nil {
+		return 0, err
+	}
+	n, err := parse(content)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return n, nil
+}

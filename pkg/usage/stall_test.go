@@ -1,0 +1,121 @@
+package usage
+
+import (
+	"cmp"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
+
+// stalledPods are two pods of each version, one of which met its limits.
+func stalledPods(v version) files {
+	all := v.node()
+	const calm, bound = "kubepods/podcalm", "kubepods/burstable/podbound"
+	if v == v2 {
+		all[calm+"/memory.events"] = "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n"
+		all[calm+"/memory.pressure"] = "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
+		all[bound+"/memory.events"] = "low 9\nhigh 20\nmax 3\noom 9\noom_kill 9\n"
+		all[bound+"/memory.pressure"] = psiText
+		return all
+	}
+	all["memory/"+calm+"/memory.failcnt"] = "0\n"
+	all["memory/"+bound+"/memory.failcnt"] = "3\n"
+	all["memory/"+bound+"/c1/memory.failcnt"] = "20\n"
+	all["memory/"+bound+"/c2/memory.failcnt"] = "0\n"
+	return all
+}
+
+func TestStalls(t *testing.T) {
+	t.Parallel()
+	for name, v := range versions() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tree := mustOpen(t, stalledPods(v).plant(t), "kubepods")
+			got, err := tree.Stalls()
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
+			want := []Stall{{UID: "bound", LimitHits: 23}, {UID: "calm"}}
+			if v == v2 {
+				want[0].Waited, want[0].WaitedKnown = 14917686, true
+				want[1].Waited, want[1].WaitedKnown = 7, true
+			}
+			if diff := gocmp.Diff(want, got); diff != "" {
+				t.Errorf("stalls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStallsWithoutPSI(t *testing.T) {
+	t.Parallel()
+	pods := stalledPods(v2)
+	delete(pods, "kubepods/podcalm/memory.pressure")
+	stalls, err := mustOpen(t, pods.plant(t), "kubepods").Stalls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stalls {
+		if s.UID == "calm" && (s.WaitedKnown || s.Waited != 0) {
+			t.Errorf("how long it waited is not known: %+v", s)
+		}
+	}
+}
+
+// Unknown is never zero: a pod whose files are spoilt is named and left out.
+func TestStallsThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		version version
+		file    string
+	}{
+		{v2, "kubepods/podcalm/memory.events"},
+		{v2, "kubepods/podcalm/memory.pressure"},
+		{v1, "memory/kubepods/podcalm/memory.failcnt"},
+	} {
+		for name, content := range map[string]string{
+			"empty": "", "cut off": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1", "negative": "-1\n",
+			"max": "max\n", "NUL bytes": "\x00\x00\n", "a directory": directory, "huge": strings.Repeat("9", statMax),
+		} {
+			t.Run(filepath.Base(test.file)+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				root := stalledPods(test.version).plant(t)
+				tree := mustOpen(t, root, "kubepods")
+				put(t, filepath.Join(root, test.file), content)
+				got, err := tree.Stalls()
+				var unread *UnreadError
+				if !errors.As(err, &unread) || len(unread.Unread) != 1 || unread.Unread[0].UID != "calm" {
+					t.Errorf("error %v; want one that names the pod", err)
+				}
+				if len(got) != 1 || got[0].UID != "bound" {
+					t.Errorf("stalls %+v, want those of the other pod", got)
+				}
+			})
+		}
+	}
+}
+
+func TestStallsOfAPodThatHasGone(t *testing.T) {
+	t.Parallel()
+	pods := stalledPods(v2)
+	delete(pods, "kubepods/podcalm/memory.events") // it went while it was read
+	stalls, err := mustOpen(t, pods.plant(t), "kubepods").Stalls()
+	if err != nil || len(stalls) != 1 {
+		t.Errorf("%+v, %v; want the other pod alone", stalls, err)
+	}
+	closed := mustOpen(t, stalledPods(v2).plant(t), "kubepods")
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if stalls, err := closed.Stalls(); err == nil || errors.Is(err, unix.ENOENT) {
+		t.Errorf("%+v, %v from a closed tree", stalls, err)
+	}
+}
