@@ -1,4 +1,4 @@
-# evictd. `make help` lists what there is; CI runs verify, test and e2e.
+# evictd. `make help` lists what there is; CI runs verify, test, test-cgroup2 and e2e.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -48,6 +48,10 @@ test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API 
 	$(GOTEST) -race ./...
 	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 ./integration/...
+
+.PHONY: test-cgroup2
+test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root)
+	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2
 
 .PHONY: e2e
 e2e: needs-root tools node-build image ## The shipped manifest on a real kubelet (root)

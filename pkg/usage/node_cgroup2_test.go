@@ -1,0 +1,218 @@
+package usage
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// This file is what the scenarios of `make test-cgroup2` have in common: real pods on
+// a real cgroup v2, seen by this package and by pkg/pressure. They are here because
+// this package's tests have a process to put into a pod.
+
+const mib = int64(1) << 20
+
+// How far a figure may be from what a process was told to take.
+const (
+	// podSlack is the process's own memory, its page tables and what the kernel
+	// charges in batches.
+	podSlack = 8 * mib
+	// nodeSlack is what else changes on the machine while a scenario runs.
+	nodeSlack = 24 * mib
+)
+
+// A pod with this limit thrashes when it reads a file of that many MiB again and
+// again: what it reads next has always just been dropped.
+const (
+	thrashLimit = 48 * mib
+	thrashFile  = 60
+)
+
+// needCgroup2 skips the test where there is version 1.
+func needCgroup2(tb testing.TB) {
+	tb.Helper()
+	if h, err := hierarchyOf(cgroupMount); err == nil && !h.unified {
+		tb.Skip("SKIP: this machine has cgroup v1; `make test-cgroup2` runs it in a virtual machine")
+	}
+}
+
+// newNode2 makes a kubepods cgroup of v2 with a memory limit, or skips the test.
+func newNode2(tb testing.TB, limit int64) *realNode {
+	tb.Helper()
+	needCgroup2(tb)
+	n := newRealNode(tb)
+	if _, err := os.Stat("/proc/pressure/memory"); err != nil {
+		tb.Skipf("SKIP: this kernel has no pressure-stall information: %v", err)
+	}
+	n.set(n.kubepods, "memory.max", limit)
+	return n
+}
+
+// set writes a number to a file of a group.
+func (n *realNode) set(group, file string, value int64) {
+	n.tb.Helper()
+	err := os.WriteFile(filepath.Join(cgroupMount, group, file), strconv.AppendInt(nil, value, 10), 0o644)
+	if err != nil && (file != "memory.swap.max" || !errors.Is(err, os.ErrNotExist)) {
+		n.tb.Fatal(err)
+	}
+}
+
+// figure returns the number after a word of a group's file.
+func (n *realNode) figure(group, file, word string) int64 {
+	n.tb.Helper()
+	return figureOf(n.tb, filepath.Join(cgroupMount, group, file), word)
+}
+
+func figureOf(tb testing.TB, path, word string) int64 {
+	tb.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(content), word)
+	number, err := strconv.ParseInt(strings.Fields(after + " -")[0], 10, 64)
+	if !found || err != nil {
+		tb.Fatalf("%s has no number after %q: %q", path, word, content)
+	}
+	return number
+}
+
+// stalled returns how long some task of a group, or of the machine for "", has
+// waited for memory in all.
+func (n *realNode) stalled(group string) time.Duration {
+	n.tb.Helper()
+	path := filepath.Join(cgroupMount, group, "memory.pressure")
+	if group == "" {
+		path = "/proc/pressure/memory"
+	}
+	return time.Duration(figureOf(n.tb, path, " total=")) * time.Microsecond
+}
+
+// pod makes a burstable pod with a container and returns the pod's cgroup and a
+// process in it.
+func (n *realNode) pod(uid string) (string, *process) {
+	n.tb.Helper()
+	pod := n.kubepods + "/burstable/pod" + uid
+	return pod, n.inhabit(pod)
+}
+
+// inhabit makes a pod's cgroup with a container and returns a process in it.
+func (n *realNode) inhabit(pod string) *process {
+	n.tb.Helper()
+	n.group(pod + "/container")
+	p := start(n.tb)
+	p.do("join 0 %s", strings.Join(n.procs(pod+"/container"), " "))
+	return p
+}
+
+// sample reads the node with evictd's own sampler; both memory signals must be known.
+func (n *realNode) sample(definition pressure.MemoryDefinition) pressure.Sample {
+	n.tb.Helper()
+	sample := n.sampleAny(definition)
+	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable} {
+		if seen := sample.Of(signal); seen.State != pressure.Known {
+			n.tb.Fatalf("%s is %+v", signal, seen)
+		}
+	}
+	return sample
+}
+
+func (n *realNode) sampleAny(definition pressure.MemoryDefinition) pressure.Sample {
+	n.tb.Helper()
+	reader := n.open(definition)
+	defer reader.Close()
+	return reader.Sample(time.Now())
+}
+
+// open opens evictd's own sampler for the memory signals.
+func (n *realNode) open(definition pressure.MemoryDefinition) *pressure.Node {
+	n.tb.Helper()
+	reader, err := pressure.Open(pressure.Options{
+		Kubepods: n.kubepods, MemoryAvailable: definition,
+		Signals: []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable},
+	})
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	return reader
+}
+
+// available returns what is left, of the node and of the pods' limit.
+func (n *realNode) available(definition pressure.MemoryDefinition) (node, allocatable int64) {
+	n.tb.Helper()
+	sample := n.sample(definition)
+	return sample.Of(pressure.MemoryAvailable).Available, sample.Of(pressure.AllocatableMemoryAvailable).Available
+}
+
+// hardBelow is a judge of one hard threshold.
+func hardBelow(signal pressure.Signal, line int64) *pressure.Judge {
+	return pressure.NewJudge(pressure.JudgeOptions{
+		Thresholds: []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}},
+	})
+}
+
+// judged fails the test unless the judge finds pressure in the sample, or none.
+func judged(tb testing.TB, what string, judge *pressure.Judge, sample pressure.Sample, want bool) {
+	tb.Helper()
+	verdict := judge.Judge(&sample)
+	holds := len(verdict.Pressures) > 0
+	threshold := judge.Thresholds()[0]
+	tb.Logf("%s: %d MiB left, %s at %d MiB: pressure %t",
+		what, sample.Of(threshold.Signal).Available/mib, threshold.Signal, threshold.Quantity.Of(0)/mib, holds)
+	if verdict.Stale || len(verdict.Unknown) > 0 || holds != want {
+		tb.Errorf("%s: the verdict is %+v; want pressure %t", what, verdict, want)
+	}
+}
+
+// about fails the test when bytes differ from what is wanted by more than the slack.
+func about(tb testing.TB, what string, bytes, want, slack int64) {
+	tb.Helper()
+	tb.Logf("%s: %d MiB", what, bytes/mib)
+	near(tb, what, bytes, want, slack)
+}
+
+// near is about without a word where all is well.
+func near(tb testing.TB, what string, bytes, want, slack int64) {
+	tb.Helper()
+	if bytes < want-slack || bytes > want+slack {
+		tb.Errorf("%s: %d MiB, which is not about %d MiB", what, bytes/mib, want/mib)
+	}
+}
+
+// podOf returns what one pod uses.
+func podOf(tb testing.TB, tree *Tree, uid string) Pod {
+	tb.Helper()
+	pods, err := tree.Collect(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, pod := range pods {
+		if pod.UID == uid {
+			return pod
+		}
+	}
+	tb.Fatalf("no pod %s among %+v", uid, pods)
+	return Pod{}
+}
+
+// disk returns a directory on a disk: what is in memory anyway cannot be read again.
+func disk(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		tb.Fatal(err)
+	}
+	if fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC {
+		tb.Skip("SKIP: the directory for temporary files is in memory; TMPDIR names one on a disk")
+	}
+	return dir
+}

@@ -1,0 +1,425 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Six of the seven scenarios of `make test-cgroup2`; huge pages need no pod and are in
+// pkg/pressure. test/cgroup2 lists all seven by name.
+
+// TestCgroup2RealCgroups: a kubepods cgroup with pods of every class, named by either
+// of the kubelet's drivers, at the root and below another group, is found, and each
+// pod's use is what its process took.
+func TestCgroup2RealCgroups(t *testing.T) {
+	needCgroup2(t)
+	const shared = 8 // MiB, in each pod
+	sizes := []int64{16, 32, 48, 64}
+	for kubepods, groups := range layouts() {
+		t.Run(strings.TrimPrefix(kubepods, "/"), func(t *testing.T) {
+			n := newNode2(t, 400*mib)
+			root := path.Dir(n.kubepods) + "-real"
+			n.kubepods = root + kubepods
+			for i, group := range groups {
+				p := n.inhabit(path.Join(n.kubepods, group))
+				p.do("anonymous %d", sizes[i])
+				p.do("shared %d", shared)
+			}
+			if found, err := FindKubepods(filepath.Join(cgroupMount, root)); err != nil || found != kubepods {
+				t.Fatalf("found %q, %v; want %q", found, err, kubepods)
+			}
+			tree := mustOpen(t, cgroupMount, n.kubepods)
+			for i, uid := range []string{guaranteedUID, burstableUID, bestEffortUID, staticUID} {
+				pod := podOf(t, tree, uid)
+				t.Logf("%s: anonymous %d MiB, shared %d MiB, working set %d MiB, %d tasks",
+					uid, pod.Anonymous/mib, pod.Shared/mib, pod.WorkingSet/mib, pod.Tasks)
+				near(t, uid+" anonymous", pod.Anonymous, sizes[i]*mib, podSlack)
+				near(t, uid+" shared", pod.Shared, shared*mib, shared*mib/2)
+				near(t, uid+" working set", pod.WorkingSet, (sizes[i]+shared)*mib, podSlack)
+				// Go's runtime has several threads, and starts and ends none for an idle child.
+				if !pod.TasksKnown || pod.Tasks < 2 || pod.Tasks > 50 {
+					t.Errorf("tasks: %+v", pod)
+				}
+				if present, err := tree.Present(uid); err != nil || !present {
+					t.Errorf("%s: Present is %t, %v", uid, present, err)
+				}
+			}
+			if pods, err := tree.Collect(nil); err != nil || len(pods) != len(groups) {
+				t.Errorf("collected %+v, %v; want %d pods", pods, err, len(groups))
+			}
+		})
+	}
+}
+
+// TestCgroup2MemoryHog: a pod takes more and more, is seen by every reading, crosses a
+// threshold by both definitions, and is killed by the kernel at its own memory.max.
+// The node has its memory back then.
+func TestCgroup2MemoryHog(t *testing.T) {
+	const step, steps = 50, 4                     // MiB
+	const line = int64(step*steps-step*3/2) * mib // crossed by the third step
+	n := newNode2(t, 400*mib)
+	pod, hog := n.pod(burstableUID)
+	n.set(pod, "memory.max", (step*steps+40)*mib)
+	n.set(pod, "memory.swap.max", 0)
+	tree := mustOpen(t, cgroupMount, n.kubepods)
+	before, judges := map[pressure.MemoryDefinition]int64{}, map[pressure.MemoryDefinition]*pressure.Judge{}
+	for _, definition := range []pressure.MemoryDefinition{pressure.Kernel, pressure.WorkingSet} {
+		before[definition], _ = n.available(definition)
+		judges[definition] = hardBelow(pressure.MemoryAvailable, before[definition]-line)
+	}
+	for i := range int64(steps) {
+		hog.do("anonymous %d", step)
+		took := (i + 1) * step * mib
+		use := podOf(t, tree, burstableUID)
+		about(t, "the pod's anonymous memory", use.Anonymous, took, podSlack)
+		about(t, "the pod's working set", use.WorkingSet, took, podSlack)
+		for definition, judge := range judges {
+			sample := n.sample(definition)
+			fell := before[definition] - sample.Of(pressure.MemoryAvailable).Available
+			about(t, fmt.Sprintf("memory.available (%s) fell by", definition), fell, took, nodeSlack)
+			judged(t, definition.String(), judge, sample, took > line)
+		}
+	}
+	if _, err := fmt.Fprintf(hog.orders, "anonymous %d\n", 2*step); err != nil {
+		t.Fatal(err)
+	}
+	if err := hog.command.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("beyond its memory.max the hog ends with %v, not by the kernel", err)
+	}
+	if kills := n.figure(pod, "memory.events", "oom_kill "); kills != 1 {
+		t.Errorf("memory.events counts %d kills", kills)
+	}
+	for definition, judge := range judges {
+		sample := n.sample(definition)
+		differs := sample.Of(pressure.MemoryAvailable).Available - before[definition]
+		about(t, fmt.Sprintf("memory.available (%s) after its end differs by", definition), differs, 0, nodeSlack)
+		judged(t, definition.String(), judge, sample, false)
+	}
+}
+
+// woken is an event of a waker, or its end.
+type woken struct {
+	source pressure.WakeSource
+	at     time.Time
+	ended  error
+}
+
+// wakeEvents takes what a waker tells. It is large enough for an event a window of
+// each for the whole of a test, so that no waker waits for the test.
+type wakeEvents chan woken
+
+func (e wakeEvents) Woken(source pressure.WakeSource) { e <- woken{source, time.Now(), nil} }
+
+func (e wakeEvents) Wakeups(state pressure.WakeState) {
+	e <- woken{state.Source, time.Now(), state.Err}
+}
+
+// wakers opens and runs evictd's own wakers, both of which must be there, until the
+// test ends.
+func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
+	n.tb.Helper()
+	w := pressure.OpenWakers(pressure.WakeOptions{Kubepods: n.kubepods})
+	paths := map[pressure.WakeSource]string{}
+	for _, state := range w.States() {
+		n.tb.Logf("waker %s: %s, window %v", state.Source, state.Path, state.Window)
+		paths[state.Source] = state.Path
+		if state.Err != nil {
+			n.tb.Errorf("waker %s: %v", state.Source, state.Err)
+		}
+	}
+	if got, want := paths[pressure.WakeKubepods], filepath.Join(cgroupMount, n.kubepods, "memory.pressure"); got != want {
+		n.tb.Errorf("the pods' waker is on %q; want %q", got, want)
+	}
+	events := make(wakeEvents, 1000)
+	ctx, cancel := context.WithCancel(n.tb.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx, events) }()
+	n.tb.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			n.tb.Errorf("the wakers: %v", err)
+		}
+	})
+	return w, events
+}
+
+// wakeTime is how long the kernel may take for a wake-up; nothing is expected to.
+const wakeTime = 2 * time.Minute
+
+// wake makes a pod thrash until each of the sources has woken evictd.
+func wake(t *testing.T, pod *process, events <-chan woken, sources ...pressure.WakeSource) {
+	t.Helper()
+	missing := map[pressure.WakeSource]bool{}
+	for _, source := range sources {
+		missing[source] = true
+	}
+	file, began := filepath.Join(disk(t), "file"), time.Now()
+	for len(missing) > 0 {
+		if time.Since(began) > wakeTime {
+			t.Fatalf("no wake-up from %v in %v", missing, wakeTime)
+		}
+		pod.do("cache %d %s", thrashFile, file)
+		for waiting := len(events); waiting > 0; waiting-- {
+			event := <-events
+			if event.ended != nil {
+				t.Fatalf("waker %s has ended: %v", event.source, event.ended)
+			}
+			if missing[event.source] {
+				t.Logf("waker %s woke %v after the pod began", event.source, event.at.Sub(began).Round(time.Millisecond))
+				delete(missing, event.source)
+			}
+		}
+	}
+}
+
+// TestCgroup2PSITriggerFires: the kernel wakes evictd when pods stall at the limit
+// of kubepods, and not before.
+func TestCgroup2PSITriggerFires(t *testing.T) {
+	n := newNode2(t, thrashLimit)
+	_, pod := n.pod(burstableUID)
+	w, events := n.wakers()
+	calm := time.NewTimer(2 * time.Second) // two windows
+	defer calm.Stop()
+	for quiet := true; quiet; {
+		select {
+		case event := <-events: // another process may have stalled the node
+			if event.source == pressure.WakeKubepods || event.ended != nil {
+				t.Errorf("without a stall of the pods: %+v; they stalled for %v", event, n.stalled(n.kubepods))
+			}
+		case <-calm.C:
+			quiet = false
+		}
+	}
+	wake(t, pod, events, pressure.WakeNode, pressure.WakeKubepods)
+	select {
+	case <-w.Wake():
+	default:
+		t.Error("nothing is in the channel that wakes the loop")
+	}
+	t.Logf("stalled: the pods %v, the node %v", n.stalled(n.kubepods), n.stalled(""))
+}
+
+// TestCgroup2PodThrashesAloneInItsMemoryMax: its stall wakes evictd and shows in the
+// node's figure, and the node is short of nothing. The pod's own file tells that all
+// of the stall is its own.
+func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
+	const enough = 400 * time.Millisecond
+	n := newNode2(t, 400*mib)
+	thrashing, p := n.pod(burstableUID)
+	n.set(thrashing, "memory.max", thrashLimit)
+	calm, other := n.pod(staticUID)
+	other.do("anonymous 32")
+	before, _ := n.available(pressure.Kernel)
+	_, events := n.wakers()
+	tree := mustOpen(t, cgroupMount, n.kubepods)
+	first := stallsOf(t, tree)
+	groups := map[string]string{"node": "", "kubepods": n.kubepods, "pod": thrashing, "neighbour": calm}
+	stalled, began := map[string]time.Duration{}, time.Now()
+	for name, group := range groups {
+		stalled[name] = -n.stalled(group)
+	}
+	wake(t, p, events, pressure.WakeNode, pressure.WakeKubepods)
+	for file := filepath.Join(disk(t), "file"); n.stalled(thrashing)+stalled["pod"] < enough; {
+		p.do("cache %d %s", thrashFile, file)
+		if time.Since(began) > wakeTime {
+			t.Fatalf("the pod does not thrash: stalled for %v", n.stalled(thrashing)+stalled["pod"])
+		}
+	}
+	sample := n.sample(pressure.Kernel)
+	for name, group := range groups {
+		stalled[name] += n.stalled(group)
+	}
+	t.Logf("stalled in %v: %v", time.Since(began).Round(time.Millisecond), stalled)
+	// The kernel adds up a group and those above it at different moments. The node's
+	// figure may be much smaller than the pod's: it is divided among all CPUs that are
+	// busy. That it is there at all, its waker has shown.
+	own := stalled["pod"]
+	if stalled["node"] > own*5/4 {
+		t.Errorf("the pod stalled for %v and the node for %v: somebody else stalls", own, stalled["node"])
+	}
+	if stalled["kubepods"] < own*3/4 || stalled["kubepods"] > own*5/4 {
+		t.Errorf("the pod stalled for %v and all pods together for %v", own, stalled["kubepods"])
+	}
+	if stalled["neighbour"] > own/20 {
+		t.Errorf("the neighbour stalled for %v", stalled["neighbour"])
+	}
+	last := stallsOf(t, tree)
+	bound, neighbour := grown(first, last, burstableUID), grown(first, last, staticUID)
+	t.Logf("what evictd tells them apart by: %+v and %+v", bound, neighbour)
+	if bound.LimitHits == 0 || bound.Waited < enough.Microseconds()*3/4 {
+		t.Errorf("the pod that thrashes within its limit: %+v", bound)
+	}
+	if neighbour.LimitHits != 0 || neighbour.Waited > enough.Microseconds()/20 {
+		t.Errorf("its neighbour: %+v", neighbour)
+	}
+	judged(t, "the node", hardBelow(pressure.MemoryAvailable, before-thrashLimit), sample, false)
+	judged(t, "the pods", hardBelow(pressure.AllocatableMemoryAvailable, 200*mib), sample, false)
+	use := podOf(t, tree, burstableUID)
+	t.Logf("the pod's working set: %d MiB of its %d MiB, anonymous: %d MiB", use.WorkingSet/mib, thrashLimit/mib, use.Anonymous/mib)
+	if use.WorkingSet > thrashLimit || use.Anonymous > podSlack {
+		t.Errorf("the pod's use is %+v", use)
+	}
+}
+
+// stallsOf reads the pods' stalls, by UID.
+func stallsOf(t *testing.T, tree *Tree) map[string]Stall {
+	t.Helper()
+	stalls, err := tree.Stalls()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byUID := map[string]Stall{}
+	for _, s := range stalls {
+		if !s.WaitedKnown {
+			t.Fatalf("how long %s waited is not known", s.UID)
+		}
+		byUID[s.UID] = s
+	}
+	return byUID
+}
+
+func grown(first, last map[string]Stall, uid string) Stall {
+	return Stall{UID: uid, Waited: last[uid].Waited - first[uid].Waited, LimitHits: last[uid].LimitHits - first[uid].LimitHits}
+}
+
+// TestCgroup2BigFileReadTwice: page cache that is in use (active) is memory used to
+// the kubelet, and free to the kernel and to evictd's default.
+func TestCgroup2BigFileReadTwice(t *testing.T) {
+	const size = 192 // MiB
+	n := newNode2(t, 600*mib)
+	pod, reader := n.pod(burstableUID)
+	tree := mustOpen(t, cgroupMount, n.kubepods)
+	file := filepath.Join(disk(t), "file")
+	kernel, _ := n.available(pressure.Kernel)
+	workingSet, _ := n.available(pressure.WorkingSet)
+	cached, stalled := n.figure(pod, "memory.stat", "\nfile "), n.stalled("")
+	reader.do("cache %d %s", size, file) // which reads it once
+	if err := readThrough(file, size*mib); err != nil {
+		t.Fatal(err)
+	}
+	byKernel, byWorkingSet := n.sample(pressure.Kernel), n.sample(pressure.WorkingSet)
+	active, use := n.figure(pod, "memory.stat", "\nactive_file "), podOf(t, tree, burstableUID)
+	about(t, "page cache grew by", n.figure(pod, "memory.stat", "\nfile ")-cached, size*mib, podSlack)
+	about(t, "of it active", active, size*mib, podSlack)
+	about(t, "the pod's working set", use.WorkingSet, size*mib, 2*podSlack) // the kernel's own for it too
+	about(t, "the pod's anonymous memory", use.Anonymous, 0, podSlack)
+	about(t, "memory.available (kernel) fell by", kernel-byKernel.Of(pressure.MemoryAvailable).Available, 0, nodeSlack)
+	about(t, "memory.available (workingSet) fell by", workingSet-byWorkingSet.Of(pressure.MemoryAvailable).Available, size*mib, nodeSlack)
+	judged(t, "kernel", hardBelow(pressure.MemoryAvailable, kernel-size/2*mib), byKernel, false)
+	judged(t, "workingSet", hardBelow(pressure.MemoryAvailable, workingSet-size/2*mib), byWorkingSet, true)
+	waited := n.stalled("") - stalled
+	t.Logf("somebody waited for memory for %v", waited)
+	if waited > 20*time.Millisecond {
+		t.Errorf("the node stalled for %v", waited)
+	}
+	t.Run("LargerThanMemory", streamLargerThanMemory)
+}
+
+// readThrough reads a file with little memory of its own.
+func readThrough(file string, size int64) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	read, err := io.Copy(io.Discard, f)
+	if err == nil && read != size {
+		err = fmt.Errorf("read %d bytes of %s, not %d", read, file, size)
+	}
+	return err
+}
+
+// streamLargerThanMemory: a pod reads a file that pushes all other page cache out,
+// and its own, while evictd looks on. Nothing is short of anything.
+func streamLargerThanMemory(t *testing.T) {
+	const most = 64 << 10 * mib
+	n := newNode2(t, 1<<40)
+	pod := n.kubepods + "/burstable/pod" + burstableUID
+	n.group(pod + "/container")
+	first := n.sample(pressure.Kernel)
+	before := first.Of(pressure.MemoryAvailable)
+	if before.Capacity > most {
+		t.Skipf("SKIP: this machine has more than %d GiB, which takes long to read through; with -vm it is 1 GiB", most>>30)
+	}
+	file := filepath.Join(disk(t), "file")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, before.Capacity)); err != nil {
+		t.Fatal(err)
+	}
+	stream := exec.Command("sh", "-c", `echo $$ >"$0" && exec cat "$1" >/dev/null`, n.procs(pod + "/container")[0], file)
+	if err := stream.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- stream.Wait() }()
+	judge := hardBelow(pressure.MemoryAvailable, before.Available-2*nodeSlack)
+	looker := n.open(pressure.Kernel)
+	defer looker.Close()
+	lowest, samples := before.Available, 0
+	for again := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			again.Stop()
+			t.Logf("read %d MiB; memory.available was %d MiB and never below %d MiB in %d samples; page cache %d MiB",
+				before.Capacity/mib, before.Available/mib, lowest/mib, samples, n.figure(pod, "memory.stat", "\nfile ")/mib)
+			if err != nil || samples < 10 {
+				t.Errorf("the reader: %v; %d samples", err, samples)
+			}
+			return
+		case <-again.C:
+			sample := looker.Sample(time.Now())
+			lowest = min(lowest, sample.Of(pressure.MemoryAvailable).Available)
+			samples++
+			if verdict := judge.Judge(&sample); len(verdict.Pressures)+len(verdict.Unknown) > 0 || verdict.Stale {
+				t.Errorf("sample %d: %+v", samples, verdict)
+			}
+		}
+	}
+}
+
+// TestCgroup2AllocatableMemory: the pods together come near the limit of their cgroup
+// while the node has plenty. Where kube and system reservations are not enforced there
+// is no limit and no such signal.
+func TestCgroup2AllocatableMemory(t *testing.T) {
+	const signal = pressure.AllocatableMemoryAvailable
+	n := newNode2(t, 400*mib)
+	_, one := n.pod(burstableUID)
+	_, other := n.pod(staticUID)
+	judge, node := hardBelow(signal, 200*mib), hardBelow(pressure.MemoryAvailable, 200*mib)
+	limit := func(what string, bytes, left int64, pressed bool) {
+		t.Helper()
+		n.set(n.kubepods, "memory.max", bytes)
+		sample := n.sample(pressure.Kernel)
+		if capacity := sample.Of(signal).Capacity; capacity != bytes {
+			t.Errorf("%s: the capacity is %d, which is not memory.max, %d", what, capacity, bytes)
+		}
+		about(t, what, sample.Of(signal).Available, left, 2*podSlack)
+		judged(t, what, judge, sample, pressed)
+		judged(t, what+", the node", node, sample, false)
+	}
+	limit("empty pods", 400*mib, 400*mib, false)
+	one.do("anonymous 100")
+	limit("one pod with 100 MiB", 400*mib, 300*mib, false)
+	other.do("anonymous 150")
+	limit("another one with 150 MiB", 400*mib, 150*mib, true)
+	limit("a higher limit", 500*mib, 250*mib, false)
+	if err := os.WriteFile(filepath.Join(cgroupMount, n.kubepods, "memory.max"), []byte("max"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sample := n.sampleAny(pressure.Kernel)
+	seen := sample.Of(signal)
+	t.Logf("no limit: %s, %v", seen.State, seen.Err)
+	if seen.State != pressure.Absent || seen.Err == nil {
+		t.Errorf("without a limit the signal is %+v", seen)
+	}
+}
