@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,8 +77,12 @@ func (d *daemon) compareCapacity(ctx context.Context, node *corev1.Node) {
 	const tolerance = 0.02
 	reported := node.Status.Capacity.Memory().Value()
 	read, err := d.host.memoryTotal(ctx)
-	if err != nil || reported == 0 {
-		return // the sampler reports what it cannot read
+	if err == nil && reported == 0 {
+		err = errors.New("the node reports no capacity yet")
+	}
+	if err != nil {
+		d.logger.Warn("whether the memory that is read is the node's could not be checked", zap.Error(err))
+		return
 	}
 	difference := float64(read-reported) / float64(reported)
 	if difference > tolerance || difference < -tolerance {
