@@ -31,10 +31,9 @@ func newConfigValidateCommand() *cobra.Command {
 			return usageError{fmt.Errorf("name one configuration file, not %d: %s FILE", len(args), cmd.CommandPath())}
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := config.Load(args[0])
+			loaded, err := config.Load(args[0])
 			if err == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", args[0])
-				return err
+				return validated(cmd, args[0], loaded.Warnings())
 			}
 			invalid, found := errors.AsType[*config.InvalidError](err)
 			if !found {
@@ -50,6 +49,17 @@ func newConfigValidateCommand() *cobra.Command {
 			return exitError{exitFault}
 		},
 	}
+}
+
+// validated says that a file is valid, and what in it is probably not meant.
+func validated(cmd *cobra.Command, file string, warnings []string) error {
+	for _, warning := range warnings {
+		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: valid\n", file)
+	return err
 }
 
 func newConfigDefaultsCommand() *cobra.Command {

@@ -60,7 +60,7 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 		},
 		{
 			Namespace: "evictd", Name: "evictd-jtzhr", UID: "3", Owner: "DaemonSet/evictd", Priority: 2000001000,
-			Usage: 142 * tenthMi, Request: 64 << 20, Sampled: true, GraceSeconds: 15, Created: time.Unix(1, 0),
+			Usage: 142 * tenthMi, Request: 64 << 20, Sampled: true, GraceSeconds: 30, Created: time.Unix(1, 0),
 			Marks: rank.Marks{Self: true, DaemonSet: true},
 		},
 	}

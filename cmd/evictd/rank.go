@@ -141,12 +141,16 @@ type rankReport struct {
 // rankEntry is one pod of the report. Usage and over are missing where the usage
 // is not known.
 type rankEntry struct {
-	Rank       int    `json:"rank,omitempty"`
-	Namespace  string `json:"namespace"`
-	Name       string `json:"name"`
-	UID        string `json:"uid"`
-	Owner      string `json:"owner,omitempty"`
-	Priority   int32  `json:"priority"`
+	Rank      int    `json:"rank,omitempty"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Owner     string `json:"owner,omitempty"`
+	Priority  int32  `json:"priority"`
+	// Queue is missing where no queues are configured; the effective priority is the
+	// pod's own then.
+	Queue      string `json:"queue,omitempty"`
+	Effective  int32  `json:"effectivePriority"`
 	Usage      *int64 `json:"usage,omitempty"`
 	Request    int64  `json:"request"`
 	Over       *int64 `json:"over,omitempty"`
@@ -170,7 +174,7 @@ func rankEntries(entries []rank.Entry) []rankEntry {
 		e := &entries[i]
 		r := rankEntry{
 			Rank: e.Position, Namespace: e.Pod.Namespace, Name: e.Pod.Name, UID: e.Pod.UID,
-			Owner: e.Pod.Owner, Priority: e.Pod.Priority, Request: e.Pod.Request,
+			Owner: e.Pod.Owner, Priority: e.Pod.Priority, Queue: e.Queue(), Effective: e.EffectivePriority(), Request: e.Pod.Request,
 			Exceeds: e.Exceeds, Grace: e.Pod.GraceSeconds,
 			Protection: string(e.Protection), Reason: e.Why(),
 		}
@@ -216,9 +220,9 @@ func writeRankYAML(w io.Writer, r *rankReport) error {
 // writeRankTable prints the candidates, the first to go first, then the protected.
 func writeRankTable(w io.Writer, r *rankReport, wide bool) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	header := "RANK\tPOD\tEXCEEDS\tPRIORITY\tUSAGE\tREQUEST\tOVER\tGRACE\tREASON"
+	header := "RANK\tPOD\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tGRACE\tREASON"
 	if wide {
-		header = "RANK\tPOD\tUID\tOWNER\tEXCEEDS\tPRIORITY\tUSAGE\tREQUEST\tOVER\tGRACE\tREASON"
+		header = "RANK\tPOD\tUID\tOWNER\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tGRACE\tREASON"
 	}
 	rows := []string{header}
 	for _, entries := range [][]rankEntry{r.Candidates, r.Protected} {
@@ -243,8 +247,8 @@ func rankRow(resource string, e *rankEntry, wide bool) string {
 	if wide {
 		who += "\t" + e.UID + "\t" + orDash(e.Owner)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%ds\t%s",
-		position, who, yesNo(e.Exceeds), e.Priority, amount(resource, e.Usage),
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%ds\t%s",
+		position, who, orDash(e.Queue), yesNo(e.Exceeds), e.Priority, e.Effective, amount(resource, e.Usage),
 		amount(resource, &e.Request), amount(resource, e.Over), e.Grace, e.Reason)
 }
 

@@ -135,6 +135,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 		return nil, err
 	}
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	d.warn(loaded)
 	d.openWakers()
 	if err := d.connect(policy, registry); err != nil {
 		return nil, err
@@ -217,6 +218,13 @@ func (d *daemon) run(ctx context.Context) error {
 	return nil
 }
 
+// warn says what is valid in a configuration and probably not meant.
+func (d *daemon) warn(c *config.EvictdConfiguration) {
+	for _, warning := range c.Warnings() {
+		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
+	}
+}
+
 func (d *daemon) close() {
 	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err))
@@ -257,6 +265,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	d.inForce.Store(c)
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	d.warn(c)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
 	}

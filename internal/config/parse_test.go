@@ -194,9 +194,6 @@ func TestParseFaults(t *testing.T) {
 			`memoryStall.threshold: Invalid value: "100%": must be above 0% and below 100%: remove memoryStall to switch it off`,
 			`memoryStall.window: Invalid value: "-1s": must be between 500ms and 1m0s`,
 		}},
-		{"not available: queues", "queues:\n- {name: a, namespaces: [a-*], podSelector: {}, guaranteed: {memory: 8Gi}, properties: {priority.policy: fence}, queues: [{name: b}]}", []string{
-			`queues: Forbidden: not available in this version: remove it`,
-		}},
 		{"sampling too fast", "sampling: {minInterval: 0s}", []string{
 			`sampling.minInterval: Invalid value: "0s": must be at least 1ms`,
 		}},

@@ -9,7 +9,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Rules returns the protections that the configuration asks for. An empty
+// Rules returns the protections and the queues that the configuration asks for. An empty
 // podSelector selects no pod. One that does not validate, which no loaded
 // configuration has, protects every pod: what is not understood evicts nobody.
 func (c *EvictdConfiguration) Rules() rank.Rules {
@@ -18,6 +18,7 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 		BarePods:        c.Protect.BarePods,
 		PriorityAtLeast: c.Protect.PriorityAtLeast,
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
+		Queues:          rankQueues(c.Queues),
 		Selected:        selected(&c.Protect.PodSelector),
 	}
 }

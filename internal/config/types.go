@@ -78,8 +78,8 @@ type EvictdConfiguration struct {
 	// that are terminating or finished.
 	Protect Protect `json:"protect"`
 	// A tree of priority queues, in YuniKorn's words. Unset and `[]` mean none: all
-	// pods in one order. Not available in this version: a file that sets it is
-	// refused.
+	// pods in one order. A pod belongs to the deepest queue that holds it; one that no
+	// queue holds belongs to the root.
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may go in a time, whatever the pressure.
 	Limits Limits `json:"limits"`
@@ -171,20 +171,28 @@ type Protect struct {
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 }
 
-// Queue is one priority queue. Not available in this version: validation refuses
-// a file with queues.
+// Queue is one priority queue: it orders its own pods, and shows its parent the
+// priorities that its properties say. One with neither namespaces nor podSelector
+// holds what the queues below it hold.
 type Queue struct {
-	// Name of the queue, unique among its siblings.
+	// Name of the queue: letters, digits, `-` and `_`, unique among its siblings.
 	Name string `json:"name"`
 	// Namespaces whose pods belong to the queue; `*` at the end matches any ending.
+	// They must be among those of the queue above, and in no other queue, unless both
+	// choose by podSelector. Unset means those of the queue above.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Labels a pod must have as well to belong to the queue. Unset and `{}` ask for
-	// none.
+	// none. Where several queues side by side hold a pod, the first one gets it.
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
-	// Resource to amount that the queue is guaranteed. Unset means none.
+	// `memory` to the amount that the queue is guaranteed: while its pods together use
+	// less, none of them goes for memory as long as a pod of no such queue can. Unset
+	// means none.
 	Guaranteed map[string]string `json:"guaranteed,omitempty"`
-	// `priority.policy`, `priority.offset` and `application.sort.priority`, as in
-	// YuniKorn.
+	// `priority.policy` (`default`; `fence` hides the priorities inside),
+	// `priority.offset` (an int32, added to the priority that the queue shows) and
+	// `application.sort.priority` (`enabled`; `disabled` takes all priorities inside
+	// for 0, in the queues below too), as in YuniKorn; case does not matter. Offsets
+	// add up on the way to the root and stay within int32.
 	Properties map[string]string `json:"properties,omitempty"`
 	// Queues below this one.
 	Queues []Queue `json:"queues,omitempty"`

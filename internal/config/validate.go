@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -124,12 +122,6 @@ func (v *validator) memoryStall(path *field.Path, stall *MemoryStall) {
 	}
 }
 
-// notAvailable refuses what the types have and the program has not: a setting
-// without effect would be believed.
-func (v *validator) notAvailable(path *field.Path) {
-	v.add(field.Forbidden(path, "not available in this version: remove it"))
-}
-
 func (v *validator) sampling() {
 	path := field.NewPath("sampling")
 	low, high := v.c.Sampling.MinInterval.Duration, v.c.Sampling.MaxInterval.Duration
@@ -168,22 +160,7 @@ func (v *validator) protect() {
 				"must be the name of a namespace, without patterns: "+strings.Join(faults, "; ")))
 		}
 	}
-	v.selector(path.Child("podSelector"))
-}
-
-func (v *validator) selector(path *field.Path) {
-	selector := &v.c.Protect.PodSelector
-	faults := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
-	v.faults = append(v.faults, faults...)
-	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(faults) == 0 {
-		v.add(field.Invalid(path, field.OmitValueType{}, err.Error()))
-	}
-}
-
-func (v *validator) queues() {
-	if len(v.c.Queues) > 0 {
-		v.notAvailable(field.NewPath("queues"))
-	}
+	v.labelSelector(path.Child("podSelector"), &v.c.Protect.PodSelector)
 }
 
 func (v *validator) limits() {

@@ -78,6 +78,10 @@ func (v *VictimLine) addVictim(enc zapcore.ObjectEncoder) {
 	enc.AddString(keyUID, v.UID)
 	enc.AddString(keyOwner, v.Owner)
 	enc.AddInt32(keyPriority, v.Priority)
+	addString(enc, keyQueue, v.Queue)
+	if v.EffectivePriority != nil {
+		enc.AddInt32(keyEffective, *v.EffectivePriority)
+	}
 	enc.AddInt64(keyUsage, v.Usage)
 	enc.AddInt64(keyRequest, v.Request)
 	enc.AddInt64(keyOver, v.Over)

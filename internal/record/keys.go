@@ -31,6 +31,8 @@ const (
 	keyPod          = "pod"
 	keyPriority     = "priority"
 	keyProtected    = "protected"
+	keyQueue        = "queue"
+	keyEffective    = "effective_priority"
 	keyRank         = "rank"
 	keyReaction     = "reaction_seconds"
 	keyRepeats      = "repeats"
@@ -63,7 +65,7 @@ func Keys() []string {
 		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyForecast, keyGraceCut, keyGrace, keyHold,
 		keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyOf,
 		keyOnTheirWay, keyOutcome, keyOver, keyOwner, keyPod, keyPriority,
-		keyProtected, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
+		keyProtected, keyQueue, keyEffective, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
 		keyRunnersUp, keySignal, keySince, keySource, keyTarget, keyThreshold,
 		keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim,
 		keyWhy, keyWindow,

@@ -60,15 +60,18 @@ type Line struct {
 
 // VictimLine is the pod that goes, with what it was judged by.
 type VictimLine struct {
-	Victim       string `json:"victim"`
-	UID          string `json:"uid"`
-	Owner        string `json:"owner"`
-	Priority     int32  `json:"priority"`
-	Usage        int64  `json:"usage"`
-	Request      int64  `json:"request"`
-	Over         int64  `json:"over"`
-	Rank         int    `json:"rank"`
-	GraceSeconds int64  `json:"grace_seconds"`
+	Victim   string `json:"victim"`
+	UID      string `json:"uid"`
+	Owner    string `json:"owner"`
+	Priority int32  `json:"priority"`
+	// Queue and EffectivePriority are missing where no queues are configured.
+	Queue             string `json:"queue,omitempty"`
+	EffectivePriority *int32 `json:"effective_priority,omitempty"`
+	Usage             int64  `json:"usage"`
+	Request           int64  `json:"request"`
+	Over              int64  `json:"over"`
+	Rank              int    `json:"rank"`
+	GraceSeconds      int64  `json:"grace_seconds"`
 }
 
 // AttemptLine is one request and its answer.
@@ -147,11 +150,17 @@ func newLine(d *agent.Decision) Line {
 
 func newVictimLine(a *agent.Attempt) *VictimLine {
 	pod := a.Entry.Pod
-	return &VictimLine{
+	line := &VictimLine{
 		Victim: pod.Key(), UID: pod.UID, Owner: pod.Owner, Priority: pod.Priority,
+		Queue: a.Entry.Queue(),
 		Usage: pod.Usage, Request: pod.Request, Over: a.Entry.Over, Rank: a.Entry.Position,
 		GraceSeconds: graceOf(a),
 	}
+	if line.Queue != "" {
+		effective := a.Entry.EffectivePriority()
+		line.EffectivePriority = &effective
+	}
+	return line
 }
 
 func newAttemptLine(a *agent.Attempt) AttemptLine {

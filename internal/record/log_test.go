@@ -20,6 +20,7 @@ import (
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // keysOf adds every key of an object to into, but not the reasons below
@@ -57,7 +58,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "cut short": cutShort(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+		"acted": decision(), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -80,6 +81,32 @@ func cutShort() *agent.Decision {
 	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
 	d.Pressure.GraceCut, d.Pressure.Forecast = true, pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
 	return d
+}
+
+// fenced is a decision on a node with a priority queue.
+func fenced() *agent.Decision {
+	d := decision()
+	d.Ranking = rank.Order(rank.Memory, pods(), rank.Rules{Queues: []rank.Queue{{
+		Name: "shop", Fence: true, Offset: 7, Holds: func(namespace string, _ map[string]string) bool { return namespace == "shop" },
+	}}})
+	for i := range d.Attempts {
+		d.Attempts[i].Entry = d.Ranking.Candidates[i]
+	}
+	return d
+}
+
+func TestDecisionLineTellsTheQueue(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Decision(fenced())
+	r.Decision(decision())
+	lines := r.lines(t)
+	if lines[0]["queue"] != "root.shop" || lines[0]["effective_priority"] != 7. {
+		t.Errorf("queue %v, effective priority %v; want root.shop, 7", lines[0]["queue"], lines[0]["effective_priority"])
+	}
+	if _, there := lines[1]["effective_priority"]; there || lines[1]["queue"] != nil {
+		t.Errorf("without queues: %v", lines[1])
+	}
 }
 
 func TestDecisionLineTellsTheForecast(t *testing.T) {
@@ -166,7 +193,7 @@ func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
 func TestEveryKeyIsInTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), cutShort(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second

@@ -62,6 +62,8 @@ type Entry struct {
 	Protection Protection
 	// Resource is what was ranked by.
 	Resource Resource
+
+	place *place // in the queues; nil without any
 }
 
 // Ranking is the whole order at one moment.
@@ -78,25 +80,45 @@ type Ranking struct {
 // pointers to them, so the slice must not be reused while the ranking is in use.
 func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	entries := make([]Entry, len(pods))
-	sorted := make([]*Entry, 0, len(pods)) // pointers: an entry is too large to be swapped about
-	var protected []*Entry
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
-		if entries[i].Protection == NotProtected {
-			sorted = append(sorted, &entries[i])
-		} else {
-			protected = append(protected, &entries[i])
-		}
 	}
 	compare := comparator(resource)
-	slices.SortFunc(sorted, func(a, b *Entry) int {
-		order, _ := compare(a, b)
-		return order
-	})
+	var sorted []*Entry // pointers: an entry is too large to be swapped about
+	if len(rules.Queues) > 0 {
+		sorted = orderByQueues(resource, entries, rules.Queues)
+	} else {
+		sorted = candidates(entries)
+		slices.SortFunc(sorted, func(a, b *Entry) int {
+			order, _ := compare(a, b, a.Pod.Priority, b.Pod.Priority)
+			return order
+		})
+	}
+	protected := protectedOf(entries)
 	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
 	ranking := Ranking{Resource: resource, Candidates: values(sorted), Protected: values(protected)}
 	number(ranking.Candidates, compare)
 	return ranking
+}
+
+func candidates(entries []Entry) []*Entry {
+	found := make([]*Entry, 0, len(entries))
+	for i := range entries {
+		if entries[i].Protection == NotProtected {
+			found = append(found, &entries[i])
+		}
+	}
+	return found
+}
+
+func protectedOf(entries []Entry) []*Entry {
+	var found []*Entry
+	for i := range entries {
+		if entries[i].Protection != NotProtected {
+			found = append(found, &entries[i])
+		}
+	}
+	return found
 }
 
 func values(entries []*Entry) []Entry {
@@ -118,17 +140,33 @@ func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
 
 // number fills in each candidate's position and the key that separates it from
 // the one behind it.
-func number(candidates []Entry, compare func(a, b *Entry) (int, Key)) {
+func number(candidates []Entry, compare comparison) {
 	for i := range candidates {
 		candidates[i].Position = i + 1
 		if i+1 < len(candidates) {
-			_, candidates[i].Before = compare(&candidates[i], &candidates[i+1])
+			a, b := &candidates[i], &candidates[i+1]
+			x, y := prioritiesBetween(a, b)
+			_, candidates[i].Before = compare(a, b, x, y)
 		}
 	}
 }
 
-// comparator returns the resource's order and, with it, the key that decided.
-func comparator(resource Resource) func(a, b *Entry) (int, Key) {
+// prioritiesBetween returns the two priorities as they are compared: those that the
+// deepest queue sees which holds both pods.
+func prioritiesBetween(a, b *Entry) (x, y int32) {
+	if a.place == nil {
+		return a.Pod.Priority, b.Pod.Priority
+	}
+	depth := meeting(a.place.level, b.place.level)
+	return a.place.seen[depth], b.place.seen[depth]
+}
+
+// comparison compares two entries whose priorities are x and y, and names the key
+// that decided.
+type comparison func(a, b *Entry, x, y int32) (int, Key)
+
+// comparator returns the resource's order.
+func comparator(resource Resource) comparison {
 	if resource == PIDs {
 		return compareWithoutRequests
 	}
@@ -136,17 +174,17 @@ func comparator(resource Resource) func(a, b *Entry) (int, Key) {
 }
 
 // compareEntries is the order for memory, disk and inodes.
-func compareEntries(a, b *Entry) (int, Key) {
+func compareEntries(a, b *Entry, x, y int32) (int, Key) {
 	if c := compareBool(a.Exceeds, b.Exceeds); c != 0 {
 		return c, KeyExceeds
 	}
-	return compareWithoutRequests(a, b)
+	return compareWithoutRequests(a, b, x, y)
 }
 
 // compareWithoutRequests is the order for PIDs, and what follows the exceeds
 // step for everything else.
-func compareWithoutRequests(a, b *Entry) (int, Key) {
-	if c := cmp.Compare(a.Pod.Priority, b.Pod.Priority); c != 0 {
+func compareWithoutRequests(a, b *Entry, x, y int32) (int, Key) {
+	if c := cmp.Compare(x, y); c != 0 {
 		return c, KeyPriority
 	}
 	if c := cmp.Compare(b.Over, a.Over); c != 0 {

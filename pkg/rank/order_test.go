@@ -157,7 +157,10 @@ func TestOrderIsAntisymmetricTransitiveAndTotal(t *testing.T) {
 		for i := range pods {
 			entries = append(entries, newEntry(resource, &pods[i], &Rules{}))
 		}
-		less := func(i, j int) bool { c, _ := compare(&entries[i], &entries[j]); return c < 0 }
+		less := func(i, j int) bool {
+			c, _ := compare(&entries[i], &entries[j], pods[i].Priority, pods[j].Priority)
+			return c < 0
+		}
 		for i := range entries {
 			for j := range entries {
 				if i != j && less(i, j) == less(j, i) {

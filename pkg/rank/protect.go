@@ -39,6 +39,9 @@ const (
 	ProtectedSelected Protection = "protected by selector"
 	// ProtectedUnsampled: the pod's usage is not known.
 	ProtectedUnsampled Protection = "no usage sample"
+	// ProtectedGuarantee: the pods of its queue use less memory than the queue is
+	// guaranteed, and there are candidates that are not in such a queue.
+	ProtectedGuarantee Protection = "within guarantee"
 )
 
 // Protections returns every reason in the order in which they are checked.
@@ -47,6 +50,7 @@ func Protections() []Protection {
 		ProtectedSelf, ProtectedMirror, ProtectedStatic, ProtectedCritical,
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
 		ProtectedPriority, ProtectedNamespace, ProtectedSelected, ProtectedUnsampled,
+		ProtectedGuarantee,
 	}
 }
 
@@ -62,6 +66,9 @@ type Rules struct {
 	PriorityAtLeast int32
 	// Namespaces protects the pods of these namespaces.
 	Namespaces []string
+	// Queues are the priority queues below the root; nil is none: all pods in one
+	// order.
+	Queues []Queue
 	// Selected protects the pods for whose labels it answers true; nil protects
 	// none.
 	Selected func(labels map[string]string) bool

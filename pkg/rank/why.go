@@ -16,6 +16,9 @@ func (e *Entry) Why() string {
 		text += ", " + e.amount(e.Over) + " over"
 	}
 	text += "; priority " + strconv.FormatInt(int64(e.Pod.Priority), 10)
+	if effective := e.EffectivePriority(); effective != e.Pod.Priority {
+		text += fmt.Sprintf(", counts as %d by queue %s", effective, e.Queue())
+	}
 	if e.Before != KeyNone {
 		text += "; ahead of the next by: " + e.Before.String()
 	}

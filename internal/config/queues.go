@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// rankQueues returns the queues as package rank takes them. What does not validate,
+// which no loaded configuration has, means the default.
+func rankQueues(queues []Queue) []rank.Queue {
+	var ranked []rank.Queue
+	for i := range queues {
+		q := &queues[i]
+		ranked = append(ranked, rank.Queue{
+			Name:             q.Name,
+			Holds:            q.holds(),
+			ByLabels:         q.selects(),
+			Fence:            q.is(propertyPolicy, policyFence),
+			Offset:           q.offset(),
+			IgnorePriority:   q.is(propertySort, sortDisabled),
+			GuaranteedMemory: q.guaranteedMemory(),
+			Queues:           rankQueues(q.Queues),
+		})
+	}
+	return ranked
+}
+
+// holds returns the function that says which pods belong to the queue; nil where the
+// queues below say it.
+func (q *Queue) holds() func(string, map[string]string) bool {
+	namespaces := slices.Clone(q.Namespaces)
+	if len(namespaces) == 0 && !q.selects() {
+		return nil
+	}
+	var matches func(map[string]string) bool
+	if q.selects() {
+		matches = selected(q.PodSelector)
+	}
+	return func(namespace string, labels map[string]string) bool {
+		named := len(namespaces) == 0 || slices.ContainsFunc(namespaces, func(pattern string) bool { return covers(pattern, namespace) })
+		return named && (matches == nil || matches(labels))
+	}
+}
+
+func (q *Queue) is(property, value string) bool {
+	return strings.EqualFold(q.Properties[property], value)
+}
+
+func (q *Queue) offset() int32 {
+	n, err := strconv.ParseInt(q.Properties[propertyOffset], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+func (q *Queue) guaranteedMemory() int64 {
+	amount, err := parseAmount(q.Guaranteed["memory"])
+	if err != nil {
+		return 0
+	}
+	return amount.absolute
+}
+
+// ordinaryHighest is the highest priority that a PriorityClass of users may have
+// (HighestUserDefinablePriority, pkg/apis/scheduling).
+const ordinaryHighest = 1000000000
+
+// Warnings returns what is valid and probably not meant, one sentence each, with the
+// path of the field.
+func (c *EvictdConfiguration) Warnings() []string {
+	return offsetWarnings(field.NewPath("queues"), c.Queues, 0)
+}
+
+// offsetWarnings names the queues whose offsets, with those above, lift a pod without
+// a priority above all priorities that users can give.
+func offsetWarnings(path *field.Path, queues []Queue, above int64) []string {
+	var warnings []string
+	for i := range queues {
+		q, at := &queues[i], path.Index(i)
+		own := int64(q.offset())
+		if sum := min(above+own, math.MaxInt32); own > 0 && sum > ordinaryHighest {
+			warnings = append(warnings, fmt.Sprintf(
+				"%s: offsets of %d in all show a pod of priority 0 to the root above %d, the highest that users can give: it goes after all pods of other queues",
+				at.Child("properties").Key(propertyOffset), sum, ordinaryHighest))
+		}
+		next := above + own
+		warnings = append(warnings, offsetWarnings(at.Child("queues"), q.Queues, next)...)
+	}
+	return warnings
+}

@@ -1,0 +1,264 @@
+package rank
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// Queue is one priority queue: a share of the node's pods, with its own view of
+// priorities. The words and their meaning are YuniKorn's, which defines them for
+// scheduling; here they order evictions.
+type Queue struct {
+	// Name is unique among its siblings.
+	Name string
+	// Holds reports whether a pod of that namespace and with those labels belongs
+	// here, as far as this queue is concerned: its parents are asked before. nil: those
+	// that a queue below holds.
+	Holds func(namespace string, labels map[string]string) bool
+	// ByLabels says that Holds looks at labels; without it, its answer is kept for each
+	// namespace.
+	ByLabels bool
+	// Fence hides the priorities inside: to its parent every pod of the queue has
+	// priority 0 plus Offset (priority.policy: fence).
+	Fence bool
+	// Offset is added to the priorities that the parent sees (priority.offset). Sums
+	// stay within int32.
+	Offset int32
+	// IgnorePriority says that all pods of the queue, and of those below, have priority
+	// 0 (application.sort.priority: disabled).
+	IgnorePriority bool
+	// GuaranteedMemory is in bytes; 0 guarantees nothing. While the pods of the queue
+	// and of those below use less than it, they are no candidates for memory, unless
+	// there is no other.
+	GuaranteedMemory int64
+	// Queues are those below.
+	Queues []Queue
+}
+
+// Root is the name of the queue that holds all others, and the pods that none of
+// them holds.
+const Root = "root"
+
+// level is one queue while it ranks.
+type level struct {
+	queue     *Queue // nil for the root
+	path      string
+	parent    *level
+	depth     int // 0 for the root
+	ignore    bool
+	below     []*level
+	own       []*Entry // candidates
+	used      int64    // by all pods here and below, as far as it is known
+	sheltered bool     // it, or one above, uses less than it is guaranteed
+}
+
+// forest finds the pods' queues.
+type forest struct {
+	root     *level
+	byLabels bool
+	known    map[string]*level // by namespace, where no queue looks at labels
+}
+
+func newForest(queues []Queue) *forest {
+	f := &forest{root: &level{path: Root}, known: map[string]*level{}}
+	f.grow(f.root, queues)
+	return f
+}
+
+func (f *forest) grow(parent *level, queues []Queue) {
+	for i := range queues {
+		q := &queues[i]
+		l := &level{
+			queue: q, path: parent.path + "." + q.Name, parent: parent, depth: parent.depth + 1,
+			ignore: parent.ignore || q.IgnorePriority,
+		}
+		f.byLabels = f.byLabels || q.ByLabels
+		parent.below = append(parent.below, l)
+		f.grow(l, q.Queues)
+	}
+}
+
+// of returns the deepest queue that holds the pod.
+func (f *forest) of(p *Pod) *level {
+	if f.byLabels {
+		return f.root.deepest(p)
+	}
+	l, found := f.known[p.Namespace]
+	if !found {
+		l = f.root.deepest(p)
+		f.known[p.Namespace] = l
+	}
+	return l
+}
+
+func (l *level) deepest(p *Pod) *level {
+	for _, below := range l.below {
+		if below.holds(p) {
+			return below.deepest(p)
+		}
+	}
+	return l
+}
+
+func (l *level) holds(p *Pod) bool {
+	if l.queue.Holds != nil {
+		return l.queue.Holds(p.Namespace, p.Labels)
+	}
+	return slices.ContainsFunc(l.below, func(below *level) bool { return below.holds(p) })
+}
+
+// place is where a pod stands in the queues.
+type place struct {
+	level *level
+	seen  []int32 // the priority that each queue sees, from the root to the pod's own
+}
+
+// Queue returns the path of the queue that the pod belongs to, from the root on; ""
+// where no queues are configured.
+func (e *Entry) Queue() string {
+	if e.place == nil {
+		return ""
+	}
+	return e.place.level.path
+}
+
+// EffectivePriority returns the pod's priority as the root sees it, through the
+// fences and offsets of its queues. Without queues it is the pod's own.
+func (e *Entry) EffectivePriority() int32 {
+	if e.place == nil {
+		return e.Pod.Priority
+	}
+	return e.place.seen[0]
+}
+
+// place finds a pod's queue and what priority each queue from there to the root
+// sees, and adds the pod to what they use.
+func (f *forest) place(p *Pod) *place {
+	l := f.of(p)
+	found := &place{level: l, seen: make([]int32, l.depth+1)}
+	priority := p.Priority
+	if l.ignore {
+		priority = 0
+	}
+	for at := l; ; at = at.parent {
+		found.seen[at.depth] = priority
+		if p.Sampled {
+			at.used += p.Usage
+		}
+		if at.queue == nil {
+			return found
+		}
+		if at.queue.Fence {
+			priority = 0
+		}
+		priority = saturated(int64(priority) + int64(at.queue.Offset))
+	}
+}
+
+func saturated(n int64) int32 {
+	return int32(max(math.MinInt32, min(math.MaxInt32, n)))
+}
+
+// shelter marks the queues whose pods use less than they are guaranteed.
+func (l *level) shelter() {
+	guaranteed := l.queue != nil && l.used < l.queue.GuaranteedMemory
+	l.sheltered = guaranteed || l.parent != nil && l.parent.sheltered
+	for _, below := range l.below {
+		below.shelter()
+	}
+}
+
+// order returns the candidates of a queue and of those below: its own pods in their
+// order, merged with the orders of the queues below by comparing heads, with the
+// priorities that this queue sees. No single comparison of two pods could do that: a
+// fence would make it go in circles.
+func (l *level) order(compare func(a, b *Entry, depth int) int) []*Entry {
+	slices.SortFunc(l.own, func(a, b *Entry) int { return compare(a, b, l.depth) })
+	rows := [][]*Entry{l.own}
+	for _, below := range l.below {
+		if row := below.order(compare); len(row) > 0 {
+			rows = append(rows, row)
+		}
+	}
+	return merge(rows, func(a, b *Entry) int { return compare(a, b, l.depth) })
+}
+
+// merge merges rows by comparing their heads. That two halves are merged first
+// changes nothing: the head of a merged half is the first of its heads.
+func merge(rows [][]*Entry, compare func(a, b *Entry) int) []*Entry {
+	if len(rows) == 1 {
+		return rows[0]
+	}
+	a, b := merge(rows[:len(rows)/2], compare), merge(rows[len(rows)/2:], compare)
+	merged := make([]*Entry, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if compare(a[0], b[0]) <= 0 {
+			merged, a = append(merged, a[0]), a[1:]
+		} else {
+			merged, b = append(merged, b[0]), b[1:]
+		}
+	}
+	return append(append(merged, a...), b...)
+}
+
+// meeting returns the depth of the deepest queue that holds both: where the pods of
+// the two are compared.
+func meeting(x, y *level) int {
+	for x != y {
+		if x.depth >= y.depth {
+			x = x.parent
+		} else {
+			y = y.parent
+		}
+	}
+	return x.depth
+}
+
+// orderByQueues returns the candidates in the order of the queues. Those that a
+// guarantee shelters become protected.
+func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry {
+	f := newForest(queues)
+	for i := range entries {
+		entries[i].place = f.place(entries[i].Pod)
+	}
+	if resource == Memory {
+		f.root.shelter()
+		protectSheltered(entries)
+	}
+	for _, e := range candidates(entries) {
+		e.place.level.own = append(e.place.level.own, e)
+	}
+	compare := comparator(resource)
+	return f.root.order(func(a, b *Entry, depth int) int {
+		order, _ := compare(a, b, a.place.seen[depth], b.place.seen[depth])
+		return order
+	})
+}
+
+// protectSheltered protects the pods of sheltered queues while anybody else can go.
+// When nobody else can, the node needs one all the same.
+func protectSheltered(entries []Entry) {
+	all := candidates(entries)
+	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.place.level.sheltered }) {
+		return
+	}
+	for _, e := range all {
+		if e.place.level.sheltered {
+			e.Protection = ProtectedGuarantee
+		}
+	}
+}
+
+// QueueNames returns the paths of all queues below the root, in the order of the
+// configuration.
+func QueueNames(queues []Queue) []string {
+	var names []string
+	for i := range queues {
+		names = append(names, Root+"."+queues[i].Name)
+		for _, name := range QueueNames(queues[i].Queues) {
+			names = append(names, Root+"."+queues[i].Name+strings.TrimPrefix(name, Root))
+		}
+	}
+	return names
+}

@@ -1,0 +1,476 @@
+package rank
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tenant holds the pods of one namespace.
+func tenant(name string, change ...func(*Queue)) Queue {
+	q := Queue{Name: name, Holds: func(namespace string, _ map[string]string) bool { return namespace == name }}
+	for _, c := range change {
+		c(&q)
+	}
+	return q
+}
+
+func fence(q *Queue)                  { q.Fence = true }
+func offset(n int32) func(*Queue)     { return func(q *Queue) { q.Offset = n } }
+func disabled(q *Queue)               { q.IgnorePriority = true }
+func guaranteed(n int64) func(*Queue) { return func(q *Queue) { q.GuaranteedMemory = n * mebi } }
+func below(qs ...Queue) func(*Queue)  { return func(q *Queue) { q.Queues = qs } }
+
+// in puts a pod into a namespace.
+func in(namespace string, p Pod) Pod {
+	p.Namespace = namespace
+	return p
+}
+
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	const high = 1000000000
+	for _, test := range []struct {
+		name   string
+		queues []Queue
+		pods   []Pod
+		want   []string
+		shown  []int32 // to the root
+	}{
+		{
+			"no fence: whoever writes the higher priority wins",
+			[]Queue{tenant("a"), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, high)), in("a", pod("a2", 800, 100, high+1)), in("b", pod("b1", 110, 100, 0))},
+			[]string{"b1", "a1", "a2"},
+			[]int32{0, high, high + 1},
+		},
+		{
+			"a fence hides them, and keeps the order inside",
+			[]Queue{tenant("a", fence), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, high+1)), in("a", pod("a2", 800, 100, high)), in("b", pod("b1", 110, 100, 0))},
+			[]string{"a2", "a1", "b1"},
+			[]int32{0, 0, 0},
+		},
+		{
+			"an offset lifts a fenced tenant",
+			[]Queue{tenant("a", fence, offset(10)), tenant("b", offset(5))},
+			[]Pod{in("a", pod("a1", 900, 100, 7)), in("b", pod("b1", 110, 100, 4)), in("b", pod("b2", 110, 100, 6))},
+			[]string{"b1", "a1", "b2"},
+			[]int32{9, 10, 11},
+		},
+		{
+			"offsets add up on the way to the root, and stay within int32",
+			[]Queue{tenant("a", offset(math.MaxInt32), below(tenant("a", offset(math.MaxInt32)))), tenant("b", offset(math.MinInt32), below(tenant("b", offset(-7))))},
+			[]Pod{in("a", pod("a1", 900, 100, 7)), in("b", pod("b1", 110, 100, 4))},
+			[]string{"b1", "a1"},
+			[]int32{math.MinInt32, math.MaxInt32},
+		},
+		{
+			"priorities that are switched off stay so below",
+			[]Queue{tenant("a", disabled, below(tenant("a"))), tenant("b")},
+			[]Pod{in("a", pod("a1", 110, 100, 7)), in("a", pod("a2", 120, 100, 9)), in("b", pod("b1", 110, 100, -1))},
+			[]string{"b1", "a2", "a1"},
+			[]int32{-1, 0, 0},
+		},
+		{
+			"exceeding comes before every priority",
+			[]Queue{tenant("a", fence, offset(high)), tenant("b")},
+			[]Pod{in("a", pod("a1", 110, 100, 0)), in("b", pod("b1", 50, 100, -5))},
+			[]string{"a1", "b1"},
+			[]int32{high, -5},
+		},
+		{
+			"behind a fence the queues still see each other",
+			[]Queue{{Name: "group", Fence: true, Queues: []Queue{tenant("a", offset(10)), tenant("b")}}},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 110, 100, 5))},
+			[]string{"b1", "a1"},
+			[]int32{0, 0},
+		},
+		{
+			"pods of no queue belong to the root",
+			[]Queue{tenant("a", fence, offset(1))},
+			[]Pod{in("a", pod("a1", 900, 100, high)), in("c", pod("c1", 110, 100, 0)), in("c", pod("c2", 110, 100, 2))},
+			[]string{"c1", "a1", "c2"},
+			[]int32{0, 1, 2},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ranking := Order(Memory, test.pods, Rules{Queues: test.queues})
+			if diff := cmp.Diff(test.want, namesOf(ranking.Candidates)); diff != "" {
+				t.Errorf("order (-want +got):\n%s", diff)
+			}
+			var shown []int32
+			for _, e := range ranking.Candidates {
+				shown = append(shown, e.EffectivePriority())
+			}
+			if diff := cmp.Diff(test.shown, shown); diff != "" {
+				t.Errorf("effective priorities (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The key that decided is that of the queue where the two were compared.
+func TestQueuesNameTheDecidingKey(t *testing.T) {
+	t.Parallel()
+	ranking := Order(Memory, []Pod{
+		in("a", pod("a1", 900, 100, 9)), in("a", pod("a2", 800, 100, 8)), in("b", pod("b1", 110, 100, 0)), in("b", pod("b2", 50, 100, 0)),
+	}, Rules{Queues: []Queue{tenant("a", fence), tenant("b")}})
+	var got []string
+	for _, e := range ranking.Candidates {
+		got = append(got, e.Pod.Name+": "+e.Before.String())
+	}
+	want := []string{"a2: lower priority", "a1: larger usage over request", "b1: exceeds its request", "b2: none"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("deciding keys (-want +got):\n%s", diff)
+	}
+	if why := ranking.Candidates[0].Why(); !strings.Contains(why, "priority 8, counts as 0 by queue root.a") {
+		t.Errorf("why: %s", why)
+	}
+}
+
+func TestPodsBelongToTheDeepestQueue(t *testing.T) {
+	t.Parallel()
+	batch := Queue{Name: "batch", ByLabels: true, Holds: func(_ string, labels map[string]string) bool { return labels["kind"] == "batch" }}
+	queues := []Queue{
+		{Name: "group", Queues: []Queue{tenant("a", below(batch)), tenant("b")}},
+		{Name: "group2", Queues: []Queue{tenant("c")}},
+	}
+	labelled := in("a", pod("a2", 1, 1, 0))
+	labelled.Labels = map[string]string{"kind": "batch"}
+	other := in("z", pod("z2", 1, 1, 0))
+	other.Labels = labelled.Labels
+	pods := []Pod{in("a", pod("a1", 1, 1, 0)), labelled, in("b", pod("b1", 1, 1, 0)), in("c", pod("c1", 1, 1, 0)), in("z", pod("z1", 1, 1, 0)), other}
+	pods[4].Owner = "" // protected pods have a queue too
+	got := map[string]string{}
+	ranking := Order(Memory, pods, Rules{Queues: queues, BarePods: true})
+	for _, e := range slices.Concat(ranking.Candidates, ranking.Protected) {
+		got[e.Pod.Name] = e.Queue()
+	}
+	want := map[string]string{
+		"a1": "root.group.a", "a2": "root.group.a.batch", "b1": "root.group.b", "c1": "root.group2.c", "z1": "root", "z2": "root",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("queues (-want +got):\n%s", diff)
+	}
+	names := []string{"root.group", "root.group.a", "root.group.a.batch", "root.group.b", "root.group2", "root.group2.c"}
+	if diff := cmp.Diff(names, QueueNames(queues)); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
+	}
+}
+
+func TestGuarantee(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		resource Resource
+		queues   []Queue
+		pods     []Pod
+		want     []string
+	}{
+		{
+			"who uses less than it is guaranteed gives nobody", Memory,
+			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
+			[]string{"b1"},
+		},
+		{
+			"who uses as much is like all others", Memory,
+			[]Queue{tenant("a", guaranteed(900)), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
+			[]string{"a1", "b1"},
+		},
+		{
+			"the pods of a queue count together, protected ones too", Memory,
+			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
+			[]Pod{in("a", pod("a1", 600, 100, 0)), in("a", bare(pod("a2", 400, 100, 0))), in("b", pod("b1", 50, 100, 9))},
+			[]string{"a1", "b1"},
+		},
+		{
+			"the queue above counts those below, and shelters them", Memory,
+			[]Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a"), tenant("b")}}, tenant("c")},
+			[]Pod{in("a", pod("a1", 500, 100, 0)), in("b", pod("b1", 400, 100, 0)), in("c", pod("c1", 50, 100, 9))},
+			[]string{"c1"},
+		},
+		{
+			"when nobody else can go, one of them does", Memory,
+			[]Queue{tenant("a", guaranteed(1000)), tenant("b", guaranteed(1000))},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9)), in("c", bare(pod("c1", 500, 0, 0)))},
+			[]string{"a1", "b1"},
+		},
+		{
+			"a pod that could not be read counts nothing", Memory,
+			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("a", unsampled(pod("a2", 900, 100, 0))), in("b", pod("b1", 50, 100, 9))},
+			[]string{"b1"},
+		},
+		{
+			"memory is guaranteed, nothing else", PIDs,
+			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
+			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
+			[]string{"a1", "b1"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ranking := Order(test.resource, test.pods, Rules{Queues: test.queues, BarePods: true})
+			if diff := cmp.Diff(test.want, namesOf(ranking.Candidates)); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			for _, e := range ranking.Protected {
+				if e.Pod.Owner != "" && e.Pod.Sampled && e.Protection != ProtectedGuarantee {
+					t.Errorf("%s is protected by %q", e.Pod.Name, e.Protection)
+				}
+			}
+		})
+	}
+}
+
+func bare(p Pod) Pod {
+	p.Owner = ""
+	return p
+}
+
+func unsampled(p Pod) Pod {
+	p.Sampled = false
+	return p
+}
+
+// anyQueues returns a tree over the namespaces n0 to n9 that is three deep.
+func anyQueues(r *rand.Rand) []Queue {
+	change := func(q *Queue) {
+		q.Fence, q.IgnorePriority = r.IntN(3) == 0, r.IntN(5) == 0
+		q.Offset = []int32{0, 0, 1, -1, math.MaxInt32, math.MinInt32}[r.IntN(6)]
+	}
+	var groups []Queue
+	for g := range 3 {
+		group := Queue{Name: fmt.Sprint("g", g)}
+		change(&group)
+		for n := range 3 {
+			group.Queues = append(group.Queues, tenant(fmt.Sprint("n", g*3+n), change))
+		}
+		groups = append(groups, group)
+	}
+	return groups
+}
+
+// spread puts pods into the namespaces n0 to n9, the last of which no queue holds.
+func spread(r *rand.Rand, pods []Pod) []Pod {
+	for i := range pods {
+		pods[i].Namespace = fmt.Sprint("n", r.IntN(10))
+		pods[i].Usage, pods[i].Request = pods[i].Usage>>8, pods[i].Request>>8 // sums stay within int64
+	}
+	return pods
+}
+
+func TestQueuesWithoutPropertiesAreTheFlatOrder(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 200 {
+		pods, resource := spread(r, anyPods(r, 1+r.IntN(80))), Resource(r.IntN(4))
+		plain := anyQueues(rand.New(rand.NewPCG(0, 0)))
+		for i := range plain {
+			plain[i].Fence, plain[i].Offset, plain[i].IgnorePriority = false, 0, false
+			for j := range plain[i].Queues {
+				q := &plain[i].Queues[j]
+				q.Fence, q.Offset, q.IgnorePriority = false, 0, false
+			}
+		}
+		flat, tree := Order(resource, pods, Rules{}), Order(resource, pods, Rules{Queues: plain})
+		if diff := cmp.Diff(namesOf(flat.Candidates), namesOf(tree.Candidates)); diff != "" {
+			t.Fatalf("%v: (-flat +queues):\n%s", resource, diff)
+		}
+		for i := range flat.Candidates {
+			if flat.Candidates[i].Before != tree.Candidates[i].Before {
+				t.Fatalf("%v: deciding key %v, want %v", resource, tree.Candidates[i].Before, flat.Candidates[i].Before)
+			}
+		}
+	}
+}
+
+// Guards invariant 3 with queues: the order is total, and does not depend on where
+// the pods came from. Antisymmetry and transitivity are those of positions in it.
+func TestInvariant03QueuesSameFactsSameRanking(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(9, 10))
+	for round := range 300 {
+		pods, queues, resource := spread(r, anyPods(r, 1+r.IntN(60))), anyQueues(r), Resource(r.IntN(4))
+		want := Order(resource, pods, Rules{Queues: queues})
+		if got := len(want.Candidates) + len(want.Protected); got != len(pods) {
+			t.Fatalf("%d of %d pods are in the ranking", got, len(pods))
+		}
+		for range 3 {
+			shuffled := slices.Clone(pods)
+			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+			got := Order(resource, shuffled, Rules{Queues: queues})
+			if diff := cmp.Diff(namesOf(want.Candidates), namesOf(got.Candidates)); diff != "" {
+				t.Fatalf("round %d, %v (-first +shuffled):\n%s", round, resource, diff)
+			}
+		}
+	}
+}
+
+// The pods of one queue that are its own stand in the order that the queue gives
+// them, whatever is around it.
+func TestQueuesKeepTheirOwnOrder(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(11, 12))
+	for range 200 {
+		pods, queues := spread(r, anyPods(r, 60)), anyQueues(r)
+		ranking := Order(Memory, pods, Rules{Queues: queues})
+		for n := range 9 {
+			namespace := fmt.Sprint("n", n)
+			alone := slices.DeleteFunc(slices.Clone(pods), func(p Pod) bool { return p.Namespace != namespace })
+			want := namesOf(Order(Memory, alone, Rules{Queues: queues}).Candidates)
+			if diff := cmp.Diff(want, namesIn(ranking, namespace)); diff != "" {
+				t.Fatalf("%s (-alone +among others):\n%s", namespace, diff)
+			}
+		}
+	}
+}
+
+func namesIn(ranking Ranking, namespace string) []string {
+	var names []string
+	for _, e := range ranking.Candidates {
+		if e.Pod.Namespace == namespace {
+			names = append(names, e.Pod.Name)
+		}
+	}
+	if names == nil {
+		names = namesOf(nil)
+	}
+	return names
+}
+
+// A fenced tenant's priorities, whatever they are, change nothing in the order of the
+// others among themselves, nor how many of its own pods go before each of them where
+// all of them are raised alike.
+func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 14))
+	for range 300 {
+		pods := spread(r, anyPods(r, 60))
+		queues := anyQueues(r)
+		fenced := &queues[0]
+		fenced.Fence = true
+		inside := func(namespace string) bool { return strings.Contains("n0 n1 n2", namespace) }
+		rules := Rules{Queues: queues}
+		before := Order(Memory, pods, rules)
+		changed, raised := slices.Clone(pods), slices.Clone(pods)
+		for i := range pods {
+			if !inside(pods[i].Namespace) {
+				continue
+			}
+			changed[i].Priority = int32(r.IntN(2000000000))
+			raised[i].Priority = min(max(raised[i].Priority, math.MinInt32/4)/4+1000, SystemCriticalPriority-1)
+		}
+		outside := func(ranking Ranking) []string {
+			var names []string
+			for _, e := range ranking.Candidates {
+				if !inside(e.Pod.Namespace) {
+					names = append(names, e.Pod.Name)
+				}
+			}
+			return names
+		}
+		if diff := cmp.Diff(outside(before), outside(Order(Memory, changed, rules))); diff != "" {
+			t.Fatalf("others, before and after a tenant rewrote its priorities:\n%s", diff)
+		}
+		// Raised alike, with no sum at the edge of int32, the whole order stays.
+		for i := range queues[0].Queues {
+			queues[0].Queues[i].Offset = 0
+		}
+		even := slices.Clone(pods)
+		for i := range even {
+			if inside(even[i].Namespace) {
+				even[i].Priority = int32(i % 5)
+				raised[i].Priority = even[i].Priority + 1000000000
+			}
+		}
+		if slices.ContainsFunc(queues[0].Queues, func(q Queue) bool { return q.Fence || q.IgnorePriority }) {
+			continue // its pods would be raised and those beside it in the fence not
+		}
+		want, got := Order(Memory, even, rules), Order(Memory, raised, rules)
+		if diff := cmp.Diff(namesOf(want.Candidates), namesOf(got.Candidates)); diff != "" {
+			t.Fatalf("the order, before and after a tenant raised all its priorities:\n%s", diff)
+		}
+	}
+}
+
+// No guarantee is inverted: while one pod outside of all sheltered queues can go, no
+// pod inside does.
+func TestGuaranteesAreNeverInverted(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(15, 16))
+	kept, lifted := 0, 0
+	for range 500 {
+		pods, queues := spread(r, anyPods(r, 30)), anyQueues(r)
+		for i := range queues {
+			for j := range queues[i].Queues {
+				queues[i].Queues[j].GuaranteedMemory = r.Int64N(math.MaxInt64 >> 6)
+			}
+		}
+		used := map[string]int64{}
+		for _, p := range pods {
+			if p.Sampled {
+				used[p.Namespace] += p.Usage
+			}
+		}
+		within := func(namespace string) bool {
+			for _, group := range queues {
+				for _, q := range group.Queues {
+					if q.Name == namespace {
+						return used[namespace] < q.GuaranteedMemory
+					}
+				}
+			}
+			return false
+		}
+		ranking := Order(Memory, pods, Rules{Queues: queues})
+		sheltered := 0
+		for _, e := range ranking.Candidates {
+			if within(e.Pod.Namespace) {
+				sheltered++
+			}
+		}
+		switch {
+		case sheltered == 0:
+			kept++
+		case sheltered == len(ranking.Candidates):
+			lifted++
+		default:
+			t.Fatalf("%d of %d candidates are within a guarantee", sheltered, len(ranking.Candidates))
+		}
+	}
+	if kept < 100 {
+		t.Errorf("a guarantee held in %d of 500 states: the states are not worth testing", kept)
+	}
+	t.Logf("held in %d states, lifted in %d", kept, lifted)
+}
+
+func benchmarkQueues(b *testing.B, n int) {
+	b.Helper()
+	r := rand.New(rand.NewPCG(5, 6))
+	pods := anyPods(r, n)
+	var queues []Queue
+	for i := range 50 {
+		queues = append(queues, tenant(fmt.Sprint("n", i), fence, offset(int32(i%3))))
+	}
+	for i := range pods {
+		pods[i].Namespace = fmt.Sprint("n", r.IntN(60))
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Order(Memory, pods, Rules{DaemonSets: true, BarePods: true, Queues: queues})
+	}
+}
+
+func BenchmarkRankQueues110(b *testing.B)  { benchmarkQueues(b, 110) }
+func BenchmarkRankQueues1000(b *testing.B) { benchmarkQueues(b, 1000) }
+func BenchmarkRankQueues5000(b *testing.B) { benchmarkQueues(b, 5000) }
