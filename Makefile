@@ -66,8 +66,20 @@ demo: needs-root ## Watch it work: a real node, real pressure, real evictions (r
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd go run ./demo
 
 .PHONY: bench
-bench: ## Benchmarks with allocations
-	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/...
+bench: ## Benchmarks with allocations, and a table of those with a budget
+	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/... | (cd test && go run ./bench/table)
+
+# RUNS, RATES (MB/s) and PODS make it shorter: make bench-reaction RUNS=3 RATES=1000 PODS=20
+# FRESH=1 measures evictd alone, in a new process for each run.
+.PHONY: bench-reaction
+bench-reaction: needs-root node-build image ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
+		go run ./bench/reaction --runs $${RUNS:-20} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} $${FRESH:+--fresh}
+
+.PHONY: bench-idle
+bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd beside 110 pods (root, ten minutes; WINDOW=60s)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_BIN=$(BIN)/evictd \
+		go run ./bench/idle --window $${WINDOW:-60s}
 
 .PHONY: fuzz
 fuzz: ## Each fuzzer for FUZZTIME (10s)

@@ -93,7 +93,8 @@ func (c *Cluster) Dir() string { return c.dir }
 func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 
 // AuditLog is the path of the API server's audit log: a JSON object per line,
-// one for every answered request, evictions with their body.
+// one for every answered request, evictions with their body, unless the options
+// say otherwise.
 func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
 // CA is the path of the certificate that vouches for every server of the
@@ -201,7 +202,7 @@ func (c *Cluster) start(ctx context.Context, options Options) error {
 			return err
 		}
 	}
-	if err := c.startControlPlane(ctx, at); err != nil {
+	if err := c.startControlPlane(ctx, at, options); err != nil {
 		return err
 	}
 	if options.Node {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -128,9 +129,9 @@ func (c *Cluster) etcd(at endpoints) component {
 	}}
 }
 
-func (c *Cluster) apiserver(at endpoints) (component, error) {
+func (c *Cluster) apiserver(at endpoints, options Options) (component, error) {
 	policy := c.path("config", "audit-policy.yaml")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+	if err := os.WriteFile(policy, []byte(cmp.Or(options.AuditPolicy, auditPolicy)), 0o600); err != nil {
 		return component{}, fmt.Errorf("writing the audit policy: %w", err)
 	}
 	pki := func(name string) string { return c.path("pki", name) }
@@ -180,8 +181,8 @@ func (c *Cluster) behindLoopback(user string, port int) []string {
 	}
 }
 
-func (c *Cluster) startControlPlane(ctx context.Context, at endpoints) error {
-	apiserver, err := c.apiserver(at)
+func (c *Cluster) startControlPlane(ctx context.Context, at endpoints, options Options) error {
+	apiserver, err := c.apiserver(at, options)
 	if err != nil {
 		return err
 	}

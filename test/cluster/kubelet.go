@@ -24,7 +24,7 @@ func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
 	if err != nil {
 		return component{}, fmt.Errorf("encoding the kubelet's configuration: %w", err)
 	}
-	file := c.path("config", "kubelet.yaml")
+	file := c.kubeletFile()
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		return component{}, fmt.Errorf("writing the kubelet's configuration: %w", err)
 	}
@@ -38,6 +38,32 @@ func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
 			"--cloud-provider=external",
 		},
 	}, nil
+}
+
+func (c *Cluster) kubeletFile() string { return c.path("config", "kubelet.yaml") }
+
+// SetEvictionHard replaces the kubelet's hard thresholds. The kubelet is restarted
+// for it, its pods are not.
+func (c *Cluster) SetEvictionHard(ctx context.Context, thresholds map[string]string) error {
+	content, err := os.ReadFile(c.kubeletFile())
+	if err != nil {
+		return fmt.Errorf("reading the kubelet's configuration: %w", err)
+	}
+	config := map[string]any{}
+	if err = yaml.Unmarshal(content, &config); err != nil {
+		return fmt.Errorf("parsing the kubelet's configuration: %w", err)
+	}
+	config["evictionHard"] = thresholds
+	if content, err = yaml.Marshal(config); err != nil {
+		return fmt.Errorf("encoding the kubelet's configuration: %w", err)
+	}
+	if err = os.WriteFile(c.kubeletFile(), content, 0o600); err != nil {
+		return fmt.Errorf("writing the kubelet's configuration: %w", err)
+	}
+	if err := c.StopProcess(ctx, kubeletName); err != nil {
+		return err
+	}
+	return c.StartProcess(ctx, kubeletName)
 }
 
 func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard map[string]string) map[string]any {

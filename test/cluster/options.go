@@ -33,6 +33,9 @@ type Options struct {
 	// Kubelet holds fields of the KubeletConfiguration that replace or
 	// extend those of the cluster, by their names in the file.
 	Kubelet map[string]any
+	// AuditPolicy is the API server's audit policy as YAML; empty notes every
+	// answered request by its metadata, evictions with their body.
+	AuditPolicy string
 	// KeepLogs leaves Dir/logs behind when the cluster stops or fails to start.
 	KeepLogs bool
 	// Log takes the progress in plain sentences; nil is silence.

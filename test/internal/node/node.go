@@ -58,8 +58,9 @@ type Node struct {
 	dir     string
 }
 
-// Start brings the node up, with evictd's image on it but not yet evictd.
-func Start(ctx context.Context, files Files, log io.Writer) (*Node, error) {
+// Start brings the node up, with evictd's image on it but not yet evictd. What is
+// said of the cluster may be changed before it starts.
+func Start(ctx context.Context, files Files, log io.Writer, change ...func(*cluster.Options)) (*Node, error) {
 	dir, err := os.MkdirTemp("", "evictd-node-")
 	if err != nil {
 		return nil, fmt.Errorf("making the node's folder: %w", err)
@@ -69,6 +70,9 @@ func Start(ctx context.Context, files Files, log io.Writer) (*Node, error) {
 		// So that an edit of the ConfigMap reaches the pod in seconds; the default is
 		// a minute.
 		Kubelet: map[string]any{"syncFrequency": "3s"},
+	}
+	for _, c := range change {
+		c(&options)
 	}
 	if err = cluster.InstallRunc(ctx, options); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

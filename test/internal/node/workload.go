@@ -67,12 +67,17 @@ func (w Workload) Deploy(ctx context.Context, n *Node, namespace string) error {
 	return nil
 }
 
-// Bare makes a pod without a controller.
-func (w Workload) Bare(ctx context.Context, n *Node, namespace string) error {
-	_, err := n.Client.CoreV1().Pods(namespace).Create(ctx, &corev1.Pod{
+// Pod is the workload as a pod without a controller.
+func (w Workload) Pod() *corev1.Pod {
+	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Name, Labels: w.labels()},
 		Spec:       w.pod(),
-	}, metav1.CreateOptions{})
+	}
+}
+
+// Bare makes a pod without a controller.
+func (w Workload) Bare(ctx context.Context, n *Node, namespace string) error {
+	_, err := n.Client.CoreV1().Pods(namespace).Create(ctx, w.Pod(), metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making pod %s: %w", w.Name, err)
 	}

@@ -34,6 +34,7 @@ type settings struct {
 	memory       size
 	memoryRate   size
 	startDelay   time.Duration
+	startFile    string
 	termDelay    time.Duration
 	ignoreTerm   bool
 	writePath    string
@@ -70,6 +71,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.Var(&chosen.memory, "memory", "anonymous memory to hold, such as 200Mi")
 	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
 	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
+	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
 	flags.DurationVar(&chosen.termDelay, "term-delay", 0, "time to go on after SIGTERM")
 	flags.BoolVar(&chosen.ignoreTerm, "ignore-term", false, "go on after SIGTERM until killed")
 	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
@@ -129,6 +131,9 @@ func sleep(d time.Duration) { time.Sleep(d) }
 
 func work(chosen settings, log journal) error {
 	sleep(chosen.startDelay)
+	if err := awaitFile(chosen.startFile); err != nil {
+		return err
+	}
 	for range chosen.threads {
 		go func() {
 			runtime.LockOSThread()

@@ -115,3 +115,26 @@ func TestWrongUsage(t *testing.T) {
 		}
 	}
 }
+
+func TestStartFileIsWaitedFor(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "go")
+	came := make(chan error, 1)
+	go func() { came <- awaitFile(name) }()
+	select {
+	case err := <-came:
+		t.Fatalf("did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-came; err != nil {
+		t.Error(err)
+	}
+	if err := awaitFile(""); err != nil {
+		t.Error(err)
+	}
+	if err := awaitFile(filepath.Join(name, "below")); err == nil {
+		t.Error("a path through a file is no file that may still come")
+	}
+}

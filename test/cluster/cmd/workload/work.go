@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -40,6 +42,23 @@ func (s *size) Set(text string) error {
 		return fmt.Errorf("parsing size %q: want a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing", text)
 	}
 	*s = size(value * factor)
+	return nil
+}
+
+// awaitFile waits until there is a file of that name; none is waited for without
+// a name. It looks often: whoever makes it times what follows.
+func awaitFile(name string) error {
+	const often = time.Millisecond
+	for name != "" {
+		_, err := os.Stat(name)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("waiting for a file: %w", err)
+		}
+		sleep(often)
+	}
 	return nil
 }
 

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// benchNode is a node whose readings cost nothing, so that only the agent's own work
+// is counted. What a reading costs is benchmarked in pkg/pressure and pkg/usage.
+type benchNode struct {
+	sample pressure.Sample
+	pods   []*corev1.Pod
+	uses   []usage.Pod
+}
+
+// newBenchNode has so many pods of a Deployment each, with so many MiB left.
+func newBenchNode(count int, available int64) *benchNode {
+	n := &benchNode{}
+	for i := range n.sample.Observations {
+		n.sample.Observations[i].State = pressure.Absent
+	}
+	n.sample.Observations[pressure.MemoryAvailable] = pressure.Observation{
+		State: pressure.Known, Available: available * mebi, Capacity: 32 << 10 * mebi,
+	}
+	isController, grace := true, int64(30)
+	for i := range count {
+		uid := fmt.Sprintf("uid-%03d", i)
+		n.pods = append(n.pods, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: fmt.Sprintf("pod-%03d", i), UID: types.UID(uid),
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(uid), Controller: &isController}},
+			},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: &grace,
+				Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(200*mebi, resource.BinarySI)},
+				}}},
+			},
+			Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		})
+		used := int64(100+i) * mebi
+		n.uses = append(n.uses, usage.Pod{UID: uid, WorkingSet: used, Anonymous: used, Tasks: 10, TasksKnown: true})
+	}
+	return n
+}
+
+func (n *benchNode) Sample(now time.Time) pressure.Sample {
+	sample := n.sample
+	sample.Time = now
+	return sample
+}
+func (*benchNode) Synced() bool          { return true }
+func (n *benchNode) List() []*corev1.Pod { return n.pods }
+func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
+	return append(into, n.uses...), nil
+}
+func (*benchNode) Present(string) (bool, error) { return true, nil }
+func (*benchNode) Evict(context.Context, evict.Request) evict.Result {
+	return evict.Result{Outcome: evict.WouldEvict}
+}
+
+func (*benchNode) Look(context.Context, evict.Request) (evict.Fate, error) { return evict.Stays, nil }
+
+// silence records nothing.
+type silence struct{}
+
+func (silence) Sample(*pressure.Sample, *pressure.Verdict) {}
+func (silence) Tick(time.Time, time.Duration)              {}
+func (silence) Intent(*Decision, *Attempt)                 {}
+func (silence) Decision(*Decision)                         {}
+func (silence) Ledger(time.Time, []evict.Booking)          {}
+func (silence) ReadError(string, error)                    {}
+
+func newBenchAgent(b *testing.B, n *benchNode) *Agent {
+	b.Helper()
+	policy := hardPolicy()
+	policy.DryRun = true
+	policy.Limits = evict.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
+	a, err := New(Options{
+		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: silence{},
+		Random: func() float64 { return 0 },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return a
+}
+
+// BenchmarkTickCalm110 is a tick of a node that is short of nothing: it must
+// allocate nothing.
+func BenchmarkTickCalm110(b *testing.B) {
+	a := newBenchAgent(b, newBenchNode(110, 16<<10))
+	a.tick(b.Context())
+	b.ReportAllocs()
+	for b.Loop() {
+		a.tick(b.Context())
+	}
+	if a.acting != nil || a.lastID != 0 {
+		b.Fatal("a calm node was acted on")
+	}
+}
+
+// BenchmarkTickDecides110 is a tick that finds pressure, ranks all pods and hands
+// the first one over, until the decision is settled. The books are new each time.
+func BenchmarkTickDecides110(b *testing.B) {
+	a := newBenchAgent(b, newBenchNode(110, 1<<10))
+	b.ReportAllocs()
+	for b.Loop() {
+		a.ledger, a.limiter = evict.NewLedger(), evict.NewLimiter(a.policy.Limits)
+		a.tick(b.Context())
+		if a.acting == nil {
+			b.Fatal("nobody was chosen")
+		}
+		a.settle(<-a.acted)
+	}
+}
+
+// BenchmarkTickWaits110 is a tick under pressure while what is on its way out
+// suffices: ten a second until the victim has ended.
+func BenchmarkTickWaits110(b *testing.B) {
+	a := newBenchAgent(b, newBenchNode(110, 3<<10+200))
+	a.tick(b.Context())
+	if a.acting == nil {
+		b.Fatal("nobody was chosen")
+	}
+	a.settle(<-a.acted)
+	decided := a.lastID
+	b.ReportAllocs()
+	for b.Loop() {
+		a.tick(b.Context())
+	}
+	if a.acting != nil || a.lastID > decided+1 {
+		b.Fatal("another one was chosen")
+	}
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// The budget of a calm node.
+const (
+	budgetCPU = 0.2 // % of one core
+	budgetRSS = 30  // MiB
+)
+
+// one is a case that is measured.
+type one struct {
+	name string
+	// configuration is added to an empty one; budget says that the budget is for it.
+	configuration string
+	budget        bool
+	// asked says that evictd is probed and scraped as in a cluster.
+	asked bool
+}
+
+func cases() []one {
+	return []one{
+		{name: "calm, default configuration", budget: true},
+		{name: "the same, probed as shipped, scraped every 15 s", asked: true, budget: true},
+		// What pacing costs near a threshold: a tick is the same there, and a threshold
+		// that is really near would be crossed by whatever else the machine does.
+		{name: "a sample every 10 ms (sampling.maxInterval)", configuration: "sampling: {minInterval: 10ms, maxInterval: 10ms}\n"},
+	}
+}
+
+func header() []string {
+	return []string{
+		"case", "ticks/s", "CPU, % of one core", "budget", "of it user + system (stat)", "CPU µs/tick",
+		"VmRSS MiB", "of it anonymous", "VmHWM MiB", "budget", "requests to the API server",
+	}
+}
+
+// window is what one measurement found.
+type window struct{ ticks, cpu, stat, rss, anon, peak, requests float64 }
+
+// daemon is a running evictd.
+type daemon struct {
+	node    *idleNode
+	command *exec.Cmd
+	address string
+	log     bytes.Buffer
+}
+
+// measure runs evictd for one case and returns its row.
+func (n *idleNode) measure(ctx context.Context, each one) (row []string, err error) {
+	d, err := n.start(ctx, each)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.stop()) }()
+	const settles = 10 * time.Second
+	if err := sleep(ctx, settles); err != nil {
+		return nil, err
+	}
+	var all []window
+	for range n.settings.windows {
+		w, err := d.window(ctx, each.asked)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, w)
+	}
+	median := func(pick func(*window) float64) float64 {
+		var values []float64
+		for i := range all {
+			values = append(values, pick(&all[i]))
+		}
+		return measure.Median(values)
+	}
+	seconds := n.settings.window.Seconds()
+	ticks := median(func(w *window) float64 { return w.ticks })
+	cpu := median(func(w *window) float64 { return w.cpu })
+	stat := median(func(w *window) float64 { return w.stat })
+	rss := median(func(w *window) float64 { return w.rss })
+	anon := median(func(w *window) float64 { return w.anon })
+	peak := median(func(w *window) float64 { return w.peak })
+	requests := median(func(w *window) float64 { return w.requests })
+	share := 100 * cpu / seconds
+	cpuBudget, rssBudget := "", ""
+	if each.budget {
+		cpuBudget = verdict(share, budgetCPU)
+		rssBudget = verdict(rss, budgetRSS)
+	}
+	return []string{
+		each.name, fmt.Sprintf("%.1f", ticks/seconds), fmt.Sprintf("%.3f", share), cpuBudget,
+		fmt.Sprintf("%.2f", 100*stat/seconds), fmt.Sprintf("%.0f", 1e6*cpu/max(ticks, 1)),
+		fmt.Sprintf("%.1f", rss), fmt.Sprintf("%.1f", anon), fmt.Sprintf("%.1f", peak), rssBudget, fmt.Sprintf("%.0f", requests),
+	}, nil
+}
+
+func verdict(got, budget float64) string {
+	if got <= budget {
+		return fmt.Sprintf("≤ %v: kept", budget)
+	}
+	return fmt.Sprintf("≤ %v: MISSED", budget)
+}
+
+// start runs evictd with what the shipped manifest gives it, in a cgroup of its own.
+func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
+	config := filepath.Join(n.dir, "evictd.yaml")
+	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\ndryRun: true\n" + each.configuration
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, fmt.Errorf("writing evictd's configuration: %w", err)
+	}
+	var listen net.ListenConfig
+	listener, err := listen.Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("looking for a free port: %w", err)
+	}
+	d := &daemon{node: n, address: listener.Addr().String()}
+	if err = listener.Close(); err != nil {
+		return nil, fmt.Errorf("looking for a free port: %w", err)
+	}
+	d.command = exec.Command(os.Getenv("EVICTD_BIN"), "run", "--config="+config, "--node-name="+nodeName, //nolint:gosec,noctx // the Makefile built it; stop ends it
+		"--kubeconfig="+n.cluster.Kubeconfig(), "--kubepods-cgroup="+n.group+"/"+podsGroup,
+		"--host-root="+filepath.Join(n.dir, "host"), "--http-bind-address="+d.address)
+	d.command.Env = append(os.Environ(), "GOMEMLIMIT=56MiB")
+	d.command.Stderr = &d.log
+	if err = d.command.Start(); err != nil {
+		return nil, fmt.Errorf("starting evictd: %w", err)
+	}
+	for _, mount := range hierarchies() {
+		procs := filepath.Join(mount, n.group, "evictd", "cgroup.procs")
+		if err = os.WriteFile(procs, []byte(strconv.Itoa(d.command.Process.Pid)), 0o600); err != nil { //nolint:gosec // a cgroup of this program
+			return nil, errors.Join(fmt.Errorf("moving evictd into its cgroup: %w", err), d.stop())
+		}
+	}
+	const patience, often = 100, 100 * time.Millisecond
+	for range patience {
+		if _, err = d.get(ctx, "/readyz"); err == nil {
+			return d, nil
+		}
+		if slept := sleep(ctx, often); slept != nil {
+			return nil, errors.Join(slept, d.stop())
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("waiting for evictd to be ready: %w", err), d.stop(), errors.New(d.log.String()))
+}
+
+func (d *daemon) stop() error {
+	if err := d.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return fmt.Errorf("ending evictd: %w", err)
+	}
+	if err := d.command.Wait(); err != nil {
+		return fmt.Errorf("evictd ended with a fault: %w: %s", err, d.log.String())
+	}
+	return nil
+}
+
+// window measures once. The metrics that count the ticks are asked for outside of
+// what is measured.
+func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
+	before, err := d.ticks(ctx)
+	if err != nil {
+		return window{}, err
+	}
+	started, err := d.read()
+	if err != nil {
+		return window{}, err
+	}
+	if asked {
+		err = d.askAsACluster(ctx, d.node.settings.window)
+	} else {
+		err = sleep(ctx, d.node.settings.window)
+	}
+	if err != nil {
+		return window{}, err
+	}
+	ended, err := d.read()
+	if err != nil {
+		return window{}, err
+	}
+	after, err := d.ticks(ctx)
+	ended.ticks = after - before
+	ended.cpu -= started.cpu
+	ended.stat -= started.stat
+	ended.requests -= started.requests
+	return ended, err
+}
+
+// askAsACluster probes as the shipped manifest says and scrapes as Prometheus
+// often does.
+func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error {
+	end := time.Now().Add(during)
+	for second := 1; time.Now().Before(end); second++ {
+		if err := sleep(ctx, min(time.Second, time.Until(end))); err != nil {
+			return err
+		}
+		for path, every := range map[string]int{"/readyz": 5, "/livez": 10, "/metrics": 15} {
+			if second%every != 0 {
+				continue
+			}
+			if _, err := d.get(ctx, path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read reads what the process has used so far and holds now.
+func (d *daemon) read() (window, error) {
+	var w window
+	var faults []error
+	note := func(into *float64, err error, value float64) {
+		*into = value
+		faults = append(faults, err)
+	}
+	cpu, err := d.cgroupSeconds()
+	note(&w.cpu, err, cpu)
+	stat, err := d.statSeconds()
+	note(&w.stat, err, stat)
+	status, err := os.ReadFile(d.proc("status"))
+	faults = append(faults, err)
+	w.anon = kibibytes(status, "RssAnon:") / 1024
+	w.rss, w.peak = kibibytes(status, "VmRSS:")/1024, kibibytes(status, "VmHWM:")/1024
+	audit, err := os.ReadFile(d.node.cluster.AuditLog())
+	note(&w.requests, err, float64(bytes.Count(audit, []byte(`"userAgent":"evictd/`))))
+	if w.rss == 0 || w.peak == 0 {
+		faults = append(faults, errors.New("no VmRSS or VmHWM in the process's status"))
+	}
+	if err := errors.Join(faults...); err != nil {
+		return w, fmt.Errorf("reading what evictd uses: %w", err)
+	}
+	return w, nil
+}
+
+func (d *daemon) proc(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(d.command.Process.Pid), name)
+}
+
+// cgroupSeconds is the CPU time of evictd's cgroup, to the nanosecond or the
+// microsecond.
+func (d *daemon) cgroupSeconds() (float64, error) {
+	path, name, unit := cgroupRoot+"/cpuacct/"+d.node.group+"/evictd/cpuacct.usage", "", 1e-9
+	if unified() {
+		path, name, unit = cgroupRoot+"/"+d.node.group+"/evictd/cpu.stat", "usage_usec ", 1e-6
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // a cgroup of this program
+	if err != nil {
+		return 0, fmt.Errorf("reading the cgroup's CPU time: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	value, err := strconv.ParseFloat(strings.TrimPrefix(line, name), 64)
+	return value * unit, err
+}
+
+// statSeconds is utime + stime of the process, which the kernel counts in ticks of
+// 10 ms.
+func (d *daemon) statSeconds() (float64, error) {
+	const utime, stime, perSecond = 14 - 3, 15 - 3, 100
+	text, err := os.ReadFile(d.proc("stat"))
+	if err != nil {
+		return 0, fmt.Errorf("reading the process's CPU time: %w", err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) <= stime {
+		return 0, errors.New("reading the process's CPU time: too few fields")
+	}
+	user, err1 := strconv.ParseFloat(fields[utime], 64)
+	system, err2 := strconv.ParseFloat(fields[stime], 64)
+	return (user + system) / perSecond, errors.Join(err1, err2)
+}
+
+// kibibytes returns the number behind a name; zero when there is none.
+func kibibytes(status []byte, name string) float64 {
+	for line := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(line, name); found {
+			value, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return value
+		}
+	}
+	return 0
+}
+
+func (d *daemon) ticks(ctx context.Context) (float64, error) {
+	text, err := d.get(ctx, "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if rest, found := strings.CutPrefix(line, "evictd_tick_duration_seconds_count "); found {
+			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
+		}
+	}
+	return 0, errors.New("evictd's metrics count no ticks")
+}
+
+func (d *daemon) get(ctx context.Context, path string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
+	if err != nil {
+		return "", fmt.Errorf("asking evictd: %w", err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", fmt.Errorf("asking evictd: %w", err)
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("asking evictd for %s: status %d: %s", path, response.StatusCode, body)
+	}
+	return string(body), err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

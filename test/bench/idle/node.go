@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+const (
+	nodeName   = "idle-node"
+	cgroupRoot = "/sys/fs/cgroup"
+	// podsGroup is not called kubepods: an evictd of a real node on the machine would
+	// find two and say so.
+	podsGroup = "pods-of-the-idle-node"
+)
+
+// idleNode is a node without a kubelet: the API server knows it and its pods, and
+// the pods have cgroups in which nothing runs. A calm evictd looks into none of them.
+type idleNode struct {
+	settings settings
+	dir      string
+	cluster  *cluster.Cluster
+	client   kubernetes.Interface
+	group    string // of evictd and of the pods, relative to each hierarchy
+}
+
+func (n *idleNode) make(ctx context.Context) error {
+	n.group = "evictd-bench-idle-" + strconv.Itoa(os.Getpid())
+	// What the shipped DaemonSet mounts below its host root; only the filesystem on
+	// which the folders lie is asked for.
+	for _, dir := range []string{"host/var/lib/kubelet", "host/var/lib/containerd", "host/sys/fs"} {
+		if err := os.MkdirAll(filepath.Join(n.dir, dir), 0o700); err != nil {
+			return fmt.Errorf("making a folder: %w", err)
+		}
+	}
+	for name, target := range map[string]string{"host/proc": "/proc", "host/sys/fs/cgroup": cgroupRoot} {
+		if err := os.Symlink(target, filepath.Join(n.dir, name)); err != nil {
+			return fmt.Errorf("making the host's root: %w", err)
+		}
+	}
+	if err := n.register(ctx); err != nil {
+		return err
+	}
+	if err := n.makeGroup("evictd"); err != nil {
+		return err
+	}
+	for i := range n.settings.pods {
+		uid, err := n.pod(ctx, i)
+		if err != nil {
+			return err
+		}
+		if err := n.makeGroup(filepath.Join(podsGroup, "burstable/pod"+uid, "container")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *idleNode) register(ctx context.Context) error {
+	var kibibytes int64
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return fmt.Errorf("reading the machine's memory: %w", err)
+	}
+	if _, err = fmt.Sscanf(string(text), "MemTotal: %d kB", &kibibytes); err != nil {
+		return fmt.Errorf("reading the machine's memory: %w", err)
+	}
+	node, err := n.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making the node: %w", err)
+	}
+	node.Status.Capacity = corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(kibibytes<<10, resource.BinarySI)}
+	if _, err = n.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("writing the node's capacity: %w", err)
+	}
+	return nil
+}
+
+// pod makes one pod on the node and returns its UID.
+func (n *idleNode) pod(ctx context.Context, number int) (string, error) {
+	noToken, request := false, resource.MustParse("64Mi")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "idle-" + strconv.Itoa(number), Labels: map[string]string{"app": "idle"}},
+		Spec: corev1.PodSpec{
+			NodeName: nodeName, AutomountServiceAccountToken: &noToken,
+			Containers: []corev1.Container{{
+				Name: "idle", Image: cluster.PauseImage,
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: request}},
+			}},
+		},
+	}
+	made, err := n.client.CoreV1().Pods("default").Create(ctx, pod, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("making pod %s: %w", pod.Name, err)
+	}
+	made.Status.Phase = corev1.PodRunning
+	if _, err = n.client.CoreV1().Pods("default").UpdateStatus(ctx, made, metav1.UpdateOptions{}); err != nil {
+		return "", fmt.Errorf("writing the status of pod %s: %w", pod.Name, err)
+	}
+	return string(made.UID), nil
+}
+
+// hierarchies are the mounts in which the groups are made.
+func hierarchies() []string {
+	if unified() {
+		return []string{cgroupRoot}
+	}
+	return []string{cgroupRoot + "/memory", cgroupRoot + "/pids", cgroupRoot + "/cpuacct"}
+}
+
+func unified() bool {
+	_, err := os.Stat(cgroupRoot + "/cgroup.controllers")
+	return err == nil
+}
+
+// makeGroup makes a group below the program's own. On v2 each group hands its
+// controllers down.
+func (n *idleNode) makeGroup(name string) error {
+	for _, mount := range hierarchies() {
+		dir := filepath.Join(mount, n.group, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the mode of every cgroup
+			return fmt.Errorf("making a cgroup: %w", err)
+		}
+		if !unified() {
+			continue
+		}
+		for above := filepath.Dir(dir); above != mount; above = filepath.Dir(above) {
+			err := os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+memory +pids +cpu"), 0o600)
+			if err != nil && above == filepath.Join(mount, n.group) {
+				return fmt.Errorf("handing controllers down: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// remove takes the groups away, the innermost first. A group stays busy for a
+// moment after its last process has ended.
+func (n *idleNode) remove(ctx context.Context) error {
+	var faults []error
+	for _, mount := range hierarchies() {
+		top := filepath.Join(mount, n.group)
+		const moment, atMost = 50 * time.Millisecond, 5 * time.Second
+		err := wait.PollUntilContextTimeout(ctx, moment, atMost, true, func(context.Context) (bool, error) {
+			return removeTree(top), nil
+		})
+		if err != nil {
+			faults = append(faults, fmt.Errorf("removing cgroup %s: %w", top, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func removeTree(top string) bool {
+	var dirs []string
+	_ = filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
+		}
+		return nil
+	})
+	for _, dir := range slices.Backward(dirs) {
+		_ = os.Remove(dir) // what is left is looked for below
+	}
+	_, err := os.Stat(top)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+const (
+	megabyte = 1_000_000
+	gigabyte = 1000 * megabyte
+	mebibyte = 1 << 20
+
+	maxPods = 110 // what a kubelet takes by default
+	ownPods = 2   // evictd's and the allocator's
+
+	// evictdBelow and kubeletBelow are how far the thresholds lie below what is
+	// available when all is up: no further than must be, since memory that a virtual
+	// machine has not used for a while may have to come from its host first, and then
+	// no single thread takes it at 1 GB/s. In evictd's turns the allocator cannot come
+	// as far as the kubelet's.
+	evictdBelow  = 1100 * megabyte
+	kubeletBelow = 2600 * megabyte
+	// spare is the ballast when all is up: that much may the rest of the machine take
+	// more than then.
+	spare = 1024 * mebibyte
+	// needed is what must be available before the start: the node takes some 3 GiB with
+	// 110 pods, and nobody is to be driven near the kernel's OOM killer.
+	needed = 10 << 30
+)
+
+// looksOn is the label of pods that evictd leaves alone.
+const looksOn = "evictd-looks-on"
+
+// idlePriority is above the allocator's: both agents take the allocator, even when
+// the kubelet's figure of what it uses is too old to show that it exceeds its
+// request.
+const idlePriority = "idle"
+
+// bench is one run of the command.
+type bench struct {
+	settings settings
+	started  time.Time
+	node     *node.Node
+	readings *readings
+	ballast  ballast
+	audit    auditLog
+	gates    string // the folder of the files for which the allocators wait
+	lines    map[agent]int64
+	count    int // allocators so far
+	results  []result
+	repeated int // runs that were disturbed and done again
+}
+
+func (b *bench) up(ctx context.Context, files node.Files) error {
+	var err error
+	if b.readings, err = openReadings(); err != nil {
+		return err
+	}
+	if b.gates, err = os.MkdirTemp("", "evictd-reaction-"); err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	if err = os.Chmod(b.gates, 0o755); err != nil { //nolint:gosec // a container looks into it
+		return fmt.Errorf("opening a folder to containers: %w", err)
+	}
+	available, err := b.readings.workingSet()
+	if err != nil {
+		return err
+	}
+	if available < needed {
+		return fmt.Errorf("%d MiB are available, %d are needed: the thresholds must lie far above the kernel's own limits",
+			available>>20, needed>>20)
+	}
+	b.node, err = node.Start(ctx, files, os.Stdout, func(o *cluster.Options) {
+		o.AuditPolicy = auditPolicy
+	})
+	if err != nil {
+		return err
+	}
+	b.audit.path = b.node.Cluster.AuditLog()
+	if _, err := b.node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
+		return err
+	}
+	b.say("%d idle pods start.", b.settings.pods-ownPods)
+	if err := b.idle(ctx); err != nil {
+		return err
+	}
+	b.say("kubectl apply -f deploy/daemonset.yaml; then the thresholds.")
+	if err := b.node.Deploy(ctx); err != nil {
+		return err
+	}
+	if err := b.arm(ctx); err != nil {
+		return err
+	}
+	const rest = 30 * time.Second // a kubelet that has just started a hundred pods is busy
+	time.Sleep(rest)
+	return nil
+}
+
+func (b *bench) down(ctx context.Context) error {
+	var err error
+	if b.node != nil {
+		err = b.node.Stop(ctx)
+	}
+	return errors.Join(err, b.ballast.set(0), os.RemoveAll(b.gates))
+}
+
+// arm puts both thresholds in force. The kubelet reads its own only at its start.
+func (b *bench) arm(ctx context.Context) error {
+	if err := b.ballast.set(spare); err != nil {
+		return err
+	}
+	kernel, err := b.readings.kernel()
+	if err != nil {
+		return err
+	}
+	kubelets, err := b.readings.workingSet()
+	if err != nil {
+		return err
+	}
+	b.lines = map[agent]int64{byEvictd: kernel - evictdBelow, byKubelet: kubelets - kubeletBelow}
+	b.say("Thresholds: evictd's at %d MiB of MemAvailable (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
+		b.lines[byEvictd]>>20, kernel>>20, b.lines[byKubelet]>>20, kubelets>>20)
+	err = b.node.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)})
+	if err != nil {
+		return err
+	}
+	return b.node.Configure(ctx, node.Policy{
+		Signal: node.NodeMemory, Line: b.lines[byEvictd],
+		Extra: "protect: {barePods: false, podSelector: {matchLabels: {" + looksOn + ": \"true\"}}}\n",
+	})
+}
+
+// renew replaces evictd's pod, and waits until the new one watches.
+func (b *bench) renew(ctx context.Context) error {
+	if _, err := b.node.Kubectl(ctx, "-n", node.Namespace, "delete", "pods", "--all", "--wait"); err != nil {
+		return err
+	}
+	err := node.Until(ctx, time.Minute, func(ctx context.Context) bool {
+		_, code, err := b.node.Get(ctx, "/readyz")
+		return err == nil && code == http.StatusOK
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for a new evictd: %w", err)
+	}
+	return nil
+}
+
+// idle fills the node with pods that do nothing.
+func (b *bench) idle(ctx context.Context) error {
+	const value = 1000
+	_, err := b.node.Client.SchedulingV1().PriorityClasses().Create(ctx, &schedulingv1.PriorityClass{
+		ObjectMeta: metav1.ObjectMeta{Name: idlePriority}, Value: value,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making a priority class: %w", err)
+	}
+	wanted := b.settings.pods - ownPods
+	for i := range wanted {
+		w := node.Workload{Name: "idle-" + strconv.Itoa(i), AsksMiB: 16, Change: func(spec *corev1.PodSpec) {
+			spec.PriorityClassName = idlePriority
+		}}
+		if err = b.create(ctx, w); err != nil {
+			return err
+		}
+	}
+	err = node.Until(ctx, 10*time.Minute, func(ctx context.Context) bool {
+		list, unread := b.node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
+		return unread == nil && len(list.Items) == wanted
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %d idle pods: %w", wanted, err)
+	}
+	return nil
+}
+
+// create makes a pod on the node, past the scheduler, which would keep it away
+// while the kubelet reports pressure. evictd leaves it alone at first.
+func (b *bench) create(ctx context.Context, w node.Workload) error {
+	pod := w.Pod()
+	pod.Labels[looksOn] = "true"
+	pod.Spec.NodeName = b.node.Name()
+	var last error
+	err := node.Until(ctx, 30*time.Second, func(ctx context.Context) bool {
+		// A new namespace has no service account at first.
+		_, last = b.node.Client.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return last == nil
+	})
+	if err != nil {
+		return fmt.Errorf("making pod %s: %w", w.Name, errors.Join(err, last))
+	}
+	return nil
+}
+
+// remove deletes a pod and waits until it has gone, and its memory with it.
+func (b *bench) remove(ctx context.Context, name string) error {
+	pods := b.node.Client.CoreV1().Pods(namespace)
+	now := int64(1)
+	err := pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("removing pod %s: %w", name, err)
+	}
+	err = node.Until(ctx, 40*time.Second, func(ctx context.Context) bool {
+		_, missing := pods.Get(ctx, name, metav1.GetOptions{})
+		return apierrors.IsNotFound(missing)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until pod %s has gone: %w", name, err)
+	}
+	return nil
+}
+
+// gate is the file for which an allocator waits, here and in its container.
+func (b *bench) gate(name string) (here, inside string) {
+	return filepath.Join(b.gates, name), "/gates/" + name
+}

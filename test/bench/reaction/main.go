@@ -1,0 +1,111 @@
+// Command reaction measures on a real node how long evictd, and the kubelet's own
+// hard threshold, take from the moment memory really falls below their threshold to
+// the moment their act reaches the API server. `make bench-reaction` runs it.
+//
+// Both agents are armed all the time, each with a threshold of its own, the
+// kubelet's far below evictd's. A ballast held by this program puts the node at the
+// same distance above the threshold of the one whose turn it is; then a pod faults
+// memory at a rate. In the kubelet's turns evictd's configuration protects every
+// pod, so that it looks on.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// namespace is where the pods run.
+const namespace = "bench"
+
+// agent is who is measured.
+type agent string
+
+const (
+	byEvictd  agent = "evictd"
+	byKubelet agent = "kubelet"
+)
+
+func agents() []agent { return []agent{byEvictd, byKubelet} }
+
+// taking are those whose turns there are.
+func (s *settings) taking() []agent {
+	if s.fresh {
+		return []agent{byEvictd}
+	}
+	return agents()
+}
+
+// settings are the flags.
+type settings struct {
+	runs  int
+	pods  int
+	fresh bool
+	rates []int64 // bytes a second
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "reaction:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(arguments []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("reaction", flag.ContinueOnError)
+	flags.IntVar(&s.runs, "runs", 20, "runs for each rate and agent")
+	flags.IntVar(&s.pods, "pods", 110, "pods on the node in all")
+	flags.BoolVar(&s.fresh, "fresh", false, "evictd alone, in a new process for each run: its first decision")
+	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
+	if err := flags.Parse(arguments); err != nil {
+		return s, err
+	}
+	for text := range strings.SplitSeq(*rates, ",") {
+		rate, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil || rate < 1 {
+			return s, fmt.Errorf("parsing --rates %q: want numbers of MB/s with commas between", *rates)
+		}
+		s.rates = append(s.rates, rate*megabyte)
+	}
+	if s.runs < 1 || s.pods < ownPods || s.pods > maxPods {
+		return s, fmt.Errorf("at least one run, and %d to %d pods", ownPods, maxPods)
+	}
+	return s, nil
+}
+
+func run(ctx context.Context, arguments []string) (err error) {
+	chosen, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	files, err := node.FilesFromEnvironment()
+	if err != nil {
+		return err
+	}
+	b := &bench{settings: chosen, started: time.Now()}
+	if err = b.up(ctx, files); err != nil {
+		return errors.Join(err, b.down(context.WithoutCancel(ctx)))
+	}
+	err = b.measure(ctx)
+	printed := b.print(os.Stdout) // also what an interrupted run has measured
+	b.say("Everything is removed again.")
+	return errors.Join(err, printed, b.down(context.WithoutCancel(ctx)))
+}
+
+// say prints a sentence with the time since the start.
+func (b *bench) say(format string, arguments ...any) {
+	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
+}

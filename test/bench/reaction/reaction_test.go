@@ -1,0 +1,102 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// falling falls by so many bytes a millisecond from the distance above a line
+// at zero.
+func falling(distance, each int64, count int) []moment {
+	begin := time.Unix(1_700_000_000, 0)
+	var moments []moment
+	for i := range count {
+		left := distance - int64(i)*each
+		moments = append(moments, moment{before: begin.Add(time.Duration(i) * time.Millisecond), available: left, kernel: left})
+	}
+	return moments
+}
+
+func TestCrossingIsTheLastReadingAbove(t *testing.T) {
+	const distance = 1000 * megabyte
+	moments := falling(distance, megabyte, 1100)
+	c, err := crossing(moments, 0, distance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.at.Sub(moments[0].before); got != 1000*time.Millisecond {
+		t.Errorf("crossed after %v, want 1 s: at exactly the threshold it is not met", got)
+	}
+	if got := c.measured / megabyte; got < 990 || got > 1010 {
+		t.Errorf("measured %.0f MB/s, want 1000", got)
+	}
+	if c.gap != time.Millisecond {
+		t.Errorf("gap %v, want 1 ms", c.gap)
+	}
+}
+
+func TestCrossingRefusesWhatShowsNothing(t *testing.T) {
+	const distance = 1000 * megabyte
+	others := falling(distance, megabyte, 1100)
+	for i := range others {
+		others[i].kernel = distance // nobody took it
+	}
+	for name, moments := range map[string][]moment{
+		"none": nil, "never": falling(distance, megabyte, 500), "late": falling(distance, megabyte, 1100)[600:], "others": others,
+	} {
+		if _, err := crossing(moments, 0, distance); !errors.Is(err, errDisturbed) {
+			t.Errorf("%s: error %v, want a disturbed run", name, err)
+		}
+	}
+}
+
+func TestSignsInTheAuditLog(t *testing.T) {
+	const head = `{"stage":"ResponseComplete","requestReceivedTimestamp":"2026-01-02T03:04:05.678901Z",`
+	kubelet := head + `"user":{"username":"system:node:n"},`
+	for name, c := range map[string]struct {
+		line string
+		by   agent
+	}{
+		"eviction": {head + `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"bench","name":"a"}}`, byEvictd},
+		"status":   {kubelet + `"verb":"patch","objectRef":{"resource":"pods","subresource":"status","namespace":"bench","name":"a"},"requestObject":{"status":{"reason":"Evicted"}}}`, byKubelet},
+		"event":    {kubelet + `"verb":"create","objectRef":{"resource":"events","namespace":"bench"},"requestObject":{"reason":"Evicted","involvedObject":{"name":"a"}}}`, byKubelet},
+		"other":    {kubelet + `"verb":"patch","objectRef":{"resource":"pods","subresource":"status","namespace":"bench","name":"a"},"requestObject":{"status":{"phase":"Running"}}}`, ""},
+		"foreign":  {head + `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"shop","name":"a"}}`, ""},
+	} {
+		var event auditEvent
+		if err := json.Unmarshal([]byte(c.line), &event); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range agents() {
+			sign, is := event.signOf(a)
+			if is != (a == c.by) {
+				t.Errorf("%s: a sign of %s: %v", name, a, is)
+			}
+			if is && (sign.pod != "a" || sign.at.Nanosecond() != 678901000) {
+				t.Errorf("%s: %+v", name, sign)
+			}
+		}
+	}
+}
+
+func TestAuditLogLeavesAnUnfinishedLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	line := `{"stage":"ResponseComplete","requestReceivedTimestamp":"2026-01-02T03:04:05.678901Z","verb":"create",` +
+		`"objectRef":{"resource":"pods","subresource":"eviction","namespace":"bench","name":"a"}}` + "\n"
+	log := auditLog{path: path}
+	for i, c := range []struct {
+		text  string
+		found bool
+	}{{line[:40], false}, {line, true}} {
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, found, err := log.next(byEvictd); err != nil || found != c.found {
+			t.Errorf("step %d: found %v, error %v", i, found, err)
+		}
+	}
+}

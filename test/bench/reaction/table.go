@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// counted returns the number behind a name at the begin of a line; zero when there
+// is none.
+func counted(text, name string) int64 {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) == 2 && fields[0] == name {
+			value, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers
+			return value
+		}
+	}
+	return 0
+}
+
+// series are the runs of one agent at one rate.
+type series struct {
+	reactions []time.Duration
+	rates     []float64
+	gaps      []time.Duration
+	podKills  int64
+	allKills  int64
+}
+
+func (b *bench) series(a agent, rate int64) series {
+	var s series
+	for i := range b.results {
+		r := &b.results[i]
+		if r.agent != a || r.rate != rate {
+			continue
+		}
+		s.reactions = append(s.reactions, r.reaction)
+		s.rates = append(s.rates, r.measured)
+		s.gaps = append(s.gaps, r.gap)
+		s.podKills += r.podKills
+		s.allKills += r.allKills
+	}
+	return s
+}
+
+// The budget, at the highest rate that the issue names.
+const (
+	budgetRate  = 1000 * megabyte
+	budgetP99   = 50 * time.Millisecond
+	budgetP50   = 15 * time.Millisecond
+	budgetRatio = 100
+)
+
+// print writes the table and what became of the budget.
+func (b *bench) print(out io.Writer) error {
+	header := []string{
+		"MB/s asked", "measured (median)", "agent", "n", "p50 ms", "p99 ms", "max ms",
+		"sampler's gap p50 / max ms", "OOM kills pod / machine", "kubelet's median / evictd's",
+	}
+	var rows [][]string
+	for _, rate := range b.settings.rates {
+		own := b.series(byEvictd, rate)
+		for _, a := range agents() {
+			s := b.series(a, rate)
+			if len(s.reactions) == 0 {
+				continue
+			}
+			ratio := ""
+			if fastest := measure.Quantile(own.reactions, half); a == byKubelet && fastest > 0 {
+				ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(s.reactions, half))/float64(fastest))
+			}
+			rows = append(rows, []string{
+				strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(s.rates)/megabyte),
+				string(a), strconv.Itoa(len(s.reactions)),
+				ms(measure.Quantile(s.reactions, half)), ms(measure.Quantile(s.reactions, almostAll)), ms(measure.Quantile(s.reactions, 1)),
+				ms(measure.Quantile(s.gaps, half)) + " / " + ms(measure.Quantile(s.gaps, 1)),
+				fmt.Sprintf("%d / %d", s.podKills, s.allKills), ratio,
+			})
+		}
+	}
+	_, _ = fmt.Fprintf(out, "\n%s; %d pods on the node; %d disturbed runs done again\n\n", measure.Machine(), b.settings.pods, b.repeated)
+	if err := measure.Table(out, header, rows); err != nil {
+		return err
+	}
+	b.judge(out)
+	return nil
+}
+
+const (
+	half      = 0.5
+	almostAll = 0.99
+)
+
+func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
+
+// judge says whether the budget is kept. It fails nothing: a shared machine's noise
+// is no fault of the code, and the table says how much there was.
+func (b *bench) judge(out io.Writer) {
+	own, other := b.series(byEvictd, budgetRate), b.series(byKubelet, budgetRate)
+	if len(own.reactions) == 0 || len(other.reactions) == 0 {
+		return
+	}
+	p50, p99 := measure.Quantile(own.reactions, half), measure.Quantile(own.reactions, almostAll)
+	ratio := float64(measure.Quantile(other.reactions, half)) / float64(p50)
+	_, _ = fmt.Fprintln(out)
+	for _, line := range []struct {
+		what, got, budget string
+		kept              bool
+	}{
+		{"p50 at 1 GB/s", ms(p50) + " ms", "at most " + ms(budgetP50) + " ms", p50 <= budgetP50},
+		{"p99 at 1 GB/s", ms(p99) + " ms", "at most " + ms(budgetP99) + " ms", p99 <= budgetP99},
+		{"ratio of medians", fmt.Sprintf("%.0f", ratio), "at least " + strconv.Itoa(budgetRatio), ratio >= budgetRatio},
+	} {
+		verdict := "kept"
+		if !line.kept {
+			verdict = "MISSED"
+		}
+		_, _ = fmt.Fprintf(out, "budget: %-16s %10s, %s: %s\n", line.what, line.got, line.budget, verdict)
+	}
+}

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+const (
+	// kubeletPeriod is how often the kubelet looks: the crossings are spread over it
+	// evenly.
+	kubeletPeriod = 10 * time.Second
+	// patience is how long an agent may take. A run of the kubelet that takes longer
+	// is one in which somebody else on the machine gave memory back.
+	patience = 45 * time.Second
+	// overshoot is what the allocator takes below the threshold before it stops: the
+	// pressure lasts until the kubelet looks, and the kubelet's threshold is not
+	// reached in evictd's turns.
+	overshoot = 800 * megabyte
+	// closest is the least distance above the threshold from which a run starts: what
+	// else the machine does should not cross it.
+	closest = 300 * megabyte
+	// tries is how often a disturbed run is done again.
+	tries = 5
+)
+
+// result is one run.
+type result struct {
+	agent    agent
+	rate     int64
+	reaction time.Duration
+	measured float64 // bytes a second
+	gap      time.Duration
+	sign     string
+	podKills int64 // OOM kills in the pod's cgroup, and on the whole machine
+	allKills int64
+}
+
+// errDisturbed says that a run shows nothing, because something else on the machine
+// used or freed too much memory meanwhile.
+var errDisturbed = errors.New("the run was disturbed")
+
+// measure does all runs, the agents taking turns so that both see the same noise.
+func (b *bench) measure(ctx context.Context) error {
+	for _, rate := range b.settings.rates {
+		for i := range b.settings.runs {
+			for _, a := range b.settings.taking() {
+				r, err := b.persist(ctx, a, rate, i)
+				if err != nil {
+					return fmt.Errorf("run %d of %s at %d MB/s: %w", i+1, a, rate/megabyte, err)
+				}
+				b.results = append(b.results, r)
+				b.say("%4d MB/s (measured %4.0f), run %2d, %-7s %9.1f ms after the crossing: %s", rate/megabyte,
+					r.measured/megabyte, i+1, a, float64(r.reaction.Microseconds())/1000, r.sign)
+			}
+		}
+	}
+	return nil
+}
+
+// persist repeats a run that was disturbed.
+func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (result, error) {
+	for try := 1; ; try++ {
+		r, err := b.turn(ctx, a, rate, run)
+		if !errors.Is(err, errDisturbed) || try == tries || ctx.Err() != nil {
+			return r, err
+		}
+		b.repeated++
+		b.say("%v; it is done again", err)
+	}
+}
+
+// turn is one run: a pod starts, the node is put at its distance from the
+// threshold, the pod is let go, and what the API server hears is waited for.
+func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r result, err error) {
+	if b.settings.fresh {
+		if err = b.renew(ctx); err != nil {
+			return r, err
+		}
+	}
+	distance := max(rate, closest)
+	if a == byKubelet { // nearly without the ballast at the highest rate
+		distance = max(rate*kubeletBelow/gigabyte, closest)
+	}
+	b.count++
+	name := string(a) + "-" + strconv.Itoa(b.count)
+	if err = b.create(ctx, b.allocator(name, rate, distance)); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()
+	pod, err := b.node.Running(ctx, namespace, name)
+	if err != nil {
+		return r, fmt.Errorf("%w: %w", errDisturbed, err)
+	}
+	defer func() { err = errors.Join(err, b.ballast.set(spare)) }()
+	if err = b.place(ctx, a, distance); err != nil {
+		return r, err
+	}
+	if a == byKubelet { // evenly, and not at the same moments in every series
+		share := (float64(run) + rand.Float64()) / float64(b.settings.runs) //nolint:gosec // no secret
+		time.Sleep(time.Duration(share * float64(kubeletPeriod)))
+		if err = b.place(ctx, a, distance); err != nil {
+			return r, err
+		}
+	}
+	if a == byEvictd {
+		if err = b.expose(ctx, name); err != nil {
+			return r, err
+		}
+	}
+	kills, err := oomKills()
+	if err != nil {
+		return r, err
+	}
+	r, err = b.release(ctx, a, &pod, distance)
+	after, unread := oomKills()
+	r.agent, r.rate, r.allKills = a, rate, after-kills
+	return r, errors.Join(err, unread)
+}
+
+// allocator takes memory at the rate, once its gate is open, down to the overshoot.
+func (b *bench) allocator(name string, rate, distance int64) node.Workload {
+	_, gate := b.gate(name)
+	return node.Workload{
+		Name: name, UsesMiB: (distance + overshoot) / mebibyte, AsksMiB: 16,
+		Flags: []string{"--memory-rate=" + strconv.FormatInt(rate, 10), "--start-file=" + gate},
+		Change: func(spec *corev1.PodSpec) {
+			grace := int64(5)
+			spec.TerminationGracePeriodSeconds = &grace
+			spec.Volumes = []corev1.Volume{{Name: "gates", VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: b.gates},
+			}}}
+			c := &spec.Containers[0]
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
+			// Above all it takes: its own OOM killer stays asleep.
+			c.Resources.Limits = corev1.ResourceList{
+				corev1.ResourceMemory: *resource.NewQuantity(distance+overshoot+256*mebibyte, resource.BinarySI),
+			}
+		},
+	}
+}
+
+// expose takes the label away that keeps evictd from the pod. A pod without it from
+// its start could go before its turn, when the rest of the machine takes memory.
+func (b *bench) expose(ctx context.Context, name string) error {
+	patch := []byte(`{"metadata":{"labels":{"` + looksOn + `":"false"}}}`)
+	_, err := b.node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("letting evictd have pod %s: %w", name, err)
+	}
+	const told = 300 * time.Millisecond // for evictd's watch
+	time.Sleep(told)
+	return nil
+}
+
+// place puts the node at the distance above the agent's threshold. When the rest of
+// the machine has taken too much for that, it waits until some has come back.
+func (b *bench) place(ctx context.Context, a agent, distance int64) error {
+	const near, attempts, settles = 8 * mebibyte, 300, 100 * time.Millisecond
+	off := int64(0)
+	for range attempts {
+		available, err := b.available(a)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		off = available - b.lines[a] - distance
+		if off > -block && off < block+near {
+			return nil
+		}
+		if err := b.ballast.set(b.ballast.size() + off); err != nil {
+			return err
+		}
+		time.Sleep(settles)
+	}
+	return fmt.Errorf("%w: what is available does not rest: %d MiB off", errDisturbed, off>>20)
+}
+
+func (b *bench) available(a agent) (int64, error) {
+	if a == byKubelet {
+		return b.readings.workingSet()
+	}
+	return b.readings.kernel()
+}
+
+// sampled is what the sampler saw.
+type sampled struct {
+	moments []moment
+	err     error
+}
+
+// release opens the gate and waits for the act.
+func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance int64) (result, error) {
+	if err := b.audit.skip(); err != nil {
+		return result{}, err
+	}
+	sampling, stop := context.WithCancel(ctx)
+	seen := make(chan sampled, 1)
+	go func() {
+		moments, err := sample(sampling, a)
+		seen <- sampled{moments, err}
+	}()
+	here, _ := b.gate(pod.Name)
+	err := os.WriteFile(here, nil, 0o600)
+	var arrived act
+	kills := int64(0)
+	if err == nil {
+		arrived, kills, err = b.await(ctx, a, string(pod.UID))
+	}
+	stop()
+	s := <-seen
+	if err = errors.Join(err, s.err); err != nil {
+		return result{}, err
+	}
+	found, err := crossing(s.moments, b.lines[a], distance)
+	if err != nil {
+		return result{}, err
+	}
+	if arrived.pod != pod.Name {
+		return result{}, fmt.Errorf("%w: %s went, not %s", errDisturbed, arrived.pod, pod.Name)
+	}
+	found.agent, found.sign, found.podKills = a, arrived.sign, kills
+	found.reaction = arrived.at.Sub(found.at)
+	if found.reaction < 0 {
+		return result{}, fmt.Errorf("%w: the act was before the crossing", errDisturbed)
+	}
+	return found.result, nil
+}
+
+// await waits for the sign of an eviction, and counts the OOM kills in the pod's
+// cgroup meanwhile: it goes with the pod.
+func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, error) {
+	var first act
+	var kills int64
+	var fault error
+	err := node.Until(ctx, patience, func(context.Context) bool {
+		kills = max(kills, podOOMKills(group))
+		var found bool
+		first, found, fault = b.audit.next(a)
+		return found || fault != nil
+	})
+	if err = errors.Join(err, fault); err != nil {
+		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patience, err)
+	}
+	// The log is in the order of the answers: an earlier request may be answered later.
+	time.Sleep(200 * time.Millisecond)
+	if later, found, err := b.audit.next(a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
+		first = later
+	}
+	return first, max(kills, podOOMKills(group)), nil
+}
+
+// crossed is a run with the moment of its crossing.
+type crossed struct {
+	result
+	at time.Time
+}
+
+// crossing finds the last reading above the threshold before the first one below:
+// memory crossed it after that, so the reaction is rather shown too long than too
+// short, by at most the gap between the two. The rate is that of MemAvailable over
+// the last 0.9 GB before it, or nine tenths of a shorter way.
+func crossing(moments []moment, line, distance int64) (crossed, error) {
+	const late = 0.5 // of the way must still be ahead when the sampling begins
+	if len(moments) == 0 || float64(moments[0].available-line) < late*float64(distance) {
+		return crossed{}, fmt.Errorf("%w: memory went before the pod took it", errDisturbed)
+	}
+	at := slices.IndexFunc(moments, func(m moment) bool { return m.available < line })
+	if at < 0 {
+		return crossed{}, fmt.Errorf("%w: the sampler saw no crossing", errDisturbed)
+	}
+	before, below := &moments[at-1], &moments[at]
+	taken := moments[0].kernel - below.kernel
+	if float64(taken) < late*float64(distance) {
+		return crossed{}, fmt.Errorf("%w: not the pod took the memory", errDisturbed)
+	}
+	lead := max(taken/10, taken-900*megabyte)
+	begin := slices.IndexFunc(moments, func(m moment) bool { return moments[0].kernel-m.kernel >= lead })
+	c := crossed{at: before.before}
+	c.gap = below.before.Sub(before.before)
+	if took := below.before.Sub(moments[begin].before); took > 0 {
+		c.measured = float64(moments[begin].kernel-below.kernel) / took.Seconds()
+	}
+	return c, nil
+}
+
+// oomKills is the kernel's count of OOM kills on the whole machine.
+func oomKills() (int64, error) {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
+	}
+	return counted(string(text), "oom_kill"), nil
+}
+
+// podOOMKills is the count of the pod's cgroup and those below it, as far as they
+// are still there.
+func podOOMKills(uid string) int64 {
+	sum := int64(0)
+	for _, pattern := range []string{
+		"/sys/fs/cgroup/memory/evictd-node-*/kubepods/*/pod" + uid + "/*/memory.oom_control",
+		"/sys/fs/cgroup/evictd-node-*/kubepods/*/pod" + uid + "/*/memory.events",
+	} {
+		found, _ := filepath.Glob(pattern) // the patterns are well-formed
+		for _, path := range found {
+			if text, err := os.ReadFile(path); err == nil { //nolint:gosec // below the node's own cgroup
+				sum += counted(string(text), "oom_kill")
+			}
+		}
+	}
+	return sum
+}

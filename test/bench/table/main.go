@@ -1,0 +1,140 @@
+// Command table reads what `go test -bench -benchmem` prints, passes it on, and ends
+// with a table of the benchmarks that have a budget. Allocations above it are a
+// fault; times are only shown, since a busy machine is none. `make bench` runs it.
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// budget is what a benchmark may take; none of time is 0.
+type budget struct {
+	name   string
+	what   string
+	time   time.Duration
+	allocs int64
+}
+
+// budgets are those of the steady state, in which nothing may be allocated for a
+// pod, and those of a decision.
+func budgets() []budget {
+	const perDecision = 4 * 110 // a decision may hold a few things for each pod
+	return []budget{
+		{name: "SampleMemory", what: "one sample, memory"},
+		{name: "Judge", what: "one judgement"},
+		{name: "TickCalm110", what: "one tick, calm, 110 pods", allocs: 2},
+		{name: "Collect110/real", what: "what 110 pods use, real cgroups", time: 2 * time.Millisecond, allocs: 3},
+		{name: "Rank110", what: "ranking of 110 pods", time: 30 * time.Microsecond, allocs: 10},
+		{name: "Rank5000", what: "ranking of 5,000 pods", time: 3 * time.Millisecond, allocs: 20},
+		{name: "TickWaits110", what: "one tick under pressure, waiting for a victim", allocs: perDecision},
+		{name: "TickDecides110", what: "one tick that decides, to its record", allocs: perDecision},
+	}
+}
+
+// result is one line of a benchmark.
+type result struct {
+	name   string
+	time   time.Duration
+	bytes  int64
+	allocs int64
+}
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "table:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer) error {
+	var results []result
+	failed := false
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		_, _ = fmt.Fprintln(out, lines.Text())
+		failed = failed || strings.HasPrefix(lines.Text(), "FAIL") || strings.HasPrefix(lines.Text(), "--- FAIL")
+		if r, is := parse(lines.Text()); is {
+			results = append(results, r)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading the benchmarks: %w", err)
+	}
+	if failed {
+		return errors.New("a benchmark failed")
+	}
+	return show(out, results)
+}
+
+// parse reads a line such as
+//
+//	BenchmarkJudge-2   139783   401.6 ns/op   0 B/op   0 allocs/op
+//
+// with other units between.
+func parse(line string) (result, bool) {
+	fields := strings.Fields(line)
+	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
+		return result{}, false
+	}
+	name, _ := strings.CutPrefix(fields[0], "Benchmark")
+	if cut := strings.LastIndexByte(name, '-'); cut > 0 {
+		name = name[:cut] // the number of CPUs
+	}
+	r, found := result{name: name, allocs: -1}, false
+	for i := 2; i+1 < len(fields); i += 2 {
+		value, err := strconv.ParseFloat(fields[i], 64)
+		if err != nil {
+			return r, false
+		}
+		switch fields[i+1] {
+		case "ns/op":
+			r.time, found = time.Duration(value), true
+		case "B/op":
+			r.bytes = int64(value)
+		case "allocs/op":
+			r.allocs = int64(value)
+		}
+	}
+	return r, found && r.allocs >= 0
+}
+
+func show(out io.Writer, results []result) error {
+	var rows [][]string
+	var faults []error
+	for _, b := range budgets() {
+		at := slices.IndexFunc(results, func(r result) bool { return r.name == b.name })
+		if at < 0 {
+			faults = append(faults, fmt.Errorf("benchmark %s did not run", b.name))
+			continue
+		}
+		r := results[at]
+		timeBudget, allocs := "", "kept"
+		if b.time > 0 {
+			timeBudget = "≤ " + b.time.String() + ": kept"
+			if r.time > b.time {
+				timeBudget = "≤ " + b.time.String() + ": MISSED"
+			}
+		}
+		if r.allocs > b.allocs {
+			allocs = "MISSED"
+			faults = append(faults, fmt.Errorf("%s allocates %d times, at most %d are allowed", b.name, r.allocs, b.allocs))
+		}
+		rows = append(rows, []string{
+			b.what, "Benchmark" + b.name, r.time.String(), timeBudget, strconv.FormatInt(r.bytes, 10),
+			strconv.FormatInt(r.allocs, 10), "≤ " + strconv.FormatInt(b.allocs, 10) + ": " + allocs,
+		})
+	}
+	_, _ = fmt.Fprintf(out, "\n%s\n\n", measure.Machine())
+	err := measure.Table(out, []string{"what", "benchmark", "time", "budget", "B/op", "allocations", "budget"}, rows)
+	return errors.Join(append(faults, err)...)
+}

@@ -1,0 +1,81 @@
+// Package measure holds what the benchmarks on a running node share: quantiles,
+// tables, and a description of the machine.
+package measure
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Quantile returns the smallest value that at least the share q of all values does
+// not exceed: with twenty values the 99th percentile is the largest, since nothing
+// is made up between two values that were measured. Zero without values.
+func Quantile(values []time.Duration, q float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	rank := int(q * float64(len(sorted)))
+	if float64(rank) < q*float64(len(sorted)) {
+		rank++
+	}
+	return sorted[min(max(rank-1, 0), len(sorted)-1)]
+}
+
+// Median returns the middle value, or the mean of the two in the middle.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}
+
+// Table writes rows as a Markdown table whose columns are aligned for a terminal.
+func Table(out io.Writer, header []string, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', tabwriter.Debug)
+	rule := make([]string, len(header))
+	for i := range rule {
+		rule[i] = "---"
+	}
+	for _, row := range append([][]string{header, rule}, rows...) {
+		// The writer puts a bar behind each cell; the first is ours.
+		_, _ = fmt.Fprintf(w, "| %s\t\n", strings.Join(row, "\t "))
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing a table: %w", err)
+	}
+	return nil
+}
+
+// Machine says in one line what was measured on: nothing in it names the machine.
+func Machine() string {
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // unknown is said as such
+	total := int64(0)
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		_, _ = fmt.Sscanf(string(text), "MemTotal: %d kB", &total)
+	}
+	groups := "cgroup v1"
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
+		groups = "cgroup v2"
+	} else if hybrid, _ := filepath.Glob("/sys/fs/cgroup/unified/cgroup.procs"); len(hybrid) > 0 {
+		groups = "cgroup v1 (hybrid)"
+	}
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load = strings.Join(strings.Fields(string(text))[:3], " ")
+	}
+	return fmt.Sprintf("%d cores, %.1f GiB, Linux %s, %s, %s; load average %s",
+		runtime.NumCPU(), float64(total)/(1<<20), strings.TrimSpace(string(kernel)), groups, runtime.Version(), load)
+}
