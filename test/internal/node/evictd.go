@@ -90,6 +90,7 @@ type Decision struct {
 	Verb     string    `json:"verb"`
 	Hold     string    `json:"hold"`
 	Signal   string    `json:"signal"`
+	Queue    string    `json:"queue"` // the victim's
 	DryRun   bool      `json:"dry_run"`
 	Attempts []Attempt `json:"attempts"`
 	// Available and Line are what was seen and the threshold, in bytes.
@@ -179,8 +180,11 @@ func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (in
 }
 
 // Configure edits evictd's ConfigMap as an administrator would. It returns when the
-// running evictd has taken the edit.
+// running evictd has taken the edit, which is told from the one before by a byte in
+// the threshold.
 func (n *Node) Configure(ctx context.Context, p Policy) error {
+	n.edits++
+	p.Line -= n.edits
 	text := fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: %v

@@ -56,6 +56,7 @@ type Node struct {
 	Client  kubernetes.Interface
 	Files   Files
 	dir     string
+	edits   int64 // of evictd's configuration
 }
 
 // Start brings the node up, with evictd's image on it but not yet evictd. What is
