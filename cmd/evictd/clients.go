@@ -16,8 +16,10 @@ const unlimited = -1
 // readTimeout bounds every request that is not a watch or an eviction.
 const readTimeout = 15 * time.Second
 
-// clients are the connections to the API server: evictions have one of their own,
-// so that events and lists cannot starve them.
+// clients are the ways to the API server: evictions have one of their own, so that
+// events and lists cannot starve them. client-go's transport sends all of them through
+// one connection of HTTP/2, which the watch keeps open: the first eviction after a
+// month waits for no handshake.
 type clients struct {
 	config   *rest.Config
 	origin   string               // where the credentials are from, in words

@@ -204,6 +204,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followConfiguration(ctx) })
 	group.Go(func() error { return d.checkNode(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
+	group.Go(func() error { return d.dropStartPages(ctx) })
 	err := group.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()

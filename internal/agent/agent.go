@@ -99,16 +99,17 @@ type Agent struct {
 	policy  Policy
 	reload  chan change
 
-	judge    *pressure.Judge
-	pacer    *pressure.Pacer
-	ledger   *evict.Ledger
-	backoff  *evict.Backoff
-	limiter  *evict.Limiter
-	uses     []usage.Pod
-	disk     diskReading
-	stalls   stallReadings
-	repeated map[pressure.Signal]repetition
-	lastID   uint64
+	judge     *pressure.Judge
+	pacer     *pressure.Pacer
+	ledger    *evict.Ledger
+	backoff   *evict.Backoff
+	limiter   *evict.Limiter
+	uses      []usage.Pod
+	rehearsed time.Time
+	disk      diskReading
+	stalls    stallReadings
+	repeated  map[pressure.Signal]repetition
+	lastID    uint64
 
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
@@ -233,6 +234,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		a.keepWatch(a.acting, &sample)
 	} else {
 		a.relieve(ctx, &sample, &verdict)
+	}
+	if len(verdict.Pressures) == 0 {
+		a.rehearse(started)
 	}
 	a.noteProgress(started, &verdict)
 	a.options.Recorder.Tick(started, time.Since(started))

@@ -44,6 +44,37 @@ func TestCalmNodeSendsAndRecordsNothing(t *testing.T) {
 	})
 }
 
+// A calm node's pods are measured now and then, so that the first decision finds
+// everything open, and what cannot be read is known before it is needed.
+func TestCalmNodeRehearses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		watch(t, n, hardPolicy(), 5*time.Minute+time.Second)
+		if n.collects != 11 || len(n.decisions) != 0 || len(n.evictions) != 0 {
+			t.Errorf("measured %d times in 5 minutes, want 11; %d decisions", n.collects, len(n.decisions))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.unread = errPlanted()
+		watch(t, n, hardPolicy(), time.Second)
+		if diff := cmp.Diff([]string{SourceUsage}, n.readFault); diff != "" {
+			t.Errorf("reported before it is needed (-want +got):\n%s", diff)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.unsynced = true
+		watch(t, n, hardPolicy(), time.Minute)
+		if n.collects != 0 {
+			t.Errorf("measured %d times without knowing the pods", n.collects)
+		}
+	})
+}
+
 // Guards invariant 1 in the loop: no complete reading, no eviction.
 func TestInvariant01IncompleteReadingEvictsNobody(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,8 @@ func (n *benchNode) List() []*corev1.Pod { return n.pods }
 func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
 }
-func (*benchNode) Present(string) (bool, error) { return true, nil }
+func (*benchNode) Stalls() ([]usage.Stall, error) { return nil, nil }
+func (*benchNode) Present(string) (bool, error)   { return true, nil }
 func (*benchNode) Evict(context.Context, evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.WouldEvict}
 }

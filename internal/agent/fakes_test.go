@@ -33,6 +33,7 @@ type fakeNode struct {
 	countsCache bool  // memory.available counts active page cache as used
 	pods        map[string]*fakePod
 	unsynced    bool
+	collects    int
 	unread      error // what Collect reports; with no pods
 	noPodStalls bool  // cgroup v1 does not tell how long a pod waited
 	unstalled   error // what Stalls reports
@@ -133,6 +134,7 @@ func (n *fakeNode) List() []*corev1.Pod {
 func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.collects++
 	if n.unread != nil {
 		return nil, n.unread
 	}

@@ -70,7 +70,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	const settles = 10 * time.Second
+	const settles = 30 * time.Second
 	if err := sleep(ctx, settles); err != nil {
 		return nil, err
 	}
