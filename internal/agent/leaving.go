@@ -52,7 +52,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
-		Deadline: now.Add(time.Duration(grace)*time.Second + deadlineMargin),
+		Deadline: now.Add(inSeconds(grace) + deadlineMargin),
 		DryRun:   simulated,
 	})
 }
@@ -144,5 +144,13 @@ func graceLeft(pod *corev1.Pod) time.Duration {
 	if pod.DeletionGracePeriodSeconds == nil {
 		return 0
 	}
-	return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	return inSeconds(*pod.DeletionGracePeriodSeconds)
+}
+
+// inSeconds returns a grace period as the API writes it, a year at most: it takes any
+// int64, and ten thousand million seconds would otherwise be a time in the past, and
+// the victim stuck at once.
+func inSeconds(n int64) time.Duration {
+	const year = 365 * 24 * 60 * 60
+	return time.Duration(min(n, year)) * time.Second
 }

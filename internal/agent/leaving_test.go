@@ -166,6 +166,30 @@ func TestPatienceWithALongGrace(t *testing.T) {
 	}
 }
 
+// The API takes any number of seconds for a grace period.
+func TestEndlessGraceIsNotInThePast(t *testing.T) {
+	t.Parallel()
+	for _, byHand := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(1000)
+			n.stubborn = true
+			endless := int64(10_000_000_000)
+			n.run("endless", 300, 0, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &endless })
+			n.run("next", 290, 0)
+			n.host = 400 * mebi
+			want := []string{"endless"}
+			if byHand {
+				n.terminate("uid-endless")
+				want = []string{}
+			}
+			watch(t, n, hardPolicy(), 10*time.Second)
+			if diff := cmp.Diff(want, n.victims()); diff != "" {
+				t.Errorf("victims (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
