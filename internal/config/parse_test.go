@@ -190,8 +190,12 @@ func TestParseFaults(t *testing.T) {
 			`memoryStall.threshold: Invalid value: "100Mi": must be a percentage of the window, such as "10%"`,
 			`memoryStall.window: Invalid value: "2h0m0s": must be between 500ms and 1m0s`,
 		}},
+		{"stall between two samples", "memoryStall: {threshold: 0.5%, window: 1s}\nsampling: {maxInterval: 2s}", []string{
+			`memoryStall.threshold: Invalid value: "0.5%": must be between 1% and 99%: remove memoryStall to switch it off`,
+			`memoryStall.window: Invalid value: "1s": must not be shorter than sampling.maxInterval, 2s: nobody would look in between`,
+		}},
 		{"stall of all or nothing", "memoryStall: {threshold: 100%, window: -1s}", []string{
-			`memoryStall.threshold: Invalid value: "100%": must be above 0% and below 100%: remove memoryStall to switch it off`,
+			`memoryStall.threshold: Invalid value: "100%": must be between 1% and 99%: remove memoryStall to switch it off`,
 			`memoryStall.window: Invalid value: "-1s": must be between 500ms and 1m0s`,
 		}},
 		{"sampling too fast", "sampling: {minInterval: 0s}", []string{

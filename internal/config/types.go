@@ -118,11 +118,11 @@ type MemoryStall struct {
 	// `some` counts the time in which at least one task waits, `full` the time in
 	// which all of them do that could run. Unset means `full`.
 	Type StallType `json:"type"`
-	// Percentage of the window, above 0% and below 100%: met while tasks waited for
-	// longer. Must be set.
+	// Percentage of the window, 1% to 99%: met while tasks waited for longer. Must be
+	// set.
 	Threshold string `json:"threshold"`
-	// Duration over which the stall is measured, 500ms to 1m. Unset and `0s` mean
-	// 2s.
+	// Duration over which the stall is measured, 500ms to 1m, and at least
+	// sampling.maxInterval. Unset and `0s` mean 2s.
 	Window metav1.Duration `json:"window"`
 }
 

@@ -116,9 +116,13 @@ func (v *validator) memoryStall(path *field.Path, stall *MemoryStall) {
 	default:
 		v.add(field.Invalid(path.Child("threshold"), stall.Threshold, err.Error()))
 	}
-	if window := stall.Window.Duration; window < stallWindowShortest || window > stallWindowLongest {
+	switch window, pause := stall.Window.Duration, v.c.Sampling.MaxInterval.Duration; {
+	case window < stallWindowShortest || window > stallWindowLongest:
 		v.add(field.Invalid(path.Child("window"), window.String(),
 			fmt.Sprintf("must be between %s and %s", stallWindowShortest, stallWindowLongest)))
+	case window < pause:
+		v.add(field.Invalid(path.Child("window"), window.String(),
+			fmt.Sprintf("must not be shorter than sampling.maxInterval, %s: nobody would look in between", pause)))
 	}
 }
 

@@ -101,6 +101,13 @@ func parseReclaim(text string) (value, error) {
 	return value{relative: true, fraction: fraction}, nil
 }
 
+// The bounds of a stall's share. Every node that reclaims at all stalls for a
+// thousandth of the time.
+const (
+	stallLowest  float32 = 0.01
+	stallHighest float32 = 0.99
+)
+
 // parseStall reads the share of a window in which tasks may wait.
 func parseStall(text string) (float32, error) {
 	if !strings.HasSuffix(text, "%") {
@@ -110,8 +117,8 @@ func parseStall(text string) (float32, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case share <= 0 || share >= 1:
-		return 0, errors.New("must be above 0% and below 100%: remove memoryStall to switch it off")
+	case share < stallLowest || share > stallHighest:
+		return 0, errors.New("must be between 1% and 99%: remove memoryStall to switch it off")
 	}
 	return share, nil
 }

@@ -61,7 +61,7 @@ func (f *File) Number(buffer []byte) (int64, error) {
 
 func (f *File) readOnce(buffer []byte) ([]byte, error) {
 	if !f.open {
-		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(f.path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) // or a FIFO in its place would hang
 		if err != nil {
 			return nil, err
 		}

@@ -54,7 +54,12 @@ func TestFileNumber(t *testing.T) {
 func TestFileFaults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]error{
+		fifo:                          unix.ESPIPE,
 		dir:                           unix.EISDIR,
 		filepath.Join(dir, "no file"): unix.ENOENT,
 	} {

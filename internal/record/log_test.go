@@ -276,16 +276,18 @@ func TestChangesAreLoggedOnce(t *testing.T) {
 	}
 }
 
-func TestTheFirstSampleLogsOnlyWhatIsUnknown(t *testing.T) {
+func TestTheFirstSampleLogsOnlyWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	s := sampleOf(start)
 	s.Observations[pressure.PIDAvailable] = unknown("no loadavg")
 	s.Observations[pressure.MemoryStall] = pressure.Observation{State: pressure.Absent, Err: errors.New("no PSI")}
+	s.Observations[pressure.ImageFSAvailable] = pressure.Observation{State: pressure.Absent, Err: pressure.ErrUnasked}
 	r.Sample(s, &pressure.Verdict{Time: start})
 	lines := r.lines(t)
-	if len(lines) != 1 || lines[0]["signal"] != "pid.available" || lines[0]["error"] != "no loadavg" {
-		t.Errorf("first sample logged %v, want pid.available unknown alone", lines)
+	if len(lines) != 2 || lines[0]["signal"] != "memory.stall" || lines[0]["error"] != "no PSI" ||
+		lines[1]["signal"] != "pid.available" || lines[1]["error"] != "no loadavg" {
+		t.Errorf("first sample logged %v, want memory.stall absent and pid.available unknown alone", lines)
 	}
 }
 

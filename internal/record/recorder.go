@@ -142,7 +142,7 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 }
 
 // noteState logs a signal whose state has changed. Of the first sample only what
-// could not be read is news.
+// could not be read is news, and what a threshold asks for and the node does not have.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	before := r.states[signal]
 	r.states[signal] = seen.State
@@ -151,6 +151,11 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 		if before != pressure.Unknown || !r.seen {
 			r.logger.Warn(messageUnknown, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
 		}
+		return
+	}
+	absent := seen.State == pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked)
+	if !r.seen && absent {
+		r.logger.Info(messageAbsent, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
 		return
 	}
 	if before == seen.State || !r.seen {

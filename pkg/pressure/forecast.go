@@ -21,16 +21,29 @@ type Forecast struct {
 	// After is the time until the hard threshold is met: 0 when it is, Never when the
 	// signal is not being used up.
 	After time.Duration
+	// Over is how long the readings reach back that it rests on.
+	Over time.Duration
+}
+
+// trusted is how many times as far as it looks back a forecast is trusted ahead, where
+// something is done because of it: a burst of a second says nothing of the next minute.
+const trusted = 5
+
+// before reports whether the hard threshold will be met within so long, as far as the
+// forecast can be trusted.
+func (f *Forecast) before(left time.Duration) bool {
+	return f.Known && f.After < left && f.After <= trusted*f.Over
 }
 
 // What a trend is drawn through: so many readings at least, so many at most, so far
-// apart, none older than that. Close to a threshold they span a second and a half,
-// far from it ten.
+// apart. Those older than trendAge are left out, but for the fewest that it needs, and
+// none is older than trendOldest.
 const (
 	trendFewest  = 5
-	trendMost    = 16
-	trendSpacing = 100 * time.Millisecond
+	trendMost    = 40
+	trendSpacing = 250 * time.Millisecond
 	trendAge     = 10 * time.Second
+	trendOldest  = time.Minute
 )
 
 // trend is a line through the last readings of one signal. Its slope is the median
@@ -50,7 +63,7 @@ func (t *trend) note(now time.Time, available int64) {
 		return
 	}
 	old := 0
-	for old < t.count && (now.Sub(t.times[old]) > trendAge || t.count-old == trendMost) {
+	for old < t.count && t.stale(old, now) {
 		old++
 	}
 	copy(t.times[:], t.times[old:t.count])
@@ -61,6 +74,13 @@ func (t *trend) note(now time.Time, available int64) {
 	if t.known() {
 		t.rate = t.slope()
 	}
+}
+
+// stale reports whether the oldest reading, where old of them are left out already,
+// is left out too for the one that comes.
+func (t *trend) stale(old int, now time.Time) bool {
+	age, left := now.Sub(t.times[old]), t.count-old
+	return left == trendMost || age > trendOldest || age > trendAge && left >= trendFewest
 }
 
 func (t *trend) known() bool { return t.count >= trendFewest }
@@ -88,7 +108,7 @@ func (t *trend) until(line int64, seen Observation) Forecast {
 	if !t.known() {
 		return Forecast{}
 	}
-	f := Forecast{Known: true, Rate: t.rate, After: Never}
+	f := Forecast{Known: true, Rate: t.rate, After: Never, Over: t.times[t.count-1].Sub(t.times[0])}
 	headroom := float64(seen.Available - line)
 	switch {
 	case headroom < 0:

@@ -70,18 +70,22 @@ func TestForecast(t *testing.T) {
 func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	t.Parallel()
 	falling := func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*gibibyte) }
-	if f := follow(watching(), 100*time.Millisecond, 300*time.Millisecond, falling).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+	if f := follow(watching(), trendSpacing, 3*trendSpacing, falling).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast from four readings: %+v", f)
 	}
-	if f := follow(watching(), 100*time.Millisecond, 400*time.Millisecond, falling).Forecasts[MemoryAvailable]; !f.Known {
+	if f := follow(watching(), trendSpacing, 4*trendSpacing, falling).Forecasts[MemoryAvailable]; !f.Known {
 		t.Error("no forecast from five readings")
 	}
+	slow := func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*10*(1<<20)) }
+	if f := follow(watching(), 10*time.Second, 2*time.Minute, slow).Forecasts[MemoryAvailable]; !f.Known || f.Over > time.Minute {
+		t.Errorf("the forecast of a node that is sampled every 10 s: %+v", f)
+	}
 	j := watching()
-	follow(j, 100*time.Millisecond, time.Second, falling)
-	if f := j.Judge(memoryUnknownAt(1100 * time.Millisecond)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+	follow(j, 100*time.Millisecond, 2*time.Second, falling)
+	if f := j.Judge(memoryUnknownAt(2100 * time.Millisecond)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast of what is not known: %+v", f)
 	}
-	if f := j.Judge(memoryBytes(time.Minute, 7*gibibyte)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
+	if f := j.Judge(memoryBytes(5*time.Minute, 7*gibibyte)).Forecasts[MemoryAvailable]; f != (Forecast{}) {
 		t.Errorf("a forecast from readings a minute old: %+v", f)
 	}
 	soft := NewJudge(JudgeOptions{Thresholds: []Threshold{softMemory(4*gibibyte, time.Second)}})
@@ -110,7 +114,7 @@ func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			v := follow(test.judge, 100*time.Millisecond, time.Second, func(at time.Duration) int64 {
+			v := follow(test.judge, 100*time.Millisecond, 1500*time.Millisecond, func(at time.Duration) int64 {
 				return 4*gibibyte - mebibyte - int64(at.Seconds()*float64(test.rate)*mebibyte)
 			})
 			if test.rate < 0 {
@@ -123,6 +127,40 @@ func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
 				t.Errorf("pressure %+v", v.Pressures[0])
 			}
 		})
+	}
+}
+
+// A short burst says little of the next half minute, and what it said is taken back.
+func TestBurstCutsNoGrace(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	burst := func(until time.Duration) func(time.Duration) int64 {
+		return func(at time.Duration) int64 { // 150 MiB a second, 20 s to the hard threshold
+			return 4*gibibyte - mebibyte - int64(min(at, until).Seconds()*150*mebibyte)
+		}
+	}
+	judge := watching(cutting)
+	for at := time.Duration(0); at < 29*time.Second; at += 100 * time.Millisecond {
+		if v := judge.Judge(memoryBytes(at, burst(1500*time.Millisecond)(at))); len(v.Pressures) != 0 {
+			t.Fatalf("cut after %v by a burst of 1.5 s: %+v", at, v.Pressures[0])
+		}
+	}
+	judge = watching(cutting)
+	cut, back := time.Duration(0), time.Duration(0)
+	for at := time.Duration(0); at < 29*time.Second; at += 100 * time.Millisecond {
+		held := len(judge.Judge(memoryBytes(at, burst(8*time.Second)(at))).Pressures) != 0
+		switch {
+		case held && cut == 0:
+			cut = at
+		case !held && cut > 0 && back == 0:
+			back = at
+		}
+	}
+	if cut < 3*time.Second || cut > 5*time.Second {
+		t.Errorf("8 s of 150 MiB a second cut the grace period after %v, want about 4 s", cut)
+	}
+	if back < 9*time.Second || back > 16*time.Second {
+		t.Errorf("the cut was taken back after %v, want some seconds after the burst's end at 8 s", back)
 	}
 }
 

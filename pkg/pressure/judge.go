@@ -16,7 +16,8 @@ const missesSurvived = 1
 //	                  └──────not met──────▶ calm
 //
 // A hard threshold goes from calm to holding at once, and so does a soft one whose
-// hard one would be met before its grace period is over. A signal that is absent, or
+// hard one would be met before its grace period is over; it goes back to waiting when
+// that is not so any more. A signal that is absent, or
 // unknown twice in a row, makes each of them calm.
 type phase uint8
 
@@ -177,8 +178,11 @@ func (l *line) advance(p *Pressure, cutGrace bool) {
 		}
 		l.wait(p, cutGrace)
 	case holding:
-		if p.Observed.Available >= p.Target {
-			l.phase = calm
+		switch {
+		case p.Observed.Available >= p.Target:
+			l.phase, l.cut = calm, false
+		case l.cut:
+			l.wait(p, cutGrace) // the forecast may have changed
 		}
 	}
 }
@@ -188,7 +192,7 @@ func (l *line) advance(p *Pressure, cutGrace bool) {
 func (l *line) wait(p *Pressure, cutGrace bool) {
 	left := l.Grace - p.SampleTime.Sub(l.since)
 	over := l.Hard || left <= 0
-	l.cut = !over && cutGrace && p.Forecast.Known && p.Forecast.After < left
+	l.cut = !over && cutGrace && p.Forecast.before(left)
 	l.phase = waiting
 	if over || l.cut {
 		l.phase = holding

@@ -80,8 +80,8 @@ func (o *Options) setDefaults() {
 // host returns where a path of the host is seen from here.
 func (o *Options) host(path string) string { return filepath.Join("/", o.HostRoot, path) }
 
-// errUnasked is the reason of a signal that no threshold asks for.
-var errUnasked = errors.New("no threshold asks for this signal")
+// ErrUnasked is why a signal is Absent that no threshold asks for.
+var ErrUnasked = errors.New("no threshold asks for this signal")
 
 // Node reads the node's signals. Files are kept open between two samples, so a
 // node that has no file descriptor or memory left can still be read. Sample and
@@ -205,7 +205,7 @@ func (n *Node) Sample(now time.Time) Sample {
 func (n *Node) blank(signal Signal) Observation {
 	switch {
 	case !n.wanted[signal]:
-		return Observation{State: Absent, Err: errUnasked}
+		return Observation{State: Absent, Err: ErrUnasked}
 	default:
 		return Observation{State: Unknown, Err: errClosed}
 	}
@@ -246,7 +246,7 @@ func (n *Node) closeFiles() {
 // error says that no signal that was asked for is about a filesystem.
 func (n *Node) DedicatedImageFS() (bool, error) {
 	if n.nodefs == nil {
-		return false, errUnasked
+		return false, ErrUnasked
 	}
 	return n.dedicatedImageFS, nil
 }

@@ -54,7 +54,7 @@ func TestSample(t *testing.T) {
 	everyAbsent := func(s Sample) Sample {
 		for i := range s.Observations {
 			if s.Observations[i] == (Observation{}) {
-				s.Observations[i] = absent(errUnasked)
+				s.Observations[i] = absent(ErrUnasked)
 			}
 		}
 		s.Time = moment(0)

@@ -3,6 +3,7 @@ package pressure
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -99,9 +100,31 @@ func (s *stallSource) read(now time.Time) Observation {
 	if err != nil {
 		return unknown(err)
 	}
+	if grown, elapsed, possible := s.grown(now, total); !possible {
+		s.points = s.points[:0]
+		return unknown(fmt.Errorf("reading %s: the total grew by %v in %v", s.file.Path(), grown, elapsed))
+	}
 	s.note(stallPoint{at: now, total: total})
 	window := s.window.Microseconds()
 	return Observation{State: Known, Available: window - s.stalled(), Capacity: window}
+}
+
+// stallSlack is how much more than the time since the last reading a total may have
+// grown: the two clocks are read one after the other, on a node in trouble.
+const stallSlack = time.Second
+
+// grown returns how much the total grew since the last reading, and false when that is
+// more than the time that has passed: no task waits for longer than that.
+func (s *stallSource) grown(now time.Time, total int64) (grown, elapsed time.Duration, possible bool) {
+	if len(s.points) == 0 {
+		return 0, 0, true
+	}
+	last := s.points[len(s.points)-1]
+	elapsed = now.Sub(last.at)
+	if most := (elapsed + stallSlack).Microseconds(); total-last.total > most {
+		return time.Duration(min(total-last.total, math.MaxInt64/1000)) * time.Microsecond, elapsed, false
+	}
+	return 0, elapsed, true
 }
 
 // note keeps the point and drops those that no window reaches any more. A total that

@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestStall(t *testing.T) {
 		{"full is the other line", Full, 2 * s, []reading{{0, 0, 0}, {s, 300 * ms, 150 * ms}}},
 		{"readings further apart than the window count by their share", Some, 2 * s, []reading{{0, 0, 0}, {10 * s, s, 200 * ms}}},
 		{"stalled all the time", Some, 2 * s, []reading{{0, 0, 0}, {2 * s, 2 * s, 2 * s}, {4 * s, 4 * s, 4*s - 2*s}}},
-		{"never more than the window", Some, s, []reading{{0, 0, 0}, {500 * ms, 3 * s, s}}},
+		{"never more than the window", Some, s, []reading{{0, 0, 0}, {500 * ms, 1400 * ms, s}}},
 		{"between two readings the last one stands", Some, 2 * s, []reading{{0, 0, 0}, {50 * ms, 40 * ms, 0}, {100 * ms, 40 * ms, 40 * ms}}},
 		{"a total that runs backwards counts from anew", Some, 2 * s, []reading{{0, time.Hour, 0}, {s, 10 * ms, 0}, {1500 * ms, 30 * ms, 20 * ms}}},
 	} {
@@ -63,6 +64,22 @@ func TestStall(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// No task waits for longer than the time that has passed.
+func TestStallThatCannotBe(t *testing.T) {
+	t.Parallel()
+	n := newStalledNode(t, Some, 2*time.Second)
+	n.at(t, 0, 0)
+	if got := n.at(t, time.Second, 2100*time.Millisecond); got.State != Unknown || !strings.Contains(fmt.Sprint(got.Err), "grew by 2.1s in 1s") {
+		t.Errorf("a stall of 2.1 s in 1 s: %+v, want it unknown", got)
+	}
+	if got := n.at(t, 2*time.Second, 2200*time.Millisecond); got != known(2_000_000, 2_000_000) {
+		t.Errorf("after it: %+v, want it to begin anew", got)
+	}
+	if got := n.at(t, 3*time.Second, math.MaxInt64); got.State != Unknown {
+		t.Errorf("a stall of eternity: %+v, want it unknown", got)
 	}
 }
 
