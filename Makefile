@@ -11,7 +11,7 @@ TOOLS := $(BIN)/tools
 CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
-MODULES := . test test/cluster
+MODULES := . test test/cluster test/parity
 # Prints a line for each package, and at the end every failure and every skip with
 # its reason, counted.
 GOTEST = $(TOOLS)/gotestsum --format pkgname --
@@ -47,7 +47,12 @@ node-build: ## As cluster-build, and the scheduler, kubelet and containerd
 test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API server (no root)
 	$(GOTEST) -race ./...
 	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
+	cd test/parity && $(GOTEST) ./...
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 ./integration/...
+
+.PHONY: parity
+parity: ## evictd's order against the kubelet's own eviction manager, on STATES (100000) generated node states
+	cd test/parity && go run ./cmd/parity -states $${STATES:-100000} -seed $${SEED:-0}
 
 .PHONY: test-cgroup2
 test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root)
@@ -68,6 +73,7 @@ demo: needs-root ## Watch it work: a real node, real pressure, real evictions (r
 .PHONY: bench
 bench: ## Benchmarks with allocations, and a table of those with a budget
 	go test -run '^$$' -bench . -benchmem ./pkg/... ./internal/... | (cd test && go run ./bench/table)
+	cd test/parity && go test -run '^$$' -bench . .
 
 # RUNS, RATES (MB/s) and PODS make it shorter: make bench-reaction RUNS=3 RATES=1000 PODS=20
 # FRESH=1 measures evictd alone, in a new process for each run.

@@ -1,0 +1,56 @@
+// Command parity compares evictd's order with the kubelet's on generated node
+// states, and prints the smallest state it finds where they differ without a name.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"time"
+
+	"github.com/evictd/evictd/test/parity"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "parity:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	states := flag.Int("states", 100000, "how many states to compare")
+	seed := flag.Uint64("seed", 0, "the first state's seed; 0 takes one from the clock")
+	flag.Parse()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	// The states are garbage as soon as they are compared, and memory is plenty.
+	debug.SetGCPercent(400)
+	fmt.Printf("seed %d; again: go run ./cmd/parity -states %d -seed %d\n", *seed, *states, *seed)
+	result, err := parity.Run(ctx, parity.Options{Seed: *seed, States: *states})
+	if err != nil {
+		return err
+	}
+	if len(result.Failed) > 0 {
+		smallest, faults := parity.Shrink(ctx, result.Failed[0], nil)
+		text, err := parity.Explain(smallest, faults)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("the state of seed %d differs; the smallest like it:\n%s\n", result.Failed[0].Seed, text)
+	}
+	if err := result.Print(os.Stdout); err != nil {
+		return err
+	}
+	if len(result.Failed) > 0 {
+		return errors.New("comparing: evictd and the kubelet differ without a name")
+	}
+	return nil
+}

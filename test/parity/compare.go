@@ -1,0 +1,288 @@
+package parity
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Report is what became of comparing one state.
+type Report struct {
+	// Unexplained says, a line each, what differs without a name.
+	Unexplained []string
+	// Named are the differences that made the two do something else.
+	Named map[Difference]bool
+	// Signals counts the orders that were compared, Pods the pods in them.
+	Signals map[string]int
+	Pods    int
+}
+
+func (r *Report) name(d Difference) { r.Named[d] = true }
+
+func (r *Report) fault(format string, values ...any) {
+	r.Unexplained = append(r.Unexplained, fmt.Sprintf(format, values...))
+}
+
+// comparison compares one state.
+type comparison struct {
+	Report
+
+	state  *State
+	node   *node
+	orders map[pressure.Signal]rank.Ranking
+}
+
+// Compare runs the kubelet and evictd over a state. A nil ranker is evictd's own.
+// An error means that the state could not be compared: it is none that both accept.
+func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) {
+	if ranker == nil {
+		ranker = evictds()
+	}
+	n, err := newNode(state, ranker)
+	if err != nil {
+		return nil, fmt.Errorf("making evictd's side: %w", err)
+	}
+	thresholds, err := state.Thresholds.kubelet()
+	if err != nil {
+		return nil, fmt.Errorf("reading the thresholds as the kubelet: %w", err)
+	}
+	if len(thresholds) == 0 || len(state.Readings) == 0 {
+		return nil, fmt.Errorf("there is nothing to judge: %d thresholds, %d readings", len(thresholds), len(state.Readings))
+	}
+	c := &comparison{
+		Report: Report{Named: map[Difference]bool{}, Signals: map[string]int{}}, state: state, node: n,
+		orders: map[pressure.Signal]rank.Ranking{},
+	}
+	model := c.judged()
+	for i, cycle := range kubelet(ctx, state, thresholds, state.Pods) {
+		c.reading(ctx, i, &model[i], &cycle)
+	}
+	return &c.Report, c.alone(ctx)
+}
+
+// kubelet returns the thresholds as the kubelet reads them.
+func (t *Thresholds) kubelet() ([]evictionapi.Threshold, error) {
+	return eviction.ParseThresholdConfig(nil, t.Hard, t.Soft, t.Grace, t.Reclaim)
+}
+
+// judged returns what evictd's judge says at each reading with the named rules
+// replaced by the kubelet's, and names those that made it say something else.
+func (c *comparison) judged() []pressure.Verdict {
+	n, forecast := c.node, c.state.Thresholds.Forecast
+	shipped := n.judge(n.thresholds, nil, forecast)
+	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) }, false)
+	if sameVerdicts(shipped, model) {
+		return model
+	}
+	for d, verdicts := range map[Difference][]pressure.Verdict{
+		MissedReading:   n.judge(n.thresholds, n.forget, forecast),
+		UncountedInodes: n.judge(n.thresholds, n.countNone, forecast),
+		GraceForecast:   n.judge(n.thresholds, nil, false),
+		FractionOfByte:  n.judge(n.exact(), nil, forecast),
+	} {
+		if !sameVerdicts(shipped, verdicts) {
+			c.name(d)
+		}
+	}
+	return model
+}
+
+// exact returns the thresholds with minimum reclaims for which threshold and reclaim
+// are added before they are rounded up to whole bytes, as the kubelet does.
+func (n *node) exact() []pressure.Threshold {
+	thresholds := slices.Clone(n.thresholds)
+	for i := range thresholds {
+		t := &thresholds[i]
+		name := t.Signal.String()
+		reclaim, err := resource.ParseQuantity(n.state.Thresholds.Reclaim[name])
+		if err != nil {
+			continue // a percentage is whole bytes, and so is nothing
+		}
+		for _, text := range []string{n.state.Thresholds.Hard[name], n.state.Thresholds.Soft[name]} {
+			line, err := resource.ParseQuantity(text)
+			if err == nil && t.Quantity == pressure.Absolute(line.Value()) {
+				sum := line.DeepCopy()
+				sum.Add(reclaim)
+				t.MinReclaim = pressure.Absolute(sum.Value() - line.Value())
+			}
+		}
+	}
+	return thresholds
+}
+
+// forget makes a reading that is missing one that was never there: the kubelet has
+// no other notion of it.
+func (n *node) forget(sample *pressure.Sample) {
+	for _, signal := range n.signals {
+		if sample.Observations[signal].State == pressure.Unknown {
+			sample.Observations[signal] = pressure.Observation{State: pressure.Absent}
+		}
+	}
+}
+
+// countNone makes inodes that a filesystem does not count none of none.
+func (n *node) countNone(sample *pressure.Sample) {
+	for _, signal := range n.signals {
+		if signal.Unit() == pressure.Inodes && sample.Observations[signal].State == pressure.Absent {
+			sample.Observations[signal] = pressure.Observation{State: pressure.Known}
+		}
+	}
+}
+
+func sameVerdicts(a, b []pressure.Verdict) bool {
+	return slices.EqualFunc(a, b, func(v, w pressure.Verdict) bool {
+		return v.Under == w.Under && slices.EqualFunc(v.Pressures, w.Pressures, func(p, q pressure.Pressure) bool {
+			return p.Threshold.Signal == q.Threshold.Signal && p.Threshold.Hard == q.Threshold.Hard &&
+				p.Threshold.Quantity == q.Threshold.Quantity
+		})
+	})
+}
+
+// reading compares what both do at one reading.
+func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
+	before := len(c.Unexplained)
+	c.conditions(verdict, cycle)
+	if acts := len(verdict.Pressures) > 0; acts != (cycle.Reclaims != "") {
+		c.fault("evictd holds %v, the kubelet reclaims %q", holding(verdict), cycle.Reclaims)
+	} else if acts {
+		c.acting(ctx, i, verdict, cycle)
+	}
+	for j := before; j < len(c.Unexplained); j++ {
+		c.Unexplained[j] = fmt.Sprintf("reading %d: %s", i, c.Unexplained[j])
+	}
+}
+
+// acting compares what is done about a pressure.
+func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
+	for _, signal := range c.node.signals {
+		if _, known := c.state.Readings[i].Figures[signal.String()]; !known {
+			c.name(IncompleteReading)
+		}
+	}
+	chosen := chosenFrom(verdict.Pressures, cycle)
+	if len(chosen) == 0 {
+		c.fault("the kubelet reclaims %q (%s), and evictd holds only %v", cycle.Reclaims, cycle.Message, holding(verdict))
+		return
+	}
+	c.choice(verdict.Pressures, chosen)
+	var first []string
+	for _, p := range chosen {
+		attempt := &comparison{state: c.state, node: c.node, orders: c.orders, Report: Report{Named: map[Difference]bool{}}}
+		attempt.order(ctx, p.Threshold.Signal, cycle)
+		if len(attempt.Unexplained) == 0 {
+			maps.Copy(c.Named, attempt.Named)
+			c.Signals[p.Threshold.Signal.String()]++
+			c.Pods += len(cycle.Order)
+			return
+		}
+		if first == nil {
+			first = attempt.Unexplained
+		}
+	}
+	c.Unexplained = append(c.Unexplained, first...)
+}
+
+// choice names how the two chose among the pressures, or says that they should not
+// have chosen so.
+func (c *comparison) choice(held, chosen []pressure.Pressure) {
+	evictds := held[0].Threshold
+	for i := range chosen {
+		if chosen[i].Threshold == evictds {
+			return
+		}
+	}
+	anyMemory := slices.ContainsFunc(held, func(p pressure.Pressure) bool { return isMemory(p.Threshold.Signal) })
+	if anyMemory && !isMemory(chosen[0].Threshold.Signal) {
+		c.fault("the kubelet takes %v although memory is short", chosen[0].Threshold)
+		return
+	}
+	if anyMemory && !isMemory(evictds.Signal) {
+		if !evictds.Hard {
+			c.fault("evictd takes %v before memory", evictds)
+		}
+		c.name(HardBeforeSoft)
+		return
+	}
+	c.name(RandomSignal)
+}
+
+// conditions compares what both report of the node.
+func (c *comparison) conditions(verdict *pressure.Verdict, cycle *Cycle) {
+	if verdict.Stale {
+		return // evictd says nothing of a reading that it has judged before
+	}
+	var memory, disk, pid bool
+	for _, signal := range pressure.Signals() {
+		switch under := verdict.Under[signal]; {
+		case isMemory(signal):
+			memory = memory || under
+		case signal == pressure.PIDAvailable:
+			pid = pid || under
+		default:
+			disk = disk || under
+		}
+	}
+	if memory != cycle.Memory || disk != cycle.Disk || pid != cycle.PID {
+		c.fault("under pressure: evictd memory %t, disk %t, pid %t; the kubelet %t, %t, %t",
+			memory, disk, pid, cycle.Memory, cycle.Disk, cycle.PID)
+	}
+}
+
+// alone judges one threshold without the others, where the kubelet's choice hides
+// nothing.
+func (c *comparison) alone(ctx context.Context) error {
+	all := append(slices.Sorted(maps.Keys(c.state.Thresholds.Hard)), slices.Sorted(maps.Keys(c.state.Thresholds.Soft))...)
+	index := c.state.Alone % len(all)
+	signal := all[index]
+	one := *c.state
+	one.Pods, one.Self = nil, ""
+	one.Thresholds.Hard, one.Thresholds.Soft = only(one.Thresholds.Hard, signal), only(one.Thresholds.Soft, signal)
+	one.Thresholds.Grace, one.Thresholds.Reclaim = only(one.Thresholds.Grace, signal), only(one.Thresholds.Reclaim, signal)
+	if index < len(c.state.Thresholds.Hard) {
+		one.Thresholds.Soft, one.Thresholds.Grace = nil, nil
+	} else {
+		one.Thresholds.Hard = nil
+	}
+	thresholds, err := one.Thresholds.kubelet()
+	if err != nil {
+		return fmt.Errorf("reading one threshold as the kubelet: %w", err)
+	}
+	if len(thresholds) == 0 {
+		return nil // it is switched off
+	}
+	n, err := newNode(&one, evictds())
+	if err != nil {
+		return fmt.Errorf("reading one threshold: %w", err)
+	}
+	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) }, false)
+	for i, cycle := range kubelet(ctx, &one, thresholds, nil) {
+		if holds := len(model[i].Pressures) > 0; holds != (cycle.Reclaims != "") {
+			c.fault("reading %d, %v alone: evictd holds it: %t; the kubelet reclaims %q", i, n.thresholds, holds, cycle.Reclaims)
+		}
+	}
+	return nil
+}
+
+func only(texts map[string]string, signal string) map[string]string {
+	if text, found := texts[signal]; found {
+		return map[string]string{signal: text}
+	}
+	return nil
+}
+
+func holding(verdict *pressure.Verdict) []string {
+	var texts []string
+	for i := range verdict.Pressures {
+		p := &verdict.Pressures[i]
+		texts = append(texts, fmt.Sprintf("%v at %d of %d", p.Threshold, p.Observed.Available, p.Line))
+	}
+	return texts
+}

@@ -1,0 +1,302 @@
+package parity
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// pressed returns a node with one filesystem on which everything is nearly used up.
+func pressed(pods ...Pod) *State {
+	return &State{
+		Thresholds: Thresholds{Hard: map[string]string{}, Transition: time.Minute},
+		Layout:     OneFS, Protect: Protect{PriorityAtLeast: 2000000000}, Pods: pods,
+		Readings: []Reading{reading(time.Second)},
+	}
+}
+
+// reading is one at which a tenth is left of each signal but those named.
+func reading(after time.Duration, without ...pressure.Signal) Reading {
+	r := Reading{After: after, Figures: map[string]Figure{}}
+	for _, signal := range pressure.Signals() {
+		if !slices.Contains(without, signal) {
+			r.Figures[signal.String()] = Figure{Available: 1000, Capacity: 10000}
+		}
+	}
+	return r
+}
+
+// using returns a pod that uses so much of everything and asks for nothing.
+func using(name string, n int64) Pod {
+	return Pod{
+		Name: name, Namespace: "shop", Kind: Replica, Memory: new(n), Tasks: new(n), Processes: new(n),
+		Containers: []Container{{Requests: map[string]string{}, Rootfs: &Disk{Bytes: n, Inodes: n}, Logs: &Disk{}}},
+	}
+}
+
+// with returns the pod after a change.
+func with(p Pod, change func(*Pod)) Pod {
+	change(&p)
+	return p
+}
+
+// One pod of each of these has the difference and is called "odd".
+func TestDifferencesInTheOrder(t *testing.T) {
+	t.Parallel()
+	calm := using("calm", 100)
+	odd := func(n int64, change func(*Pod)) []Pod { return []Pod{with(using("odd", n), change), calm} }
+	tests := map[Difference]struct {
+		signal          pressure.Signal
+		pods            []Pod
+		change          func(*State)
+		evictd, kubelet string // who is first
+	}{
+		NoSample:      {pods: odd(1, func(p *Pod) { p.Unsampled, p.Priority = true, new(int32(1000)) }), evictd: "calm", kubelet: "odd"},
+		MissingFigure: {signal: pressure.NodeFSAvailable, pods: odd(200, func(p *Pod) { p.Containers[0].Logs = nil }), evictd: "calm", kubelet: "odd"},
+		Terminating:   {pods: odd(200, func(p *Pod) { p.Terminating = true }), evictd: "calm", kubelet: "odd"},
+		DaemonSetPod: {
+			pods:   odd(200, func(p *Pod) { p.Kind = Daemon }),
+			change: func(s *State) { s.Protect.DaemonSets = true }, evictd: "calm", kubelet: "odd",
+		},
+		BarePod: {
+			pods:   odd(200, func(p *Pod) { p.Kind = Bare }),
+			change: func(s *State) { s.Protect.BarePods = true }, evictd: "calm", kubelet: "odd",
+		},
+		ProtectedPriority: {
+			pods: []Pod{
+				with(using("odd", 200), func(p *Pod) { p.Priority = new(int32(1000)) }),
+				with(using("calm", 100), func(p *Pod) { p.Priority = new(int32(999)); p.Containers[0].Requests["memory"] = "1k" }),
+			},
+			change: func(s *State) { s.Protect.PriorityAtLeast = 1000 }, evictd: "calm", kubelet: "odd",
+		},
+		ProtectedNamespace: {
+			pods:   odd(200, func(p *Pod) { p.Namespace = "kube-system" }),
+			change: func(s *State) { s.Protect.Namespace = "kube-system" }, evictd: "calm", kubelet: "odd",
+		},
+		ProtectedSelector: {
+			pods:   odd(200, func(p *Pod) { p.Label = map[string]string{"keep": "me"} }),
+			change: func(s *State) { s.Protect.Label = "keep=me" }, evictd: "calm", kubelet: "odd",
+		},
+		EvictdItself: {
+			pods:   odd(200, func(*Pod) {}),
+			change: func(s *State) { s.Self = "odd" }, evictd: "calm", kubelet: "odd",
+		},
+		Ties: {pods: odd(100, func(p *Pod) { p.Age = 5 }), evictd: "calm", kubelet: "odd"},
+		Tasks: {
+			signal: pressure.PIDAvailable,
+			pods:   odd(5, func(p *Pod) { p.Tasks = new(int64(500)) }), evictd: "odd", kubelet: "calm",
+		},
+		InodeRequest: {
+			signal: pressure.NodeFSInodesFree,
+			pods:   odd(200, func(p *Pod) { p.Containers[0].Requests["ephemeral-storage"] = "1Gi" }), evictd: "odd", kubelet: "calm",
+		},
+		FractionOfByte: {
+			pods: []Pod{
+				with(using("odd", 101), func(p *Pod) { p.Containers[0].Requests["memory"] = "900m" }),
+				with(using("calm", 101), func(p *Pod) { p.Containers[0].Requests["memory"] = "1"; p.Age = -1 }),
+			},
+			evictd: "calm", kubelet: "odd",
+		},
+		HostPath: {
+			signal: pressure.NodeFSAvailable,
+			pods:   odd(1, func(p *Pod) { p.Volumes = []Volume{{Kind: "hostPath", Disk: &Disk{Bytes: 1000}}} }), evictd: "calm", kubelet: "odd",
+		},
+		SplitFilesystem: {
+			signal: pressure.NodeFSAvailable,
+			pods: []Pod{using("odd", 1000), with(using("calm", 1), func(p *Pod) {
+				p.Containers[0].Logs = &Disk{Bytes: 100}
+			})},
+			change: func(s *State) { s.Layout = SplitFS }, evictd: "calm", kubelet: "odd",
+		},
+	}
+	for d, test := range tests {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			state := pressed(test.pods...)
+			state.Thresholds.Hard[test.signal.String()] = "50%"
+			if test.change != nil {
+				test.change(state)
+			}
+			namesAlone(t, state, d)
+			thresholds, err := state.Thresholds.kubelet()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := kubelet(t.Context(), state, thresholds, state.Pods)[0].Victim; got != test.kubelet {
+				t.Errorf("the kubelet takes %q, want %q", got, test.kubelet)
+			}
+			if got := evictdsFirst(t, state, test.signal); got != test.evictd {
+				t.Errorf("evictd takes %q, want %q", got, test.evictd)
+			}
+		})
+	}
+	covered(t, slices.Collect(maps.Keys(tests)), DifferencesOfTheJudge())
+}
+
+// covered checks that no difference is without a test.
+func covered(t *testing.T, order, judge []Difference) {
+	t.Helper()
+	all, want := slices.Concat(order, judge), Differences()
+	slices.Sort(all)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, all); diff != "" {
+		t.Errorf("differences that are tested (-want +got):\n%s", diff)
+	}
+}
+
+// differencesOfTheJudge are those that TestDifferencesOfTheJudge tests.
+func DifferencesOfTheJudge() []Difference { return slices.Collect(maps.Keys(judged())) }
+
+// namesAlone checks that a state has this difference and no other, with a name or
+// without.
+func namesAlone(t *testing.T, state *State, d Difference) {
+	t.Helper()
+	report, err := Compare(t.Context(), state, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range report.Unexplained {
+		t.Errorf("without a name: %s", fault)
+	}
+	if diff := cmp.Diff(map[Difference]bool{d: true}, report.Named); diff != "" {
+		t.Errorf("named (-want +got):\n%s", diff)
+	}
+}
+
+func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
+	t.Helper()
+	n, err := newNode(state, evictds())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranking, err := n.order(t.Context(), signal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ranking.Candidates[0].Pod.Name
+}
+
+// judgement is a state in which the two judge or choose otherwise.
+type judgement struct {
+	change func(*State)
+	// evictd and kubelet say at the last reading for which signal the two act, "" for
+	// none.
+	evictd, kubelet string
+}
+
+func judged() map[Difference]judgement {
+	memory := pressure.MemoryAvailable.String()
+	soft := func(s *State, grace string) {
+		s.Thresholds.Soft, s.Thresholds.Grace = map[string]string{memory: "50%"}, map[string]string{memory: grace}
+	}
+	return map[Difference]judgement{
+		HardBeforeSoft: {
+			change: func(s *State) {
+				soft(s, "30s")
+				s.Thresholds.Hard["pid.available"] = "50%"
+				s.Readings = append(s.Readings, reading(31*time.Second))
+			},
+			evictd: "pids", kubelet: "memory",
+		},
+		MissedReading: {
+			change: func(s *State) {
+				soft(s, "30s")
+				s.Readings = append(s.Readings, reading(20*time.Second, pressure.MemoryAvailable), reading(20*time.Second))
+			},
+			evictd: "memory", kubelet: "",
+		},
+		IncompleteReading: {
+			change: func(s *State) {
+				s.Thresholds.Hard[memory], s.Thresholds.Hard["pid.available"] = "50%", "50%"
+				s.Readings[0] = reading(time.Second, pressure.PIDAvailable)
+			},
+			// The judge holds the threshold, and internal/agent acts on no incomplete sample.
+			evictd: "memory", kubelet: "memory",
+		},
+		UncountedInodes: {
+			change: func(s *State) {
+				s.Thresholds.Hard["nodefs.inodesFree"] = "100"
+				s.Readings[0].Figures["nodefs.inodesFree"], s.Readings[0].Figures["imagefs.inodesFree"] = Figure{}, Figure{}
+			},
+			evictd: "", kubelet: "inodes",
+		},
+		GraceForecast: {
+			change: func(s *State) {
+				soft(s, "10m")
+				s.Thresholds.Hard[memory], s.Thresholds.Forecast = "5%", true
+				s.Readings = nil
+				for i := range int64(6) {
+					r := reading(time.Second)
+					r.Figures[memory] = Figure{Available: 6000 - i*500, Capacity: 10000}
+					s.Readings = append(s.Readings, r)
+				}
+			},
+			evictd: "memory", kubelet: "",
+		},
+		RandomSignal: {
+			change: func(s *State) {
+				s.Thresholds.Hard["nodefs.available"], s.Thresholds.Hard["pid.available"] = "50%", "50%"
+			},
+			evictd: "ephemeral-storage", kubelet: "pids",
+		},
+	}
+}
+
+func TestDifferencesOfTheJudge(t *testing.T) {
+	t.Parallel()
+	for d, test := range judged() {
+		t.Run(string(d), func(t *testing.T) {
+			t.Parallel()
+			state := pressed(using("only", 1))
+			test.change(state)
+			n, err := newNode(state, evictds())
+			if err != nil {
+				t.Fatal(err)
+			}
+			verdicts := n.judge(n.thresholds, nil, state.Thresholds.Forecast)
+			acts := ""
+			if held := verdicts[len(verdicts)-1].Pressures; len(held) > 0 {
+				acts = resourceOf(held[0].Threshold.Signal)
+			}
+			if acts != test.evictd {
+				t.Errorf("evictd acts for %q, want %q", acts, test.evictd)
+			}
+			untilKubelet(t, state, test.kubelet)
+			if d != RandomSignal {
+				namesAlone(t, state, d)
+				return
+			}
+			for range 200 {
+				if report, err := Compare(t.Context(), state, nil); err != nil || len(report.Unexplained) > 0 {
+					t.Fatalf("%v, %v", err, report)
+				} else if report.Named[RandomSignal] {
+					return
+				}
+			}
+			t.Error("the kubelet never chose otherwise")
+		})
+	}
+}
+
+// untilKubelet checks that the kubelet acts for a resource at the last reading. Its
+// choice among several is random, so a few tries are given.
+func untilKubelet(t *testing.T, state *State, want string) {
+	t.Helper()
+	got := ""
+	for range 200 {
+		thresholds, err := state.Thresholds.kubelet()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cycles := kubelet(t.Context(), state, thresholds, state.Pods)
+		if got = cycles[len(cycles)-1].Reclaims; got == want {
+			return
+		}
+	}
+	t.Errorf("the kubelet acts for %q, want %q", got, want)
+}

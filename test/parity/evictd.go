@@ -1,0 +1,144 @@
+package parity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	_ "unsafe" // for go:linkname
+
+	corev1 "k8s.io/api/core/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Ranker returns the order for a signal, as [agent.RankNow] does. A test puts a bug
+// in its place.
+type Ranker func(
+	ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+) (ranking rank.Ranking, unread, err error)
+
+// evictds is evictd's own ranking.
+func evictds() Ranker { return agent.RankNow }
+
+// trim is what evictd's informer makes of a pod: the ranking sees no more of it.
+//
+//go:linkname trim github.com/evictd/evictd/internal/nodepods.trim
+func trim(object any) (any, error)
+
+// node is evictd's side of a state: its policy and its view of the pods.
+type node struct {
+	state      *State
+	thresholds []pressure.Threshold
+	signals    []pressure.Signal
+	rules      rank.Rules
+	pods       []*corev1.Pod
+	rank       Ranker
+}
+
+func newNode(state *State, ranker Ranker) (*node, error) {
+	c := state.configuration()
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("validating: %w", err)
+	}
+	thresholds, err := c.Thresholds()
+	if err != nil {
+		return nil, fmt.Errorf("reading the thresholds: %w", err)
+	}
+	n := &node{state: state, thresholds: thresholds, rules: c.Rules(), rank: ranker}
+	asked := [pressure.SignalCount]bool{}
+	for _, t := range thresholds {
+		if !asked[t.Signal] {
+			asked[t.Signal] = true
+			n.signals = append(n.signals, t.Signal)
+		}
+	}
+	for i := range state.Pods {
+		trimmed, err := trim(state.Pods[i].api())
+		if err != nil {
+			return nil, fmt.Errorf("trimming a pod: %w", err)
+		}
+		pod, ok := trimmed.(*corev1.Pod)
+		if !ok {
+			return nil, errors.New("trimming a pod: it is no pod any more")
+		}
+		n.pods = append(n.pods, pod)
+	}
+	return n, nil
+}
+
+// judge returns evictd's verdict at each reading. Thresholds are those that are
+// judged; adapt may change each sample, and cutGrace is the rule of that name.
+func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sample), cutGrace bool) []pressure.Verdict {
+	judge := pressure.NewJudge(pressure.JudgeOptions{
+		Thresholds: thresholds, Transition: n.state.Thresholds.Transition, CutGrace: cutGrace,
+	})
+	now := start()
+	verdicts := make([]pressure.Verdict, 0, len(n.state.Readings))
+	for i := range n.state.Readings {
+		now = now.Add(n.state.Readings[i].After)
+		sample := n.state.Readings[i].sample(now, n.signals)
+		if adapt != nil {
+			adapt(&sample)
+		}
+		verdict := judge.Judge(&sample)
+		// The judge uses its slices again.
+		verdict.Pressures = append([]pressure.Pressure(nil), verdict.Pressures...)
+		verdict.Unknown = append([]pressure.Signal(nil), verdict.Unknown...)
+		verdicts = append(verdicts, verdict)
+	}
+	return verdicts
+}
+
+// order returns evictd's ranking for a signal, by the way that the agent goes.
+func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking, error) {
+	source := agent.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}}
+	if n.state.Self != "" {
+		source.Self = nodepods.Self{UID: "uid-" + n.state.Self}
+	}
+	ranking, _, err := n.rank(ctx, signal, n.pods, source, n.rules)
+	return ranking, err
+}
+
+// cgroups are the pods' cgroups, as package usage reads them.
+type cgroups struct{ state *State }
+
+// Collect returns what could be read.
+func (c cgroups) Collect(into []usage.Pod) ([]usage.Pod, error) {
+	for i := range c.state.Pods {
+		if read, ok := c.state.Pods[i].cgroup(); ok {
+			into = append(into, read)
+		}
+	}
+	return into, nil
+}
+
+// Stalls is not part of a ranking.
+func (cgroups) Stalls() ([]usage.Stall, error) { return nil, nil }
+
+// Present is not part of a ranking.
+func (cgroups) Present(string) (bool, error) { return true, nil }
+
+// disk is the kubelet's Summary, read as cmd/evictd reads it.
+type disk struct{ state *State }
+
+// Measure returns the pods' disk use by UID.
+func (d disk) Measure(_ context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+	var all []statsapi.PodStats
+	for i := range d.state.Pods {
+		if stats := d.state.Pods[i].stats(); stats != nil {
+			all = append(all, *stats)
+		}
+	}
+	summary := d.state.summary(0, time.Time{}, all)
+	volumes := make(map[string][]string, len(pods))
+	for _, pod := range pods {
+		volumes[string(pod.UID)] = nodepods.DiskVolumes(pod)
+	}
+	return usage.DiskUses(summary, d.state.Layout != OneFS, volumes), nil
+}

@@ -1,0 +1,243 @@
+package parity
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	kubelettypes "k8s.io/kubernetes/pkg/kubelet/types"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Cycle is what the kubelet's eviction manager did at one reading.
+type Cycle struct {
+	// Reclaims is the resource that it set out to reclaim, "" for none.
+	Reclaims string
+	// Order are the names of its active pods, ranked where it reclaimed.
+	Order []string
+	// Victim is the pod it killed, "" for none; Message what it told the pod, and
+	// Hard whether it gave it no more than the second of a hard eviction.
+	Victim, Message string
+	Hard            bool
+	// Memory, Disk and PID are the node's conditions.
+	Memory, Disk, PID bool
+}
+
+// softGrace is evictionMaxPodGracePeriod, in seconds.
+const softGrace = 600
+
+// oracle runs the kubelet's manager over one state. The manager's loop cannot be
+// stopped, but its goroutine can be ended where it calls back: [oracle.activePods]
+// does so when the readings have ended.
+type oracle struct {
+	state   *State
+	pods    []*corev1.Pod // as the kubelet has them; nil for a node without pods
+	stats   []statsapi.PodStats
+	manager eviction.Manager
+	clock   *readingClock
+	at      int // the reading of this cycle; -1 before the first
+	ranked  []*corev1.Pod
+	cycles  []Cycle
+	ended   chan struct{}
+}
+
+// kubelet returns what the kubelet does at each reading. Without pods it says only
+// what it would reclaim.
+func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Threshold, pods []Pod) []Cycle {
+	o := &oracle{state: state, at: -1, ended: make(chan struct{}), clock: newReadingClock()}
+	for i := range pods {
+		if !pods[i].active() {
+			continue
+		}
+		o.pods = append(o.pods, pods[i].kubelet())
+		if stats := pods[i].stats(); stats != nil {
+			o.stats = append(o.stats, *stats)
+		}
+	}
+	o.manager, _ = eviction.NewManager(o, eviction.Config{
+		PressureTransitionPeriod: state.Thresholds.Transition,
+		MaxPodGracePeriodSeconds: softGrace,
+		Thresholds:               thresholds,
+	}, o.kill, o, o, o, &corev1.ObjectReference{Kind: "Node", Name: "node"}, o.clock, false)
+	o.manager.Start(klog.NewContext(ctx, logr.Discard()), o, o.activePods, func(*corev1.Pod) bool { return true }, 0)
+	<-o.ended
+	return o.cycles
+}
+
+// activePods is called once at the beginning of each cycle, so the one before is
+// over then.
+func (o *oracle) activePods() []*corev1.Pod {
+	o.finish()
+	o.at++
+	if o.at == len(o.state.Readings) {
+		close(o.ended)
+		runtime.Goexit()
+	}
+	o.clock.now = o.clock.now.Add(o.state.Readings[o.at].After)
+	o.cycles = append(o.cycles, Cycle{})
+	// The manager sorts what it is given in place.
+	o.ranked = append([]*corev1.Pod(nil), o.pods...)
+	return o.ranked
+}
+
+func (o *oracle) finish() {
+	if o.at < 0 {
+		return
+	}
+	cycle := &o.cycles[o.at]
+	cycle.Memory, cycle.Disk = o.manager.IsUnderMemoryPressure(), o.manager.IsUnderDiskPressure()
+	cycle.PID = o.manager.IsUnderPIDPressure()
+	for _, pod := range o.ranked {
+		cycle.Order = append(cycle.Order, pod.Name)
+	}
+}
+
+// kill takes the place of the kubelet's pod workers.
+func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1.PodStatus)) error {
+	var status corev1.PodStatus
+	change(&status)
+	cycle := &o.cycles[o.at]
+	cycle.Victim, cycle.Message = pod.Name, status.Message
+	cycle.Hard = *grace < ownGrace
+	return nil
+}
+
+// Get is the Summary of this cycle's reading.
+func (o *oracle) Get(context.Context, bool) (*statsapi.Summary, error) {
+	return o.state.summary(o.at, o.clock.now, o.stats), nil
+}
+
+// GetCPUAndMemoryStats is never called by the manager.
+func (o *oracle) GetCPUAndMemoryStats(context.Context) (*statsapi.Summary, error) {
+	return nil, fmt.Errorf("asking for CPU and memory only: not part of this test")
+}
+
+// HasDedicatedImageFs says whether images have a filesystem of their own.
+func (o *oracle) HasDedicatedImageFs(context.Context) (bool, error) {
+	return o.state.Layout != OneFS, nil
+}
+
+// HasDedicatedContainerFs says whether writable layers lie elsewhere than images.
+func (o *oracle) HasDedicatedContainerFs(context.Context) (bool, error) {
+	return o.state.Layout == SplitFS, nil
+}
+
+// DeleteUnusedImages finds none.
+func (o *oracle) DeleteUnusedImages(context.Context) error { return nil }
+
+// DeleteAllUnusedContainers finds none.
+func (o *oracle) DeleteAllUnusedContainers(context.Context) error { return nil }
+
+// Event is never called by the manager.
+func (o *oracle) Event(apiruntime.Object, string, string, string) {}
+
+// Eventf is how the manager says what it sets out to reclaim.
+func (o *oracle) Eventf(_ apiruntime.Object, _, reason, _ string, values ...any) {
+	if reason == "EvictionThresholdMet" {
+		o.cycles[o.at].Reclaims = fmt.Sprint(values...)
+	}
+}
+
+// AnnotatedEventf tells of a pod's eviction, which kill sees too.
+func (o *oracle) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
+}
+
+// critical reports whether the kubelet would pass the pod over.
+func (p *Pod) critical() bool { return kubelettypes.IsCriticalPod(p.finished()) }
+
+// summary returns the kubelet's Summary at one reading. The figures of a reading
+// that comes once more carry the time of the first.
+func (s *State) summary(at int, now time.Time, pods []statsapi.PodStats) *statsapi.Summary {
+	figures, when := s.Readings[at].Figures, metav1.NewTime(now)
+	summary := &statsapi.Summary{Pods: pods}
+	if f, known := figures[pressure.MemoryAvailable.String()]; known {
+		summary.Node.Memory = memoryStats(f, when)
+	}
+	if f, known := figures[pressure.AllocatableMemoryAvailable.String()]; known {
+		summary.Node.SystemContainers = []statsapi.ContainerStats{
+			{Name: statsapi.SystemContainerPods, Memory: memoryStats(f, when)},
+		}
+	}
+	nodefs := fsStats(figures, pressure.NodeFSAvailable, pressure.NodeFSInodesFree, when)
+	imagefs := fsStats(figures, pressure.ImageFSAvailable, pressure.ImageFSInodesFree, when)
+	containerfs := imagefs
+	if s.Layout == SplitFS {
+		containerfs = nodefs
+	}
+	summary.Node.Fs = nodefs
+	summary.Node.Runtime = &statsapi.RuntimeStats{ImageFs: imagefs, ContainerFs: containerfs}
+	if f, known := figures[pressure.PIDAvailable.String()]; known {
+		summary.Node.Rlimit = &statsapi.RlimitStats{
+			Time: when, MaxPID: new(f.Capacity), NumOfRunningProcesses: new(f.Capacity - f.Available),
+		}
+	}
+	return summary
+}
+
+// memoryStats returns a figure as the kubelet computes it: available memory is the
+// limit minus the working set, in unsigned numbers that wrap round, and so does the
+// capacity that it adds up again.
+func memoryStats(f Figure, when metav1.Time) *statsapi.MemoryStats {
+	return &statsapi.MemoryStats{
+		Time:            when,
+		AvailableBytes:  new(uint64(f.Available)),              //nolint:gosec // wraps on purpose, as in the kubelet
+		WorkingSetBytes: new(uint64(f.Capacity - f.Available)), //nolint:gosec // never negative
+	}
+}
+
+func fsStats(figures map[string]Figure, space, inodes pressure.Signal, when metav1.Time) *statsapi.FsStats {
+	stats := &statsapi.FsStats{Time: when}
+	if f, known := figures[space.String()]; known {
+		stats.AvailableBytes, stats.CapacityBytes = unsigned(f.Available), unsigned(f.Capacity)
+	}
+	if f, known := figures[inodes.String()]; known {
+		stats.InodesFree, stats.Inodes = unsigned(f.Available), unsigned(f.Capacity)
+	}
+	return stats
+}
+
+// readingClock tells the time of the reading. After an eviction the manager polls
+// with a ticker until the pod has gone; that one ticks at once, and nothing waits.
+type readingClock struct {
+	*clocktesting.FakeClock
+
+	now time.Time
+}
+
+func newReadingClock() *readingClock {
+	return &readingClock{FakeClock: clocktesting.NewFakeClock(start()), now: start()}
+}
+
+// Now returns the time of the reading.
+func (c *readingClock) Now() time.Time { return c.now }
+
+// Since returns the time that has passed.
+func (c *readingClock) Since(then time.Time) time.Duration { return c.now.Sub(then) }
+
+// NewTicker returns one that has ticked.
+func (c *readingClock) NewTicker(time.Duration) clock.Ticker {
+	ticks := make(chan time.Time, 1)
+	ticks <- c.now
+	return ticked(ticks)
+}
+
+// ticked is a ticker that has ticked once.
+type ticked chan time.Time
+
+// C returns the channel that holds the tick.
+func (t ticked) C() <-chan time.Time { return t }
+
+// Stop does nothing: there is nothing to stop.
+func (t ticked) Stop() {}

@@ -1,0 +1,399 @@
+package parity
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	kuberesource "k8s.io/kubernetes/pkg/api/v1/resource"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+func isMemory(signal pressure.Signal) bool {
+	return signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable
+}
+
+// resourceOf returns what the kubelet calls the resource of a signal.
+func resourceOf(signal pressure.Signal) string {
+	switch {
+	case isMemory(signal):
+		return "memory"
+	case signal == pressure.PIDAvailable:
+		return "pids"
+	case signal.Unit() == pressure.Inodes:
+		return "inodes"
+	default:
+		return "ephemeral-storage"
+	}
+}
+
+// chosenFrom returns the pressures that the kubelet may have acted on, by the
+// resource that it names, by the threshold and the reading in its message to the
+// victim, and by the grace period that it gave. More than one is left only where two
+// filesystems read the same.
+func chosenFrom(held []pressure.Pressure, cycle *Cycle) []pressure.Pressure {
+	line, available, told := quantities(cycle.Message)
+	var chosen []pressure.Pressure
+	for i := range held {
+		p := &held[i]
+		if resourceOf(p.Threshold.Signal) != cycle.Reclaims {
+			continue
+		}
+		if told && (line != p.Line || available != p.Observed.Available || cycle.Hard != p.Threshold.Hard) {
+			continue
+		}
+		chosen = append(chosen, *p)
+	}
+	return chosen
+}
+
+// quantities returns the threshold and the reading in the kubelet's message, rounded
+// up to whole numbers.
+func quantities(message string) (line, available int64, found bool) {
+	_, message, _ = strings.Cut(message, "Threshold quantity: ")
+	text, message, _ := strings.Cut(message, ", available: ")
+	threshold, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, 0, false
+	}
+	text, _, _ = strings.Cut(message, ". ")
+	reading, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, 0, false
+	}
+	return threshold.Value(), reading.Value(), true
+}
+
+// key is what puts a pod where it is. Pods of the same key are a class, whose order
+// means nothing to the kubelet.
+type key struct {
+	exceeds  bool
+	priority int32
+	over     int64
+}
+
+func (k key) compare(other key) int {
+	switch {
+	case k.exceeds != other.exceeds && k.exceeds:
+		return -1
+	case k.exceeds != other.exceeds:
+		return 1
+	}
+	return cmp.Or(cmp.Compare(k.priority, other.priority), -cmp.Compare(k.over, other.over))
+}
+
+// place is a candidate and its keys: evictd's own, and that with the named rules
+// replaced by the kubelet's.
+type place struct {
+	name         string
+	own, kubelet key
+}
+
+// order compares the kubelet's order with evictd's for one signal.
+func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *Cycle) {
+	ranking, known := c.orders[signal]
+	if !known {
+		var err error
+		if ranking, err = c.node.order(ctx, signal); err != nil {
+			c.fault("evictd cannot rank for %v: %v", signal, err)
+			return
+		}
+		c.orders[signal] = ranking
+	}
+	pods := make(map[string]*Pod, len(c.state.Pods))
+	for i := range c.state.Pods {
+		pods[c.state.Pods[i].Name] = &c.state.Pods[i]
+	}
+	c.victim(cycle, pods)
+	compared := c.candidates(signal, &ranking, pods)
+	c.same(signal, c.places(signal, &ranking, compared), cycle, compared)
+}
+
+// victim checks that the kubelet took the first that it may: what is compared below
+// is its order, and this ties the victim to it.
+func (c *comparison) victim(cycle *Cycle, pods map[string]*Pod) {
+	for _, name := range cycle.Order {
+		if !pods[name].critical() {
+			if cycle.Victim != name {
+				c.fault("the kubelet kills %q and %q is first in its order", cycle.Victim, name)
+			}
+			return
+		}
+	}
+	if cycle.Victim != "" {
+		c.fault("the kubelet kills %q, which is critical or not there", cycle.Victim)
+	}
+}
+
+// candidates checks for each pod that evictd protects it for a reason that is there,
+// and returns those whose place is compared.
+func (c *comparison) candidates(signal pressure.Signal, ranking *rank.Ranking, pods map[string]*Pod) map[string]*Pod {
+	if total := len(ranking.Candidates) + len(ranking.Protected); total != len(pods) {
+		c.fault("evictd ranks %d of %d pods", total, len(pods))
+	}
+	for i := range ranking.Protected {
+		e := &ranking.Protected[i]
+		p := pods[e.Pod.Name]
+		reasons := c.state.reasons(p, signal)
+		d, there := reasons[e.Protection]
+		if !there {
+			c.fault("evictd protects %s as %q, and it is not", p.Name, e.Protection)
+		}
+		if d != "" {
+			c.name(d)
+		}
+	}
+	compared := make(map[string]*Pod, len(ranking.Candidates))
+	for i := range ranking.Candidates {
+		p := pods[ranking.Candidates[i].Pod.Name]
+		for reason := range c.state.reasons(p, signal) {
+			c.fault("evictd takes %s for a candidate, and it is protected: %s", p.Name, reason)
+		}
+		if p.fractional(signal) {
+			c.name(FractionOfByte)
+			continue
+		}
+		if amount, asks := p.asks(signal); asks && ranking.Candidates[i].Pod.Request != amount {
+			c.fault("%s asks for %d by evictd, and for %d by the kubelet", p.Name, ranking.Candidates[i].Pod.Request, amount)
+		}
+		compared[p.Name] = p
+	}
+	return compared
+}
+
+// places returns the candidates in evictd's order.
+func (c *comparison) places(signal pressure.Signal, ranking *rank.Ranking, compared map[string]*Pod) []place {
+	places := make([]place, 0, len(compared))
+	changes := map[Difference]bool{}
+	for i := range ranking.Candidates {
+		e := &ranking.Candidates[i]
+		p := compared[e.Pod.Name]
+		if p == nil {
+			continue
+		}
+		at := place{name: p.Name, own: key{e.Exceeds, e.Pod.Priority, e.Over}}
+		if signal == pressure.PIDAvailable {
+			at.own.exceeds = false // no step of the order for PIDs
+		}
+		at.kubelet = at.own
+		for d, change := range c.state.changes(p, signal) {
+			changes[d] = true
+			at.kubelet.over += change.usage - change.request
+			if signal != pressure.PIDAvailable {
+				at.kubelet.exceeds = e.Pod.Usage+c.state.usageChange(p, signal) > e.Pod.Request
+			}
+		}
+		places = append(places, at)
+	}
+	if len(changes) == 0 {
+		return places
+	}
+	adjusted := slices.Clone(places)
+	slices.SortStableFunc(adjusted, func(a, b place) int { return a.kubelet.compare(b.kubelet) })
+	if !slices.Equal(places, adjusted) {
+		for d := range changes {
+			c.name(d)
+		}
+	}
+	return adjusted
+}
+
+// same compares the two orders, position by position and as classes.
+func (c *comparison) same(signal pressure.Signal, places []place, cycle *Cycle, compared map[string]*Pod) {
+	keys := make(map[string]key, len(places))
+	for _, p := range places {
+		keys[p.name] = p.kubelet
+	}
+	var kubelets []string
+	for _, name := range cycle.Order {
+		if compared[name] != nil {
+			kubelets = append(kubelets, name)
+		}
+	}
+	if len(kubelets) != len(places) {
+		c.fault("%v: of %d candidates the kubelet ranks %d", signal, len(places), len(kubelets))
+		return
+	}
+	for i, name := range kubelets {
+		if name == places[i].name {
+			continue
+		}
+		if keys[name] != places[i].kubelet {
+			c.fault("%v, place %d: evictd has %s %+v, the kubelet %s %+v",
+				signal, i+1, places[i].name, places[i].kubelet, name, keys[name])
+			return
+		}
+		c.name(Ties)
+	}
+}
+
+// reasons returns why evictd may not take a pod, with the name of the difference
+// that this is, "" where the kubelet does not take it either.
+func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Difference {
+	reasons := map[rank.Protection]Difference{}
+	add := func(holds bool, reason rank.Protection, d Difference) {
+		if holds {
+			reasons[reason] = d
+		}
+	}
+	add(p.Name == s.Self, rank.ProtectedSelf, EvictdItself)
+	add(p.Kind == Static, rank.ProtectedMirror, "")
+	add(p.critical() && p.Kind != Static, rank.ProtectedCritical, "")
+	add(p.Terminating, rank.ProtectedTerminating, Terminating)
+	add(!p.active(), rank.ProtectedFinished, "")
+	add(s.Protect.DaemonSets && p.Kind == Daemon, rank.ProtectedDaemonSet, DaemonSetPod)
+	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedBare, BarePod)
+	// From 2000000000 on it is no choice of the administrator's.
+	add(!p.critical() && p.priority() >= s.Protect.PriorityAtLeast, rank.ProtectedPriority, ProtectedPriority)
+	add(s.Protect.Namespace != "" && p.Namespace == s.Protect.Namespace, rank.ProtectedNamespace, ProtectedNamespace)
+	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedSelected, ProtectedSelector)
+	add(p.Unsampled, rank.ProtectedUnsampled, NoSample)
+	add(!p.Unsampled && !s.measured(p, signal), rank.ProtectedUnsampled, MissingFigure)
+	return reasons
+}
+
+// measured reports whether every figure of the pod is there.
+func (s *State) measured(p *Pod, signal pressure.Signal) bool {
+	if isMemory(signal) || signal == pressure.PIDAvailable {
+		return p.Memory != nil && (isMemory(signal) || p.Tasks != nil)
+	}
+	return s.diskMeasured(p, signal)
+}
+
+func (s *State) diskMeasured(p *Pod, signal pressure.Signal) bool {
+	layers, rest := s.counts(signal)
+	running := false
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if c.Role == Init {
+			continue
+		}
+		running = true
+		if layers && c.Rootfs == nil || rest && c.Logs == nil {
+			return false
+		}
+	}
+	return running && !slices.ContainsFunc(p.Volumes, func(v Volume) bool { return rest && v.local() && v.Disk == nil })
+}
+
+// counts says what evictd counts to a filesystem: writable layers, or logs and
+// volumes, or both.
+func (s *State) counts(signal pressure.Signal) (layers, rest bool) {
+	if s.Layout == OneFS {
+		return true, true
+	}
+	images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
+	return images, !images
+}
+
+// local reports whether both count the volume to the pod.
+func (v *Volume) local() bool {
+	return v.Kind == "emptyDir" || v.Kind == "configMap" || v.Kind == "gitRepo"
+}
+
+// fractional reports whether the pod asks for a part of a byte, which evictd rounds
+// up and the kubelet does not.
+func (p *Pod) fractional(signal pressure.Signal) bool {
+	name := corev1.ResourceMemory
+	switch {
+	case signal == pressure.PIDAvailable:
+		return false
+	case !isMemory(signal):
+		name = corev1.ResourceEphemeralStorage
+	}
+	request := kuberesource.GetResourceRequestQuantity(p.finished(), name)
+	return request.CmpInt64(request.Value()) != 0
+}
+
+// asks returns what the kubelet takes the pod to ask for of a resource that can be
+// asked for.
+func (p *Pod) asks(signal pressure.Signal) (amount int64, asks bool) {
+	switch {
+	case isMemory(signal):
+		return asked(p.finished(), corev1.ResourceMemory), true
+	case signal != pressure.PIDAvailable && signal.Unit() == pressure.Bytes:
+		return asked(p.finished(), corev1.ResourceEphemeralStorage), true
+	default:
+		return 0, false
+	}
+}
+
+// change is by how much the kubelet counts a pod's usage and request otherwise.
+type change struct{ usage, request int64 }
+
+func (s *State) usageChange(p *Pod, signal pressure.Signal) int64 {
+	total := int64(0)
+	for _, c := range s.changes(p, signal) {
+		total += c.usage
+	}
+	return total
+}
+
+// changes returns the rules that the kubelet counts a pod by and evictd does not.
+func (s *State) changes(p *Pod, signal pressure.Signal) map[Difference]change {
+	changes := map[Difference]change{}
+	add := func(d Difference, c change) {
+		if c != (change{}) {
+			changes[d] = c
+		}
+	}
+	switch {
+	case isMemory(signal):
+	case signal == pressure.PIDAvailable:
+		add(Tasks, change{usage: *p.Processes - *p.Tasks})
+	default:
+		inodes := signal.Unit() == pressure.Inodes
+		if inodes {
+			add(InodeRequest, change{request: asked(p.finished(), corev1.ResourceEphemeralStorage)})
+		}
+		images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
+		if s.Layout == SplitFS {
+			layers := p.layers(inodes)
+			if images {
+				layers = -layers
+			}
+			add(SplitFilesystem, change{usage: layers})
+		}
+		if s.Layout == OneFS || !images {
+			add(HostPath, change{usage: p.hostPaths(inodes)})
+		}
+	}
+	return changes
+}
+
+// layers returns what the pod's writable layers hold, as far as it is measured.
+func (p *Pod) layers(inodes bool) int64 {
+	total := int64(0)
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.Role != Init {
+			total += c.Rootfs.of(inodes)
+		}
+	}
+	return total
+}
+
+func (p *Pod) hostPaths(inodes bool) int64 {
+	total := int64(0)
+	for i := range p.Volumes {
+		if v := &p.Volumes[i]; v.Kind == "hostPath" {
+			total += v.Disk.of(inodes)
+		}
+	}
+	return total
+}
+
+func (d *Disk) of(inodes bool) int64 {
+	switch {
+	case d == nil:
+		return 0
+	case inodes:
+		return d.Inodes
+	default:
+		return d.Bytes
+	}
+}

@@ -1,0 +1,179 @@
+package parity
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// few is how many states the ordinary tests compare; `make parity` compares more,
+// from another seed each time.
+const few = 2000
+
+func TestParity(t *testing.T) {
+	t.Parallel()
+	result, err := Run(t.Context(), Options{Seed: 1, States: few})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, failed := range result.Failed {
+		smallest, faults := Shrink(t.Context(), failed, nil)
+		text, err := Explain(smallest, faults)
+		t.Errorf("the state of seed %d differs; the smallest like it (%v):\n%s", failed.Seed, err, text)
+	}
+	for _, signal := range pressure.Signals() {
+		if orders := result.Signals[signal.String()]; orders == 0 && configurable(signal) {
+			t.Errorf("no order for %v was compared: %v", signal, result.Signals)
+		}
+	}
+	for _, d := range Differences() {
+		if result.Named[d] == 0 {
+			t.Errorf("no state has the difference %s", d)
+		}
+	}
+	if result.States != few || result.Largest < 200 {
+		t.Errorf("%d states, the largest of %d pods", result.States, result.Largest)
+	}
+	t.Logf("%d states, orders by signal: %v", result.States, result.Signals)
+}
+
+// configurable reports whether a threshold may name the signal.
+func configurable(signal pressure.Signal) bool {
+	return signal != pressure.MemoryStall && !strings.HasPrefix(signal.String(), "containerfs.")
+}
+
+// planted are bugs in evictd's comparators.
+func planted() map[string]func(a, b rank.Entry) int {
+	exceeding := func(a, b rank.Entry) int {
+		switch {
+		case a.Exceeds == b.Exceeds:
+			return 0
+		case a.Exceeds:
+			return -1
+		}
+		return 1
+	}
+	priority := func(a, b rank.Entry) int { return cmp.Compare(a.Pod.Priority, b.Pod.Priority) }
+	over := func(a, b rank.Entry) int { return cmp.Compare(b.Over, a.Over) }
+	return map[string]func(a, b rank.Entry) int{
+		"priority before exceeds": func(a, b rank.Entry) int { return cmp.Or(priority(a, b), exceeding(a, b), over(a, b)) },
+		"over before priority":    func(a, b rank.Entry) int { return cmp.Or(exceeding(a, b), over(a, b), priority(a, b)) },
+		"higher priority first":   func(a, b rank.Entry) int { return cmp.Or(exceeding(a, b), priority(b, a), over(a, b)) },
+		"smaller usage first":     func(a, b rank.Entry) int { return cmp.Or(exceeding(a, b), priority(a, b), over(b, a)) },
+		"usage, not over request": func(a, b rank.Entry) int {
+			return cmp.Or(exceeding(a, b), priority(a, b), cmp.Compare(b.Pod.Usage, a.Pod.Usage))
+		},
+		"priority that wraps round": func(a, b rank.Entry) int {
+			return cmp.Or(exceeding(a, b), int(a.Pod.Priority-b.Pod.Priority), over(a, b))
+		},
+		"no third step": func(a, b rank.Entry) int { return cmp.Or(exceeding(a, b), priority(a, b)) },
+	}
+}
+
+// A bug in a comparator is found, and shown on a node of two pods.
+func TestPlantedBugIsFound(t *testing.T) {
+	t.Parallel()
+	for name, compare := range planted() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := Run(t.Context(), Options{Seed: 1, States: few, Ranker: resorted(compare)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(result.Failed) == 0 {
+				t.Fatalf("%d states and nothing was found", result.States)
+			}
+			smallest, faults := Shrink(t.Context(), result.Failed[0], resorted(compare))
+			if len(faults) == 0 || len(smallest.Pods) > 2 || len(smallest.Readings) > 2 {
+				text, err := Explain(smallest, faults)
+				t.Errorf("the smallest state found is not small (%v):\n%s", err, text)
+			}
+			if _, faults := Shrink(t.Context(), smallest, nil); faults != nil {
+				t.Errorf("the state fails without the bug too: %v", faults)
+			}
+		})
+	}
+}
+
+// resorted is evictd's ranking in another order.
+func resorted(compare func(a, b rank.Entry) int) Ranker {
+	return func(
+		ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+	) (rank.Ranking, error, error) {
+		ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
+		slices.SortStableFunc(ranking.Candidates, compare)
+		return ranking, unread, err
+	}
+}
+
+// A pod that is missing in evictd's ranking, or taken although it is protected, is
+// found.
+func TestPlantedProtectionIsFound(t *testing.T) {
+	t.Parallel()
+	lost := func(ranking *rank.Ranking) {
+		if n := len(ranking.Candidates); n > 1 {
+			ranking.Candidates = ranking.Candidates[:n-1]
+		}
+	}
+	taken := func(ranking *rank.Ranking) {
+		ranking.Candidates = append(ranking.Candidates, ranking.Protected...)
+		ranking.Protected = nil
+	}
+	kept := func(ranking *rank.Ranking) {
+		if len(ranking.Candidates) > 0 {
+			e := ranking.Candidates[0]
+			e.Protection = rank.ProtectedUnsampled
+			ranking.Candidates, ranking.Protected = ranking.Candidates[1:], append(ranking.Protected, e)
+		}
+	}
+	for name, change := range map[string]func(*rank.Ranking){"lost": lost, "taken": taken, "kept": kept} {
+		ranker := func(
+			ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+		) (rank.Ranking, error, error) {
+			ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
+			change(&ranking)
+			return ranking, unread, err
+		}
+		result, err := Run(t.Context(), Options{Seed: 1, States: few, Ranker: ranker})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(result.Failed) == 0 {
+			t.Errorf("%s: %d states and nothing was found", name, result.States)
+		}
+	}
+}
+
+// The same seed gives the same state.
+func TestGenerateIsRepeatable(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		a, errA := Explain(Generate(seed), nil)
+		b, errB := Explain(Generate(seed), nil)
+		if a != b || errA != nil || errB != nil {
+			t.Fatalf("seed %d gives two states (%v, %v):\n%s\n%s", seed, errA, errB, a, b)
+		}
+	}
+}
+
+func TestDifferencesAreInTheDocs(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/ranking.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range Differences() {
+		if !strings.Contains(string(page), "| `"+string(d)+"` |") {
+			t.Errorf("docs/ranking.md has no line for %s", d)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package parity
+
+import (
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Layout says which filesystems the node has.
+type Layout string
+
+// The layouts.
+const (
+	// OneFS: nodefs, images and writable layers are one filesystem.
+	OneFS Layout = "one"
+	// ImageFS: images and writable layers have a filesystem of their own.
+	ImageFS Layout = "images"
+	// SplitFS: images have one of their own, writable layers are on nodefs. Only
+	// CRI-O reports it.
+	SplitFS Layout = "split"
+)
+
+// State is a node as it is over a few readings: what is configured, what runs and
+// what is read. It is plain values, so that a failing one can be printed.
+type State struct {
+	// Seed is what the state was generated from; 0 for one that was written.
+	Seed uint64 `json:"seed,omitempty"`
+	// Thresholds are the texts of the configuration that both are given.
+	Thresholds Thresholds `json:"thresholds"`
+	Layout     Layout     `json:"layout"`
+	// Protect are the protections that the administrator of evictd chose; Self is the
+	// name of evictd's own pod.
+	Protect Protect `json:"protect"`
+	Self    string  `json:"self,omitempty"`
+	Pods    []Pod   `json:"pods"`
+	// Readings are what is read of the node, one after another.
+	Readings []Reading `json:"readings"`
+	// Alone is the threshold that is also judged without the others: its index in the
+	// order of evictd's configuration.
+	Alone int `json:"alone"`
+}
+
+// Thresholds are the texts of one configuration, by signal, as both write them.
+type Thresholds struct {
+	Hard    map[string]string `json:"evictionHard,omitempty"`
+	Soft    map[string]string `json:"evictionSoft,omitempty"`
+	Grace   map[string]string `json:"evictionSoftGracePeriod,omitempty"`
+	Reclaim map[string]string `json:"evictionMinimumReclaim,omitempty"`
+	// Transition is evictionPressureTransitionPeriod.
+	Transition time.Duration `json:"transition"`
+	// Forecast is evictionSoftGraceForecast, which the kubelet has not.
+	Forecast bool `json:"forecast,omitempty"`
+}
+
+// Protect is the part of evictd's configuration that the kubelet has not.
+type Protect struct {
+	DaemonSets      bool   `json:"daemonSets,omitempty"`
+	BarePods        bool   `json:"barePods,omitempty"`
+	PriorityAtLeast int32  `json:"priorityAtLeast,omitempty"`
+	Namespace       string `json:"namespace,omitempty"`
+	Label           string `json:"label,omitempty"`
+}
+
+// Reading is what is read of the node at one moment.
+type Reading struct {
+	// After is the time since the reading before. 0 is the same reading once more.
+	After time.Duration `json:"after"`
+	// Figures are what is read, by signal; of a signal that is not in it nothing is
+	// known.
+	Figures map[string]Figure `json:"figures"`
+}
+
+// Figure is one signal's reading.
+type Figure struct {
+	Available int64 `json:"available"`
+	Capacity  int64 `json:"capacity"`
+}
+
+// configuration returns the state's configuration as evictd loads it.
+func (s *State) configuration() *config.EvictdConfiguration {
+	c := config.Default()
+	c.EvictionHard, c.EvictionSoft = s.Thresholds.Hard, s.Thresholds.Soft
+	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = s.Thresholds.Grace, s.Thresholds.Reclaim
+	c.EvictionPressureTransitionPeriod.Duration = s.Thresholds.Transition
+	c.EvictionSoftGraceForecast = s.Thresholds.Forecast
+	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
+	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
+	c.Protect.Namespaces = nil
+	if s.Protect.Namespace != "" {
+		c.Protect.Namespaces = []string{s.Protect.Namespace}
+	}
+	if key, value, found := strings.Cut(s.Protect.Label, "="); found {
+		c.Protect.PodSelector.MatchLabels = map[string]string{key: value}
+	}
+	return c
+}
+
+// start is when every state begins. The moment means nothing; that it is the same
+// makes a state repeatable.
+func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// sample returns what evictd's sampler would make of a reading.
+func (r *Reading) sample(at time.Time, signals []pressure.Signal) pressure.Sample {
+	sample := pressure.Sample{Time: at}
+	for i := range sample.Observations {
+		sample.Observations[i] = pressure.Observation{State: pressure.Absent}
+	}
+	for _, signal := range signals {
+		figure, known := r.Figures[signal.String()]
+		switch {
+		case !known:
+			sample.Observations[signal] = pressure.Observation{State: pressure.Unknown}
+		case signal.Unit() == pressure.Inodes && figure.Capacity == 0:
+			// A filesystem that does not count inodes says 0 of 0 (pkg/pressure/filesystem.go).
+			sample.Observations[signal] = pressure.Observation{State: pressure.Absent}
+		default:
+			sample.Observations[signal] = pressure.Observation{
+				State: pressure.Known, Available: figure.Available, Capacity: figure.Capacity,
+			}
+		}
+	}
+	return sample
+}
