@@ -21,7 +21,7 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
 help: ## This list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/evictd, static
@@ -55,7 +55,7 @@ parity: ## evictd's order against the kubelet's own eviction manager, on STATES 
 	cd test/parity && go run ./cmd/parity -states $${STATES:-100000} -seed $${SEED:-0}
 
 .PHONY: test-cgroup2
-test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root)
+test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
 	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2
 
 .PHONY: e2e

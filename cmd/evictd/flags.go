@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +67,8 @@ func (f *whereFlags) notThere(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if f.kubepods != "" {
+	var missing *fs.PathError
+	if f.kubepods != "" && errors.As(err, &missing) && strings.HasPrefix(missing.Path, f.host(cgroupMount)) {
 		err = fmt.Errorf("%w; check --kubepods-cgroup %s, which is relative to the cgroup mount", err, f.kubepods)
 	}
 	if f.hostRoot == "" {

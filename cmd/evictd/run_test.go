@@ -208,9 +208,13 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 		without string
 		flags   []string
 		want    []string
+		not     string
 	}{
-		"no cgroups":     {without: "sys/fs/cgroup", want: []string{"finding the pods' cgroup: ", "sys/fs/cgroup"}},
-		"no proc":        {without: "proc", want: []string{"preparing to read the node: ", "proc/meminfo"}},
+		"no cgroups": {without: "sys/fs/cgroup", want: []string{"finding the pods' cgroup: ", "sys/fs/cgroup"}},
+		"no proc":    {without: "proc", want: []string{"preparing to read the node: ", "proc/meminfo"}},
+		"no proc, another cgroup": {
+			without: "proc", flags: []string{"--kubepods-cgroup=/kubepods.slice"}, want: []string{"proc/meminfo"}, not: "--kubepods-cgroup",
+		},
 		"another cgroup": {flags: []string{"--kubepods-cgroup=/pods"}, want: []string{"opening the pods' cgroup: ", "check --kubepods-cgroup /pods"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,6 +231,9 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 				if !strings.Contains(stderr, fragment) {
 					t.Errorf("lacks %q: %s", fragment, stderr)
 				}
+			}
+			if test.not != "" && strings.Contains(stderr, test.not) {
+				t.Errorf("has %q: %s", test.not, stderr)
 			}
 		})
 	}

@@ -65,10 +65,27 @@ func (l *Line) addPressure(enc zapcore.ObjectEncoder) {
 	enc.AddInt64(keyTarget, l.Target)
 	enc.AddInt64(keyDeficit, l.Deficit)
 	enc.AddTime(keySince, l.Since)
-	if l.ForecastSeconds != nil {
-		enc.AddFloat64(keyForecast, *l.ForecastSeconds)
+	forecastFields{l.ForecastSeconds, l.GraceCut}.add(enc)
+}
+
+// forecastFields are what the forecast says of a pressure; nothing where it says
+// nothing.
+type forecastFields struct {
+	seconds  *float64
+	graceCut bool
+}
+
+// MarshalLogObject adds the fields.
+func (f forecastFields) MarshalLogObject(enc zapcore.ObjectEncoder) error {
+	f.add(enc)
+	return nil
+}
+
+func (f forecastFields) add(enc zapcore.ObjectEncoder) {
+	if f.seconds != nil {
+		enc.AddFloat64(keyForecast, *f.seconds)
 	}
-	if l.GraceCut {
+	if f.graceCut {
 		enc.AddBool(keyGraceCut, true)
 	}
 }

@@ -107,21 +107,26 @@ type BookingLine struct {
 // newPressureLine copies what is known of a decision before a request is sent.
 func newPressureLine(d *agent.Decision) Line {
 	p := &d.Pressure
-	line := Line{
+	return Line{
 		ID: d.ID, Time: d.Time.UTC(),
 		Signal: p.Threshold.Signal.String(), Unit: string(p.Threshold.Signal.Unit()),
 		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
 		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
 		Line: p.Line, Target: p.Target, Deficit: p.Deficit(), Since: p.Since.UTC(),
-		GraceCut: p.GraceCut,
-		DryRun:   d.DryRun,
-		Of:       len(d.Ranking.Candidates),
+		ForecastSeconds: secondsTo(p.Forecast), GraceCut: p.GraceCut,
+		DryRun: d.DryRun,
+		Of:     len(d.Ranking.Candidates),
 	}
-	if f := p.Forecast; f.Known && f.After != pressure.Never {
-		seconds := f.After.Seconds()
-		line.ForecastSeconds = &seconds
+}
+
+// secondsTo returns when the hard threshold will be met; nil when that is not known,
+// or never.
+func secondsTo(f pressure.Forecast) *float64 {
+	if !f.Known || f.After == pressure.Never {
+		return nil
 	}
-	return line
+	seconds := f.After.Seconds()
+	return &seconds
 }
 
 // newLine copies what a decision says; nothing in it points into the decision.

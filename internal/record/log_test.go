@@ -109,7 +109,7 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 	}
 }
 
-func TestDecisionLineTellsTheForecast(t *testing.T) {
+func TestLinesTellTheForecast(t *testing.T) {
 	t.Parallel()
 	d := cutShort()
 	for _, test := range []struct {
@@ -124,8 +124,12 @@ func TestDecisionLineTellsTheForecast(t *testing.T) {
 		r := newRig(t)
 		d.Pressure.Forecast = test.forecast
 		r.Decision(d)
-		if line := r.lines(t)[0]; line["forecast_seconds"] != test.want || line["grace_cut"] != true {
-			t.Errorf("%+v: forecast_seconds %v, grace_cut %v; want %v, true", test.forecast, line["forecast_seconds"], line["grace_cut"], test.want)
+		r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{d.Pressure}})
+		for _, line := range r.lines(t)[:2] {
+			if line["forecast_seconds"] != test.want || line["grace_cut"] != true {
+				t.Errorf("%v of %+v: forecast_seconds %v, grace_cut %v; want %v, true",
+					line["msg"], test.forecast, line["forecast_seconds"], line["grace_cut"], test.want)
+			}
 		}
 	}
 }

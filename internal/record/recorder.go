@@ -202,7 +202,8 @@ func (r *Recorder) began(p *pressure.Pressure) {
 		zap.Stringer(keySignal, p.Threshold.Signal), zap.String(keyUnit, string(p.Threshold.Signal.Unit())),
 		zap.String(keyKind, p.Threshold.Kind()), zap.Stringer(keyThreshold, p.Threshold.Quantity),
 		zap.Int64(keyAvailable, p.Observed.Available), zap.Int64(keyCapacity, p.Observed.Capacity),
-		zap.Int64(keyLine, p.Line), zap.Int64(keyTarget, p.Target), zap.Time(keySince, p.Since.UTC()))
+		zap.Int64(keyLine, p.Line), zap.Int64(keyTarget, p.Target), zap.Time(keySince, p.Since.UTC()),
+		zap.Inline(forecastFields{secondsTo(p.Forecast), p.GraceCut}))
 }
 
 func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {
