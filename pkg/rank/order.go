@@ -88,11 +88,7 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	if len(rules.Queues) > 0 {
 		sorted = orderByQueues(resource, entries, rules.Queues)
 	} else {
-		sorted = candidates(entries)
-		slices.SortFunc(sorted, func(a, b *Entry) int {
-			order, _ := compare(a, b, a.Pod.Priority, b.Pod.Priority)
-			return order
-		})
+		sorted = sortEntries(resource, candidates(entries), func(e *Entry) int32 { return e.Pod.Priority })
 	}
 	protected := protectedOf(entries)
 	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
@@ -190,6 +186,11 @@ func compareWithoutRequests(a, b *Entry, x, y int32) (int, Key) {
 	if c := cmp.Compare(b.Over, a.Over); c != 0 {
 		return c, KeyOver
 	}
+	return compareEqual(a, b)
+}
+
+// compareEqual puts two pods in order that the kubelet takes for equal.
+func compareEqual(a, b *Entry) (int, Key) {
 	if c := b.Pod.Created.Compare(a.Pod.Created); c != 0 {
 		return c, KeyAge
 	}

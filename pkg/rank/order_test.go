@@ -176,6 +176,30 @@ func TestOrderIsAntisymmetricTransitiveAndTotal(t *testing.T) {
 	}
 }
 
+// The keys that are sorted by say what the comparison of two entries says.
+func TestSortingAgreesWithTheComparison(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, resource := range []Resource{Memory, Disk, Inodes, PIDs} {
+		compare := comparator(resource)
+		for range 200 {
+			pods := anyPods(r, 40)
+			for i := range pods {
+				if r.IntN(2) == 0 { // equal but for what follows
+					pods[i].Priority, pods[i].Usage, pods[i].Request = math.MinInt32, 7, r.Int64N(8)
+				}
+			}
+			entries := Order(resource, pods, Rules{}).Candidates
+			for i := 1; i < len(entries); i++ {
+				a, b := &entries[i-1], &entries[i]
+				if order, key := compare(a, b, a.Pod.Priority, b.Pod.Priority); order >= 0 {
+					t.Fatalf("%v: %+v is sorted before %+v, and goes after it by: %v", resource, a.Pod, b.Pod, key)
+				}
+			}
+		}
+	}
+}
+
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	pods := []Pod{pod("over", 300, 100, 5), pod("within", 50, 100, 0), pod("bare", 1, 0, 0)}

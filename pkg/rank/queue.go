@@ -173,15 +173,18 @@ func (l *level) shelter() {
 // order, merged with the orders of the queues below by comparing heads, with the
 // priorities that this queue sees. No single comparison of two pods could do that: a
 // fence would make it go in circles.
-func (l *level) order(compare func(a, b *Entry, depth int) int) []*Entry {
-	slices.SortFunc(l.own, func(a, b *Entry) int { return compare(a, b, l.depth) })
-	rows := [][]*Entry{l.own}
+func (l *level) order(resource Resource) []*Entry {
+	rows := [][]*Entry{sortEntries(resource, l.own, func(e *Entry) int32 { return e.place.seen[l.depth] })}
 	for _, below := range l.below {
-		if row := below.order(compare); len(row) > 0 {
+		if row := below.order(resource); len(row) > 0 {
 			rows = append(rows, row)
 		}
 	}
-	return merge(rows, func(a, b *Entry) int { return compare(a, b, l.depth) })
+	compare := comparator(resource)
+	return merge(rows, func(a, b *Entry) int {
+		order, _ := compare(a, b, a.place.seen[l.depth], b.place.seen[l.depth])
+		return order
+	})
 }
 
 // merge merges rows by comparing their heads. That two halves are merged first
@@ -229,11 +232,7 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 	for _, e := range candidates(entries) {
 		e.place.level.own = append(e.place.level.own, e)
 	}
-	compare := comparator(resource)
-	return f.root.order(func(a, b *Entry, depth int) int {
-		order, _ := compare(a, b, a.place.seen[depth], b.place.seen[depth])
-		return order
-	})
+	return f.root.order(resource)
 }
 
 // protectSheltered protects the pods of sheltered queues while anybody else can go.
