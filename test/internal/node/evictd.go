@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -159,6 +160,8 @@ type Policy struct {
 	Signal string
 	// Line is its hard threshold in bytes.
 	Line int64
+	// PerMinute is limits.evictionsPerMinute; 0 means 60.
+	PerMinute int
 	// DryRun is as in the file; Extra is further lines of it.
 	DryRun bool
 	Extra  string
@@ -190,8 +193,8 @@ kind: EvictdConfiguration
 dryRun: %v
 evictionHard: {%s: "%d"}
 evictionSoft: {}
-limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
-%s`, p.DryRun, p.Signal, p.Line, p.Extra)
+limits: {evictionsPerMinute: %d, perOwnerPerHour: 60}
+%s`, p.DryRun, p.Signal, p.Line, cmp.Or(p.PerMinute, 60), p.Extra)
 	maps := n.Client.CoreV1().ConfigMaps(Namespace)
 	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
 	if err != nil {
