@@ -33,6 +33,9 @@ const (
 	// closest is the least distance above the threshold from which a run starts: what
 	// else the machine does should not cross it.
 	closest = 300 * megabyte
+	// slowest is the share of its rate that the pod must reach: a run in which something
+	// else had the cores shows nothing of that rate.
+	slowest = 0.75
 	// tries is how often a disturbed run is done again.
 	tries = 5
 )
@@ -128,7 +131,15 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	r, err = b.release(ctx, a, &pod, distance)
 	after, unread := oomKills()
 	r.agent, r.rate, r.allKills = a, rate, after-kills
-	return r, errors.Join(err, unread)
+	return r, errors.Join(err, unread, tooSlow(&r))
+}
+
+// tooSlow says that the pod did not reach its rate. A run that failed has none.
+func tooSlow(r *result) error {
+	if r.measured == 0 || r.measured >= slowest*float64(r.rate) {
+		return nil
+	}
+	return fmt.Errorf("%w: the pod took only %.0f MB/s", errDisturbed, r.measured/megabyte)
 }
 
 // allocator takes memory at the rate, once its gate is open, down to the overshoot.
