@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
 // unlimited switches off client-go's own limit of requests a second. Evictions are
@@ -28,13 +30,47 @@ type clients struct {
 	telling  kubernetes.Interface // events, and reads that can wait
 }
 
+// lostConnection says after how many seconds of silence client-go asks the API server for
+// a sign of life, and how long it waits for one before it gives the connection up. Its own
+// defaults, 30 and 15, would leave an eviction waiting for 45 s on a connection that
+// something in between has forgotten. The environment is the only way to set them
+// (k8s.io/apimachinery/pkg/util/net); what is set there already stays.
+func lostConnection() error {
+	for name, seconds := range map[string]string{
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
+		"HTTP2_PING_TIMEOUT_SECONDS":      "5",
+	} {
+		if os.Getenv(name) != "" {
+			continue
+		}
+		if err := os.Setenv(name, seconds); err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// followToken reads a token's file again as soon as the API server refuses what was read
+// before. Client-go by itself does so once a minute, whatever the answers are.
+func followToken(c *rest.Config) {
+	if c.BearerTokenFile == "" {
+		return
+	}
+	c.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(c.BearerTokenFile)))
+	c.BearerToken, c.BearerTokenFile = "", ""
+}
+
 // newClients builds the clients with the credentials that the flags name.
 func newClients(flags *whereFlags) (*clients, error) {
+	if err := lostConnection(); err != nil {
+		return nil, err
+	}
 	base, err := flags.restConfig()
 	if err != nil {
 		return nil, err
 	}
 	base.UserAgent = "evictd/" + buildVersion()
+	followToken(base)
 	evictions := rest.CopyConfig(base)
 	evictions.QPS = unlimited
 	others := rest.CopyConfig(base)

@@ -153,10 +153,14 @@ func (s *source) listWatcher() cache.ListerWatcher {
 
 func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.FieldSelector = s.selector
-	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+	var list *corev1.PodList
+	err := s.persist(ctx, "listing", func() (err error) {
+		list, err = s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+		return err //nolint:wrapcheck // as it is: the reflector looks at its type
+	})
 	if err != nil {
-		s.report(ctx, fmt.Errorf("listing the node's pods: %w", err))
-		return nil, err // as it is: the reflector looks at its type
+		s.report(ctx, "listing", err)
+		return nil, err
 	}
 	s.delivered()
 	return list, nil
@@ -164,21 +168,25 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = s.selector
-	inner, err := s.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
+	var inner watch.Interface
+	err := s.persist(ctx, "watching", func() (err error) {
+		inner, err = s.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
+		return err //nolint:wrapcheck // as it is: the reflector looks at its type
+	})
 	if err != nil {
 		// A server that cannot stream the first list calls the request invalid, and
 		// the reflector falls back to a list: nothing is wrong.
 		if options.SendInitialEvents == nil || !apierrors.IsInvalid(err) {
-			s.report(ctx, fmt.Errorf("watching the node's pods: %w", err))
+			s.report(ctx, "watching", err)
 		}
-		return nil, err // as it is: the reflector looks at its type
+		return nil, err
 	}
 	return newTap(ctx, inner, s), nil
 }
 
 // report tells of an error, unless it is the end of the program.
-func (s *source) report(ctx context.Context, err error) {
+func (s *source) report(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
-		s.onError(err)
+		s.onError(fmt.Errorf("%s the node's pods: %w", what, err))
 	}
 }

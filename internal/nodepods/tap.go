@@ -2,7 +2,6 @@ package nodepods
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,5 +59,5 @@ func (t *tap) failed(ctx context.Context, event watch.Event) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return
 	}
-	t.source.report(ctx, fmt.Errorf("watching the node's pods: %w", err))
+	t.source.report(ctx, "watching", err)
 }

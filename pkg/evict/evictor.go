@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -32,17 +33,19 @@ func New(client rest.Interface, now func() time.Time) *Evictor {
 	return &Evictor{client: client, now: now}
 }
 
-// Evict sends the request once and says what became of it. It never retries and
-// never sleeps: client-go would retry whatever carries a Retry-After header ten
+// Evict sends the request once and says what became of it. It never retries, but for
+// credentials that may have been renewed, and never sleeps: client-go would retry whatever carries a Retry-After header ten
 // times inside the call, so that is switched off here. An answer that was not
 // heard is followed by one read of the pod.
 func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	sent := e.now()
-	err := e.client.Post().
-		Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
-		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
+	err := withTokenReadAgain(func() error {
+		return e.client.Post().
+			Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
+			Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
+	})
 	result := classify(err, r.DryRun)
 	result.Sent, result.Took = sent, e.now().Sub(sent)
 	if result.Outcome == Unconfirmed {
@@ -74,8 +77,10 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result
 // An error means that nobody knows.
 func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	pod := &corev1.Pod{}
-	err := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
-		MaxRetries(0).Do(ctx).Into(pod)
+	err := withTokenReadAgain(func() error {
+		return e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+			MaxRetries(0).Do(ctx).Into(pod)
+	})
 	switch {
 	case isPodNotFound(err):
 		return Ended, nil
@@ -88,6 +93,18 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	default:
 		return Stays, nil
 	}
+}
+
+// withTokenReadAgain sends a request once more when the API server does not know the
+// credentials, which means that it did nothing: a client reads its token's file again only
+// for the request after such an answer (client-go's transport/token_source.go), and the
+// kubelet may have written a new one.
+func withTokenReadAgain(send func() error) error {
+	err := send()
+	if apierrors.IsUnauthorized(err) {
+		return send()
+	}
+	return err
 }
 
 // eviction builds the body. Both names must be there: the server compares the

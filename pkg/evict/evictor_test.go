@@ -68,7 +68,12 @@ func newServer(t *testing.T, toEviction, toRead answer) *server {
 
 func (s *server) evictor(t *testing.T) *evict.Evictor {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	return evictorAt(t, s.URL)
+}
+
+func evictorAt(t *testing.T, address string) *evict.Evictor {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: address})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,5 +245,28 @@ func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
 	want.DeleteOptions.DryRun = []string{"All"}
 	if diff := cmp.Diff(*want, s.evictions[1]); diff != "" {
 		t.Errorf("the dry run's request (-want +got):\n%s", diff)
+	}
+}
+
+// A token that the kubelet has renewed is read for the request after a refusal only: it
+// is sent once more at once, and no third time.
+func TestUnknownCredentialsAreSentOnceMore(t *testing.T) {
+	t.Parallel()
+	for refusals, want := range map[int]evict.Outcome{1: evict.Evicted, 2: evict.Unconfirmed} {
+		asked := 0
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			given := answer{code: http.StatusUnauthorized, body: status("401", `"reason":"Unauthorized"`)}
+			if r.Method == http.MethodPost {
+				if asked++; asked > refusals {
+					given.code, given.body = http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+				}
+			}
+			given.write(w)
+		}))
+		t.Cleanup(server.Close)
+		got := evictorAt(t, server.URL).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
+		if got.Outcome != want || asked != 2 {
+			t.Errorf("%d refusals: %s after %d requests, want %s after 2", refusals, got.Outcome, asked, want)
+		}
 	}
 }

@@ -1,0 +1,298 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// host is what evictd reads of a node, as files: the API server is the real part of
+// these tests, and the node's figures are to be set at will.
+type host struct {
+	t    *testing.T
+	root string
+
+	mu        sync.Mutex
+	available int64 // MiB
+}
+
+const (
+	mebibyte = 1 << 20
+	totalMiB = 16 << 10
+	kubepods = "sys/fs/cgroup/kubepods.slice"
+)
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{t: t, root: t.TempDir()}
+	h.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
+	h.group(kubepods, 0)
+	h.write(kubepods+"/memory.max", "max\n")
+	h.write("var/lib/kubelet/pods", "")
+	h.free(totalMiB / 2)
+	return h
+}
+
+// write replaces a file's text in place, as the kernel does: evictd keeps its files
+// open. Texts of one file have one length, so that no half of one is ever read.
+func (h *host) write(name, text string) {
+	h.t.Helper()
+	path := filepath.Join(h.root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err = file.WriteAt([]byte(text), 0); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// group makes a pod's cgroup, or the one above, whose processes hold so many MiB.
+func (h *host) group(name string, holds int64) {
+	h.t.Helper()
+	h.write(name+"/memory.current", fmt.Sprintf("%d\n", holds*mebibyte))
+	h.write(name+"/memory.stat", fmt.Sprintf("anon %d\nfile 0\nshmem 0\ninactive_file 0\n", holds*mebibyte))
+	h.write(name+"/pids.current", "1\n")
+}
+
+func groupOf(pod *corev1.Pod) string {
+	return kubepods + "/kubepods-burstable.slice/kubepods-burstable-pod" + strings.ReplaceAll(string(pod.UID), "-", "_") + ".slice"
+}
+
+// free sets MemAvailable, in MiB.
+func (h *host) free(available int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.available = available
+	h.write("proc/meminfo", fmt.Sprintf("MemTotal: %12d kB\nMemFree: %12d kB\nMemAvailable: %12d kB\nCached: 0 kB\nSlab: 0 kB\n",
+		int64(totalMiB<<10), available<<10, available<<10))
+}
+
+// end removes a pod's cgroup and gives back what it held.
+func (h *host) end(pod *corev1.Pod, held int64) {
+	if err := os.RemoveAll(filepath.Join(h.root, groupOf(pod))); err != nil {
+		h.t.Error(err)
+	}
+	h.mu.Lock()
+	available := h.available + held
+	h.mu.Unlock()
+	h.free(available)
+}
+
+// built is evictd, built once for all tests.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(shared.Dir(), "evictd")
+	text, err := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/evictd").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building evictd: %w: %s", err, text)
+	}
+	return path, nil
+})
+
+// daemon is a running evictd.
+type daemon struct {
+	t       *testing.T
+	address string
+	command *exec.Cmd
+	log     *text
+}
+
+// text is a log that grows while it is read.
+type text struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+// Write adds to the log.
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.Write(p)
+}
+
+// String returns all of it.
+func (l *text) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.String()
+}
+
+// startDaemon runs evictd for a node, through an API server at the address, with the
+// credentials in the files. It is ended, and must end well, with the test.
+func startDaemon(t *testing.T, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
+	t.Helper()
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
+	for path, text := range map[string]string{
+		kubeconfig: fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
+users: [{name: it, user: {tokenFile: %q}}]
+`, server, base64.StdEncoding.EncodeToString(ca), tokenFile),
+		config: `apiVersion: evictd.dev/v1alpha1
+kind: EvictdConfiguration
+evictionHard: {memory.available: 500Mi}
+protect: {barePods: false}
+limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
+`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := &daemon{t: t, address: freeAddress(t), log: &text{}}
+	d.command = exec.Command(binary, "run", "--config="+config, "--node-name="+nodeName, "--kubeconfig="+kubeconfig,
+		"--host-root="+h.root, "--http-bind-address="+d.address)
+	d.command.Stderr = d.log
+	if err := d.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.stop)
+	return d
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (d *daemon) stop() {
+	_ = d.command.Process.Signal(syscall.SIGTERM)
+	err := d.command.Wait()
+	if err != nil {
+		d.t.Errorf("evictd ended with a fault: %v", err)
+	}
+	if d.t.Failed() {
+		d.t.Logf("evictd's log:\n%s", d.log)
+	}
+}
+
+// get returns a page's status and text; 0 when there is no answer.
+func (d *daemon) get(path string) (int, string) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// metric returns the sum of a metric's series, and false when there is none.
+func (d *daemon) metric(name string) (float64, bool) {
+	_, page := d.get("/metrics")
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil || families[name] == nil {
+		return 0, false
+	}
+	sum := 0.
+	for _, series := range families[name].GetMetric() {
+		sum += value(series)
+	}
+	return sum, true
+}
+
+func value(m *dto.Metric) float64 {
+	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+}
+
+// hand does on the node what a kubelet does: a pod that is to go ends, and frees
+// what it held.
+type hand struct {
+	w    *world
+	host *host
+	held map[string]int64 // MiB, by the pod's name
+
+	mu      sync.Mutex
+	victims []string
+}
+
+// watchOver ends pods that are terminating until the test is over.
+func watchOver(w *world, h *host, held map[string]int64) *hand {
+	one := &hand{w: w, host: h, held: held}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		gone := map[string]bool{}
+		for ctx.Err() == nil {
+			one.look(ctx, gone)
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	w.t.Cleanup(func() { cancel(); <-ended })
+	return one
+}
+
+func (k *hand) look(ctx context.Context, gone map[string]bool) {
+	pods, err := k.w.client.CoreV1().Pods(k.w.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // the fault is the test's own
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		if !gone[string(pod.UID)] {
+			gone[string(pod.UID)] = true
+			k.mu.Lock()
+			k.victims = append(k.victims, pod.Name)
+			k.mu.Unlock()
+			k.host.end(pod, k.held[pod.Name])
+		}
+		now := int64(0)
+		_ = k.w.client.CoreV1().Pods(k.w.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	}
+}
+
+// taken returns the names of the pods that had to go, in their order.
+func (k *hand) taken() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]string(nil), k.victims...)
+}

@@ -1,0 +1,401 @@
+package integration
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// lasts is how long a fault is there, unless it says otherwise.
+	lasts = 15 * time.Second
+	// recovery is how soon after a fault's end evictd must be itself again.
+	recovery = 10 * time.Second
+	// growth is by how much evictd's memory may grow over a fault: more than any noise
+	// of its collector, and less than any leak of a loop that ticks on.
+	growth = 24 << 20
+)
+
+// scene is a node under a fault: evictd as a process, and a way to the real API
+// server that can break.
+type scene struct {
+	*world
+
+	host   *host
+	hand   *hand
+	proxy  *proxy
+	link   *link
+	daemon *daemon
+	token  string // the path of the file
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{world: newWorld(t), host: newHost(t), proxy: newProxy(t)}
+	s.link = newLink(t, s.proxy.server.Listener.Addr().String())
+	s.token = filepath.Join(t.TempDir(), "token")
+	s.account()
+	s.renew("first")
+	s.hand = watchOver(s.world, s.host, map[string]int64{"large": 1024, "small": 700})
+	for name, holds := range s.hand.held {
+		s.host.group(groupOf(s.pod(name, 100)), holds)
+	}
+	return s
+}
+
+// account makes the service account that evictd acts as.
+func (s *scene) account() {
+	s.t.Helper()
+	_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Create(s.t.Context(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Name: "evictd"},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	_, err = s.client.RbacV1().ClusterRoleBindings().Create(s.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Name: "evictd", Namespace: s.namespace}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), recovery)
+		defer cancel()
+		_ = s.client.RbacV1().ClusterRoleBindings().Delete(ctx, s.namespace, metav1.DeleteOptions{})
+	})
+}
+
+// renew writes a token that is good as long as a secret of that name is there.
+func (s *scene) renew(name string) {
+	s.t.Helper()
+	secret, err := s.client.CoreV1().Secrets(s.namespace).Create(s.t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	request, err := s.client.CoreV1().ServiceAccounts(s.namespace).CreateToken(s.t.Context(), "evictd", &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+			Kind: "Secret", APIVersion: "v1", Name: secret.Name, UID: secret.UID,
+		}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.must(os.WriteFile(s.token+".new", []byte(request.Status.Token), 0o600))
+	s.must(os.Rename(s.token+".new", s.token))
+}
+
+// expire makes a token of renew worth nothing, and waits until the API server says so.
+func (s *scene) expire(name string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.token)
+	s.must(err)
+	s.must(s.client.CoreV1().Secrets(s.namespace).Delete(s.t.Context(), name, metav1.DeleteOptions{}))
+	s.until("the token is refused", func(ctx context.Context) bool {
+		review, fault := s.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
+			Spec: authenticationv1.TokenReviewSpec{Token: string(text)},
+		}, metav1.CreateOptions{})
+		return fault == nil && !review.Status.Authenticated
+	})
+	// Requests are let in a few seconds longer: the API server remembers who was.
+	config := rest.AnonymousClientConfig(unlimited())
+	config.BearerToken = string(text)
+	bearer, err := kubernetes.NewForConfig(config)
+	s.must(err)
+	s.until("requests with the token are refused", func(ctx context.Context) bool {
+		_, fault := bearer.CoreV1().Nodes().Get(ctx, s.node, metav1.GetOptions{})
+		return apierrors.IsUnauthorized(fault)
+	})
+}
+
+func (s *scene) start() {
+	s.t.Helper()
+	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token)
+}
+
+func (s *scene) ready() bool {
+	status, _ := s.daemon.get("/readyz")
+	return status == http.StatusOK
+}
+
+// pressed makes the node short of 200 MiB: one pod's worth, and either would do.
+func (s *scene) pressed() { s.host.free(300) }
+
+// relieved reports whether evictd has seen the end of the pressure and of its victim.
+func (s *scene) relieved() bool {
+	pressed, told := s.daemon.metric("evictd_pressure")
+	leaving, counted := s.daemon.metric("evictd_victims_on_their_way")
+	return told && counted && pressed == 0 && leaving == 0 && len(s.hand.taken()) > 0
+}
+
+// endure lets time pass and fails when evictd stops watching the node meanwhile.
+func (s *scene) endure(during time.Duration) {
+	s.t.Helper()
+	end := time.Now().Add(during)
+	before, counted := s.daemon.metric("evictd_last_tick_timestamp_seconds")
+	for time.Now().Before(end) {
+		if status, text := s.daemon.get("/livez"); status != http.StatusOK {
+			s.t.Fatalf("/livez: %d %s", status, text)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	after, stillCounted := s.daemon.metric("evictd_last_tick_timestamp_seconds")
+	if !counted || !stillCounted || after < before+during.Seconds()/2 {
+		s.t.Errorf("the loop does not go on: its last tick was at %v, before that at %v", after, before)
+	}
+}
+
+// within waits for something that must be so soon, after a start or a fault's end, and
+// returns how long it took.
+func (s *scene) within(what string, met func() bool) time.Duration {
+	s.t.Helper()
+	begin := time.Now()
+	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, recovery, true,
+		func(context.Context) (bool, error) { return met(), nil })
+	if err != nil {
+		s.t.Fatalf("after %v it is not so that %s", recovery, what)
+	}
+	return time.Since(begin)
+}
+
+// fault is something that goes wrong between evictd and the API server.
+type fault struct {
+	begin, end func(*scene)
+	lasts      time.Duration // 0 means the usual
+}
+
+// The node gets short of one pod's worth of memory while the fault is there. After it
+// that pod has gone, the other has not, and evictd is itself again.
+func (f fault) run(t *testing.T) {
+	t.Helper()
+	s := newScene(t)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	memory, _ := s.daemon.metric("process_resident_memory_bytes")
+	f.begin(s)
+	s.pressed()
+	s.endure(max(f.lasts, lasts))
+	if !s.ready() {
+		t.Error("not ready, although the pods are known and the node is read")
+	}
+	f.end(s)
+	evicted := s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
+	relieved := s.within("the pressure is over and nobody is on the way out", s.relieved)
+	s.endure(3 * time.Second) // for a second victim to show
+	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
+		t.Errorf("evicted %v, want the large pod alone", got)
+	}
+	now, _ := s.daemon.metric("process_resident_memory_bytes")
+	if now > memory+growth {
+		t.Errorf("the memory grew from %.0f to %.0f MiB", memory/mebibyte, now/mebibyte)
+	}
+	t.Logf("after the fault's end: evicted within %v, all over within %v; memory %.0f, then %.0f MiB",
+		evicted.Round(time.Millisecond), (evicted + relieved).Round(time.Millisecond), memory/mebibyte, now/mebibyte)
+}
+
+// answering is a fault in which the API server's place is taken by an answer.
+func answering(answer func(http.ResponseWriter, *http.Request) bool) fault {
+	return fault{
+		begin: func(s *scene) { s.proxy.instead(answer); s.link.cut() },
+		end:   func(s *scene) { s.proxy.instead(nil) },
+	}
+}
+
+// refuse answers as the API server and what stands before it do when they have no more
+// to say: in a word, and with the code.
+func refuse(w http.ResponseWriter, code int) bool {
+	http.Error(w, http.StatusText(code), code)
+	return true
+}
+
+func isEviction(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/eviction")
+}
+
+func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+func TestFaultConnectionRefused(t *testing.T) {
+	t.Parallel()
+	fault{begin: func(s *scene) { s.link.refuse() }, end: func(s *scene) { s.link.listen() }}.run(t)
+}
+
+func TestFaultBlackHole(t *testing.T) {
+	t.Parallel()
+	fault{begin: func(s *scene) { s.link.hold() }, end: func(s *scene) { s.link.release() }}.run(t)
+}
+
+// A way that is lost for good, as when a node in between forgets its connections:
+// nothing comes back on those that are there, and new ones work.
+func TestFaultConnectionsForgotten(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) { s.link.hold() },
+		end:   func(s *scene) { s.link.forget() },
+	}.run(t)
+}
+
+func TestFaultResetBeforeTheRequestArrives(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) {
+			s.proxy.instead(func(_ http.ResponseWriter, r *http.Request) bool {
+				if isEviction(r) {
+					s.link.cut()
+				}
+				return isEviction(r)
+			})
+		},
+		end: func(s *scene) { s.proxy.instead(nil) },
+	}.run(t)
+}
+
+// The eviction is done and nobody hears of it, and the pod cannot be read either.
+func TestFaultResetBeforeTheAnswerArrives(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) {
+			s.proxy.after(func(r *http.Request) {
+				if isEviction(r) || strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/"+s.namespace+"/pods/") {
+					s.link.cut()
+				}
+			})
+		},
+		end: func(s *scene) { s.proxy.after(nil) },
+	}.run(t)
+}
+
+func TestFaultServerErrorsForAMinute(t *testing.T) {
+	t.Parallel()
+	f := answering(func(w http.ResponseWriter, _ *http.Request) bool {
+		return refuse(w, http.StatusServiceUnavailable)
+	})
+	f.lasts = time.Minute
+	f.run(t)
+}
+
+func TestFaultInternalErrors(t *testing.T) {
+	t.Parallel()
+	answering(func(w http.ResponseWriter, _ *http.Request) bool {
+		return refuse(w, http.StatusInternalServerError)
+	}).run(t)
+}
+
+// As priority and fairness answers, and how often evictd asks meanwhile.
+func TestFaultStormOf429(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	f := answering(func(w http.ResponseWriter, r *http.Request) bool {
+		if isEviction(r) {
+			asked.Add(1)
+		}
+		w.Header().Set("Retry-After", "1")
+		return refuse(w, http.StatusTooManyRequests)
+	})
+	f.run(t)
+	if n := asked.Load(); n < 2 || n > 8 {
+		t.Errorf("%d eviction requests in %v of 429, want a few", n, lasts)
+	}
+}
+
+func TestFaultSlowAnswers(t *testing.T) {
+	t.Parallel()
+	answering(func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-time.After(4 * time.Second):
+		case <-r.Context().Done():
+		}
+		return false
+	}).run(t)
+}
+
+func TestFaultWatchCut(t *testing.T) {
+	t.Parallel()
+	answering(func(w http.ResponseWriter, r *http.Request) bool {
+		return isWatch(r) && refuse(w, http.StatusServiceUnavailable)
+	}).run(t)
+}
+
+// The watch is open and nothing comes: evictd does not see its victim go.
+func TestFaultWatchStale(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) { s.proxy.holdWatches(true) },
+		end:   func(s *scene) { s.proxy.holdWatches(false) },
+	}.run(t)
+}
+
+func TestFaultTokenExpired(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) { s.expire("first"); s.link.cut() },
+		end:   func(s *scene) { s.renew("second") },
+	}.run(t)
+}
+
+func TestFaultServingCertificateRotated(t *testing.T) {
+	t.Parallel()
+	fault{
+		begin: func(s *scene) { s.proxy.rotate(); s.link.cut() },
+		end:   func(*scene) {},
+	}.run(t)
+}
+
+func TestFaultAPIServersClockIsAnHourAhead(t *testing.T) {
+	t.Parallel()
+	skewedBy(time.Hour).run(t)
+}
+
+func TestFaultAPIServersClockIsAnHourBehind(t *testing.T) {
+	t.Parallel()
+	skewedBy(-time.Hour).run(t)
+}
+
+func skewedBy(d time.Duration) fault {
+	return fault{
+		begin: func(s *scene) { s.proxy.skew.Store(int64(d)); s.link.cut() },
+		end:   func(*scene) {},
+	}
+}
+
+// Not parallel: every test's API server loses its store.
+func TestFaultEtcdStopped(t *testing.T) {
+	fault{
+		begin: func(s *scene) { s.must(shared.StopProcess(t.Context(), "etcd")) },
+		end:   func(s *scene) { s.must(shared.StartProcess(t.Context(), "etcd")) },
+	}.run(t)
+}
+
+// evictd that starts while the API server is away says that it is not ready, and why,
+// and evicts nobody it does not know.
+func TestFaultAtTheStart(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.link.refuse()
+	s.start()
+	s.pressed()
+	s.within("evictd answers", func() bool { code, _ := s.daemon.get("/livez"); return code == http.StatusOK })
+	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		code, text := s.daemon.get("/readyz")
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, "pods are not known") {
+			t.Fatalf("/readyz: %d %q, want 503 and why", code, text)
+		}
+	}
+	s.link.listen()
+	ready := s.within("evictd is ready", s.ready)
+	evicted := s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
+	s.within("the pressure is over", s.relieved)
+	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
+		t.Errorf("evicted %v, want the large pod alone", got)
+	}
+	t.Logf("after the fault's end: ready within %v, evicted within %v", ready.Round(time.Millisecond), (ready + evicted).Round(time.Millisecond))
+}
