@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,7 +24,33 @@ type shipped struct {
 	config    corev1.ConfigMap
 	daemonSet appsv1.DaemonSet
 	role      rbacv1.ClusterRole
+	account   corev1.ServiceAccount
+	policies  []admissionregistrationv1.ValidatingAdmissionPolicy
+	bindings  []admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	kinds     []string
+}
+
+// into returns what a document of the kind is decoded into; nil for one that no
+// test looks at.
+func (s *shipped) into(kind string) any {
+	switch kind {
+	case "ConfigMap":
+		return &s.config
+	case "DaemonSet":
+		return &s.daemonSet
+	case "ClusterRole":
+		return &s.role
+	case "ServiceAccount":
+		return &s.account
+	case "ValidatingAdmissionPolicy":
+		s.policies = append(s.policies, admissionregistrationv1.ValidatingAdmissionPolicy{})
+		return &s.policies[len(s.policies)-1]
+	case "ValidatingAdmissionPolicyBinding":
+		s.bindings = append(s.bindings, admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
+		return &s.bindings[len(s.bindings)-1]
+	default:
+		return nil
+	}
 }
 
 func readShipped(t *testing.T) *shipped {
@@ -47,7 +74,7 @@ func readShipped(t *testing.T) *shipped {
 			t.Fatal(err)
 		}
 		s.kinds = append(s.kinds, kind.Kind)
-		into := map[string]any{"ConfigMap": &s.config, "DaemonSet": &s.daemonSet, "ClusterRole": &s.role}[kind.Kind]
+		into := s.into(kind.Kind)
 		if into == nil {
 			continue
 		}
@@ -114,4 +141,41 @@ func TestShippedManifestAsksForTheLeast(t *testing.T) {
 	if diff := cmp.Diff(want, rights); diff != "" {
 		t.Errorf("rights (-want +got):\n%s", diff)
 	}
+}
+
+// What the expressions do is tested against a real API server. Here is what makes a
+// policy bind at all: the account's name is text in it, and a policy without a binding,
+// or with one that only warns, binds nobody.
+func TestShippedManifestConfinesItsOwnAccount(t *testing.T) {
+	t.Parallel()
+	s := readShipped(t)
+	account := "request.userInfo.username == 'system:serviceaccount:" + s.account.Namespace + ":" + s.account.Name + "'"
+	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	bound := map[string]bool{}
+	for i := range s.bindings {
+		binding := &s.bindings[i].Spec
+		bound[binding.PolicyName] = slices.Equal(binding.ValidationActions, deny) && binding.MatchResources == nil
+	}
+	for i := range s.policies {
+		policy := &s.policies[i]
+		if !slices.ContainsFunc(policy.Spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Expression == account }) {
+			t.Errorf("policy %s does not name evictd's account: want the condition %s", policy.Name, account)
+		}
+		if *policy.Spec.FailurePolicy != admissionregistrationv1.Fail || !bound[policy.Name] {
+			t.Errorf("policy %s lets through what it cannot judge, or is not bound", policy.Name)
+		}
+	}
+	last := max(lastOf(s.kinds, "ValidatingAdmissionPolicy"), lastOf(s.kinds, "ValidatingAdmissionPolicyBinding"))
+	if len(s.policies) != 3 || last > slices.Index(s.kinds, "ClusterRoleBinding") {
+		t.Errorf("%d policies, want 3, all of them before the rights: %v", len(s.policies), s.kinds)
+	}
+}
+
+func lastOf(kinds []string, kind string) int {
+	for i := range slices.Backward(kinds) {
+		if kinds[i] == kind {
+			return i
+		}
+	}
+	return -1
 }

@@ -109,6 +109,25 @@ func TestALongAnswerLeavesTheFigures(t *testing.T) {
 	}
 }
 
+// What the shipped admission policy says to a request for another node's pod.
+func TestADenialIsRecordedInThePolicysWords(t *testing.T) {
+	t.Parallel()
+	const words = `evictd on node "a" may evict only pods of that node, and pod shop/web is on node "b"`
+	r := newRig(t)
+	d := decision()
+	d.Attempts = d.Attempts[:1]
+	d.Attempts[0].Result = evict.Result{Outcome: evict.Denied, Message: words}
+	r.Decision(d)
+	if event := r.events.all[0]; event.reason != record.ReasonDenied || !strings.Contains(event.message, words) {
+		t.Errorf("the Event: %+v", event)
+	}
+	attempts, _ := r.lines(t)[0]["attempts"].([]any)
+	attempt, _ := attempts[0].(map[string]any)
+	if attempt["outcome"] != string(evict.Denied) || attempt["message"] != words {
+		t.Errorf("the attempt in the log: %v", attempt)
+	}
+}
+
 func TestTheNodeIsToldOfAHoldOncePerChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

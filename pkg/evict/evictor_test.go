@@ -155,7 +155,12 @@ func TestOutcomes(t *testing.T) {
 			want:     evict.Result{Outcome: evict.BlockedByBudget},
 		},
 		{
-			name:     "422 of a policy is Denied",
+			name:     "403 of a policy is Denied, with its message",
+			eviction: answer{code: 403, body: status("403", `"message":"pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' denied request: evictd on node \"a\" may evict only pods of that node","reason":"Forbidden","details":{"name":"web-1","kind":"pods","causes":[{"message":"ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' denied request: evictd on node \"a\" may evict only pods of that node"}]}`)},
+			want:     evict.Result{Outcome: evict.Denied},
+		},
+		{
+			name:     "422 of a policy that gives no reason is Denied",
 			eviction: answer{code: 422, body: status("422", `"message":"ValidatingAdmissionPolicy 'own-node' denied request","reason":"Invalid"`)},
 			want:     evict.Result{Outcome: evict.Denied},
 		},

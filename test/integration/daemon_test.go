@@ -27,7 +27,7 @@ import (
 // host is what evictd reads of a node, as files: the API server is the real part of
 // these tests, and the node's figures are to be set at will.
 type host struct {
-	t    *testing.T
+	t    testing.TB
 	root string
 
 	mu        sync.Mutex
@@ -113,7 +113,7 @@ var built = sync.OnceValues(func() (string, error) {
 
 // daemon is a running evictd.
 type daemon struct {
-	t       *testing.T
+	t       testing.TB
 	address string
 	command *exec.Cmd
 	log     *text
@@ -141,7 +141,7 @@ func (l *text) String() string {
 
 // startDaemon runs evictd for a node, through an API server at the address, with the
 // credentials in the files. It is ended, and must end well, with the test.
-func startDaemon(t *testing.T, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
+func startDaemon(t testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
 	t.Helper()
 	binary, err := built()
 	if err != nil {
@@ -179,7 +179,7 @@ limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
 	return d
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp4", "127.0.0.1:0")

@@ -56,11 +56,11 @@ func unlimited() *rest.Config {
 	return c
 }
 
-func admin(t *testing.T) kubernetes.Interface {
-	t.Helper()
+func admin(tb testing.TB) kubernetes.Interface {
+	tb.Helper()
 	client, err := kubernetes.NewForConfig(unlimited())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return client
 }

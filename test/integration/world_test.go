@@ -20,25 +20,25 @@ import (
 
 // world is one test's corner of the cluster: a namespace and a node of its own.
 type world struct {
-	t         *testing.T
+	t         testing.TB
 	client    kubernetes.Interface
 	namespace string
 	node      string
 }
 
-func newWorld(t *testing.T) *world {
-	t.Helper()
-	w := &world{t: t, client: admin(t)}
-	ns, err := w.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+func newWorld(tb testing.TB) *world {
+	tb.Helper()
+	w := &world{t: tb, client: admin(tb)}
+	ns, err := w.client.CoreV1().Namespaces().Create(tb.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "it-"},
 	}, metav1.CreateOptions{})
 	w.must(err)
 	w.namespace, w.node = ns.Name, "node-"+ns.Name
-	_, err = w.client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+	_, err = w.client.CoreV1().Nodes().Create(tb.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: w.node},
 	}, metav1.CreateOptions{})
 	w.must(err)
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		now := int64(0)
@@ -125,11 +125,11 @@ func (w *world) terminating(name string) bool {
 }
 
 // evictorFor returns an evictor with those credentials.
-func evictorFor(t *testing.T, config *rest.Config) *evict.Evictor {
-	t.Helper()
+func evictorFor(tb testing.TB, config *rest.Config) *evict.Evictor {
+	tb.Helper()
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return evict.New(client.CoreV1().RESTClient(), time.Now)
 }

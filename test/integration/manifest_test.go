@@ -1,0 +1,183 @@
+package integration
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// account is evictd's, in the namespace and by the name that the shipped manifest
+// gives it.
+const account = "evictd"
+
+const accountUser = "system:serviceaccount:" + account + ":" + account
+
+// The kinds of the shipped manifest, by what they are for. Its DaemonSet is left
+// out: there is no kubelet here, and the tests make its pods.
+func rights() []string {
+	return []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+}
+
+func policies() []string {
+	return []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+}
+
+// kubectl runs the real kubectl as the administrator and returns what it prints.
+func (w *world) kubectl(ctx context.Context, input string, arguments ...string) string {
+	w.t.Helper()
+	bin := os.Getenv("EVICTD_CLUSTER_BIN")
+	if bin == "" {
+		var err error
+		bin, err = cluster.DefaultBinDir()
+		w.must(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", shared.Kubeconfig()}, arguments...)...)
+	var complaints bytes.Buffer
+	command.Stdin, command.Stderr = strings.NewReader(input), &complaints
+	output, err := command.Output()
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v: %s", strings.Join(arguments, " "), err, complaints.String())
+	}
+	return string(output)
+}
+
+// shippedPart returns the documents of the shipped manifest of these kinds, as
+// they are written there.
+func shippedPart(tb testing.TB, kinds []string) string {
+	tb.Helper()
+	text, err := os.ReadFile("../../deploy/daemonset.yaml")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var part strings.Builder
+	for documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text))); ; {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return part.String()
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal(document, &kind); err != nil {
+			tb.Fatal(err)
+		}
+		if slices.Contains(kinds, kind.Kind) {
+			part.WriteString("---\n" + string(document))
+		}
+	}
+}
+
+// ship applies the documents of the shipped manifest of these kinds.
+func (w *world) ship(kinds []string) {
+	w.t.Helper()
+	w.kubectl(w.t.Context(), shippedPart(w.t, kinds), "apply", "-f", "-")
+}
+
+// unship removes them again, after the test's own context has ended. Other tests of the control plane are to find the API
+// server as it was.
+func (w *world) unship(kinds []string) {
+	w.t.Helper()
+	w.kubectl(context.Background(), shippedPart(w.t, kinds), "delete", "--ignore-not-found", "--wait=false", "-f", "-")
+}
+
+// allow gives evictd's account what an overlay might, for the test's time.
+func (w *world) allow(rules ...rbacv1.PolicyRule) {
+	w.t.Helper()
+	name := "overlay-" + w.namespace
+	meta := metav1.ObjectMeta{Name: name}
+	_, err := w.client.RbacV1().ClusterRoles().Create(w.t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	w.must(err)
+	_, err = w.client.RbacV1().ClusterRoleBindings().Create(w.t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: meta,
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: account}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() { w.kubectl(context.Background(), "", "delete", "clusterrole,clusterrolebinding", name) })
+}
+
+// runningEvictd makes a pod as the DaemonSet would on a node; its token names that node.
+func (w *world) runningEvictd(node string) *corev1.Pod {
+	w.t.Helper()
+	pod, err := w.client.CoreV1().Pods(account).Create(w.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "evictd-"},
+		Spec: corev1.PodSpec{
+			NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "evictd", Image: "none"}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() {
+		now := int64(0)
+		_ = w.client.CoreV1().Pods(account).Delete(context.Background(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	})
+	return pod
+}
+
+// token asks for a token of evictd's account as the kubelet does, bound to a pod,
+// or to nothing.
+func (w *world) token(pod *corev1.Pod) *rest.Config {
+	w.t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	if pod != nil {
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
+	}
+	answer, err := w.client.CoreV1().ServiceAccounts(account).CreateToken(w.t.Context(), account, request, metav1.CreateOptions{})
+	w.must(err)
+	config := rest.AnonymousClientConfig(unlimited())
+	config.QPS, config.BearerToken = -1, answer.Status.Token
+	return config
+}
+
+// The rights are the least that work, all of them in one list. Whoever widens them
+// has to change the list, and is seen doing it.
+func TestRightsAreThoseOfTheList(t *testing.T) {
+	w := newWorld(t) // not parallel: another test widens the account's rights for a while
+	w.ship(rights())
+	const path = "testdata/can-i.golden"
+	var want, got string
+	text, unread := os.ReadFile(path)
+	want = string(text)
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		got = ""
+		for line := range strings.Lines(w.kubectl(ctx, "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {
+			got += strings.TrimRight(line, " \n") + "\n"
+		}
+		// The API server takes a moment to read the role.
+		return strings.Contains(got, "pods/eviction") && (*update || got == want), nil
+	})
+	switch {
+	case *update && err == nil:
+		w.must(os.WriteFile(path, []byte(got), 0o600))
+	case err != nil:
+		t.Errorf("kubectl auth can-i --list as evictd differs from %s (%v); go test ./integration -run %s -update writes it.\nfile:\n%s\nnow:\n%s",
+			path, unread, t.Name(), want, got)
+	}
+}
