@@ -45,7 +45,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
-	made.candidates, hold, detail = a.askable(made.decision, uses, p.SampleTime)
+	made.candidates, hold, detail = a.askable(made.decision, uses)
 	if hold != HoldNone {
 		return made, hold, detail
 	}
@@ -72,32 +72,48 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	return HoldNone, ""
 }
 
-// askable leaves out the candidates that were refused a short while ago or whose
-// owner has lost enough pods.
-func (a *Agent) askable(d *Decision, uses *uses, now time.Time) ([]candidate, Hold, string) {
+// askable leaves out the candidates that were refused a short while ago, those whose
+// owner has lost enough pods and those whose end would not help.
+func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	if len(d.Ranking.Candidates) == 0 {
 		return nil, HoldNoCandidates, nobody(&d.Ranking)
 	}
-	var candidates []candidate
-	waiting, limited := 0, 0
+	if hold, detail := a.withholdForNow(&d.Ranking, d.Pressure.SampleTime); hold != HoldNone {
+		return nil, hold, detail
+	}
+	if hold, detail := a.withholdUseless(d, uses); hold != HoldNone {
+		return nil, hold, detail
+	}
+	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		if _, waits := a.backoff.Waits(e.Pod.UID, now); waits {
-			waiting++
-			continue
-		}
-		if !a.limiter.Owner(e.Pod.OwnerUID, now) {
-			limited++
-			continue
-		}
 		candidates = append(candidates, candidate{entry: e, expected: uses.byUID[e.Pod.UID].expected})
 	}
+	return candidates, HoldNone, ""
+}
+
+// withholdForNow withholds whom it would be wrong to ask for at the moment.
+func (a *Agent) withholdForNow(ranking *rank.Ranking, now time.Time) (Hold, string) {
+	waiting, limited, went := 0, 0, ""
+	ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		if last, waits := a.backoff.Waits(e.Pod.UID, now); waits {
+			waiting++
+			e.Detail = "the last answer was " + string(last)
+			return rank.ProtectedBackingOff
+		}
+		if reached := a.limiter.Owner(e.Pod.OwnerUID, now); reached != "" {
+			limited++
+			e.Detail, went = reached, e.Pod.Key()+": "+reached
+			return rank.ProtectedHeldOff
+		}
+		return rank.NotProtected
+	})
 	switch {
-	case len(candidates) > 0:
-		return candidates, HoldNone, ""
+	case len(ranking.Candidates) > 0:
+		return HoldNone, ""
 	case limited > 0:
-		return nil, HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago", limited, waiting)
+		return HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s", limited, waiting, went)
 	default:
-		return nil, HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", waiting)
+		return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", waiting)
 	}
 }
 

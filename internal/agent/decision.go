@@ -52,13 +52,15 @@ const (
 	HoldBackingOff Hold = "backing off"
 	// HoldLimited: the limit of evictions in a time is reached.
 	HoldLimited Hold = "limit reached"
+	// HoldUseless: all candidates together could not return what is missing.
+	HoldUseless Hold = "evictions would not suffice"
 )
 
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited,
+		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited, HoldUseless,
 	}
 }
 

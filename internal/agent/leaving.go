@@ -22,13 +22,17 @@ const deadlineMargin = 15 * time.Second
 // hour to end. Soft pressure relies on it to its deadline.
 const hardPatience = time.Minute + deadlineMargin
 
+// patienceOf returns how long a victim is relied on; 0 is to its deadline.
+func patienceOf(p *pressure.Pressure) time.Duration {
+	if p.Threshold.Hard {
+		return hardPatience
+	}
+	return 0
+}
+
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
-	patience := time.Duration(0)
-	if p.Threshold.Hard {
-		patience = hardPatience
-	}
-	if !a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patience) {
+	if !a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patienceOf(p)) {
 		return HoldNone, ""
 	}
 	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing",

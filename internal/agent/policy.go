@@ -33,6 +33,9 @@ type Policy struct {
 	SoftGrace, HardGrace int64
 	// Limits bounds how many pods may go in a time.
 	Limits evict.Limits
+	// MinimumRelease is the share of what is missing that a victim should return, see
+	// useless.go; the zero value judges nobody by it.
+	MinimumRelease pressure.Quantity
 }
 
 // grace returns the grace period to ask for: the cap where it is shorter than the

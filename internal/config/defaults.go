@@ -51,10 +51,13 @@ func Default() *EvictdConfiguration {
 		Protect: Protect{
 			DaemonSets:      true,
 			BarePods:        true,
+			PinnedPods:      true,
 			PriorityAtLeast: rank.SystemCriticalPriority,
 			Namespaces:      []string{"kube-system"},
+
+			AnnotationNamespaces: []string{},
 		},
-		Limits: Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5},
+		Limits: Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5, MinimumRelease: "5%"},
 	}
 }
 

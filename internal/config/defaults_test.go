@@ -187,6 +187,7 @@ func TestValidateByHand(t *testing.T) {
 	want := []string{
 		"apiVersion", "kind", "memoryAvailable", "sampling.minInterval", "disruptionBudgets",
 		"protect.priorityAtLeast", "limits.evictionsPerMinute", "limits.perOwnerPerHour",
+		"limits.minimumRelease",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)

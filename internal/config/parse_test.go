@@ -220,6 +220,31 @@ func TestParseFaults(t *testing.T) {
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict nobody`,
 			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict nobody`,
 		}},
+		{"annotation namespaces that cannot be", "protect: {annotationNamespaces: [team-*, '*', t*m, Team]}", []string{
+			`protect.annotationNamespaces[2]: Invalid value: "t*m": may have * at its end only`,
+			"protect.annotationNamespaces[3]: Invalid value: \"Team\": must be the name of a namespace, or the beginning of one and *: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
+		}},
+		{"an amount for a release", "limits: {minimumRelease: 500Mi}", []string{
+			`limits.minimumRelease: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
+		}},
+		{"a release of nothing in other words", "limits: {minimumRelease: 0.0%}", []string{
+			`limits.minimumRelease: Invalid value: "0.0%": would pass over nobody: write "0%" to switch it off`,
+		}},
+		{"a release of more than is missing", "limits: {minimumRelease: 101%}", []string{
+			`limits.minimumRelease: Invalid value: "101%": must be between 0% and 100%`,
+		}},
+		{"a release below nothing", "limits: {minimumRelease: -1%}", []string{
+			`limits.minimumRelease: Invalid value: "-1%": must be between 0% and 100%`,
+		}},
+		{"a release that is no number", "limits: {minimumRelease: NaN%}", []string{
+			`limits.minimumRelease: Invalid value: "NaN%": is not a number: write one, like "10%"`,
+		}},
+		{"no release", "limits: {minimumRelease: ''}", []string{
+			`limits.minimumRelease: Invalid value: "": must be a percentage of what is missing, such as "5%"`,
+		}},
+		{"a number for a release", "limits: {minimumRelease: 5}", []string{
+			`limits.minimumRelease: Invalid value: 5: must be text: put it in quotes`,
+		}},
 		{"selector without values", "protect: {podSelector: {matchExpressions: [{key: a, operator: In}]}}", []string{
 			"protect.podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
 		}},
@@ -365,8 +390,8 @@ memoryAvailable: workingSet
 memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
-protect: {daemonSets: false, barePods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}}
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8}
+protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, annotationNamespaces: [team-*]}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, minimumRelease: 7.5%}
 kubelet: {insecureSkipTLSVerify: true}
 `)
 	want := &EvictdConfiguration{
@@ -391,8 +416,10 @@ kubelet: {insecureSkipTLSVerify: true}
 			PriorityAtLeast: 1000,
 			Namespaces:      []string{},
 			PodSelector:     metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+
+			AnnotationNamespaces: []string{"team-*"},
 		},
-		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8},
+		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, MinimumRelease: "7.5%"},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

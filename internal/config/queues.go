@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,8 +34,8 @@ func rankQueues(queues []Queue) []rank.Queue {
 // holds returns the function that says which pods belong to the queue; nil where the
 // queues below say it.
 func (q *Queue) holds() func(string, map[string]string) bool {
-	namespaces := slices.Clone(q.Namespaces)
-	if len(namespaces) == 0 && !q.selects() {
+	named := among(q.Namespaces)
+	if named == nil && !q.selects() {
 		return nil
 	}
 	var matches func(map[string]string) bool
@@ -44,8 +43,7 @@ func (q *Queue) holds() func(string, map[string]string) bool {
 		matches = selected(q.PodSelector)
 	}
 	return func(namespace string, labels map[string]string) bool {
-		named := len(namespaces) == 0 || slices.ContainsFunc(namespaces, func(pattern string) bool { return covers(pattern, namespace) })
-		return named && (matches == nil || matches(labels))
+		return (named == nil || named(namespace)) && (matches == nil || matches(labels))
 	}
 }
 

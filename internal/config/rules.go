@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -16,10 +17,34 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 	return rank.Rules{
 		DaemonSets:      c.Protect.DaemonSets,
 		BarePods:        c.Protect.BarePods,
+		PinnedPods:      c.Protect.PinnedPods,
 		PriorityAtLeast: c.Protect.PriorityAtLeast,
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
 		Queues:          rankQueues(c.Queues),
 		Selected:        selected(&c.Protect.PodSelector),
+		Annotated:       among(c.Protect.AnnotationNamespaces),
+	}
+}
+
+// MinimumRelease returns limits.minimumRelease as a share, 0 to 1. What does not
+// validate, which no loaded configuration has, means 0, which holds nobody back.
+func (c *EvictdConfiguration) MinimumRelease() pressure.Quantity {
+	share, err := parseRelease(c.Limits.MinimumRelease)
+	if err != nil {
+		return pressure.Quantity{}
+	}
+	return pressure.Fraction(share)
+}
+
+// among returns the function that says whether a namespace is one of the patterns; nil
+// where there are none.
+func among(patterns []string) func(namespace string) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+	patterns = slices.Clone(patterns)
+	return func(namespace string) bool {
+		return slices.ContainsFunc(patterns, func(pattern string) bool { return covers(pattern, namespace) })
 	}
 }
 

@@ -108,7 +108,7 @@ func TestRules(t *testing.T) {
 		t.Error("an empty selector selects pods")
 	}
 	if diff := cmp.Diff(rank.Rules{
-		DaemonSets: true, BarePods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
+		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: rank.SystemCriticalPriority, Namespaces: []string{"kube-system"},
 	}, byDefault); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

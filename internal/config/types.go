@@ -81,7 +81,7 @@ type EvictdConfiguration struct {
 	// pods in one order. A pod belongs to the deepest queue that holds it; one that no
 	// queue holds belongs to the root.
 	Queues []Queue `json:"queues,omitempty"`
-	// How many pods may go in a time, whatever the pressure.
+	// How many pods may go in a time, whatever the pressure, and how much one must help.
 	Limits Limits `json:"limits"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
@@ -158,6 +158,9 @@ type Protect struct {
 	// Protects pods without a controller: nobody would start them again. Unset means
 	// true.
 	BarePods bool `json:"barePods"`
+	// Protects pods of a controller that writes spec.nodeName: past the scheduler, they
+	// would be made here again. Told by the pod's managedFields. Unset means true.
+	PinnedPods bool `json:"pinnedPods"`
 	// Protects pods whose spec.priority is this or higher, 1 to 2000000000; the pods
 	// at 2000000000 and above are protected in any case, by the kubelet too. Unset
 	// means 2000000000.
@@ -169,6 +172,10 @@ type Protect struct {
 	// an empty selector matches every pod elsewhere in Kubernetes: protecting all
 	// of them would switch evictd off without a word.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
+	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*`
+	// at the end matches any ending. Everywhere else the annotation counts for nothing:
+	// whoever may write a pod may write it. Unset and `[]` mean none.
+	AnnotationNamespaces []string `json:"annotationNamespaces"`
 }
 
 // Queue is one priority queue: it orders its own pods, and shows its parent the
@@ -198,14 +205,19 @@ type Queue struct {
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Limits bounds how many pods may go in a time. They hold for this node's evictd
-// alone; nodes do not add up.
+// Limits bounds how many pods may go in a time, and says how much one must help. They
+// hold for this node's evictd alone; nodes do not add up.
 type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
 	// Evictions of pods of one controller in any 60 minutes, at least 1: a pod that
 	// comes straight back to a node in need gains nobody anything. Unset means 5.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
+	// Percentage of what is missing to the threshold, 0% to 100%: a pod whose end would
+	// return less is passed over while larger ones suffice, and nobody is evicted while
+	// all candidates together could not return what is missing. `0%` switches both off.
+	// Unset means 5%.
+	MinimumRelease string `json:"minimumRelease"`
 }
 
 // Kubelet says how evictd talks to the node's kubelet, which it asks for the

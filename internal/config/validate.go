@@ -165,12 +165,17 @@ func (v *validator) protect() {
 		}
 	}
 	v.labelSelector(path.Child("podSelector"), &v.c.Protect.PodSelector)
+	v.namespacePatterns(path.Child("annotationNamespaces"), v.c.Protect.AnnotationNamespaces, nil)
 }
 
 func (v *validator) limits() {
 	path := field.NewPath("limits")
 	v.atLeastOne(path.Child("evictionsPerMinute"), v.c.Limits.EvictionsPerMinute)
 	v.atLeastOne(path.Child("perOwnerPerHour"), v.c.Limits.PerOwnerPerHour)
+	release := path.Child("minimumRelease")
+	if _, err := parseRelease(v.c.Limits.MinimumRelease); err != nil && !v.broken[release.String()] {
+		v.add(field.Invalid(release, v.c.Limits.MinimumRelease, err.Error()))
+	}
 }
 
 func (v *validator) atLeastOne(path *field.Path, n int32) {

@@ -49,7 +49,7 @@ func (v *validator) siblings(path *field.Path, queues []Queue, parents []string)
 	for i := range queues {
 		q, at := &queues[i], path.Index(i)
 		v.queueName(at.Child("name"), q.Name, seen)
-		v.queueNamespaces(at.Child("namespaces"), q.Namespaces, parents)
+		v.namespacePatterns(at.Child("namespaces"), q.Namespaces, parents)
 		if q.PodSelector != nil {
 			v.labelSelector(at.Child("podSelector"), q.PodSelector)
 		}
@@ -83,7 +83,9 @@ func (v *validator) queueName(path *field.Path, name string, seen map[string]boo
 	seen[name] = true
 }
 
-func (v *validator) queueNamespaces(path *field.Path, namespaces, parents []string) {
+// namespacePatterns checks names of namespaces and beginnings of them. Where parents is
+// not nil, each must be among them.
+func (v *validator) namespacePatterns(path *field.Path, namespaces, parents []string) {
 	for i, pattern := range namespaces {
 		at := path.Index(i)
 		name := strings.TrimSuffix(pattern, anyEnding)

@@ -1,6 +1,8 @@
 package nodepods
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,6 +47,7 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 		Created:      pod.CreationTimestamp.Time,
 		Request:      request(pod, resource),
 		GraceSeconds: defaultGraceSeconds,
+		Evict:        evictAnnotation(pod.Annotations),
 		Labels:       pod.Labels,
 		Marks:        marks(pod, self),
 	}
@@ -58,11 +61,26 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 		facts.Owner = owner.Kind + "/" + owner.Name
 		facts.OwnerUID = string(owner.UID)
 		facts.Marks.DaemonSet = owner.Kind == kindDaemonSet
+		facts.Marks.Pinned = isPinned(pod) // without a controller nobody makes it again
 	}
 	return facts
 }
 
-// marks returns the facts that protect a pod, all but DaemonSet.
+// longestValue is how much of an annotation's value is kept, in bytes: enough to be
+// recognized, and a tenant can write 256 KiB.
+const longestValue = 32
+
+// evictAnnotation returns the value of the annotation with which a pod asks to stay, cut
+// short if need be; "" where there is none.
+func evictAnnotation(annotations map[string]string) string {
+	value := annotations[rank.Annotation]
+	if len(value) > longestValue {
+		value = strings.Clone(strings.ToValidUTF8(value[:longestValue], ""))
+	}
+	return value
+}
+
+// marks returns the facts that protect a pod, all but those of its controller.
 func marks(pod *corev1.Pod, self Self) rank.Marks {
 	source, sourced := pod.Annotations[annotationSource]
 	mirror := isMirror(pod)

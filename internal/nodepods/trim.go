@@ -3,6 +3,8 @@ package nodepods
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // The annotations that the kubelet writes on static pods and their mirrors
@@ -23,24 +25,25 @@ func trim(object any) (any, error) {
 	}
 	return &corev1.Pod{
 		TypeMeta:   pod.TypeMeta,
-		ObjectMeta: trimMeta(&pod.ObjectMeta),
+		ObjectMeta: trimMeta(pod),
 		Spec:       trimSpec(&pod.Spec),
 		Status:     trimStatus(&pod.Status),
 	}, nil
 }
 
-func trimMeta(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+func trimMeta(pod *corev1.Pod) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Name:                       meta.Name,
-		Namespace:                  meta.Namespace,
-		UID:                        meta.UID,
-		ResourceVersion:            meta.ResourceVersion,
-		CreationTimestamp:          meta.CreationTimestamp,
-		DeletionTimestamp:          meta.DeletionTimestamp,
-		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
-		Labels:                     meta.Labels,
-		Annotations:                trimAnnotations(meta.Annotations),
-		OwnerReferences:            meta.OwnerReferences,
+		Name:                       pod.Name,
+		Namespace:                  pod.Namespace,
+		UID:                        pod.UID,
+		ResourceVersion:            pod.ResourceVersion,
+		CreationTimestamp:          pod.CreationTimestamp,
+		DeletionTimestamp:          pod.DeletionTimestamp,
+		DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
+		Labels:                     pod.Labels,
+		Annotations:                trimAnnotations(pod.Annotations),
+		OwnerReferences:            pod.OwnerReferences,
+		ManagedFields:              trimManagedFields(pod),
 	}
 }
 
@@ -55,6 +58,12 @@ func trimAnnotations(annotations map[string]string) map[string]string {
 			kept = make(map[string]string, 3)
 		}
 		kept[key] = value
+	}
+	if value := evictAnnotation(annotations); value != "" {
+		if kept == nil {
+			kept = make(map[string]string, 1)
+		}
+		kept[rank.Annotation] = value
 	}
 	return kept
 }

@@ -206,7 +206,11 @@ func runnersUpOf(d *agent.Decision) []CandidateLine {
 		if e.Position <= behind {
 			continue
 		}
-		next = append(next, CandidateLine{Pod: e.Pod.Key(), UID: e.Pod.UID, Rank: e.Position, Why: e.Why()})
+		why := e.Why()
+		if e.Detail != "" {
+			why += "; " + e.Detail
+		}
+		next = append(next, CandidateLine{Pod: e.Pod.Key(), UID: e.Pod.UID, Rank: e.Position, Why: why})
 		if len(next) == runnersUp {
 			break
 		}

@@ -62,7 +62,7 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a))
 		}
 	}
-	if fresh && (d.Hold == agent.HoldNoCandidates || d.Hold == agent.HoldIncomplete) {
+	if fresh && (d.Hold == agent.HoldNoCandidates || d.Hold == agent.HoldIncomplete || d.Hold == agent.HoldUseless) {
 		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
 	}
 }
@@ -105,6 +105,9 @@ func reasonOf(outcome evict.Outcome) string {
 // needs it to go, and why it and not another.
 func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt) string {
 	sentences := []string{fate(d, a), r.shortage(&d.Pressure), judged(d, a)}
+	if detail := a.Entry.Detail; detail != "" {
+		sentences = append(sentences, strings.ToUpper(detail[:1])+detail[1:]+".")
+	}
 	if a.Result.Outcome.Accepted() {
 		sentences = append(sentences, grace(a))
 	}

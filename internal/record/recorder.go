@@ -115,7 +115,8 @@ func levelOf(d *agent.Decision) zapcore.Level {
 		return zapcore.WarnLevel
 	}
 	switch d.Hold {
-	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates:
+	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
+		agent.HoldUseless:
 		return zapcore.WarnLevel
 	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldRecovered,
 		agent.HoldBackingOff, agent.HoldLimited:

@@ -84,7 +84,13 @@ func (l *Ledger) ForgetDryRuns() {
 // of the signal. A victim past its deadline is stuck and not relied on, nor is one
 // that was accepted longer than patience ago; 0 means that there is no such limit.
 func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience time.Duration) bool {
-	expected, relied := int64(0), false
+	expected, relied := l.Relied(signal, now, patience)
+	return relied && expected >= deficit
+}
+
+// Relied returns what the victims that are relied on should still free of the signal, in
+// its unit, and whether there are any; patience is that of [Ledger.Covers].
+func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for _, b := range l.bookings {
 		if b.Stuck(now) || patience > 0 && now.Sub(b.Accepted) > patience {
 			continue
@@ -92,7 +98,7 @@ func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience ti
 		relied = true
 		expected += b.Expected[signal]
 	}
-	return relied && expected >= deficit
+	return expected, relied
 }
 
 // LastEnd returns when a victim last ended; the zero time when none has. The next

@@ -64,11 +64,11 @@ func (l *Limiter) Node(now time.Time) string {
 	return ""
 }
 
-// Owner reports whether one more pod of the owner may go. Pods without an owner
-// are counted by the node's limit alone.
-func (l *Limiter) Owner(owner string, now time.Time) bool {
+// Owner returns one sentence when the owner's limit is reached, "" when one more of its
+// pods may go. Pods without an owner are counted by the node's limit alone.
+func (l *Limiter) Owner(owner string, now time.Time) string {
 	if owner == "" || l.limits.PerOwnerPerHour == 0 {
-		return true
+		return ""
 	}
 	n := 0
 	for _, a := range l.recent {
@@ -76,5 +76,8 @@ func (l *Limiter) Owner(owner string, now time.Time) bool {
 			n++
 		}
 	}
-	return n < l.limits.PerOwnerPerHour
+	if n < l.limits.PerOwnerPerHour {
+		return ""
+	}
+	return fmt.Sprintf("%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, l.limits.PerOwnerPerHour)
 }

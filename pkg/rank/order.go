@@ -11,7 +11,8 @@ type Key uint8
 
 // The keys, in the order in which they are compared.
 const (
-	// KeyNone: there is nothing to compare with.
+	// KeyNone: there is nothing to compare with, or no key put the one before the
+	// other: see [Ranking.Withhold].
 	KeyNone Key = iota
 	// KeyExceeds: one pod uses more than it asked for, the other does not.
 	KeyExceeds
@@ -60,6 +61,9 @@ type Entry struct {
 	Before Key
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
+	// Detail is one clause with what Protection alone does not say, and of a candidate
+	// that its annotation counts for nothing; "" when there is nothing to add.
+	Detail string
 	// Resource is what was ranked by.
 	Resource Resource
 
@@ -127,6 +131,9 @@ func values(entries []*Entry) []Entry {
 
 func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
 	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p)}
+	if e.Protection == NotProtected {
+		e.Detail = rules.ignored(p)
+	}
 	if p.Sampled {
 		e.Exceeds = p.Usage > p.Request
 		e.Over = p.Usage - p.Request
@@ -134,15 +141,19 @@ func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
 	return e
 }
 
-// number fills in each candidate's position and the key that separates it from
-// the one behind it.
+// number fills in each candidate's position and the key that puts it before the one
+// behind it.
 func number(candidates []Entry, compare comparison) {
 	for i := range candidates {
 		candidates[i].Position = i + 1
 		if i+1 < len(candidates) {
 			a, b := &candidates[i], &candidates[i+1]
 			x, y := prioritiesBetween(a, b)
-			_, candidates[i].Before = compare(a, b, x, y)
+			order, key := compare(a, b, x, y)
+			if order > 0 {
+				key = KeyNone // only one that was withheld stood between them
+			}
+			candidates[i].Before = key
 		}
 	}
 }

@@ -60,6 +60,9 @@ type Pod struct {
 	// Owner is the controller that made the pod, for example "ReplicaSet/web-5d4";
 	// "" for a bare pod. OwnerUID is that controller's UID.
 	Owner, OwnerUID string
+	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects
+	// where Rules.Annotated says that it counts.
+	Evict string
 	// Labels are the pod's labels, for Rules.Selected.
 	Labels map[string]string
 	// Marks are facts that protect a pod whatever the rules say.
@@ -80,6 +83,9 @@ type Marks struct {
 	Finished bool
 	// DaemonSet: a DaemonSet owns it and would start it again on this node.
 	DaemonSet bool
+	// Pinned: a controller made it for this node by spec.nodeName, past the scheduler,
+	// and would make it again right here.
+	Pinned bool
 }
 
 // Key returns namespace/name, as logs and messages write it.

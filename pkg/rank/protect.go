@@ -31,17 +31,32 @@ const (
 	ProtectedDaemonSet Protection = "DaemonSet pod"
 	// ProtectedBare: nobody would start the pod again (protect.barePods).
 	ProtectedBare Protection = "pod without a controller"
+	// ProtectedPinned: the pod's controller writes spec.nodeName and would make it again
+	// here (protect.pinnedPods).
+	ProtectedPinned Protection = "pinned by spec.nodeName"
 	// ProtectedPriority: the pod's priority is at or above protect.priorityAtLeast.
 	ProtectedPriority Protection = "protected priority"
 	// ProtectedNamespace: the pod's namespace is in protect.namespaces.
 	ProtectedNamespace Protection = "protected namespace"
 	// ProtectedSelected: the pod's labels match protect.podSelector.
 	ProtectedSelected Protection = "protected by selector"
+	// ProtectedAnnotated: the pod is annotated evictd.dev/evict: never, in a namespace
+	// of protect.annotationNamespaces.
+	ProtectedAnnotated Protection = "protected by annotation"
 	// ProtectedUnsampled: the pod's usage is not known.
 	ProtectedUnsampled Protection = "no usage sample"
 	// ProtectedGuarantee: the pods of its queue use less memory than the queue is
 	// guaranteed, and there are candidates that are not in such a queue.
 	ProtectedGuarantee Protection = "within guarantee"
+	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
+	// a state of the running agent, see [Ranking.Withhold].
+	ProtectedBackingOff Protection = "backing off after a refusal"
+	// ProtectedHeldOff: its owner's pods came back as often as limits.perOwnerPerHour
+	// allows them to go.
+	ProtectedHeldOff Protection = "held off (came back too often)"
+	// ProtectedUseless: its end would return less than limits.minimumRelease of what is
+	// missing, and the larger candidates suffice.
+	ProtectedUseless Protection = "would return too little"
 )
 
 // Protections returns every reason in the order in which they are checked.
@@ -49,8 +64,9 @@ func Protections() []Protection {
 	return []Protection{
 		ProtectedSelf, ProtectedMirror, ProtectedStatic, ProtectedCritical,
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
-		ProtectedPriority, ProtectedNamespace, ProtectedSelected, ProtectedUnsampled,
-		ProtectedGuarantee,
+		ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
+		ProtectedAnnotated, ProtectedUnsampled, ProtectedGuarantee,
+		ProtectedBackingOff, ProtectedHeldOff, ProtectedUseless,
 	}
 }
 
@@ -61,6 +77,8 @@ type Rules struct {
 	DaemonSets bool
 	// BarePods protects pods that no controller owns.
 	BarePods bool
+	// PinnedPods protects pods whose controller writes spec.nodeName.
+	PinnedPods bool
 	// PriorityAtLeast protects pods of that priority and above. 0 and everything
 	// above SystemCriticalPriority mean SystemCriticalPriority.
 	PriorityAtLeast int32
@@ -72,6 +90,9 @@ type Rules struct {
 	// Selected protects the pods for whose labels it answers true; nil protects
 	// none.
 	Selected func(labels map[string]string) bool
+	// Annotated protects the pods annotated with [Annotation]: [Never], of the namespaces
+	// for which it answers true; nil lets the annotation count nowhere.
+	Annotated func(namespace string) bool
 }
 
 // Protects returns why the pod may not be evicted, or NotProtected.
@@ -110,17 +131,33 @@ func always(p *Pod) Protection {
 
 // chosen holds the protections that the configuration asks for.
 func (r *Rules) chosen(p *Pod) Protection {
+	if reason := r.byMaker(p); reason != NotProtected {
+		return reason
+	}
 	switch {
-	case r.DaemonSets && p.Marks.DaemonSet:
-		return ProtectedDaemonSet
-	case r.BarePods && p.Owner == "":
-		return ProtectedBare
 	case r.PriorityAtLeast > 0 && p.Priority >= r.PriorityAtLeast:
 		return ProtectedPriority
 	case slices.Contains(r.Namespaces, p.Namespace):
 		return ProtectedNamespace
 	case r.Selected != nil && r.Selected(p.Labels):
 		return ProtectedSelected
+	case p.Evict == Never && r.counts(p.Namespace):
+		return ProtectedAnnotated
+	default:
+		return NotProtected
+	}
+}
+
+// byMaker holds the protections by who made the pod: somebody who would make it again
+// here, or nobody who would make it again at all.
+func (r *Rules) byMaker(p *Pod) Protection {
+	switch {
+	case r.DaemonSets && p.Marks.DaemonSet:
+		return ProtectedDaemonSet
+	case r.BarePods && p.Owner == "":
+		return ProtectedBare
+	case r.PinnedPods && p.Marks.Pinned:
+		return ProtectedPinned
 	default:
 		return NotProtected
 	}

@@ -24,24 +24,33 @@ func protectedPods() (map[Protection]Pod, Rules) {
 		ProtectedFinished:    with(func(p *Pod) { p.Marks.Finished = true }),
 		ProtectedDaemonSet:   with(func(p *Pod) { p.Marks.DaemonSet = true }),
 		ProtectedBare:        with(func(p *Pod) { p.Owner = "" }),
+		ProtectedPinned:      with(func(p *Pod) { p.Marks.Pinned = true }),
 		ProtectedPriority:    with(func(p *Pod) { p.Priority = 1000000 }),
 		ProtectedNamespace:   with(func(p *Pod) { p.Namespace = "kube-system" }),
 		ProtectedSelected:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
+		ProtectedAnnotated:   with(func(p *Pod) { p.Evict = Never }),
 		ProtectedUnsampled:   with(func(p *Pod) { p.Sampled = false }),
 	}
 	rules := Rules{
-		DaemonSets: true, BarePods: true, PriorityAtLeast: 1000000, Namespaces: []string{"kube-system"},
-		Selected: func(labels map[string]string) bool { return labels["keep"] == "me" },
+		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: 1000000, Namespaces: []string{"kube-system"},
+		Selected:  func(labels map[string]string) bool { return labels["keep"] == "me" },
+		Annotated: func(namespace string) bool { return namespace == "shop" },
 	}
 	return pods, rules
+}
+
+// ofOthers reports whether a reason is not one of the pod alone, but depends on the other
+// pods (TestGuarantee) or on the running agent (TestWithhold).
+func ofOthers(p Protection) bool {
+	return slices.Contains([]Protection{ProtectedGuarantee, ProtectedBackingOff, ProtectedHeldOff, ProtectedUseless}, p)
 }
 
 func TestEachProtectionHasItsName(t *testing.T) {
 	t.Parallel()
 	pods, rules := protectedPods()
 	for _, reason := range Protections() {
-		if reason == ProtectedGuarantee {
-			continue // it depends on the other pods: TestGuarantee
+		if ofOthers(reason) {
+			continue
 		}
 		p, there := pods[reason]
 		if !there {
@@ -83,14 +92,15 @@ func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 	pods, _ := protectedPods()
 	var none Rules
 	var lifted []Protection
-	for _, reason := range slices.DeleteFunc(Protections(), func(p Protection) bool { return p == ProtectedGuarantee }) {
+	for _, reason := range slices.DeleteFunc(Protections(), ofOthers) {
 		p := pods[reason]
 		if none.Protects(&p) == NotProtected {
 			lifted = append(lifted, reason)
 		}
 	}
 	want := []Protection{
-		ProtectedDaemonSet, ProtectedBare, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
+		ProtectedDaemonSet, ProtectedBare, ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
+		ProtectedAnnotated,
 	}
 	slices.Sort(want)
 	slices.Sort(lifted)

@@ -133,6 +133,9 @@ func entries(values map[string]any) string {
 }
 
 func list(values []any) string {
+	if len(values) == 0 {
+		return "none"
+	}
 	var parts []string
 	for _, v := range values {
 		parts = append(parts, fmt.Sprintf("`%v`", v))

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// What the file says of limits and protections reaches the agent.
+func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
+	t.Parallel()
+	c, err := config.Parse([]byte(head + `
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, minimumRelease: 9%}
+protect: {pinnedPods: false, annotationNamespaces: [team-*]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := policyOf(c, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if policy.Limits != (evict.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) {
+		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumRelease)
+	}
+	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets || !r.Annotated("team-a") || r.Annotated("other") {
+		t.Errorf("rules %+v", r)
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// docs/ranking.md has every reason, in the order in which they are checked, and says of
+// each who can bring it about.
+func TestRankingListsTheProtections(t *testing.T) {
+	t.Parallel()
+	_, page, _ := strings.Cut(readDoc(t, "docs/ranking.md"), "\n## Protections\n")
+	table, rest, _ := strings.Cut(page, "\n\n`evictd rank`")
+	_, who, _ := strings.Cut(rest, "\n### Who can give a pod a protection\n")
+	who, _, _ = strings.Cut(who, "\n## ")
+	var want, listed []string
+	for _, reason := range rank.Protections() {
+		want = append(want, string(reason))
+		if strings.Count(who, "`"+string(reason)+"`") != 1 {
+			t.Errorf("who can bring about %q is not said once", reason)
+		}
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+		listed = append(listed, row[1])
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("the table of protections (-code +docs):\n%s", diff)
+	}
+}

@@ -1,0 +1,539 @@
+package agent
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// helpingPolicy is hardPolicy, where a victim should return a twentieth of what is
+// missing.
+func helpingPolicy() Policy {
+	policy := hardPolicy()
+	policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi) // a float32 has no exact tenth
+	policy.MinimumRelease = pressure.Fraction(0.05)
+	return policy
+}
+
+// A node of 1000 MiB whose line is at 100: what is missing is what the host and the pods
+// use above 900.
+func TestWhoWouldHelp(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		setUp  func(n *fakeNode, policy *Policy)
+		want   []string // victims
+		hold   Hold
+		detail string
+	}{
+		{
+			"a process of the host leaks", func(n *fakeNode, _ *Policy) {
+				n.host = 950 * mebi
+				n.run("a", 10, 0)
+				n.run("b", 20, 0)
+			},
+			[]string{},
+			HoldUseless,
+			"all 2 candidates together could return 30.0Mi of the 80.0Mi that are missing: look at processes of the host, page cache and kernel memory",
+		},
+		{
+			"and the rules are off", func(n *fakeNode, policy *Policy) {
+				policy.MinimumRelease = pressure.Quantity{}
+				n.host = 950 * mebi
+				n.run("a", 10, 0)
+				n.run("b", 20, 0)
+			},
+			[]string{"b", "a"},
+			HoldNoCandidates,
+			"",
+		},
+		{
+			"they would just suffice", func(n *fakeNode, _ *Policy) {
+				n.host = 900 * mebi
+				n.run("a", 10, 0)
+				n.run("b", 20, 0)
+			},
+			[]string{"b", "a"},
+			HoldOnItsWay,
+			"",
+		},
+		{
+			"one byte short", func(n *fakeNode, _ *Policy) {
+				n.host = 900*mebi + 1
+				n.run("a", 10, 0)
+				n.run("b", 20, 0)
+			},
+			[]string{},
+			HoldUseless,
+			"",
+		},
+		{
+			"the line is just crossed", func(n *fakeNode, _ *Policy) {
+				n.host = 899*mebi + 1
+				n.run("tiny", 1, 0)
+			},
+			[]string{"tiny"},
+			HoldNone,
+			"",
+		},
+		{
+			"only the minimum reclaim is out of reach", func(n *fakeNode, policy *Policy) {
+				policy.Thresholds[0].MinReclaim = pressure.Absolute(500 * mebi)
+				n.host = 890 * mebi
+				n.run("a", 15, 0)
+			},
+			[]string{"a"},
+			HoldNoCandidates,
+			"",
+		},
+		{
+			"a protected pod leaks", func(n *fakeNode, _ *Policy) {
+				n.run("leaker", 950, 0, func(p *corev1.Pod) { p.OwnerReferences = nil })
+				n.run("a", 10, 0)
+			},
+			[]string{},
+			HoldUseless,
+			"shop/leaker alone uses 950.0Mi and is protected: pod without a controller",
+		},
+		{
+			"no protected pod is that large", func(n *fakeNode, _ *Policy) {
+				n.host = 900 * mebi
+				n.run("small", 20, 0, func(p *corev1.Pod) { p.OwnerReferences = nil })
+				n.run("a", 10, 0)
+			},
+			[]string{},
+			HoldUseless,
+			"all 1 candidates together could return 10.0Mi of the 30.0Mi that are missing: look at processes of the host, page cache and kernel memory",
+		},
+		{
+			"page cache is available already", func(n *fakeNode, _ *Policy) {
+				n.host = 930 * mebi
+				n.run("cached", 10, 0)
+				n.pods["uid-cached"].cache = 500 * mebi
+			},
+			[]string{},
+			HoldUseless,
+			"",
+		},
+		{
+			"page cache counts as used", func(n *fakeNode, policy *Policy) {
+				policy.MemoryAvailable, n.countsCache = pressure.WorkingSet, true
+				n.host = 430 * mebi
+				n.run("cached", 10, 0)
+				n.pods["uid-cached"].cache = 500 * mebi
+			},
+			[]string{"cached"},
+			HoldNone,
+			"",
+		},
+		{
+			"a small one ahead of one that suffices", func(n *fakeNode, _ *Policy) {
+				n.host = 598 * mebi
+				n.run("small", 2, 0)
+				n.run("leaker", 400, 0, high)
+			},
+			[]string{"leaker"},
+			HoldNone,
+			"",
+		},
+		{
+			"small ones that suffice together, ahead of one of a higher priority", func(n *fakeNode, _ *Policy) {
+				n.host = 500 * mebi
+				for i := range 30 {
+					n.run("small-"+string(rune('a'+i)), 4, 0)
+				}
+				n.run("precious", 380, 0, high)
+			},
+			names("small-", 25),
+			HoldNone,
+			"",
+		},
+		{
+			"nothing but small ones that suffice together", func(n *fakeNode, _ *Policy) {
+				n.host = 880 * mebi
+				for i := range 30 {
+					n.run("small-"+string(rune('a'+i)), 4, 0)
+				}
+			},
+			names("small-", 25),
+			HoldNone,
+			"",
+		},
+		{
+			"what is on its way covers a part, and the rest can be had", func(n *fakeNode, _ *Policy) {
+				n.host = 840 * mebi
+				n.run("leaving", 90, 0)
+				n.run("a", 15, 0)
+				n.terminate("uid-leaving")
+			},
+			[]string{},
+			HoldOnItsWay,
+			"",
+		},
+		{
+			"what is on its way covers a part, and the rest cannot be had", func(n *fakeNode, _ *Policy) {
+				n.host = 930 * mebi
+				n.run("leaving", 40, 0)
+				n.run("a", 20, 0)
+				n.terminate("uid-leaving")
+			},
+			[]string{},
+			HoldUseless,
+			"all 1 candidates together could return 20.0Mi of the 50.0Mi",
+		},
+		{
+			"what is on its way makes the rest small enough", func(n *fakeNode, _ *Policy) {
+				n.host = 900 * mebi
+				n.run("leaving", 80, 0)
+				n.run("a", 20, 0)
+				n.terminate("uid-leaving")
+			},
+			[]string{"a"},
+			HoldOnItsWay,
+			"",
+		},
+	} {
+		for _, hard := range []bool{true, false} {
+			t.Run(test.name+map[bool]string{true: ", hard", false: ", soft"}[hard], func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					n := newFakeNode(1000)
+					n.stubborn = true
+					policy := helpingPolicy()
+					policy.Thresholds[0].Hard = hard
+					test.setUp(n, &policy)
+					watch(t, n, policy, 10*time.Second)
+					if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+						t.Errorf("victims (-want +got):\n%s", diff)
+					}
+					d := n.last(t)
+					if test.hold != HoldNone && d.Hold != test.hold {
+						t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
+					}
+					if !strings.Contains(d.Detail, test.detail) || strings.HasSuffix(test.detail, "memory") && d.Detail != test.detail {
+						t.Errorf("detail %q, want %q", d.Detail, test.detail)
+					}
+				})
+			})
+		}
+	}
+}
+
+func high(p *corev1.Pod) {
+	priority := int32(1000)
+	p.Spec.Priority = &priority
+}
+
+// names returns so many names in alphabetical order: equal pods go by UID.
+func names(prefix string, count int) []string {
+	var all []string
+	for i := range count {
+		all = append(all, prefix+string(rune('a'+i)))
+	}
+	return all
+}
+
+// The neighbours of a leaker that a budget keeps are let alone, in the tick that it is
+// refused in and in those after it; it is asked for again, and the record says why.
+func TestLeakerBehindABudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("leaker", 940, 100)
+		n.run("ahead", 1, 0)
+		n.run("behind", 2, 0, high)
+		n.pods["uid-leaker"].api.Spec.Priority = new(int32(1))
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		watch(t, n, helpingPolicy(), 25*time.Second)
+		if diff := cmp.Diff([]string{"leaker", "leaker"}, n.victims()); diff != "" { // after 0 and 10 s
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		first, held := n.decisions[0], n.decisions[1]
+		want := map[string]rank.Protection{"ahead": rank.ProtectedUseless, "behind": rank.ProtectedUseless}
+		if diff := cmp.Diff(want, reasonsOf(&first)); diff != "" {
+			t.Errorf("protected, first decision (-want +got):\n%s", diff)
+		}
+		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumRelease is 5%" {
+			t.Errorf("detail %q", got)
+		}
+		if held.Hold != HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: backing off after a refusal") {
+			t.Errorf("second decision: hold %q, detail %q", held.Hold, held.Detail)
+		}
+		if got := len(n.decisions); got != 4 {
+			t.Errorf("%d decisions in 25 s, want a refusal, a hold, a refusal and a hold", got)
+		}
+	})
+}
+
+// reasonsOf returns why the pods of a decision are protected.
+func reasonsOf(d *Decision) map[string]rank.Protection {
+	reasons := map[string]rank.Protection{}
+	for _, e := range d.Ranking.Protected {
+		reasons[e.Pod.Name] = e.Protection
+	}
+	return reasons
+}
+
+// Filesystems and tasks are judged in their own unit.
+func TestWhoWouldHelpOnDisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		signal pressure.Signal
+		uses   map[string]usage.DiskUse // 50 of 1000 are available, 100 are wanted
+		want   []string
+		detail string
+	}{
+		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(20, 90, 90, 90), "uid-b": diskUseOf(29, 90, 90, 90)}, []string{}, "return 49 of the 50 that are missing: look at images, hostPath"},
+		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(20, 0, 0, 0), "uid-b": diskUseOf(30, 0, 0, 0)}, []string{"b", "a"}, ""},
+		{pressure.NodeFSInodesFree, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 20, 90, 90), "uid-b": diskUseOf(90, 29, 90, 90)}, []string{}, "return 49 inodes of the 50 inodes"},
+		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 90, 20, 90), "uid-b": diskUseOf(90, 90, 29, 90)}, []string{}, "return 49 of the 50"},
+		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(0, 0, 2, 0), "uid-b": diskUseOf(0, 0, 400, 0)}, []string{"b"}, ""},
+		{pressure.ContainerFSInodesFree, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 90, 90, 20), "uid-b": diskUseOf(90, 90, 90, 29)}, []string{}, "return 49 inodes"},
+	} {
+		t.Run(test.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("a", 1, 0)
+				n.run("b", 1, 0)
+				n.stubborn = true
+				policy := helpingPolicy()
+				policy.Thresholds = []pressure.Threshold{{Signal: test.signal, Quantity: pressure.Fraction(0.1), Hard: true}}
+				a := newAgent(t, n, policy)
+				a.options.Sampler, a.options.Disk = withDisk{n, test.signal}, &fakeDisk{node: n, measured: test.uses}
+				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+				defer stop()
+				if err := a.Run(ctx); err != nil {
+					t.Error(err)
+				}
+				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+				if d := n.last(t); test.detail != "" && (d.Hold != HoldUseless || !strings.Contains(d.Detail, test.detail)) {
+					t.Errorf("hold %q, detail %q, want %q", d.Hold, d.Detail, test.detail)
+				}
+			})
+		})
+	}
+}
+
+func TestWhoWouldHelpWithTasks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("a", 20, 0) // and as many tasks
+		n.run("b", 29, 0)
+		policy := helpingPolicy()
+		policy.Thresholds = []pressure.Threshold{{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(0.1), Hard: true}}
+		a := newAgent(t, n, policy)
+		a.options.Sampler = withDisk{n, pressure.PIDAvailable}
+		a.tick(t.Context())
+		if d := n.last(t); d.Hold != HoldUseless || d.Detail != "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host" {
+			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
+		}
+	})
+}
+
+// How much of a stall a pod's end will end nobody knows: not even of one that holds
+// nothing but page cache, which may be what thrashes.
+func TestNobodyIsUselessInAStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.ends = time.Hour
+		n.run("thrashing", 0, 0)
+		n.pods["uid-thrashing"].cache = 500 * mebi
+		share := 0.9
+		policy := stallPolicy()
+		policy.MinimumRelease = pressure.Fraction(1)
+		a := newAgent(t, n, policy)
+		a.options.Sampler = stalling{n, &share}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"thrashing"}, n.victims()); diff != "" {
+			t.Errorf("victims (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A hold that goes on is not recorded in each tick, and ends when somebody can help.
+func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.host = 930 * mebi
+		n.run("a", 10, 0)
+		n.after(20*time.Second, func() { n.pods["uid-a"].memory, n.host = 60*mebi, 880*mebi })
+		watch(t, n, helpingPolicy(), 25*time.Second)
+		if d := n.decisions[0]; d.Hold != HoldUseless || n.decisions[1].Verb != Acted {
+			t.Errorf("decisions %+v", n.decisions)
+		}
+	})
+}
+
+func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("often", 1, 0)
+		n.run("refused", 1, 0)
+		n.run("free", 940, 0)
+		a := newAgent(t, n, helpingPolicy())
+		a.policy.MinimumRelease = pressure.Quantity{}
+		a.limiter.SetLimits(evict.Limits{PerOwnerPerHour: 2})
+		for range 2 {
+			a.limiter.Count("rs-often", false, time.Now())
+		}
+		a.backoff.Note("uid-refused", evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
+		time.Sleep(time.Second)
+		a.tick(t.Context())
+		a.settle(<-a.acted)
+		d := n.last(t)
+		want := map[string]rank.Protection{"often": rank.ProtectedHeldOff, "refused": rank.ProtectedBackingOff}
+		if diff := cmp.Diff(want, reasonsOf(&d)); diff != "" {
+			t.Errorf("protected (-want +got):\n%s", diff)
+		}
+		for _, e := range d.Ranking.Protected {
+			if want := map[string]string{
+				"often":   "2 of its owner's pods went in the last hour, limits.perOwnerPerHour is 2",
+				"refused": "the last answer was BlockedByBudget",
+			}[e.Pod.Name]; e.Detail != want {
+				t.Errorf("detail of %s: %q, want %q", e.Pod.Name, e.Detail, want)
+			}
+		}
+		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 1 || len(d.Ranking.Candidates) != 1 {
+			t.Errorf("the one that is left is not the first of one: %+v", d)
+		}
+	})
+}
+
+// A tenant within its guarantee stays although its neighbours are refused for the moment.
+func TestGuaranteeOutlastsARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("kept", 300, 0, func(p *corev1.Pod) { p.Namespace = "tenant" })
+		n.run("refused", 640, 0)
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		policy := helpingPolicy()
+		policy.Rules.Queues = []rank.Queue{{
+			Name: "tenant", GuaranteedMemory: 400 * mebi,
+			Holds: func(namespace string, _ map[string]string) bool { return namespace == "tenant" },
+		}}
+		watch(t, n, policy, 5*time.Second)
+		if diff := cmp.Diff([]string{"refused"}, n.victims()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		if d := n.last(t); d.Hold != HoldBackingOff || d.Detail != "all 1 candidates were refused a short while ago" {
+			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
+		}
+	})
+}
+
+// What the rules promise, on any candidates: what holds a decision cannot suffice; the
+// rest suffices; and whoever goes would have gone without them.
+func TestUselessNeverHoldsBackWhatWouldHelp(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	held, spared := 0, 0
+	for range 20_000 {
+		missing, atLeast := 1+r.Int64N(1000), r.Int64N(100)
+		all := make([]release, 1+r.IntN(12))
+		sum, known := int64(0), true
+		for i := range all {
+			all[i] = release{amount: r.Int64N(1 + r.Int64N(400)), known: r.IntN(40) > 0}
+			if !all[i].known {
+				all[i].amount, known = 0, false
+			}
+			sum += all[i].amount
+		}
+		if !suffice(missing, all) {
+			held++
+			if !known || sum >= missing {
+				t.Fatalf("held: %d missing, %+v", missing, all)
+			}
+			continue
+		}
+		if known && sum < missing {
+			t.Fatalf("not held: %d missing, %+v", missing, all)
+		}
+		if !largerSuffice(missing, atLeast, all) {
+			continue
+		}
+		spared++
+		rest := slices.DeleteFunc(slices.Clone(all), func(c release) bool { return c.known && c.amount < atLeast })
+		if before, after := goUntil(missing, all), goUntil(missing, rest); after > before || !reaches(missing, rest[:after]) {
+			t.Fatalf("%d missing, at least %d each: of %+v the first %d would have gone, of the rest %d go", missing, atLeast, all, before, after)
+		}
+		if last := all[:goUntil(missing, all)]; slices.Index(last, rest[goUntil(missing, rest)-1]) < 0 {
+			t.Fatalf("%d missing, at least %d each: one of %+v goes who would have stayed", missing, atLeast, all)
+		}
+	}
+	if held < 100 || spared < 100 {
+		t.Errorf("held %d times, spared %d times: the states are not worth testing", held, spared)
+	}
+}
+
+// goUntil returns how many go, in their order, until nothing is missing.
+func goUntil(missing int64, all []release) int {
+	for i, c := range all {
+		if missing -= c.amount; missing <= 0 {
+			return i + 1
+		}
+	}
+	return len(all)
+}
+
+func reaches(missing int64, all []release) bool {
+	for _, c := range all {
+		missing -= c.amount
+	}
+	return missing <= 0
+}
+
+// One that is not known may be all that is needed, and is not relied on either.
+func TestUnknownReleaseIsNeitherNothingNorEnough(t *testing.T) {
+	t.Parallel()
+	unknown, small, large := release{}, release{1, true}, release{100, true}
+	for _, test := range []struct {
+		name            string
+		candidates      []release
+		suffice, larger bool
+	}{
+		{"unknown alone", []release{unknown}, true, false},
+		{"unknown and a small one", []release{unknown, small}, true, false},
+		{"a small one and unknown", []release{small, unknown}, true, false},
+		{"a large one first", []release{large, small, unknown}, true, true},
+		{"unknown before the large one", []release{unknown, large, small}, true, false},
+		{"a small one alone", []release{small}, false, false},
+		{"nobody", nil, false, false},
+	} {
+		if got := suffice(100, test.candidates); got != test.suffice {
+			t.Errorf("%s: suffice %t, want %t", test.name, got, test.suffice)
+		}
+		if got := largerSuffice(100, 5, test.candidates); got != test.larger {
+			t.Errorf("%s: the larger suffice %t, want %t", test.name, got, test.larger)
+		}
+	}
+	if r := releaseOf(pressure.NodeFSAvailable, map[string]int64{"imagefs.available": 5}); r.known {
+		t.Error("a signal that is missing in the books counts as known")
+	}
+	if r := releaseOf(pressure.MemoryStall, map[string]int64{"memory.stall": wholeStall}); r.known {
+		t.Error("what ends a stall counts as known")
+	}
+}

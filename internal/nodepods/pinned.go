@@ -1,0 +1,61 @@
+package nodepods
+
+import (
+	"bytes"
+	"encoding/json"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// pinnedFields are the managed fields of whoever wrote spec.nodeName and nothing else:
+// what the transform leaves of all the managed fields of a pinned pod. So the same
+// reading serves a pod as the API server sends it and one from the store.
+const pinnedFields = `{"f:spec":{"f:nodeName":{}}}`
+
+// isPinned reports whether somebody wrote spec.nodeName into the pod. The node's name
+// alone does not tell: the scheduler fills it in too. But it does so by a Binding, whose
+// write the API server attributes to nobody (pkg/registry/core/pod/storage,
+// setPodNodeAndMetadata), while whoever creates a pod owns every field that it sets, and
+// nobody can change the node's name later. TestPinnedPods in test/integration holds a
+// real API server to both.
+//
+// Where the managed fields were cleared nobody knows, and the pod is not pinned. Who may
+// patch a pod can write them, or come to own the name by applying the one that is there:
+// that gains what making a pinned pod gains, see docs/ranking.md.
+func isPinned(pod *corev1.Pod) bool {
+	for i := range pod.ManagedFields {
+		entry := &pod.ManagedFields[i]
+		if entry.Subresource == "" && entry.FieldsV1 != nil && hasNodeName(entry.FieldsV1.GetRawBytes()) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasNodeName reports whether the fields have spec.nodeName. Hardly any have the words at
+// all, and so most are not parsed; a label or a port may have that name too, so the
+// words alone do not tell. What cannot be parsed has not.
+func hasNodeName(fields []byte) bool {
+	const spec, nodeName = "f:spec", "f:nodeName"
+	if string(fields) == pinnedFields {
+		return true
+	}
+	if !bytes.Contains(fields, []byte(`"`+nodeName+`"`)) {
+		return false
+	}
+	var top, inner map[string]json.RawMessage
+	if json.Unmarshal(fields, &top) != nil || json.Unmarshal(top[spec], &inner) != nil {
+		return false
+	}
+	_, owned := inner[nodeName]
+	return owned
+}
+
+// trimManagedFields keeps what isPinned reads.
+func trimManagedFields(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
+	if !isPinned(pod) {
+		return nil
+	}
+	return []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(pinnedFields)}}
+}

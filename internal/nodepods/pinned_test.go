@@ -1,0 +1,169 @@
+package nodepods
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// written returns the managed fields of one writer.
+func written(subresource, fields string) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{
+		Manager: "writer", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
+		FieldsType: "FieldsV1", Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
+	}
+}
+
+func TestPinned(t *testing.T) {
+	t.Parallel()
+	const creator = `{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{"k:{\"name\":\"c\"}":{".":{},"f:image":{}}},"f:nodeName":{}}}`
+	for name, test := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"nobody knows":                  {nil, false},
+		"cleared":                       {[]metav1.ManagedFieldsEntry{{}}, false},
+		"whoever made it":               {[]metav1.ManagedFieldsEntry{written("", creator)}, true},
+		"beside others":                 {[]metav1.ManagedFieldsEntry{written("", `{"f:metadata":{}}`), written("status", `{"f:status":{}}`), written("", creator)}, true},
+		"a subresource":                 {[]metav1.ManagedFieldsEntry{written("status", creator)}, false},
+		"a label of that name":          {[]metav1.ManagedFieldsEntry{written("", `{"f:metadata":{"f:labels":{"f:nodeName":{}}},"f:spec":{"f:containers":{}}}`)}, false},
+		"deeper in the spec":            {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeSelector":{"f:nodeName":{}}}}`)}, false},
+		"not in the spec":               {[]metav1.ManagedFieldsEntry{written("", `{"f:nodeName":{},"f:spec":{}}`)}, false},
+		"a container of that name":      {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:containers":{"k:{\"name\":\"f:nodeName\"}":{}}}}`)}, false},
+		"a longer name":                 {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeNames":{}}}`)}, false},
+		"other case":                    {[]metav1.ManagedFieldsEntry{written("", `{"f:Spec":{"f:nodeName":{}}}`)}, false},
+		"what cannot be parsed":         {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeName":{}`)}, false},
+		"a spec that is no object":      {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":["f:nodeName"]}`)}, false},
+		"nothing but the words":         {[]metav1.ManagedFieldsEntry{written("", `"f:nodeName"`)}, false},
+		"what the transform leaves":     {[]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(pinnedFields)}}, true},
+		"a writer without a field list": {[]metav1.ManagedFieldsEntry{{Manager: "writer"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			isController := true
+			whole := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				ManagedFields:   test.entries,
+				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", Controller: &isController}},
+			}}
+			once := trimmed(t, whole)
+			for where, pod := range map[string]*corev1.Pod{"whole": whole, "trimmed": once, "trimmed twice": trimmed(t, once)} {
+				if got := Facts(pod, rank.Memory, Self{}).Marks.Pinned; got != test.want {
+					t.Errorf("%s: pinned %t, want %t", where, got, test.want)
+				}
+			}
+			if text := once.String(); strings.Contains(text, "writer") || strings.Contains(text, "f:containers") {
+				t.Errorf("the store keeps what nobody reads: %s", text)
+			}
+			if diff := cmp.Diff(once, trimmed(t, once)); diff != "" {
+				t.Errorf("trimmed once and twice (-once +twice):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A pod that nobody made is not made again.
+func TestPinnedPodWithoutAControllerIsBare(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{written("", pinnedFields)}}}
+	if Facts(pod, rank.Memory, Self{}).Marks.Pinned {
+		t.Error("a bare pod counts as pinned")
+	}
+}
+
+func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
+	t.Helper()
+	result, err := trim(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, ok := result.(*corev1.Pod)
+	if !ok {
+		t.Fatalf("trimming made a %T of a pod", result)
+	}
+	return kept
+}
+
+func TestEvictAnnotationIsKeptAndCutShort(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{
+		"never":                             "never",
+		"":                                  "",
+		"later":                             "later",
+		"never" + strings.Repeat("r", 1000): "never" + strings.Repeat("r", longestValue-5),
+		strings.Repeat("a", longestValue-1) + "é": strings.Repeat("a", longestValue-1),
+	} {
+		whole := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rank.Annotation: value, "other": "x"}}}
+		once := trimmed(t, whole)
+		for where, pod := range map[string]*corev1.Pod{"whole": whole, "trimmed": once, "trimmed twice": trimmed(t, once)} {
+			if got := Facts(pod, rank.Memory, Self{}).Evict; got != want {
+				t.Errorf("%s: %q is read as %q, want %q", where, value, got, want)
+			}
+		}
+		if _, kept := once.Annotations["other"]; kept {
+			t.Error("the store keeps other annotations")
+		}
+	}
+}
+
+// The quick look finds what a full parse finds.
+func FuzzNodeName(f *testing.F) {
+	f.Add(pinnedFields)
+	f.Add(`{"f:metadata":{"f:labels":{"f:nodeName":{}}},"f:spec":{}}`)
+	f.Add(`{"f:spec":{"f:nodeName"`)
+	f.Add(`{"f:spec":null,"f:nodeName":{}}`)
+	f.Fuzz(func(t *testing.T, fields string) {
+		var parsed map[string]any
+		want := false
+		if json.Unmarshal([]byte(fields), &parsed) == nil {
+			spec, _ := parsed["f:spec"].(map[string]any)
+			_, want = spec["f:nodeName"]
+		}
+		if strings.Contains(fields, `\u`) {
+			t.Skip("the API server escapes no plain character")
+		}
+		if got := hasNodeName([]byte(fields)); got != want {
+			t.Errorf("%q: %t, want %t", fields, got, want)
+		}
+	})
+}
+
+// BenchmarkTrim is the transform of one pod event, with managed fields as those of a
+// Deployment's pod of so many containers with ten variables each: what the creator and
+// the kubelet wrote.
+func BenchmarkTrim(b *testing.B) {
+	for _, test := range []struct {
+		name string
+		pin  string
+	}{{"scheduled", ""}, {"pinned", `"f:nodeName":{},`}} {
+		b.Run(test.name, func(b *testing.B) {
+			var containers strings.Builder
+			for i := range 3 {
+				fmt.Fprintf(&containers, `"k:{\"name\":\"c%d\"}":{".":{},"f:image":{},"f:imagePullPolicy":{},"f:name":{},"f:env":{".":{}`, i)
+				for j := range 10 {
+					fmt.Fprintf(&containers, `,"k:{\"name\":\"VARIABLE_%d\"}":{".":{},"f:name":{},"f:value":{}}`, j)
+				}
+				containers.WriteString(`},"f:resources":{".":{},"f:requests":{".":{},"f:memory":{}}}},`)
+			}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+				written("", `{"f:metadata":{"f:labels":{".":{},"f:app":{}}},"f:spec":{"f:containers":{`+strings.TrimSuffix(containers.String(), ",")+`},`+test.pin+`"f:restartPolicy":{}}}`),
+				written("status", `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{".":{},"f:status":{}}},"f:phase":{}}}`),
+			}}}
+			if isPinned(pod) != (test.pin != "") {
+				b.Fatal("the pod is not what it should be")
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := trim(pod); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

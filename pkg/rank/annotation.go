@@ -1,0 +1,29 @@
+package rank
+
+import "strconv"
+
+// Annotation is the annotation with which a pod asks to stay. It counts only in the
+// namespaces that an administrator names, because whoever may write a pod may write it.
+const Annotation = "evictd.dev/evict"
+
+// Never is the only value of [Annotation] that means anything.
+const Never = "never"
+
+// counts reports whether the annotation counts in a namespace.
+func (r *Rules) counts(namespace string) bool { return r.Annotated != nil && r.Annotated(namespace) }
+
+// ignored says why the annotation of a pod that it does not protect counts for nothing;
+// "" for a pod without one.
+func (r *Rules) ignored(p *Pod) string {
+	const its = "its annotation " + Annotation
+	switch {
+	case p.Evict == "":
+		return ""
+	case !r.counts(p.Namespace):
+		return its + " counts for nothing here: protect.annotationNamespaces does not name its namespace"
+	case p.Evict != Never:
+		return its + " counts for nothing: its value is " + strconv.Quote(p.Evict) + ", and only " + Never + " means anything"
+	default:
+		return ""
+	}
+}

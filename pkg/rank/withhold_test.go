@@ -1,0 +1,168 @@
+package rank
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWithhold(t *testing.T) {
+	t.Parallel()
+	pods := []Pod{
+		pod("a", 900, 100, 0), pod("b", 500, 100, 0), pod("c", 500, 100, 5), pod("d", 50, 100, 0), // d is within its request
+		{Namespace: "shop", Name: "bare", UID: "bare", Sampled: true},
+	}
+	for _, test := range []struct {
+		name       string
+		withheld   string
+		candidates []string
+		keys       []Key
+		protected  []string
+	}{
+		{"nobody", "", []string{"a", "b", "c", "d"}, []Key{KeyOver, KeyPriority, KeyExceeds, KeyNone}, []string{"bare"}},
+		{"one in between", "b", []string{"a", "c", "d"}, []Key{KeyPriority, KeyExceeds, KeyNone}, []string{"b", "bare"}},
+		{"two in a row", "bc", []string{"a", "d"}, []Key{KeyExceeds, KeyNone}, []string{"b", "bare", "c"}},
+		{"the last one", "d", []string{"a", "b", "c"}, []Key{KeyOver, KeyPriority, KeyNone}, []string{"bare", "d"}},
+		{"everybody", "abcd", []string{}, nil, []string{"a", "b", "bare", "c", "d"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ranking := Order(Memory, pods, Rules{BarePods: true})
+			ranking.Withhold(func(e *Entry) Protection {
+				if !strings.Contains(test.withheld, e.Pod.Name) {
+					return NotProtected
+				}
+				e.Detail = "for " + e.Pod.Name
+				return ProtectedBackingOff
+			})
+			if diff := cmp.Diff(test.candidates, namesOf(ranking.Candidates)); diff != "" {
+				t.Errorf("candidates (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.protected, namesOf(ranking.Protected)); diff != "" {
+				t.Errorf("protected (-want +got):\n%s", diff)
+			}
+			var keys []Key
+			for i, e := range ranking.Candidates {
+				keys = append(keys, e.Before)
+				if e.Position != i+1 || e.Protection != NotProtected || e.Detail != "" {
+					t.Errorf("candidate %d: %+v", i, e)
+				}
+			}
+			if diff := cmp.Diff(test.keys, keys); diff != "" {
+				t.Errorf("deciding keys (-want +got):\n%s", diff)
+			}
+			for _, e := range ranking.Protected {
+				if e.Pod.Name == "bare" {
+					continue
+				}
+				if e.Position != 0 || e.Before != KeyNone || e.Protection != ProtectedBackingOff || e.Detail != "for "+e.Pod.Name {
+					t.Errorf("withheld: %+v", e)
+				}
+			}
+		})
+	}
+}
+
+// The others keep their order, nobody is lost, and every key that is named is true.
+func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(17, 18))
+	unordered := 0
+	for range 500 {
+		resource, rules := Resource(r.IntN(4)), Rules{Queues: anyQueues(r)}
+		ranking := Order(resource, spread(r, anyPods(r, 1+r.IntN(60))), rules)
+		all := len(ranking.Candidates) + len(ranking.Protected)
+		gone := map[string]bool{}
+		var want []string
+		for _, e := range ranking.Candidates {
+			if gone[e.Pod.UID] = r.IntN(2) == 0; !gone[e.Pod.UID] {
+				want = append(want, e.Pod.UID)
+			}
+		}
+		ranking.Withhold(func(e *Entry) Protection {
+			if gone[e.Pod.UID] {
+				return ProtectedHeldOff
+			}
+			return NotProtected
+		})
+		var got []string
+		for i := range ranking.Candidates {
+			e := &ranking.Candidates[i]
+			got = append(got, e.Pod.UID)
+			if i+1 == len(ranking.Candidates) {
+				continue
+			}
+			next := &ranking.Candidates[i+1]
+			x, y := prioritiesBetween(e, next)
+			order, key := comparator(resource)(e, next, x, y)
+			if order > 0 {
+				unordered++
+				key = KeyNone
+			}
+			if e.Before != key {
+				t.Fatalf("%s is ahead of %s by %v, want %v", e.Pod.Name, next.Pod.Name, e.Before, key)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("order of the rest (-want +got):\n%s", diff)
+		}
+		if n := len(ranking.Candidates) + len(ranking.Protected); n != all {
+			t.Fatalf("%d pods, want %d", n, all)
+		}
+		if !slices.IsSortedFunc(ranking.Protected, func(a, b Entry) int { return byName(a.Pod, b.Pod) }) {
+			t.Fatalf("protected pods are not by name: %v", namesOf(ranking.Protected))
+		}
+	}
+	if unordered == 0 {
+		t.Error("no state had a withheld pod between two that no key orders: the states are not worth testing")
+	}
+}
+
+// Whatever is withheld, a pod within a guarantee stays what Order made it: that the
+// neighbours cannot go for the moment lifts no guarantee.
+func TestWithholdLiftsNoGuarantee(t *testing.T) {
+	t.Parallel()
+	queues := []Queue{tenant("within", guaranteed(1000)), tenant("over", guaranteed(100))}
+	pods := []Pod{in("within", pod("kept", 500, 0, 0)), in("over", pod("a", 90, 0, 0)), in("over", pod("b", 90, 0, 0))}
+	ranking := Order(Memory, pods, Rules{Queues: queues})
+	ranking.Withhold(func(*Entry) Protection { return ProtectedBackingOff })
+	if len(ranking.Candidates) != 0 {
+		t.Errorf("candidates %v, want none: all who could go were refused", namesOf(ranking.Candidates))
+	}
+	for _, e := range ranking.Protected {
+		if want := map[bool]Protection{true: ProtectedGuarantee, false: ProtectedBackingOff}[e.Pod.Name == "kept"]; e.Protection != want {
+			t.Errorf("%s is protected as %q, want %q", e.Pod.Name, e.Protection, want)
+		}
+	}
+}
+
+func TestAnnotation(t *testing.T) {
+	t.Parallel()
+	allowed := func(namespace string) bool { return namespace == "shop" }
+	for _, test := range []struct {
+		name, value, namespace string
+		annotated              func(string) bool
+		want                   Protection
+		detail                 string
+	}{
+		{"never, allowed", "never", "shop", allowed, ProtectedAnnotated, ""},
+		{"never, elsewhere", "never", "other", allowed, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
+		{"never, allowed nowhere", "never", "shop", nil, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
+		{"another value", "Never", "shop", allowed, NotProtected, `its annotation evictd.dev/evict counts for nothing: its value is "Never", and only never means anything`},
+		{"none", "", "other", allowed, NotProtected, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := in(test.namespace, pod("p", 300, 100, 0))
+			p.Evict = test.value
+			ranking := Order(Memory, []Pod{p}, Rules{Annotated: test.annotated})
+			e := append(ranking.Candidates, ranking.Protected...)[0]
+			if e.Protection != test.want || e.Detail != test.detail {
+				t.Errorf("protected as %q, detail %q; want %q, %q", e.Protection, e.Detail, test.want, test.detail)
+			}
+		})
+	}
+}
