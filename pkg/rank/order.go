@@ -52,20 +52,20 @@ type Entry struct {
 	Pod *Pod
 	// Position counts from 1 among the candidates; 0 for a protected pod.
 	Position int
-	// Exceeds says that the pod uses more than it asked for, strictly.
-	Exceeds bool
 	// Over is usage minus request; it may be negative.
 	Over int64
+	// Exceeds says that the pod uses more than it asked for, strictly.
+	Exceeds bool
 	// Before is the key that puts this pod before the next candidate; KeyNone for
 	// the last one and for protected pods.
 	Before Key
+	// Resource is what was ranked by.
+	Resource Resource
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
 	// Detail is one clause with what Protection alone does not say, and of a candidate
 	// that its annotation counts for nothing; "" when there is nothing to add.
 	Detail string
-	// Resource is what was ranked by.
-	Resource Resource
 
 	place *place // in the queues; nil without any
 }
@@ -86,8 +86,8 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
+		entries[i].Position = i // until they are arranged
 	}
-	compare := comparator(resource)
 	var sorted []*Entry // pointers: an entry is too large to be swapped about
 	if len(rules.Queues) > 0 {
 		sorted = orderByQueues(resource, entries, rules.Queues)
@@ -96,9 +96,36 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	}
 	protected := protectedOf(entries)
 	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
-	ranking := Ranking{Resource: resource, Candidates: values(sorted), Protected: values(protected)}
-	number(ranking.Candidates, compare)
+	count := len(sorted)
+	arrange(entries, append(sorted, protected...))
+	ranking := Ranking{Resource: resource, Candidates: entries[:count:count], Protected: entries[count:]}
+	for i := range ranking.Protected {
+		ranking.Protected[i].Position = 0
+	}
+	number(ranking.Candidates, comparator(resource))
 	return ranking
+}
+
+// arrange puts all entries in the order of the pointers to them, each of which has its
+// place as Position. A copy of them all would cost more than the sorting.
+func arrange(entries []Entry, order []*Entry) {
+	from := make([]int, len(order))
+	for i, e := range order {
+		from[i] = e.Position
+	}
+	for start := range from {
+		first := entries[start]
+		for at := start; from[at] >= 0; {
+			next := from[at]
+			from[at] = -1
+			if next == start {
+				entries[at] = first
+				break
+			}
+			entries[at] = entries[next]
+			at = next
+		}
+	}
 }
 
 func candidates(entries []Entry) []*Entry {
@@ -119,14 +146,6 @@ func protectedOf(entries []Entry) []*Entry {
 		}
 	}
 	return found
-}
-
-func values(entries []*Entry) []Entry {
-	copied := make([]Entry, 0, len(entries))
-	for _, e := range entries {
-		copied = append(copied, *e)
-	}
-	return copied
 }
 
 func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
