@@ -87,12 +87,14 @@ bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd be
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/idle --window $${WINDOW:-60s}
 
+# Minimizing what is merely interesting takes up to a minute for one input by default,
+# and nothing else is tried meanwhile.
 .PHONY: fuzz
 fuzz: ## Each fuzzer for FUZZTIME (10s)
 	@for package in $$(go list ./...); do \
 		for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} $$package; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 100x $$package; \
 		done; \
 	done
 

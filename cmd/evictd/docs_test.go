@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -65,7 +67,13 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 		},
 	}
 	var printed bytes.Buffer
-	report := newRankReport("node-1", pressure.MemoryAvailable, rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true}))
+	report := newRankReport(&sight{
+		node: &snapshot.NodeSnapshot{Budgets: []snapshot.Budget{
+			{UID: "1", Outcome: evict.BlockedByBudget, Budget: "first"}, {UID: "2", Outcome: evict.WouldEvict},
+		}},
+		signal:  pressure.MemoryAvailable,
+		ranking: rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true}),
+	})
 	if err := writeRankTable(&printed, report, false); err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,17 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Source is where the pods' usage comes from, outside a running agent.
+// Collector reads what the pods use of memory and tasks.
+type Collector interface {
+	// Collect returns one entry for each pod that was read; an error names the
+	// others.
+	Collect(into []usage.Pod) ([]usage.Pod, error)
+}
+
+// Source is where the pods' usage comes from, outside a running agent: a node that
+// is looked at now, or one that was recorded.
 type Source struct {
-	Cgroups Cgroups
+	Cgroups Collector
 	Disk    Disk
 	// Self is evictd's own pod; the zero value is none.
 	Self nodepods.Self

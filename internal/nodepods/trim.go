@@ -23,12 +23,19 @@ func trim(object any) (any, error) {
 	if !ok {
 		return object, nil // a tombstone of an object that was trimmed before
 	}
+	return Trim(pod), nil
+}
+
+// Trim returns a new pod that holds what the ranking reads of a pod and nothing
+// else: no environment, command, image or secret's name. It shares the maps and
+// lists that it keeps.
+func Trim(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		TypeMeta:   pod.TypeMeta,
 		ObjectMeta: trimMeta(pod),
 		Spec:       trimSpec(&pod.Spec),
 		Status:     trimStatus(&pod.Status),
-	}, nil
+	}
 }
 
 func trimMeta(pod *corev1.Pod) metav1.ObjectMeta {

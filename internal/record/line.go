@@ -206,11 +206,7 @@ func runnersUpOf(d *agent.Decision) []CandidateLine {
 		if e.Position <= behind {
 			continue
 		}
-		why := e.Why()
-		if e.Detail != "" {
-			why += "; " + e.Detail
-		}
-		next = append(next, CandidateLine{Pod: e.Pod.Key(), UID: e.Pod.UID, Rank: e.Position, Why: why})
+		next = append(next, CandidateLine{Pod: e.Pod.Key(), UID: e.Pod.UID, Rank: e.Position, Why: e.Why()})
 		if len(next) == runnersUp {
 			break
 		}

@@ -19,6 +19,9 @@ const (
 	textUID            = "UID"
 	textWebhookFailed  = "failed calling webhook"
 	textBudgetPrefix   = "The disruption budget "
+	// The authorizer's own, before any admission (apiserver/pkg/endpoints/handlers/
+	// responsewriters/errors.go); an admission plugin's text has no such clause.
+	textNoRight = `cannot create resource "pods/eviction"`
 )
 
 // Kinds in the details of an answer.
@@ -45,6 +48,7 @@ func classify(err error, dryRun bool) Result {
 		Outcome:    outcomeOf(&s, err),
 		Message:    messageOf(&s),
 		Budget:     budgetOf(&s),
+		NoRight:    s.Code == http.StatusForbidden && strings.Contains(s.Message, textNoRight),
 		RetryAfter: retryAfterOf(&s),
 	}
 }

@@ -24,6 +24,9 @@ type Result struct {
 	// Budget is the name of the PodDisruptionBudget that refused, when the answer
 	// names it; "" otherwise.
 	Budget string
+	// NoRight says that RBAC denied it: the account may not create pods/eviction in
+	// the pod's namespace, whatever the pod.
+	NoRight bool
 	// RetryAfter is how long the server asked to wait; 0 when it did not.
 	RetryAfter time.Duration
 	// Sent is when the request was handed to the transport; Took is how long the

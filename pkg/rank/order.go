@@ -61,6 +61,7 @@ type Entry struct {
 	Before Key
 	// Resource is what was ranked by.
 	Resource Resource
+	supposed bool // a candidate whatever protects it, see Suppose
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
 	// Detail is one clause with what Protection alone does not say, and of a candidate
@@ -86,6 +87,13 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
+	}
+	return order(resource, entries, &rules)
+}
+
+// order ranks the entries, of which it is known who is protected.
+func order(resource Resource, entries []Entry, rules *Rules) Ranking {
+	for i := range entries {
 		entries[i].Position = i // until they are arranged
 	}
 	var sorted []*Entry // pointers: an entry is too large to be swapped about

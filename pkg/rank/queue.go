@@ -243,7 +243,7 @@ func protectSheltered(entries []Entry) {
 		return
 	}
 	for _, e := range all {
-		if e.place.level.sheltered {
+		if e.place.level.sheltered && !e.supposed {
 			e.Protection = ProtectedGuarantee
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // and why it stands where it stands.
 func (e *Entry) Why() string {
 	if e.Protection != NotProtected {
-		return "protected: " + string(e.Protection)
+		return "protected: " + string(e.Protection) + e.further()
 	}
 	text := fmt.Sprintf("uses %s, asked for %s", e.amount(e.Pod.Usage), e.amount(e.Pod.Request))
 	if e.Exceeds {
@@ -22,7 +22,15 @@ func (e *Entry) Why() string {
 	if e.Before != KeyNone {
 		text += "; ahead of the next by: " + e.Before.String()
 	}
-	return text
+	return text + e.further()
+}
+
+// further returns the detail as a further clause.
+func (e *Entry) further() string {
+	if e.Detail == "" {
+		return ""
+	}
+	return "; " + e.Detail
 }
 
 // Offence returns what the pod uses against what it asked for, for messages to

@@ -141,13 +141,13 @@ func (l *text) String() string {
 
 // startDaemon runs evictd for a node, through an API server at the address, with the
 // credentials in the files. It is ended, and must end well, with the test.
-func startDaemon(t testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
-	t.Helper()
+func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
+	tb.Helper()
 	binary, err := built()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := tb.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
 	for path, text := range map[string]string{
 		kubeconfig: fmt.Sprintf(`apiVersion: v1
@@ -165,26 +165,26 @@ limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
 `,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
-	d := &daemon{t: t, address: freeAddress(t), log: &text{}}
+	d := &daemon{t: tb, address: freeAddress(tb), log: &text{}}
 	d.command = exec.Command(binary, "run", "--config="+config, "--node-name="+nodeName, "--kubeconfig="+kubeconfig,
 		"--host-root="+h.root, "--http-bind-address="+d.address)
 	d.command.Stderr = d.log
 	if err := d.command.Start(); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(d.stop)
+	tb.Cleanup(d.stop)
 	return d
 }
 
-func freeAddress(t testing.TB) string {
-	t.Helper()
+func freeAddress(tb testing.TB) string {
+	tb.Helper()
 	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp4", "127.0.0.1:0")
+	listener, err := config.Listen(tb.Context(), "tcp4", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer listener.Close()
 	return listener.Addr().String()

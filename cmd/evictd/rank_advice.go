@@ -1,0 +1,72 @@
+package main
+
+import "github.com/evictd/evictd/pkg/rank"
+
+// advice says what a protection rests on and what an administrator could change.
+func advice(protection rank.Protection) string {
+	for _, text := range []string{adviceOnFixed(protection), adviceOnChosen(protection), adviceOnMoment(protection)} {
+		if text != "" {
+			return text
+		}
+	}
+	return "See docs/ranking.md, Protections, for what it rests on."
+}
+
+// adviceOnFixed is about what no configuration lifts; "" for the others.
+func adviceOnFixed(protection rank.Protection) string {
+	switch protection {
+	case rank.ProtectedSelf:
+		return "evictd never evicts itself; nothing changes that."
+	case rank.ProtectedMirror, rank.ProtectedStatic:
+		return "The kubelet runs it from a file of the node, and the API cannot end it: to be rid of it, remove the file."
+	case rank.ProtectedCritical:
+		return "Pods of priority 2000000000 and above are never evicted, by the kubelet neither: only another priority class would change that."
+	case rank.ProtectedTerminating:
+		return "It is on its way out already: nothing is to be done, unless it hangs (finalizers, volumes, its grace period)."
+	case rank.ProtectedFinished:
+		return "It has ended and uses nothing that its eviction would free: delete it to be rid of the object."
+	case rank.ProtectedUnsampled:
+		return "Unknown is never zero: look at why its cgroup, or for disk the kubelet's figure, could not be read. A pod that has just started, or runs no process, has none."
+	default:
+		return ""
+	}
+}
+
+// adviceOnChosen is about what the configuration asks for; "" for the others.
+func adviceOnChosen(protection rank.Protection) string {
+	switch protection {
+	case rank.ProtectedDaemonSet:
+		return "It would be started here again at once. protect.daemonSets: false makes DaemonSet pods candidates."
+	case rank.ProtectedBare:
+		return "Nobody would start it again. A controller (a Deployment, a Job) makes it a candidate, and so does protect.barePods: false."
+	case rank.ProtectedPinned:
+		return "Its controller writes spec.nodeName and would make it again right here. Let the scheduler choose the node, or set protect.pinnedPods: false."
+	case rank.ProtectedPriority:
+		return "A higher protect.priorityAtLeast, or a lower priority of the pod, makes it a candidate."
+	case rank.ProtectedNamespace:
+		return "Its namespace is in protect.namespaces: take it out to make its pods candidates."
+	case rank.ProtectedSelected:
+		return "Its labels match protect.podSelector: change the selector or the labels to make it a candidate."
+	case rank.ProtectedAnnotated:
+		return "It is annotated evictd.dev/evict: never, and protect.annotationNamespaces names its namespace: remove either."
+	case rank.ProtectedGuarantee:
+		return "The pods of its queue use less memory together than the queue is guaranteed. A smaller queues[].guaranteed makes them candidates; so does it when nobody else is left."
+	default:
+		return ""
+	}
+}
+
+// adviceOnMoment is about what a running agent knows and this command does not, so that
+// only a decision names it; "" for the others.
+func adviceOnMoment(protection rank.Protection) string {
+	switch protection {
+	case rank.ProtectedBackingOff:
+		return "It was refused a short while ago and is asked for again by itself: the decision's attempts say by what."
+	case rank.ProtectedHeldOff:
+		return "Its owner has lost limits.perOwnerPerHour pods in the last hour: it waits until the first of them is an hour ago, or for a higher limit."
+	case rank.ProtectedUseless:
+		return "Its end would return too little of what is missing, and larger candidates suffice. limits.minimumRelease: 0% switches that off."
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// liveNode is this machine, as a node of a cluster.
+type liveNode struct {
+	flags   *rankFlags
+	signal  pressure.Signal
+	loaded  *config.EvictdConfiguration
+	clients *clients
+	host    *host
+}
+
+// openLive prepares the reading of the machine and makes sure that the node exists.
+func openLive(ctx context.Context, flags *rankFlags, signal pressure.Signal) (*liveNode, error) {
+	loaded, err := flags.load()
+	if err != nil {
+		return nil, err
+	}
+	clients, err := newClients(&flags.whereFlags)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = clients.getNode(ctx, flags.nodeName); err != nil {
+		return nil, err
+	}
+	host, err := openHost(&flags.whereFlags, loaded, []pressure.Signal{signal})
+	if err != nil {
+		return nil, err
+	}
+	return &liveNode{flags: flags, signal: signal, loaded: loaded, clients: clients, host: host}, nil
+}
+
+func (l *liveNode) close() error { return l.host.close() }
+
+// inquiry asks with the evictions' own client, which has no limit of requests.
+func (l *liveNode) inquiry() *inquiry {
+	if l.flags.budgets == 0 {
+		return nil
+	}
+	return newInquiry(evict.New(l.clients.evicting.CoreV1().RESTClient(), time.Now), l.flags.budgets, l.flags.why, time.Now)
+}
+
+// look reads the node: what the ranking needs, and all there is where it is saved.
+func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
+	list, err := l.clients.telling.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", l.flags.nodeName).String(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", l.flags.nodeName, l.clients.explain(err, "list pods"))
+	}
+	now, own := time.Now(), self()
+	seen := &snapshot.NodeSnapshot{
+		EvictdVersion: buildVersion(), Time: now.UTC(), NodeName: l.flags.nodeName,
+		Self:          snapshot.Self{UID: own.UID, Namespace: own.Namespace, Name: own.Name},
+		Configuration: l.loaded,
+	}
+	seen.SetPods(list.Items)
+	seen.SetUsage(l.host.tree.Collect(nil))
+	sample := l.host.current().Sample(now)
+	seen.Signals = []snapshot.Signal{snapshot.NewSignal(l.signal, sample.Of(l.signal))}
+	if l.flags.save != "" {
+		seen.Signals = l.everySignal(now)
+	}
+	// The kubelet is asked only where somebody needs its answer.
+	if l.flags.save != "" || ranksByDisk(l.signal) {
+		inForce := func() *config.EvictdConfiguration { return l.loaded }
+		seen.SetDisk(newSummaryDisk(l.clients, l.flags.nodeName, inForce, l.dedicatedImageFS).Measure(ctx, seen.Pods))
+	}
+	return seen, nil
+}
+
+func ranksByDisk(signal pressure.Signal) bool {
+	switch signal {
+	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable:
+		return false
+	default:
+		return true
+	}
+}
+
+// everySignal reads each signal by itself: one that cannot be prepared is unknown, and
+// the others are still recorded.
+func (l *liveNode) everySignal(now time.Time) []snapshot.Signal {
+	var recorded []snapshot.Signal
+	for _, signal := range rankable() {
+		recorded = append(recorded, snapshot.NewSignal(signal, l.observe(signal, now)))
+	}
+	return recorded
+}
+
+func (l *liveNode) observe(signal pressure.Signal, now time.Time) pressure.Observation {
+	sampler, err := l.host.openSampler(l.loaded, []pressure.Signal{signal})
+	if err != nil {
+		return pressure.Observation{State: pressure.Unknown, Err: err}
+	}
+	defer sampler.Close() //nolint:errcheck // only files that were read
+	sample := sampler.Sample(now)
+	return sample.Of(signal)
+}
+
+// dedicatedImageFS reports whether images have a filesystem of their own, which only a
+// sampler of a filesystem knows.
+func (l *liveNode) dedicatedImageFS() (bool, error) {
+	dedicated, err := l.host.dedicatedImageFS()
+	if !errors.Is(err, pressure.ErrUnasked) {
+		return dedicated, err
+	}
+	sampler, err := l.host.openSampler(l.loaded, []pressure.Signal{pressure.NodeFSAvailable})
+	if err != nil {
+		return false, err
+	}
+	defer sampler.Close() //nolint:errcheck // only files that were read
+	return sampler.DedicatedImageFS()
+}

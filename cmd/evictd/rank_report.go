@@ -1,0 +1,96 @@
+package main
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// rankReport is what `evictd rank -o json` prints.
+type rankReport struct {
+	Node string `json:"node"`
+	// Time is when the node was seen.
+	Time   time.Time `json:"time"`
+	Signal string    `json:"signal"`
+	// Available and Capacity are the signal's, in its unit; missing where they are not
+	// known.
+	Available  *int64      `json:"available,omitempty"`
+	Capacity   *int64      `json:"capacity,omitempty"`
+	Resource   string      `json:"resource"`
+	Candidates []rankEntry `json:"candidates"`
+	Protected  []rankEntry `json:"protected"`
+}
+
+// rankEntry is one pod of the report. Usage and over are missing where the usage
+// is not known.
+type rankEntry struct {
+	Rank      int    `json:"rank,omitempty"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+	Owner     string `json:"owner,omitempty"`
+	Priority  int32  `json:"priority"`
+	// Queue is missing where no queues are configured; the effective priority is the
+	// pod's own then.
+	Queue     string `json:"queue,omitempty"`
+	Effective int32  `json:"effectivePriority"`
+	Usage     *int64 `json:"usage,omitempty"`
+	Request   int64  `json:"request"`
+	Over      *int64 `json:"over,omitempty"`
+	Exceeds   bool   `json:"exceeds"`
+	Grace     int64  `json:"graceSeconds"`
+	// Budget is missing where nobody was asked, as for protected pods.
+	Budget     *rankBudget `json:"budget,omitempty"`
+	Protection string      `json:"protection,omitempty"`
+	Reason     string      `json:"reason"`
+}
+
+// rankBudget is what the API server answered to a dry run of the pod's eviction.
+type rankBudget struct {
+	// Outcome is the answer in the words of the log and the runbook.
+	Outcome string `json:"outcome"`
+	// Budget is the PodDisruptionBudget that refused; missing where none is named.
+	Budget string `json:"budget,omitempty"`
+	// Message is the API server's text; missing where it would have accepted.
+	Message string `json:"message,omitempty"`
+}
+
+func newRankReport(seen *sight) *rankReport {
+	report := &rankReport{
+		Node: seen.node.NodeName, Time: seen.node.Time, Signal: seen.signal.String(), Resource: seen.ranking.Resource.String(),
+		Candidates: rankEntries(seen, seen.ranking.Candidates),
+		Protected:  rankEntries(seen, seen.ranking.Protected),
+	}
+	if figures, found := seen.node.Of(seen.signal); found {
+		report.Available, report.Capacity = figures.Available, figures.Capacity
+	}
+	return report
+}
+
+func rankEntries(seen *sight, entries []rank.Entry) []rankEntry {
+	reported := make([]rankEntry, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		r := rankEntry{
+			Rank: e.Position, Namespace: e.Pod.Namespace, Name: e.Pod.Name, UID: e.Pod.UID,
+			Owner: e.Pod.Owner, Priority: e.Pod.Priority, Queue: e.Queue(), Effective: e.EffectivePriority(), Request: e.Pod.Request,
+			Exceeds: e.Exceeds, Grace: e.Pod.GraceSeconds, Budget: reportedBudget(seen, e),
+			Protection: string(e.Protection), Reason: e.Why(),
+		}
+		if e.Pod.Sampled {
+			r.Usage, r.Over = &e.Pod.Usage, &e.Over
+		}
+		reported = append(reported, r)
+	}
+	return reported
+}
+
+// reportedBudget returns the answer about a candidate. A snapshot that is ranked by
+// another configuration may have one about a pod that is protected now.
+func reportedBudget(seen *sight, e *rank.Entry) *rankBudget {
+	answer := seen.budget(e.Pod.UID)
+	if answer == nil || e.Protection != rank.NotProtected {
+		return nil
+	}
+	return &rankBudget{Outcome: string(answer.Outcome), Budget: answer.Budget, Message: answer.Message}
+}

@@ -1,0 +1,74 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Rank computes the order of the recorded pods, by the same way as the agent. Its
+// results are those of [agent.RankNow].
+func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
+	source := agent.Source{
+		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},
+		Self: nodepods.Self{UID: s.Self.UID, Namespace: s.Self.Namespace, Name: s.Self.Name},
+	}
+	return agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
+}
+
+// recordedUsage answers as the pods' cgroups did.
+type recordedUsage struct{ seen *NodeSnapshot }
+
+// Collect returns what was recorded, and why some of it is missing.
+func (r recordedUsage) Collect(into []usage.Pod) ([]usage.Pod, error) {
+	into = into[:0]
+	for _, u := range r.seen.Usage {
+		pod := usage.Pod{UID: u.UID, WorkingSet: u.WorkingSet, Anonymous: u.Anonymous, Shared: u.Shared}
+		if u.Tasks != nil {
+			pod.Tasks, pod.TasksKnown = *u.Tasks, true
+		}
+		into = append(into, pod)
+	}
+	if r.seen.UsageUnread != "" {
+		return into, errors.New(r.seen.UsageUnread)
+	}
+	return into, nil
+}
+
+// recordedDisk answers as the kubelet did.
+type recordedDisk struct{ seen *NodeSnapshot }
+
+// Measure returns what was recorded, or why nothing was.
+func (r recordedDisk) Measure(context.Context, []*corev1.Pod) (map[string]usage.DiskUse, error) {
+	if r.seen.Disk == nil {
+		why := r.seen.DiskUnmeasured
+		if why == "" {
+			why = "it was not measured when this was recorded; rank it for memory.available or pid.available"
+		}
+		return nil, errors.New(why)
+	}
+	uses := make(map[string]usage.DiskUse, len(r.seen.Disk))
+	for i := range r.seen.Disk {
+		d := &r.seen.Disk[i]
+		uses[d.UID] = usage.DiskUse{NodeFS: d.NodeFS.use(), ImageFS: d.ImageFS.use(), Time: d.Time}
+	}
+	return uses, nil
+}
+
+func (f Filesystem) use() usage.FSUse {
+	var use usage.FSUse
+	if f.Bytes != nil {
+		use.Bytes, use.BytesKnown = *f.Bytes, true
+	}
+	if f.Inodes != nil {
+		use.Inodes, use.InodesKnown = *f.Inodes, true
+	}
+	return use
+}

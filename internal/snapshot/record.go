@@ -1,0 +1,96 @@
+package snapshot
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// SetPods takes the node's pods, trimmed and by namespace and name.
+func (s *NodeSnapshot) SetPods(pods []corev1.Pod) {
+	s.Pods = make([]*corev1.Pod, 0, len(pods))
+	for i := range pods {
+		s.Pods = append(s.Pods, nodepods.Trim(&pods[i]))
+	}
+	slices.SortFunc(s.Pods, func(a, b *corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
+}
+
+// SetUsage takes what the cgroups of its pods say, and why some are missing; nil when
+// none is. The kubelet may not have removed yet the cgroup of a pod that the API
+// server does not list any more: such a cgroup is left out.
+func (s *NodeSnapshot) SetUsage(read []usage.Pod, unread error) {
+	known := s.cgroups()
+	s.Usage = make([]Usage, 0, len(read))
+	for i := range read {
+		r := &read[i]
+		if !known[r.UID] {
+			continue
+		}
+		u := Usage{UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared}
+		if r.TasksKnown {
+			u.Tasks = &r.Tasks
+		}
+		s.Usage = append(s.Usage, u)
+	}
+	slices.SortFunc(s.Usage, func(a, b Usage) int { return cmp.Compare(a.UID, b.UID) })
+	s.UsageUnread = ""
+	if unread != nil {
+		s.UsageUnread = unread.Error()
+	}
+}
+
+// SetDisk takes what its pods use of the disk, by UID, or why that was not measured.
+func (s *NodeSnapshot) SetDisk(measured map[string]usage.DiskUse, fault error) {
+	s.Disk, s.DiskUnmeasured = nil, ""
+	if fault != nil {
+		s.DiskUnmeasured = fault.Error()
+		return
+	}
+	known := s.uids()
+	s.Disk = make([]Disk, 0, len(measured))
+	for _, uid := range slices.Sorted(maps.Keys(measured)) {
+		if !known[uid] {
+			continue
+		}
+		use := measured[uid]
+		s.Disk = append(s.Disk, Disk{
+			UID: uid, NodeFS: newFilesystem(&use.NodeFS), ImageFS: newFilesystem(&use.ImageFS), Time: use.Time,
+		})
+	}
+}
+
+func newFilesystem(use *usage.FSUse) Filesystem {
+	var f Filesystem
+	if use.BytesKnown {
+		f.Bytes = new(use.Bytes)
+	}
+	if use.InodesKnown {
+		f.Inodes = new(use.Inodes)
+	}
+	return f
+}
+
+// cgroups returns the UIDs in the names of the pods' cgroups.
+func (s *NodeSnapshot) cgroups() map[string]bool {
+	all := make(map[string]bool, len(s.Pods))
+	for _, pod := range s.Pods {
+		all[nodepods.UsageUID(pod)] = true
+	}
+	return all
+}
+
+// uids returns the UIDs of the pods in the API.
+func (s *NodeSnapshot) uids() map[string]bool {
+	all := make(map[string]bool, len(s.Pods))
+	for _, pod := range s.Pods {
+		all[string(pod.UID)] = true
+	}
+	return all
+}

@@ -1,0 +1,112 @@
+package rank
+
+import (
+	"strconv"
+	"time"
+)
+
+// Step is one key of a comparison of two pods.
+type Step struct {
+	// Key is what is compared.
+	Key Key
+	// A and B are the two values, as people read them.
+	A, B string
+	// Decides says that the values differ, so that no further key is looked at.
+	Decides bool
+}
+
+// Compare returns the keys by which two candidates of one ranking are compared, up to
+// and with the one that decides, and the queue whose view of their priorities counts:
+// the deepest that holds both; "" without queues. The last key, the UID, always
+// decides between two pods.
+func Compare(a, b *Entry) (steps []Step, queue string) {
+	x, y := prioritiesBetween(a, b)
+	_, decider := comparator(a.Resource)(a, b, x, y)
+	if a.place != nil {
+		queue = a.place.level.above(meeting(a.place.level, b.place.level)).path
+	}
+	for _, key := range keysOf(a.Resource) {
+		step := Step{Key: key, A: a.valueOf(key, x), B: b.valueOf(key, y), Decides: key == decider}
+		if step.Decides && step.A == step.B { // only amounts are rounded
+			step.A, step.B = strconv.FormatInt(a.Over, 10), strconv.FormatInt(b.Over, 10)
+		}
+		steps = append(steps, step)
+		if step.Decides {
+			break
+		}
+	}
+	return steps, queue
+}
+
+// keysOf returns the keys in the order in which the resource's pods are compared.
+func keysOf(resource Resource) []Key {
+	keys := []Key{KeyExceeds, KeyPriority, KeyOver, KeyAge, KeyUID}
+	if resource == PIDs {
+		return keys[1:]
+	}
+	return keys
+}
+
+// valueOf returns what is compared by a key. Priority is the one that is compared.
+func (e *Entry) valueOf(key Key, priority int32) string {
+	switch key {
+	case KeyExceeds:
+		if e.Exceeds {
+			return "yes"
+		}
+		return "no"
+	case KeyPriority:
+		return strconv.FormatInt(int64(priority), 10)
+	case KeyOver:
+		return e.amount(e.Over)
+	case KeyAge:
+		return "made " + e.Pod.Created.UTC().Format(time.RFC3339)
+	case KeyUID:
+		return e.Pod.UID
+	case KeyNone:
+		return ""
+	default:
+		return ""
+	}
+}
+
+// Level is one queue that a pod belongs to, and how it sees the pod.
+type Level struct {
+	// Queue is the queue's path, from the root on.
+	Queue string
+	// Priority is the pod's as this queue sees it.
+	Priority int32
+	// Ignores says that all priorities inside count as 0, by this queue or by one
+	// above.
+	Ignores bool
+	// Fence and Offset are what the queue does to the priority that its parent sees;
+	// false and 0 of the root.
+	Fence  bool
+	Offset int32
+}
+
+// Levels returns the queues that hold the pod, from its own to the root; nil without
+// queues.
+func (e *Entry) Levels() []Level {
+	if e.place == nil {
+		return nil
+	}
+	var levels []Level
+	for at := e.place.level; at != nil; at = at.parent {
+		l := Level{Queue: at.path, Priority: e.place.seen[at.depth], Ignores: at.ignore}
+		if at.queue != nil {
+			l.Fence, l.Offset = at.queue.Fence, at.queue.Offset
+		}
+		levels = append(levels, l)
+	}
+	return levels
+}
+
+// above returns the queue of that depth which holds this one, or is it.
+func (l *level) above(depth int) *level {
+	at := l
+	for at.depth > depth {
+		at = at.parent
+	}
+	return at
+}
