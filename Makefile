@@ -76,11 +76,12 @@ bench: ## Benchmarks with allocations, and a table of those with a budget
 	cd test/parity && go test -run '^$$' -bench . .
 
 # RUNS, RATES (MB/s) and PODS make it shorter: make bench-reaction RUNS=3 RATES=1000 PODS=20
+# EVICTDS=5 has evictd's turn five times for each of the kubelet's: a percentile needs many.
 # FRESH=1 measures evictd alone, in a new process for each run.
 .PHONY: bench-reaction
 bench-reaction: needs-root node-build image ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./bench/reaction --runs $${RUNS:-20} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} $${FRESH:+--fresh}
+		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} $${FRESH:+--fresh}
 
 .PHONY: bench-idle
 bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd beside 110 pods (root, ten minutes; WINDOW=60s)

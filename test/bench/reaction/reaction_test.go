@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -105,6 +106,24 @@ func TestARunBelowItsRateShowsNothing(t *testing.T) {
 	for measured, disturbed := range map[float64]bool{0: false, 749e6: true, 751e6: false, 1.2e9: false} {
 		if err := tooSlow(&result{rate: 1000 * megabyte, measured: measured}); errors.Is(err, errDisturbed) != disturbed {
 			t.Errorf("%.0f bytes a second of 1 GB/s: %v", measured, err)
+		}
+	}
+}
+
+// A benchmark that left out the runs in which evictd slept would measure nothing.
+func TestACrossingWithoutAnActIsNoDisturbance(t *testing.T) {
+	silent := fmt.Errorf("%w: nothing reached the API server", errDisturbed)
+	for _, test := range []struct {
+		a         agent
+		uncrossed error
+		disturbed bool
+	}{
+		{byEvictd, nil, false},
+		{byEvictd, errDisturbed, true},
+		{byKubelet, nil, true}, // it looks every 10 s, and somebody may have given memory back
+	} {
+		if err := missed(test.a, silent, test.uncrossed); errors.Is(err, errDisturbed) != test.disturbed {
+			t.Errorf("%s, uncrossed %v: %v", test.a, test.uncrossed, err)
 		}
 	}
 }

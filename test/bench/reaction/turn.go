@@ -23,9 +23,12 @@ const (
 	// kubeletPeriod is how often the kubelet looks: the crossings are spread over it
 	// evenly.
 	kubeletPeriod = 10 * time.Second
-	// patience is how long an agent may take. A run of the kubelet that takes longer
-	// is one in which somebody else on the machine gave memory back.
+	// patience is how long an agent may take, beside what the pod takes to get there. A
+	// run of the kubelet that takes longer is one in which somebody else on the machine
+	// gave memory back; one of evictd's after a crossing ends the benchmark.
 	patience = 45 * time.Second
+	// evictdsPatience is enough to see that: it is some hundred times its budget.
+	evictdsPatience = 15 * time.Second
 	// overshoot is what the allocator takes below the threshold before it stops: the
 	// pressure lasts until the kubelet looks, and the kubelet's threshold is not
 	// reached in evictd's turns.
@@ -37,7 +40,7 @@ const (
 	// else had the cores shows nothing of that rate.
 	slowest = 0.75
 	// tries is how often a disturbed run is done again.
-	tries = 5
+	tries = 20
 )
 
 // result is one run.
@@ -134,6 +137,15 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	return r, errors.Join(err, unread, tooSlow(&r))
 }
 
+// missed says what a run without an act shows: that evictd did not act although the line
+// was crossed, which is no disturbance, or that there was nothing to act on.
+func missed(a agent, silent, uncrossed error) error {
+	if a == byEvictd && uncrossed == nil {
+		return fmt.Errorf("evictd did nothing about a crossing for %v", evictdsPatience)
+	}
+	return errors.Join(silent, uncrossed)
+}
+
 // tooSlow says that the pod did not reach its rate. A run that failed has none.
 func tooSlow(r *result) error {
 	if r.measured == 0 || r.measured >= slowest*float64(r.rate) {
@@ -181,7 +193,8 @@ func (b *bench) expose(ctx context.Context, name string) error {
 // the machine has taken too much for that, it waits until some has come back.
 func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 	const near, attempts, settles = 8 * mebibyte, 300, 100 * time.Millisecond
-	off := int64(0)
+	const rests = 5 // looks at which it must be there: an ended pod's memory comes back bit by bit
+	off, seen := int64(0), 0
 	for range attempts {
 		available, err := b.available(a)
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -189,10 +202,14 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 		}
 		off = available - b.lines[a] - distance
 		if off > -block && off < block+near {
-			return nil
-		}
-		if err := b.ballast.set(b.ballast.size() + off); err != nil {
-			return err
+			if seen++; seen == rests {
+				return nil
+			}
+		} else {
+			seen = 0
+			if err := b.ballast.set(b.ballast.size() + off); err != nil {
+				return err
+			}
 		}
 		time.Sleep(settles)
 	}
@@ -232,12 +249,15 @@ func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance 
 	}
 	stop()
 	s := <-seen
-	if err = errors.Join(err, s.err); err != nil {
-		return result{}, err
+	if s.err != nil {
+		return result{}, errors.Join(err, s.err)
 	}
-	found, err := crossing(s.moments, b.lines[a], distance)
+	found, uncrossed := crossing(s.moments, b.lines[a], distance)
 	if err != nil {
-		return result{}, err
+		return result{}, missed(a, err, uncrossed)
+	}
+	if uncrossed != nil {
+		return result{}, uncrossed
 	}
 	if arrived.pod != pod.Name {
 		return result{}, fmt.Errorf("%w: %s went, not %s", errDisturbed, arrived.pod, pod.Name)
@@ -250,20 +270,27 @@ func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance 
 	return found.result, nil
 }
 
+func patienceFor(a agent) time.Duration {
+	if a == byEvictd {
+		return evictdsPatience
+	}
+	return patience
+}
+
 // await waits for the sign of an eviction, and counts the OOM kills in the pod's
 // cgroup meanwhile: it goes with the pod.
 func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, error) {
 	var first act
 	var kills int64
 	var fault error
-	err := node.Until(ctx, patience, func(context.Context) bool {
+	err := node.Until(ctx, patienceFor(a), func(context.Context) bool {
 		kills = max(kills, podOOMKills(group))
 		var found bool
 		first, found, fault = b.audit.next(a)
 		return found || fault != nil
 	})
 	if err = errors.Join(err, fault); err != nil {
-		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patience, err)
+		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
 	}
 	// The log is in the order of the answers: an earlier request may be answered later.
 	time.Sleep(200 * time.Millisecond)
