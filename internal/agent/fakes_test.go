@@ -190,6 +190,8 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 	}
 	if n.answer != nil {
 		result = n.answer(r)
+	} else if n.pods[r.UID] == nil {
+		result.Outcome = evict.Gone
 	}
 	result.Sent, result.Took = sent, time.Since(sent)
 	if result.Outcome == evict.Evicted {

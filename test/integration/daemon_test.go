@@ -90,6 +90,13 @@ func (h *host) free(available int64) {
 		int64(totalMiB<<10), available<<10, available<<10))
 }
 
+// now returns MemAvailable, in MiB.
+func (h *host) now() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.available
+}
+
 // end removes a pod's cgroup and gives back what it held.
 func (h *host) end(pod *corev1.Pod, held int64) {
 	if err := os.RemoveAll(filepath.Join(h.root, groupOf(pod))); err != nil {
@@ -248,7 +255,15 @@ type hand struct {
 	held map[string]int64 // MiB, by the pod's name
 
 	mu      sync.Mutex
+	ends    time.Duration
 	victims []string
+}
+
+// takes says how long a victim takes to end; without it, it ends at once.
+func (k *hand) takes(d time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ends = d
 }
 
 // watchOver ends pods that are terminating until the test is over.
@@ -258,9 +273,9 @@ func watchOver(w *world, h *host, held map[string]int64) *hand {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		gone := map[string]bool{}
+		seen := map[string]time.Time{}
 		for ctx.Err() == nil {
-			one.look(ctx, gone)
+			one.look(ctx, seen)
 			time.Sleep(50 * time.Millisecond)
 		}
 	}()
@@ -268,7 +283,8 @@ func watchOver(w *world, h *host, held map[string]int64) *hand {
 	return one
 }
 
-func (k *hand) look(ctx context.Context, gone map[string]bool) {
+// look ends the pods whose time has come. Seen is since when each is terminating.
+func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 	pods, err := k.w.client.CoreV1().Pods(k.w.namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return // the fault is the test's own
@@ -278,15 +294,21 @@ func (k *hand) look(ctx context.Context, gone map[string]bool) {
 		if pod.DeletionTimestamp == nil {
 			continue
 		}
-		if !gone[string(pod.UID)] {
-			gone[string(pod.UID)] = true
-			k.mu.Lock()
+		k.mu.Lock()
+		if seen[string(pod.UID)].IsZero() {
+			seen[string(pod.UID)] = time.Now()
 			k.victims = append(k.victims, pod.Name)
-			k.mu.Unlock()
-			k.host.end(pod, k.held[pod.Name])
+		}
+		lives := time.Since(seen[string(pod.UID)]) < k.ends
+		k.mu.Unlock()
+		if lives {
+			continue
 		}
 		now := int64(0)
-		_ = k.w.client.CoreV1().Pods(k.w.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		err := k.w.client.CoreV1().Pods(k.w.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		if err == nil {
+			k.host.end(pod, k.held[pod.Name])
+		}
 	}
 }
 
