@@ -238,7 +238,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	if len(verdict.Pressures) == 0 {
 		a.rehearse(started)
 	}
-	a.noteProgress(started, &verdict)
+	a.noteProgress(started, &sample, &verdict)
 	a.options.Recorder.Tick(started, time.Since(started))
 	return a.pacer.Next(&sample)
 }
@@ -267,13 +267,17 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 }
 
 // noteProgress keeps what the probes ask for.
-func (a *Agent) noteProgress(now time.Time, verdict *pressure.Verdict) {
+func (a *Agent) noteProgress(now time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.progress = now
 	switch {
 	case len(verdict.Unknown) > 0:
-		a.reading = fmt.Errorf("reading %v: no figure; nobody is evicted until there is one", verdict.Unknown[0])
+		faults := make([]error, 0, len(verdict.Unknown))
+		for _, signal := range verdict.Unknown {
+			faults = append(faults, fmt.Errorf("%v has no figure, and nobody is evicted until it has one: %w", signal, sample.Of(signal).Err))
+		}
+		a.reading = errors.Join(faults...)
 	case !verdict.Stale:
 		a.reading = nil
 	}

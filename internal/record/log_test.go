@@ -289,7 +289,7 @@ func TestTheFirstSampleLogsOnlyWhatIsNotThere(t *testing.T) {
 	s.Observations[pressure.ImageFSAvailable] = pressure.Observation{State: pressure.Absent, Err: pressure.ErrUnasked}
 	r.Sample(s, &pressure.Verdict{Time: start})
 	lines := r.lines(t)
-	if len(lines) != 2 || lines[0]["signal"] != "memory.stall" || lines[0]["error"] != "no PSI" ||
+	if len(lines) != 2 || lines[0]["signal"] != "memory.stall" || lines[0]["error"] != "no PSI" || lines[0]["level"] != "warn" ||
 		lines[1]["signal"] != "pid.available" || lines[1]["error"] != "no loadavg" {
 		t.Errorf("first sample logged %v, want memory.stall absent and pid.available unknown alone", lines)
 	}

@@ -156,7 +156,11 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 	}
 	absent := seen.State == pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked)
 	if !r.seen && absent {
-		r.logger.Info(messageAbsent, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
+		level := zapcore.InfoLevel
+		if signal == pressure.MemoryStall {
+			level = zapcore.WarnLevel // no default asks for it: somebody waits for this threshold in vain
+		}
+		r.logger.Log(level, messageAbsent, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
 		return
 	}
 	if before == seen.State || !r.seen {

@@ -111,9 +111,18 @@ func (g *memoryCgroup) read() (cgroupMemory, error) {
 	}
 	memory, err := read()
 	if err != nil {
-		return cgroupMemory{}, fmt.Errorf("reading the memory of cgroup %s: %w", g.group, err)
+		return cgroupMemory{}, fmt.Errorf("reading the memory of cgroup %s%s: %w", g.group, g.besides(), err)
 	}
 	return memory, nil
+}
+
+// besides names the files that containerd's library reads on v1 for figures that are not
+// needed here, and does not name when it cannot.
+func (g *memoryCgroup) besides() string {
+	if g.unified {
+		return ""
+	}
+	return " (which of memory.stat, memory.oom_control and memory.{usage_in_bytes,max_usage_in_bytes,failcnt,limit_in_bytes} it is, the library does not say)"
 }
 
 func (g *memoryCgroup) readV1() (cgroupMemory, error) {
