@@ -50,7 +50,7 @@ func adviceOnChosen(protection rank.Protection) string {
 	case rank.ProtectedAnnotated:
 		return "It is annotated evictd.dev/evict: never, and protect.annotationNamespaces names its namespace: remove either."
 	case rank.ProtectedGuarantee:
-		return "The pods of its queue use less memory together than the queue is guaranteed. A smaller queues[].guaranteed makes them candidates; so does it when nobody else is left."
+		return "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so does it when nobody else is left."
 	default:
 		return ""
 	}

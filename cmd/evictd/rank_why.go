@@ -46,10 +46,18 @@ func (s *story) say(format string, values ...any) {
 func (s *story) candidate() {
 	all := s.seen.ranking.Candidates
 	s.say("It is candidate %d of %d.", s.entry.Position, len(all))
+	s.detail()
 	s.facts()
 	s.neighbours(all)
 	s.say("")
 	s.budget()
+}
+
+// detail says what is to be added to the pod's place, where there is something.
+func (s *story) detail() {
+	if s.entry.Detail != "" {
+		s.say("And: %s.", s.entry.Detail)
+	}
 }
 
 // facts says what the pod uses, asked for and counts as.
@@ -196,6 +204,7 @@ func (s *story) budget() {
 // protected says what protects the pod, what lifts that, and where it would stand.
 func (s *story) protected() {
 	s.say("It is protected and no candidate: %s.", s.entry.Protection)
+	s.detail()
 	s.say("%s", advice(s.entry.Protection))
 	s.facts()
 	s.say("")

@@ -137,8 +137,12 @@ func (d *decoder) items(path *field.Path, t reflect.Type, v any) (any, bool) {
 	}
 	clean := make([]any, 0, len(list))
 	for i, item := range list {
-		if fitting, fits := d.value(path.Index(i), t.Elem(), item); fits {
+		fitting, fits := d.value(path.Index(i), t.Elem(), item)
+		switch {
+		case fits:
 			clean = append(clean, fitting)
+		case t.Elem().Kind() == reflect.Struct:
+			clean = append(clean, map[string]any{}) // or the faults of those behind it name other places
 		}
 	}
 	return clean, true

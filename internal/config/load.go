@@ -59,6 +59,9 @@ func Parse(data []byte) (*EvictdConfiguration, error) {
 	if faults := otherKind(tree); len(faults) > 0 {
 		return nil, invalid(faults)
 	}
+	if fault := tooDeep(field.NewPath("queues"), tree["queues"], 1); fault != nil {
+		return nil, invalid(field.ErrorList{fault})
+	}
 	c := base()
 	d := &decoder{broken: map[string]bool{}}
 	d.duplicates(root)

@@ -116,6 +116,14 @@ func TestParseFaults(t *testing.T) {
 		{"a number in a list", "protect: {namespaces: [a, 1]}", []string{
 			`protect.namespaces[1]: Invalid value: 1: must be text: put it in quotes`,
 		}},
+		{"faults behind a broken queue keep their places", "queues:\n- {name: a, namespaces: [x]}\n- foo\n- {name: b, namespaces: true}\n- {name: c, namespaces: [c], properties: {priority.policy: high}}", []string{
+			`queues[1]: Invalid value: "foo": must hold fields and values`,
+			`queues[2].namespaces: Invalid value: true: must be a list`,
+			`queues[3].properties[priority.policy]: Unsupported value: "high": supported values: "default", "fence"`,
+		}},
+		{"queues without end", "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000), []string{
+			"queues[0]" + strings.Repeat(".queues[0]", 16) + ": Invalid value: is nested deeper than 16 queues",
+		}},
 		{"a broken bound beside a good one", "sampling: {minInterval: soon, maxInterval: 5ms}", []string{
 			`sampling.minInterval: Invalid value: "soon": must be a duration with a unit, like "30s" or "1m30s"`,
 		}},

@@ -186,7 +186,7 @@ type Queue struct {
 	Name string `json:"name"`
 	// Namespaces whose pods belong to the queue; `*` at the end matches any ending.
 	// They must be among those of the queue above, and in no other queue, unless both
-	// choose by podSelector. Unset means those of the queue above.
+	// choose by podSelector. Unset means those of the queue above, where podSelector chooses among them.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Labels a pod must have as well to belong to the queue. Unset and `{}` ask for
 	// none. Where several queues side by side hold a pod, the first one gets it.

@@ -42,18 +42,42 @@ func (v *validator) queues() {
 	v.overlaps(claims)
 }
 
+// deepestQueue is how deep queues may be nested: more than any organisation has levels,
+// and little enough for whoever reads their paths.
+const deepestQueue = 16
+
+// tooDeep returns a fault at the first queue that is nested too deep, nil where there is
+// none. It is looked for before anything else is: a path of thousands of queues in each
+// fault would take minutes to write.
+func tooDeep(path *field.Path, queues any, level int) *field.Error {
+	list, _ := queues.([]any)
+	for i, item := range list {
+		if level > deepestQueue {
+			return field.Invalid(path.Index(i), field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
+		}
+		queue, _ := item.(map[string]any)
+		if fault := tooDeep(path.Index(i).Child("queues"), queue["queues"], level+1); fault != nil {
+			return fault
+		}
+	}
+	return nil
+}
+
 // siblings checks the queues of one level and those below. The parent's namespaces
 // are those of the nearest queue above that names any; nil where none does.
 func (v *validator) siblings(path *field.Path, queues []Queue, parents []string) {
 	seen := map[string]bool{}
 	for i := range queues {
 		q, at := &queues[i], path.Index(i)
+		if v.broken[at.String()] {
+			continue // it is there to keep the places of the others
+		}
 		v.queueName(at.Child("name"), q.Name, seen)
 		v.namespacePatterns(at.Child("namespaces"), q.Namespaces, parents)
 		if q.PodSelector != nil {
 			v.labelSelector(at.Child("podSelector"), q.PodSelector)
 		}
-		if len(q.Namespaces) == 0 && !q.selects() && len(q.Queues) == 0 {
+		if len(q.Namespaces) == 0 && !q.selects() && len(q.Queues) == 0 && !v.halfRead(at) {
 			v.add(field.Required(at, "holds no pod: set namespaces or podSelector, or queues below"))
 		}
 		v.guaranteed(at.Child("guaranteed"), q.Guaranteed)
@@ -64,6 +88,19 @@ func (v *validator) siblings(path *field.Path, queues []Queue, parents []string)
 		}
 		v.siblings(at.Child("queues"), q.Queues, inherited)
 	}
+}
+
+// halfRead reports whether a queue says which pods it holds in a way that could not be
+// read: that is the fault, and not that it says nothing.
+func (v *validator) halfRead(queue *field.Path) bool {
+	for path := range v.broken {
+		for _, name := range []string{"namespaces", "podSelector", "queues"} {
+			if strings.HasPrefix(path, queue.Child(name).String()) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // selects reports whether the queue asks for labels.

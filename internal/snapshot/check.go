@@ -43,6 +43,12 @@ func (s *NodeSnapshot) checkPods() error {
 		if err := once(here+".metadata.name", name, names); err != nil {
 			return err
 		}
+		if err := figures(here, map[string]*int64{
+			"spec.terminationGracePeriodSeconds":  pod.Spec.TerminationGracePeriodSeconds,
+			"metadata.deletionGracePeriodSeconds": pod.DeletionGracePeriodSeconds,
+		}); err != nil {
+			return err
+		}
 		if err := onlyWhatIsRead(here, pod); err != nil {
 			return err
 		}
@@ -148,7 +154,7 @@ func (s *Signal) check(path string) error {
 		if s.Available == nil || s.Capacity == nil {
 			return fmt.Errorf("%s: is known and lacks available or capacity; write state: unknown, or both", path)
 		}
-		if *s.Capacity < 0 {
+		if *s.Capacity < 0 { // a working set may be above its limit, so available may be below 0
 			return fmt.Errorf("%s.capacity: %d is negative; save the snapshot again", path, *s.Capacity)
 		}
 	case pressure.Unknown.String(), pressure.Absent.String():

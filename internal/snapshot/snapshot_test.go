@@ -184,6 +184,7 @@ func TestBadSnapshots(t *testing.T) {
 		"no pods":           {change("pods:\n", "pods: null\nx:\n"), "pods: is missing"},
 		"no time":           {change(`time: "2026-11-20T02:14:07Z"`, "time: yesterday"), `time: "yesterday" is no time`},
 		"configuration":     {change("EvictdConfiguration}", "EvictdConfiguration, evictionHard: {memory.available: 500%}}"), "configuration: invalid configuration: evictionHard[memory.available]"},
+		"negative grace":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, terminationGracePeriodSeconds: -120}"), "pods[1].spec.terminationGracePeriodSeconds: -120 is negative"},
 		"two pods, one UID": {change("uid: u2", "uid: u1"), `pods[1].metadata.uid: "u1" is that of pods[0].metadata.uid too; keep one`},
 		"two pods, a name":  {change("name: db", "name: web"), `pods[1].metadata.name: "shop/web" is that of pods[0].metadata.name too`},
 		"another node's":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-2}"), `pods[1].spec.nodeName: is "worker-2", and the snapshot is of node "worker-1"`},

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -169,6 +170,16 @@ func (l *level) shelter() {
 	}
 }
 
+// guarantee says which queue, this or one above, uses less than it is guaranteed.
+func (l *level) guarantee() string {
+	for at := l; at.queue != nil; at = at.parent {
+		if at.used < at.queue.GuaranteedMemory {
+			return fmt.Sprintf("queue %s uses %s of the %s that it is guaranteed", at.path, Bytes(at.used), Bytes(at.queue.GuaranteedMemory))
+		}
+	}
+	return ""
+}
+
 // order returns the candidates of a queue and of those below: its own pods in their
 // order, merged with the orders of the queues below by comparing heads, with the
 // priorities that this queue sees. No single comparison of two pods could do that: a
@@ -244,7 +255,7 @@ func protectSheltered(entries []Entry) {
 	}
 	for _, e := range all {
 		if e.place.level.sheltered && !e.supposed {
-			e.Protection = ProtectedGuarantee
+			e.Protection, e.Detail = ProtectedGuarantee, e.place.level.guarantee()
 		}
 	}
 }
