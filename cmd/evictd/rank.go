@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -70,7 +71,7 @@ func printRanking(ctx context.Context, flags *rankFlags, cmd *cobra.Command) err
 		return err
 	}
 	for _, note := range seen.notes {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", plain(note)) // nowhere is left to report to
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // nowhere is left to report to
 	}
 	return flags.answer(seen, cmd.OutOrStdout())
 }
@@ -106,7 +107,7 @@ func (r *ranker) frame(ctx context.Context, flags *rankFlags) (string, error) {
 		return "", err
 	}
 	for _, note := range seen.notes {
-		fmt.Fprintf(&text, "\n%s\n", plain(note))
+		fmt.Fprintf(&text, "\n%s\n", wording.OneLine(note))
 	}
 	return text.String(), nil
 }

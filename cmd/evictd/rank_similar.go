@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -57,21 +58,5 @@ func edits(a, b string) int {
 	if len(a) > longest || len(b) > longest {
 		return longest
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return wording.Distance(a, b)
 }

@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -81,7 +81,7 @@ func rankRow(resource string, e *rankEntry, wide bool) string {
 		amount(resource, e.Usage), amount(resource, &e.Request), amount(resource, e.Over),
 		strconv.FormatInt(e.Grace, 10)+"s", budget, e.Reason)
 	for i := range cells {
-		cells[i] = plain(cells[i])
+		cells[i] = wording.OneLine(cells[i])
 	}
 	return strings.Join(cells, "\t")
 }
@@ -94,20 +94,6 @@ func shortened(text string) string {
 		return text
 	}
 	return string(runes[:longest-1]) + "…"
-}
-
-// plain shows control characters as their escapes: a name or a message in a snapshot
-// may hold what would move a terminal's cursor.
-func plain(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
 }
 
 // amount prints what people read; an unknown figure is a dash and never 0.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // clearScreen moves the cursor home and clears what is below and above it.
@@ -48,7 +50,7 @@ func watchRanking(ctx context.Context, w io.Writer, interval time.Duration, fram
 func linesOf(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
-		lines = append(lines, plain(strings.TrimRight(line, "\n")))
+		lines = append(lines, wording.OneLine(strings.TrimRight(line, "\n")))
 	}
 	return strings.Join(lines, "\n")
 }

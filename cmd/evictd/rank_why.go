@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -40,7 +41,7 @@ func writeWhy(w io.Writer, seen *sight, key string) error {
 
 // say writes one line; what it says of the pods cannot break it.
 func (s *story) say(format string, values ...any) {
-	_, _ = s.WriteString(plain(fmt.Sprintf(format, values...)) + "\n") // a buffer takes everything
+	_, _ = s.WriteString(wording.OneLine(fmt.Sprintf(format, values...)) + "\n") // a buffer takes everything
 }
 
 func (s *story) candidate() {
@@ -146,8 +147,8 @@ func (s *story) compared(first, second *rank.Entry) {
 		if step.Decides {
 			verdict = "decides: " + keyRule(step.Key)
 		}
-		_, _ = fmt.Fprintf(table, "  %s\t%s %s\t%s %s\t%s\n", plain(name), // a buffer takes everything
-			plain(first.Pod.Name), plain(step.A), plain(second.Pod.Name), plain(step.B), verdict)
+		_, _ = fmt.Fprintf(table, "  %s\t%s %s\t%s %s\t%s\n", wording.OneLine(name), // a buffer takes everything
+			wording.OneLine(first.Pod.Name), wording.OneLine(step.A), wording.OneLine(second.Pod.Name), wording.OneLine(step.B), verdict)
 	}
 	_ = table.Flush()
 }

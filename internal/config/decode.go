@@ -13,6 +13,8 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // decoder fills a configuration from JSON values. Unlike encoding/json it goes on
@@ -275,23 +277,7 @@ func edits(a, b string) int {
 	if len(b) > 2*longest {
 		return len(b) // no slip of a field's name; the table would be large for nothing
 	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
+	return wording.Distance(a, b)
 }
 
 // describe names the kind of a JSON value in words.

@@ -1,11 +1,11 @@
 package config
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // InvalidError says that a file could be read as YAML and that its content is not
@@ -27,7 +27,7 @@ func (e *InvalidError) Error() string {
 func (e *InvalidError) Lines() []string {
 	lines := make([]string, 0, len(e.Faults))
 	for _, fault := range e.Faults {
-		lines = append(lines, oneLine(fault.Error()))
+		lines = append(lines, wording.OneLine(fault.Error()))
 	}
 	return lines
 }
@@ -39,22 +39,3 @@ func invalid(faults field.ErrorList) error {
 	}
 	return &InvalidError{Faults: faults}
 }
-
-// oneLine replaces line breaks and other control characters by their escapes: a
-// key of the file may hold them, and one fault is one line.
-func oneLine(text string) string {
-	if !strings.ContainsFunc(text, unprintable) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if unprintable(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) }

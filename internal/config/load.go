@@ -13,6 +13,8 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // maxFileBytes bounds the file: what is larger is some other file. A ConfigMap
@@ -89,7 +91,7 @@ func document(data []byte) (*yamlnode.Node, error) {
 	case errors.Is(err, io.EOF):
 		return nil, errEmpty()
 	case err != nil:
-		return nil, fmt.Errorf("not YAML: %s", oneLine(err.Error()))
+		return nil, fmt.Errorf("not YAML: %s", wording.OneLine(err.Error()))
 	}
 	for {
 		var next yamlnode.Node
@@ -98,7 +100,7 @@ func document(data []byte) (*yamlnode.Node, error) {
 			return &first, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("not YAML: %s", oneLine(err.Error()))
+			return nil, fmt.Errorf("not YAML: %s", wording.OneLine(err.Error()))
 		}
 		if !isNull(&next) {
 			return nil, fmt.Errorf("line %d starts a second YAML document: the file must hold one", next.Line)
@@ -134,13 +136,13 @@ func isNull(n *yamlnode.Node) bool {
 func valuesOf(data []byte) (map[string]any, error) {
 	converted, err := yaml.YAMLToJSON(data)
 	if err != nil {
-		return nil, fmt.Errorf("not YAML: %s", oneLine(err.Error()))
+		return nil, fmt.Errorf("not YAML: %s", wording.OneLine(err.Error()))
 	}
 	numbers := json.NewDecoder(bytes.NewReader(converted))
 	numbers.UseNumber()
 	var tree any
 	if err := numbers.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("not YAML: %s", oneLine(err.Error()))
+		return nil, fmt.Errorf("not YAML: %s", wording.OneLine(err.Error()))
 	}
 	switch root := tree.(type) {
 	case nil:

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/wording"
 )
 
 // shell is the document with its large parts still as text, so that each of their
@@ -33,7 +33,7 @@ type shell struct {
 func Decode(data []byte) (*NodeSnapshot, error) {
 	s, err := decode(data)
 	if err != nil {
-		return nil, errors.New("reading the snapshot: " + oneLine(err.Error()))
+		return nil, errors.New("reading the snapshot: " + wording.OneLine(err.Error()))
 	}
 	return s, nil
 }
@@ -229,18 +229,4 @@ func orRoot(path string) string {
 		return "the document"
 	}
 	return path
-}
-
-// oneLine replaces control characters by their escapes: the document's keys may hold
-// them, and one fault is one line.
-func oneLine(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-			continue
-		}
-		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-	}
-	return b.String()
 }

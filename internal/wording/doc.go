@@ -1,0 +1,3 @@
+// Package wording holds what messages about other people's text need, wherever they are
+// written: to show it on one line, and to guess which word was meant.
+package wording
