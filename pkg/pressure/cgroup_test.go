@@ -88,7 +88,7 @@ func TestRootOfV2(t *testing.T) {
 	}
 }
 
-// TestGroupThatHasGone: the library answers zeros and no error for it on v2.
+// TestGroupThatHasGone: it is an error, never zeros.
 func TestGroupThatHasGone(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {
@@ -129,7 +129,7 @@ func TestAllocatable(t *testing.T) {
 
 func TestComputeRefusesOverflow(t *testing.T) {
 	t.Parallel()
-	if got, err := compute(math.MaxUint64, 0, 1); err == nil {
+	if got, err := compute(math.MaxInt64, 0, 1); err == nil {
 		t.Errorf("got %+v", got)
 	}
 }
