@@ -185,7 +185,7 @@ func TestValidateByHand(t *testing.T) {
 		got = append(got, fault.Field)
 	}
 	want := []string{
-		"apiVersion", "kind", "memoryAvailable", "sampling.minInterval", "disruptionBudgets",
+		"apiVersion", "kind", "memoryAvailable", "sampling.minInterval", "sampling.maxInterval", "disruptionBudgets",
 		"protect.priorityAtLeast", "limits.evictionsPerMinute", "limits.perOwnerPerHour",
 		"limits.minimumRelease",
 	}

@@ -213,7 +213,7 @@ func TestParseFaults(t *testing.T) {
 			`sampling.maxInterval: Invalid value: "11s": must be at most 10s`,
 		}},
 		{"sampling at no time", "sampling: {maxInterval: 0s}", []string{
-			`sampling.maxInterval: Invalid value: "0s": must not be shorter than minInterval, 1ms`,
+			`sampling.maxInterval: Invalid value: "0s": must be at least 1ms`,
 		}},
 		{"sampling the wrong way round", "sampling: {minInterval: 2s, maxInterval: 1s}", []string{
 			`sampling.maxInterval: Invalid value: "1s": must not be shorter than minInterval, 2s`,

@@ -133,6 +133,8 @@ func (v *validator) sampling() {
 		v.add(field.Invalid(path.Child("minInterval"), low.String(), "must be at least "+minIntervalLowest.String()))
 	}
 	switch {
+	case high < minIntervalLowest:
+		v.add(field.Invalid(path.Child("maxInterval"), high.String(), "must be at least "+minIntervalLowest.String()))
 	case high > maxIntervalHighest:
 		v.add(field.Invalid(path.Child("maxInterval"), high.String(), "must be at most "+maxIntervalHighest.String()))
 	case high < low:

@@ -78,7 +78,7 @@ const (
 	messageIntent    = "sending an eviction request"
 	messageBegan     = "pressure began"
 	messageEnded     = "pressure ended"
-	messageUnknown   = "signal became unknown"
+	messageUnknown   = "signal is unknown"
 	messageKnown     = "signal is known again"
 	messageAbsent    = "signal became absent"
 	messageReadError = "reading failed"

@@ -270,13 +270,51 @@ func TestChangesAreLoggedOnce(t *testing.T) {
 	}
 	want := []string{
 		"warn: pressure began: memory.available",
-		"warn: signal became unknown: memory.available",
+		"warn: signal is unknown: memory.available",
 		"info: signal is known again: memory.available",
 		"info: pressure ended: memory.available",
 		"info: signal became absent: nodefs.inodesFree",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("log of changes (-want +got):\n%s", diff)
+	}
+}
+
+// TestAReasonIsLoggedOnceAndPaced: a lasting fault has one line, another reason another,
+// and a file that comes and goes a hundred times a second one pair a minute.
+func TestAReasonIsLoggedOnceAndPaced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	see := func(after time.Duration, reason string) {
+		s := sampleOf(start)
+		if reason != "" {
+			s.Observations[pressure.MemoryAvailable] = unknown(reason)
+		}
+		*r.now = r.now.Add(after)
+		r.Sample(s, &pressure.Verdict{Time: *r.now})
+	}
+	see(0, "")
+	for range 100 {
+		see(10*time.Millisecond, "meminfo is empty")
+		see(10*time.Millisecond, "")
+	}
+	see(time.Minute, "meminfo is empty")
+	see(time.Hour, "meminfo is empty")
+	see(time.Second, "MemTotal is 0")
+	see(time.Second, "")
+	var got []string
+	for _, line := range r.lines(t) {
+		got = append(got, fmt.Sprintf("%v: %v: repeats %v", line["msg"], line["error"], line["repeats"]))
+	}
+	want := []string{
+		"signal is unknown: meminfo is empty: repeats 0",
+		"signal is known again: <nil>: repeats <nil>",
+		"signal is unknown: meminfo is empty: repeats 99",
+		"signal is unknown: MemTotal is 0: repeats 0",
+		"signal is known again: <nil>: repeats <nil>",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log of a fault (-want +got):\n%s", diff)
 	}
 }
 

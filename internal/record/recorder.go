@@ -51,10 +51,17 @@ type Recorder struct {
 	mu     sync.Mutex // guards all below
 	seen   bool
 	states [pressure.SignalCount]pressure.State
+	faults [pressure.SignalCount]fault
 	since  [pressure.SignalCount][kindCount]time.Time // zero: the threshold does not hold
 	holds  [pressure.SignalCount][kindCount]bool
 	held   [pressure.SignalCount][kindCount]agent.Hold // the last decision's, for Events on the node
 	quiet  map[string]*pause
+}
+
+// fault is why a signal is unknown, and whether the log has it.
+type fault struct {
+	text string
+	said bool
 }
 
 // pause paces the log lines of one kind of failure.
@@ -148,12 +155,11 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 	before := r.states[signal]
 	r.states[signal] = seen.State
 	if seen.State == pressure.Unknown {
-		r.metrics.signalReads[signal].Inc()
-		if before != pressure.Unknown || !r.seen {
-			r.logger.Warn(messageUnknown, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
-		}
+		r.noteFault(signal, seen.Err)
 		return
 	}
+	said := r.faults[signal].said
+	r.faults[signal] = fault{}
 	absent := seen.State == pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked)
 	if !r.seen && absent {
 		level := zapcore.InfoLevel
@@ -166,12 +172,32 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 	if before == seen.State || !r.seen {
 		return
 	}
+	if before == pressure.Unknown && !said {
+		return // of a file that comes and goes, the log has one pair of lines a minute
+	}
 	if seen.State == pressure.Absent {
 		r.logger.Info(messageAbsent, zap.Stringer(keySignal, signal), zap.NamedError(keyError, seen.Err))
 		return
 	}
 	r.logger.Info(messageKnown, zap.Stringer(keySignal, signal),
 		zap.Int64(keyAvailable, seen.Available), zap.Int64(keyCapacity, seen.Capacity))
+}
+
+// noteFault logs a signal that is unknown: once for each reason, and about once a minute
+// where the reason changes or the signal comes and goes.
+func (r *Recorder) noteFault(signal pressure.Signal, err error) {
+	r.metrics.signalReads[signal].Inc()
+	f := &r.faults[signal]
+	if text := fmt.Sprint(err); text != f.text {
+		*f = fault{text: text}
+	}
+	if f.said {
+		return
+	}
+	if repeats, say := r.paceLocked(messageUnknown + signal.String()); say {
+		f.said = true
+		r.logger.Warn(messageUnknown, zap.Stringer(keySignal, signal), zap.NamedError(keyError, err), zap.Int(keyRepeats, repeats))
+	}
 }
 
 // notePressures logs thresholds that begin or cease to hold. A signal that is
@@ -280,6 +306,10 @@ func (r *Recorder) WatchError(err error) {
 func (r *Recorder) pace(what string) (int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.paceLocked(what)
+}
+
+func (r *Recorder) paceLocked(what string) (int, bool) {
 	now := r.now()
 	p := r.quiet[what]
 	if p == nil {

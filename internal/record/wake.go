@@ -37,7 +37,7 @@ func (r *Recorder) Wakeups(state pressure.WakeState) {
 		r.logger.Info(messageNoWakeups, source, zap.NamedError(keyError, state.Err))
 		return
 	}
-	r.logger.Info(messageWakeups, source, zap.Float64(keyWindow, state.Window.Seconds()))
+	r.logger.Info(messageWakeups, source, zap.Float64(keyWindow, state.Window.Seconds()), zap.NamedError(keyError, state.PassedOver))
 }
 
 // Woken counts one event of the kernel. It logs nothing: there may be one a second.

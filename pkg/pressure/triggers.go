@@ -63,6 +63,9 @@ type WakeState struct {
 	Window time.Duration
 	// Err is why there is no trigger; nil where there is one.
 	Err error
+	// PassedOver is why the trigger is on a second file and not on the first, where that
+	// is not what was to be expected; else nil.
+	PassedOver error
 }
 
 // WakeNotes is told what becomes of the sources, from several goroutines.
@@ -148,6 +151,9 @@ func (s *wakeSource) open() {
 	for _, path := range s.paths {
 		trigger, window, err := openShortest(path)
 		if err == nil {
+			if s.Err != nil && !errors.Is(s.Err, unix.EROFS) { // so is the shipped DaemonSet's mount
+				s.PassedOver = s.Err
+			}
 			s.trigger, s.Path, s.Window, s.Err = trigger, path, window, nil
 			return
 		}

@@ -260,6 +260,21 @@ func TestWakersWithoutPSI(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsPassedOverIsTold: what is in the place of the host's file is no reason
+// to go without wake-ups, and yet somebody should hear of it.
+func TestAFileThatIsPassedOverIsTold(t *testing.T) {
+	t.Parallel()
+	mustTrigger(t, nodePSI)
+	root := tree{"proc/pressure/memory": "some avg10=0"}.plant(t)
+	w := openWakers(WakeOptions{HostRoot: root}, nodePSI)
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if s := w.States()[0]; s.Err != nil || s.Path != nodePSI || !errors.Is(s.PassedOver, errNotPSI) || !strings.Contains(s.PassedOver.Error(), root) {
+		t.Errorf("state is %+v; want a trigger on %s, and the host's file passed over: %v", s, nodePSI, errNotPSI)
+	}
+}
+
 // TestTheGroupsFileIsNotWritable is the other half of the shipped DaemonSet:
 // memory.pressure of a group belongs to root.
 func TestTheGroupsFileIsNotWritable(t *testing.T) {
