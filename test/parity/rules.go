@@ -1,0 +1,180 @@
+package parity
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	kuberesource "k8s.io/kubernetes/pkg/api/v1/resource"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// This file holds the rules of the named differences: whom evictd protects, and what the
+// kubelet counts otherwise.
+
+// reasons returns why evictd may not take a pod, with the name of the difference
+// that this is, "" where the kubelet does not take it either.
+func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Difference {
+	reasons := map[rank.Protection]Difference{}
+	add := func(holds bool, reason rank.Protection, d Difference) {
+		if holds {
+			reasons[reason] = d
+		}
+	}
+	add(p.Name == s.Self, rank.ProtectedSelf, EvictdItself)
+	add(p.Kind == Static, rank.ProtectedMirror, "")
+	add(p.critical() && p.Kind != Static, rank.ProtectedCritical, "")
+	add(p.Terminating, rank.ProtectedTerminating, Terminating)
+	add(!p.active(), rank.ProtectedFinished, "")
+	add(s.Protect.DaemonSets && p.Kind == Daemon, rank.ProtectedDaemonSet, DaemonSetPod)
+	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedBare, BarePod)
+	// From 2000000000 on it is no choice of the administrator's.
+	add(!p.critical() && p.priority() >= s.Protect.PriorityAtLeast, rank.ProtectedPriority, ProtectedPriority)
+	add(s.Protect.Namespace != "" && p.Namespace == s.Protect.Namespace, rank.ProtectedNamespace, ProtectedNamespace)
+	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedSelected, ProtectedSelector)
+	add(p.Unsampled, rank.ProtectedUnsampled, NoSample)
+	add(!p.Unsampled && !s.measured(p, signal), rank.ProtectedUnsampled, MissingFigure)
+	return reasons
+}
+
+// measured reports whether every figure of the pod is there.
+func (s *State) measured(p *Pod, signal pressure.Signal) bool {
+	if isMemory(signal) || signal == pressure.PIDAvailable {
+		return p.Memory != nil && (isMemory(signal) || p.Tasks != nil)
+	}
+	return s.diskMeasured(p, signal)
+}
+
+func (s *State) diskMeasured(p *Pod, signal pressure.Signal) bool {
+	layers, rest := s.counts(signal)
+	running := false
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if c.Role == Init {
+			continue
+		}
+		running = true
+		if layers && c.Rootfs == nil || rest && c.Logs == nil {
+			return false
+		}
+	}
+	return running && !slices.ContainsFunc(p.Volumes, func(v Volume) bool { return rest && v.local() && v.Disk == nil })
+}
+
+// counts says what evictd counts to a filesystem: writable layers, or logs and
+// volumes, or both.
+func (s *State) counts(signal pressure.Signal) (layers, rest bool) {
+	if s.Layout == OneFS {
+		return true, true
+	}
+	images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
+	return images, !images
+}
+
+// local reports whether both count the volume to the pod.
+func (v *Volume) local() bool {
+	return v.Kind == "emptyDir" || v.Kind == "configMap" || v.Kind == "gitRepo"
+}
+
+// fractional reports whether the pod asks for a part of a byte, which evictd rounds
+// up and the kubelet does not.
+func (p *Pod) fractional(signal pressure.Signal) bool {
+	name := corev1.ResourceMemory
+	switch {
+	case signal == pressure.PIDAvailable:
+		return false
+	case !isMemory(signal):
+		name = corev1.ResourceEphemeralStorage
+	}
+	request := kuberesource.GetResourceRequestQuantity(p.finished(), name)
+	return request.CmpInt64(request.Value()) != 0
+}
+
+// asks returns what the kubelet takes the pod to ask for of a resource that can be
+// asked for.
+func (p *Pod) asks(signal pressure.Signal) (amount int64, asks bool) {
+	switch {
+	case isMemory(signal):
+		return asked(p.finished(), corev1.ResourceMemory), true
+	case signal != pressure.PIDAvailable && signal.Unit() == pressure.Bytes:
+		return asked(p.finished(), corev1.ResourceEphemeralStorage), true
+	default:
+		return 0, false
+	}
+}
+
+// change is by how much the kubelet counts a pod's usage and request otherwise.
+type change struct{ usage, request int64 }
+
+func (s *State) usageChange(p *Pod, signal pressure.Signal) int64 {
+	total := int64(0)
+	for _, c := range s.changes(p, signal) {
+		total += c.usage
+	}
+	return total
+}
+
+// changes returns the rules that the kubelet counts a pod by and evictd does not.
+func (s *State) changes(p *Pod, signal pressure.Signal) map[Difference]change {
+	changes := map[Difference]change{}
+	add := func(d Difference, c change) {
+		if c != (change{}) {
+			changes[d] = c
+		}
+	}
+	switch {
+	case isMemory(signal):
+	case signal == pressure.PIDAvailable:
+		add(Tasks, change{usage: *p.Processes - *p.Tasks})
+	default:
+		inodes := signal.Unit() == pressure.Inodes
+		if inodes {
+			add(InodeRequest, change{request: asked(p.finished(), corev1.ResourceEphemeralStorage)})
+		}
+		images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
+		if s.Layout == SplitFS {
+			layers := p.layers(inodes)
+			if images {
+				layers = -layers
+			}
+			add(SplitFilesystem, change{usage: layers})
+		}
+		if s.Layout == OneFS || !images {
+			add(HostPath, change{usage: p.hostPaths(inodes)})
+		}
+	}
+	return changes
+}
+
+// layers returns what the pod's writable layers hold, as far as it is measured.
+func (p *Pod) layers(inodes bool) int64 {
+	total := int64(0)
+	for i := range p.Containers {
+		if c := &p.Containers[i]; c.Role != Init {
+			total += c.Rootfs.of(inodes)
+		}
+	}
+	return total
+}
+
+func (p *Pod) hostPaths(inodes bool) int64 {
+	total := int64(0)
+	for i := range p.Volumes {
+		if v := &p.Volumes[i]; v.Kind == "hostPath" {
+			total += v.Disk.of(inodes)
+		}
+	}
+	return total
+}
+
+func (d *Disk) of(inodes bool) int64 {
+	switch {
+	case d == nil:
+		return 0
+	case inodes:
+		return d.Inodes
+	default:
+		return d.Bytes
+	}
+}
