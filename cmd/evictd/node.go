@@ -55,6 +55,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.compareCapacity(ctx, node)
+			d.checkBestEffort(ctx, d.inForce.Load())
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault

@@ -34,6 +34,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 		},
 		MinimumRelease: c.MinimumRelease(),
+		BestEffort:     c.DisruptionBudgets == config.BudgetsBestEffort,
 	}, nil
 }
 

@@ -14,6 +14,7 @@ func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	c, err := config.Parse([]byte(head + `
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, minimumRelease: 9%}
 protect: {pinnedPods: false, annotationNamespaces: [team-*]}
+disruptionBudgets: bestEffort
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -24,6 +25,9 @@ protect: {pinnedPods: false, annotationNamespaces: [team-*]}
 	}
 	if policy.Limits != (evict.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) {
 		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumRelease)
+	}
+	if !policy.BestEffort {
+		t.Error("budgets are respected")
 	}
 	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets || !r.Annotated("team-a") || r.Annotated("other") {
 		t.Errorf("rules %+v", r)

@@ -152,6 +152,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		return fmt.Errorf("building the watch of the node's pods: %w", err)
 	}
 	d.recorder.WatchAge(d.pods.Age)
+	evictor := evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now)
 	d.agent, err = agent.New(agent.Options{
 		Policy:   policy,
 		Self:     self(),
@@ -159,7 +160,8 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Pods:     d.pods,
 		Cgroups:  d.host.tree,
 		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Load, d.host.dedicatedImageFS),
-		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
+		Evictor:  evictor,
+		Budgets:  evictor,
 		Recorder: d.recorder,
 		Wake:     d.wakers.Wake(),
 		Random:   rand.Float64,
@@ -270,5 +272,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
 	}
+	d.checkBestEffort(ctx, c)
 	return nil
 }

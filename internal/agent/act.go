@@ -14,6 +14,7 @@ type report struct {
 	decision *Decision
 	expected map[string]int64 // what the accepted victim's end should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
+	hold     Hold             // why nobody was asked for; HoldNone when somebody was
 }
 
 // act carries a plan out on a goroutine of its own and hands back a report. The
@@ -36,28 +37,41 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 			return last
 		}
 	}
-	for i := range p.candidates {
-		if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
-			break
-		}
-		c := &p.candidates[i]
-		attempt := Attempt{
-			Entry:        c.entry,
-			GraceSeconds: policy.grace(d.Pressure.Threshold.Hard, c.entry.Pod.GraceSeconds),
-		}
-		a.options.Recorder.Intent(d, &attempt)
-		attempt.Result = a.ask(ctx, d, &attempt)
-		d.Attempts = append(d.Attempts, attempt)
-		switch attempt.Result.Outcome.Next() {
-		case evict.Done:
-			d.Verb = Acted
-			return report{decision: d, expected: c.expected}
-		case evict.Stop:
-			return report{decision: d, unheard: unheardOf(d, &attempt, c.expected)}
-		case evict.NextCandidate:
-		}
+	if p.escalation != nil {
+		return a.escalate(ctx, &p)
 	}
-	return report{decision: d}
+	for i := range p.candidates {
+		c := &p.candidates[i]
+		if c.kept {
+			continue
+		}
+		if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
+			return report{decision: d}
+		}
+		attempt := Attempt{Entry: c.entry, GraceSeconds: policy.graceOf(d, c)}
+		if step := a.send(ctx, d, &attempt); step != evict.NextCandidate {
+			return reportOf(d, &attempt, c, step)
+		}
+		p.noteRefusal(c, &attempt.Result)
+	}
+	return a.goPastBudget(ctx, &p, policy)
+}
+
+// send writes down whom it asks for, asks, and adds the answer to the decision.
+func (a *Agent) send(ctx context.Context, d *Decision, attempt *Attempt) evict.Step {
+	a.options.Recorder.Intent(d, attempt)
+	attempt.Result = a.ask(ctx, d, attempt)
+	d.Attempts = append(d.Attempts, *attempt)
+	return attempt.Result.Outcome.Next()
+}
+
+// reportOf ends a walk with the answer to its last request.
+func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report {
+	if step == evict.Done {
+		d.Verb = Acted
+		return report{decision: d, expected: c.expected}
+	}
+	return report{decision: d, unheard: unheardOf(d, last, c.expected)}
 }
 
 // brake ends a walk between two of its requests; a budget may take its time to
@@ -110,6 +124,8 @@ func requestOf(attempt *Attempt, dryRun bool) evict.Request {
 	return evict.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		GraceSeconds: attempt.GraceSeconds,
+		Delete:       attempt.Past != nil,
+		Shorten:      attempt.Escalates,
 		DryRun:       dryRun,
 	}
 }
@@ -121,14 +137,22 @@ func (a *Agent) settle(r report) {
 	now := time.Now()
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
-		a.backoff.Note(attempt.Entry.Pod.UID, attempt.Result, now)
+		if !attempt.Result.NoRight || attempt.Past == nil {
+			a.backoff.Note(attempt.Entry.Pod.UID, attempt.Result, now)
+		}
+		if attempt.Escalates {
+			a.noteEscalation(attempt, now)
+		}
 	}
-	if accepted := r.decision.Victim(); accepted != nil {
+	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
 		a.book(r.decision, accepted, r.expected, now)
 	}
+	a.noteBestEffort(r.decision.BestEffort, now)
 	switch {
 	case len(r.decision.Attempts) > 0:
 		a.record(r.decision)
+	case r.hold != HoldNone:
+		a.holdWith(r.decision, r.hold, r.decision.Detail)
 	case r.unheard != nil:
 		a.backoff.Note(r.unheard.attempt.Entry.Pod.UID, r.unheard.attempt.Result, now)
 		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)

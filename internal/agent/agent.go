@@ -62,6 +62,12 @@ type Evictor interface {
 	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
 }
 
+// Budgets reads a PodDisruptionBudget.
+type Budgets interface {
+	// Budget returns what it wants and has; an error means that nobody knows.
+	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
+}
+
 // Recorder turns what happened into log lines, events and metrics.
 type Recorder interface {
 	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
@@ -73,7 +79,8 @@ type Recorder interface {
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, and Wake, without which only pacing wakes the loop.
+// pressure evicts nobody, Budgets, without which nobody goes past one, and Wake,
+// without which only pacing wakes the loop.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -82,6 +89,7 @@ type Options struct {
 	Cgroups  Cgroups
 	Disk     Disk
 	Evictor  Evictor
+	Budgets  Budgets
 	Recorder Recorder
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
@@ -106,6 +114,7 @@ type Agent struct {
 	limiter   *evict.Limiter
 	uses      []usage.Pod
 	rehearsed time.Time
+	resting   time.Time // until when nobody goes past a budget, see besteffort.go
 	disk      diskReading
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition

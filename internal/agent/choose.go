@@ -16,12 +16,22 @@ type plan struct {
 	// unheard is looked at before anybody is asked for; nil when there is nothing.
 	unheard *unheard
 	brake   *brake
+	// bestEffort is what it takes to go past a budget; nil where budgets are respected.
+	bestEffort *bestEffort
+	// escalation is the request to end a victim sooner; nil where there is none. Nobody
+	// else is asked for then.
+	escalation *Attempt
 }
 
 // candidate is one pod that may be asked for, with what its end should free.
 type candidate struct {
 	entry    rank.Entry
 	expected map[string]int64
+	// kept says that a budget refused it: in this decision, or a short while ago, and
+	// then it is not asked for again. Budget is that budget's name; "" when the answer did
+	// not name it.
+	kept   bool
+	budget string
 }
 
 // choose decides who should go for a pressure. A hold other than HoldNone says
@@ -32,6 +42,10 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	pods := a.options.Pods.List()
+	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
+	if reached != "" && overdue == nil {
+		return made, HoldLimited, reached
+	}
 	if hold, detail := a.stalledByItself(&p, pods); hold != HoldNone {
 		return made, hold, detail
 	}
@@ -44,12 +58,20 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold, detail = a.onItsWay(&p); hold != HoldNone {
 		return made, hold, detail
 	}
+	made.unheard = a.stillUnheard()
+	if made.escalation = a.escalation(&p, overdue, uses); made.escalation != nil {
+		hold, detail = a.lookAgain(&p)
+		return made, hold, detail
+	}
+	if reached != "" {
+		return made, HoldLimited, reached
+	}
 	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.candidates, hold, detail = a.askable(made.decision, uses)
 	if hold != HoldNone {
 		return made, hold, detail
 	}
-	made.unheard = a.stillUnheard()
+	made.bestEffort = a.bestEffort(&p, pods)
 	hold, detail = a.lookAgain(&p)
 	return made, hold, detail
 }
@@ -66,9 +88,6 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {
 		return HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 	}
-	if reached := a.limiter.Node(now); reached != "" {
-		return HoldLimited, reached
-	}
 	return HoldNone, ""
 }
 
@@ -78,7 +97,7 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	if len(d.Ranking.Candidates) == 0 {
 		return nil, HoldNoCandidates, nobody(&d.Ranking)
 	}
-	if hold, detail := a.withholdForNow(&d.Ranking, d.Pressure.SampleTime); hold != HoldNone {
+	if hold, detail := a.withholdForNow(d); hold != HoldNone {
 		return nil, hold, detail
 	}
 	if hold, detail := a.withholdUseless(d, uses); hold != HoldNone {
@@ -86,16 +105,22 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	}
 	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		candidates = append(candidates, candidate{entry: e, expected: uses.byUID[e.Pod.UID].expected})
+		_, waits := a.backoff.Waits(e.Pod.UID, d.Pressure.SampleTime)
+		candidates = append(candidates, candidate{
+			entry: e, expected: uses.byUID[e.Pod.UID].expected, kept: waits, budget: a.backoff.Budget(e.Pod.UID),
+		})
 	}
 	return candidates, HoldNone, ""
 }
 
-// withholdForNow withholds whom it would be wrong to ask for at the moment.
-func (a *Agent) withholdForNow(ranking *rank.Ranking, now time.Time) (Hold, string) {
+// withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom
+// only a budget keeps stay where one may be gone past.
+func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
+	ranking, now := &d.Ranking, d.Pressure.SampleTime
+	bestEffort := a.mayGoPastBudgets(&d.Pressure)
 	waiting, limited, went := 0, 0, ""
 	ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if last, waits := a.backoff.Waits(e.Pod.UID, now); waits {
+		if last, waits := a.backoff.Waits(e.Pod.UID, now); waits && (!bestEffort || !last.OfBudget()) {
 			waiting++
 			e.Detail = "the last answer was " + string(last)
 			return rank.ProtectedBackingOff

@@ -20,7 +20,13 @@ const (
 	Held Verb = "held"
 	// Refused: every candidate that was asked for was refused.
 	Refused Verb = "refused"
+	// Escalated: a victim that should have ended by now was given a shorter grace
+	// period, or would have been in a dry run. Nobody new goes.
+	Escalated Verb = "escalated"
 )
+
+// Verbs returns every verb, so that metrics can be created at start.
+func Verbs() []Verb { return []Verb{Acted, Held, Refused, Escalated} }
 
 // Hold is the reason why nobody was evicted although a threshold holds.
 type Hold string
@@ -54,13 +60,16 @@ const (
 	HoldLimited Hold = "limit reached"
 	// HoldUseless: all candidates together could not return what is missing.
 	HoldUseless Hold = "evictions would not suffice"
+	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
+	// could not be read.
+	HoldBudgetUnknown Hold = "budget unknown"
 )
 
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited, HoldUseless,
+		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited, HoldUseless, HoldBudgetUnknown,
 	}
 }
 
@@ -70,6 +79,11 @@ type Attempt struct {
 	Entry rank.Entry
 	// GraceSeconds is the grace period that was asked for; nil is the pod's own.
 	GraceSeconds *int64
+	// Past is the budget that a delete went past; nil for an eviction.
+	Past *evict.Budget
+	// Escalates says that the pod is a victim already, and should get a shorter grace
+	// period: the request counts as no new eviction.
+	Escalates bool
 	// Result is the API server's answer.
 	Result evict.Result
 }
@@ -91,6 +105,9 @@ type Decision struct {
 	// Detail is one sentence with what Hold alone does not say; "" when there is
 	// nothing to add.
 	Detail string
+	// BestEffort says what came of the question whether a pod may go past its budget;
+	// [BestEffortNone] where it did not come up.
+	BestEffort BestEffort
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking
 	// Attempts are the requests that were sent, in order.

@@ -51,6 +51,10 @@ type fakeNode struct {
 	decisions   []Decision
 	intents     []string
 	readFault   []string
+
+	budgets     map[string]evict.Budget // by namespace/name
+	unbudgeted  error                   // why a budget cannot be read; nil when it can
+	budgetReads []string
 }
 
 type fakePod struct {
@@ -81,7 +85,10 @@ func (n *fakeNode) run(name string, memory, request int64, change ...func(*corev
 				Requests: corev1.ResourceList{corev1.ResourceMemory: *resource.NewQuantity(request*mebi, resource.BinarySI)},
 			}}},
 		},
-		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		Status: corev1.PodStatus{
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+		},
 	}
 	for _, c := range change {
 		c(pod)
@@ -184,20 +191,40 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.evictions = append(n.evictions, r)
-	result := evict.Result{Outcome: evict.Evicted}
-	if r.DryRun {
-		result.Outcome = evict.WouldEvict
-	}
+	result := evict.Result{Outcome: taken(r)}
 	if n.answer != nil {
 		result = n.answer(r)
 	} else if n.pods[r.UID] == nil {
 		result.Outcome = evict.Gone
 	}
 	result.Sent, result.Took = sent, time.Since(sent)
-	if result.Outcome == evict.Evicted {
-		n.terminate(r.UID)
+	if result.Outcome.Accepted() && !result.Outcome.Simulated() {
+		n.terminate(r.UID, r.GraceSeconds)
 	}
 	return result
+}
+
+// taken returns the outcome of a request that the API server takes.
+func taken(r evict.Request) evict.Outcome {
+	return map[bool]map[bool]evict.Outcome{
+		false: {false: evict.Evicted, true: evict.WouldEvict},
+		true:  {false: evict.Deleted, true: evict.WouldDelete},
+	}[r.Delete][r.DryRun]
+}
+
+func (n *fakeNode) Budget(_ context.Context, namespace, name string) (evict.Budget, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.budgetReads = append(n.budgetReads, name)
+	budget, there := n.budgets[namespace+"/"+name]
+	switch {
+	case n.unbudgeted != nil:
+		return evict.Budget{}, n.unbudgeted
+	case !there:
+		return evict.Budget{}, errors.New("there is no budget " + name)
+	}
+	budget.Name = name
+	return budget, nil
 }
 
 func (n *fakeNode) Look(_ context.Context, r evict.Request) (evict.Fate, error) {
@@ -217,14 +244,19 @@ func (n *fakeNode) Look(_ context.Context, r evict.Request) (evict.Fate, error) 
 	}
 }
 
-// terminate is what the API server and the kubelet do with an evicted pod; the
-// lock is held.
-func (n *fakeNode) terminate(uid string) {
+// terminate is what the API server and the kubelet do with an evicted pod, which may have
+// been asked for with a grace period of its own; the lock is held.
+func (n *fakeNode) terminate(uid string, grace ...*int64) {
 	victim := n.pods[uid]
 	leaving := victim.api.DeepCopy()
 	// The API server's clock is an hour behind the node's.
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 	leaving.DeletionGracePeriodSeconds = leaving.Spec.TerminationGracePeriodSeconds
+	for _, asked := range grace {
+		if asked != nil {
+			leaving.DeletionGracePeriodSeconds = asked
+		}
+	}
 	victim.leaving = leaving
 	if !n.behind {
 		victim.api = leaving
@@ -300,7 +332,7 @@ func hardPolicy() Policy {
 func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
 	t.Helper()
 	a, err := New(Options{
-		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
+		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Budgets: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 },
 	})
 	if err != nil {
@@ -312,9 +344,15 @@ func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
 // watch runs an agent on the node for a while, in the bubble's time.
 func watch(t *testing.T, n *fakeNode, policy Policy, during time.Duration) {
 	t.Helper()
+	runFor(t, newAgent(t, n, policy), during)
+}
+
+// runFor is watch with an agent of the test's own.
+func runFor(t *testing.T, a *Agent, during time.Duration) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
-	if err := newAgent(t, n, policy).Run(ctx); err != nil {
+	if err := a.Run(ctx); err != nil {
 		t.Errorf("running: %v", err)
 	}
 	synctest.Wait()

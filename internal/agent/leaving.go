@@ -41,7 +41,7 @@ func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
 func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, now time.Time) {
-	simulated := accepted.Result.Outcome == evict.WouldEvict
+	simulated := accepted.Result.Outcome.Simulated()
 	if simulated && !a.policy.DryRun {
 		return // the dry run ended meanwhile
 	}
@@ -57,7 +57,9 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
 		Deadline: now.Add(inSeconds(grace) + deadlineMargin),
-		DryRun:   simulated,
+
+		GraceSeconds: grace,
+		DryRun:       simulated,
 	})
 }
 

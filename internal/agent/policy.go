@@ -31,11 +31,19 @@ type Policy struct {
 	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
 	// and hard evictions; 0 leaves the pod its own.
 	SoftGrace, HardGrace int64
+	// BestEffort lets a pod go past its PodDisruptionBudget under hard pressure, see
+	// besteffort.go.
+	BestEffort bool
 	// Limits bounds how many pods may go in a time.
 	Limits evict.Limits
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity
+}
+
+// graceOf returns the grace period to ask for in a decision.
+func (p *Policy) graceOf(d *Decision, c *candidate) *int64 {
+	return p.grace(d.Pressure.Threshold.Hard, c.entry.Pod.GraceSeconds)
 }
 
 // grace returns the grace period to ask for: the cap where it is shorter than the

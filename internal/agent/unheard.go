@@ -55,6 +55,9 @@ func (a *Agent) lookInto(ctx context.Context, d *Decision, open *unheard) report
 	}
 	if fate == evict.Leaving {
 		attempt.Result.Outcome, d.Verb = evict.Evicted, Acted
+		if attempt.Past != nil {
+			attempt.Result.Outcome, d.BestEffort = evict.Deleted, BestEffortDeleted
+		}
 	}
 	d.Attempts = append(d.Attempts, attempt)
 	return report{decision: d, expected: open.expected}

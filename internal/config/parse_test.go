@@ -185,10 +185,7 @@ func TestParseFaults(t *testing.T) {
 			`memoryAvailable: Unsupported value: "free": supported values: "kernel", "workingSet"`,
 		}},
 		{"unknown disruptionBudgets", "disruptionBudgets: ignore", []string{
-			`disruptionBudgets: Unsupported value: "ignore": supported values: "respect"`,
-		}},
-		{"not available: bestEffort", "disruptionBudgets: bestEffort", []string{
-			`disruptionBudgets: Forbidden: bestEffort is not available in this version: remove it`,
+			`disruptionBudgets: Unsupported value: "ignore": supported values: "bestEffort", "respect"`,
 		}},
 		{"stall without a threshold", "memoryStall: {}", []string{
 			`memoryStall.threshold: Required value: a percentage of the window, such as "10%"`,

@@ -3,11 +3,13 @@ package config
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -74,7 +76,17 @@ const ordinaryHighest = 1000000000
 // Warnings returns what is valid and probably not meant, one sentence each, with the
 // path of the field.
 func (c *EvictdConfiguration) Warnings() []string {
-	return offsetWarnings(field.NewPath("queues"), c.Queues, 0)
+	return append(c.budgetWarnings(), offsetWarnings(field.NewPath("queues"), c.Queues, 0)...)
+}
+
+// budgetWarnings says where no pressure could ever go past a budget.
+func (c *EvictdConfiguration) budgetWarnings() []string {
+	thresholds, err := c.Thresholds()
+	isHard := func(t pressure.Threshold) bool { return t.Hard }
+	if c.DisruptionBudgets != BudgetsBestEffort || err != nil || slices.ContainsFunc(thresholds, isHard) {
+		return nil
+	}
+	return []string{"disruptionBudgets: bestEffort is for hard thresholds, and there is none: budgets are respected"}
 }
 
 // offsetWarnings names the queues whose offsets, with those above, lift a pod without

@@ -128,6 +128,8 @@ func TestWarnings(t *testing.T) {
 		{"queues: [{name: a, namespaces: [a], properties: {priority.offset: '1000000000'}}]", 0, ""},
 		{"queues: [{name: a, namespaces: [a], properties: {priority.offset: '1000000001'}}]", 1, "queues[0].properties[priority.offset]"},
 		{"queues: [{name: a, properties: {priority.offset: '600000000'}, queues: [{name: b, namespaces: [b], properties: {priority.offset: '600000000'}}]}]", 1, "queues[0].queues[0].properties[priority.offset]"},
+		{"disruptionBudgets: bestEffort", 0, ""},
+		{"evictionHard: {}\nevictionSoft: {memory.available: 10%}\nevictionSoftGracePeriod: {memory.available: 30s}\ndisruptionBudgets: bestEffort", 1, "disruptionBudgets"},
 	} {
 		got := mustParse(t, head+test.file+"\n").Warnings()
 		if len(got) != test.want || test.want == 1 && !strings.HasPrefix(got[0], test.at+": ") {

@@ -55,8 +55,10 @@ type EvictdConfiguration struct {
 	// grace period; never more. Unset and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
 	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own
-	// grace period; never more. Unset and 0 mean the pod's own. A field of evictd;
-	// the kubelet always gives one second.
+	// grace period; never more. A victim of evictd that should have ended by now, or has
+	// taken 75 s, and has a longer one gets this one then. Unset and 0 mean the pod's
+	// own, and no victim is asked for again. A field of evictd; the kubelet always gives
+	// one second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which
 	// counts page cache that can be given back as available; `workingSet` is the
@@ -69,9 +71,10 @@ type EvictdConfiguration struct {
 	// How often the node is looked at.
 	Sampling Sampling `json:"sampling"`
 	// What a PodDisruptionBudget's refusal means: `respect` takes it for an answer
-	// and goes on to the next candidate. `bestEffort` (hard pressure only, once
-	// every candidate is refused) is not available in this version: a file that sets
-	// it is refused. Unset means `respect`.
+	// and goes on to the next candidate. With `bestEffort`, under hard pressure and once
+	// no candidate could be evicted, evictd deletes one whose budget refused, first the
+	// one whose budget is violated least; it needs rights that only
+	// deploy/overlays/best-effort gives. Unset means `respect`.
 	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
 	// Which pods are never evicted, beyond those that cannot be chosen: static and
 	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
@@ -107,8 +110,8 @@ type DisruptionBudgets string
 const (
 	// BudgetsRespect takes a budget's refusal for an answer.
 	BudgetsRespect DisruptionBudgets = "respect"
-	// BudgetsBestEffort would work around a budget under hard pressure. Not
-	// available in this version: validation refuses it.
+	// BudgetsBestEffort goes past a budget under hard pressure, once no candidate could
+	// be evicted.
 	BudgetsBestEffort DisruptionBudgets = "bestEffort"
 )
 

@@ -144,13 +144,11 @@ func (v *validator) sampling() {
 }
 
 func (v *validator) disruptionBudgets() {
-	path := field.NewPath("disruptionBudgets")
 	switch v.c.DisruptionBudgets {
-	case BudgetsRespect:
-	case BudgetsBestEffort:
-		v.add(field.Forbidden(path, "bestEffort is not available in this version: remove it"))
+	case BudgetsRespect, BudgetsBestEffort:
 	default:
-		v.add(field.NotSupported(path, v.c.DisruptionBudgets, []DisruptionBudgets{BudgetsRespect}))
+		v.add(field.NotSupported(field.NewPath("disruptionBudgets"), v.c.DisruptionBudgets,
+			[]DisruptionBudgets{BudgetsBestEffort, BudgetsRespect}))
 	}
 }
 

@@ -1,6 +1,7 @@
 package nodepods
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,6 +65,14 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 		facts.Marks.Pinned = isPinned(pod) // without a controller nobody makes it again
 	}
 	return facts
+}
+
+// IsReady reports whether the pod is one that a PodDisruptionBudget counts as healthy,
+// by what the API server goes by (k8s.io/kubernetes pkg/api/pod, IsPodReady).
+func IsReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // longestValue is how much of an annotation's value is kept, in bytes: enough to be

@@ -145,8 +145,8 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	if want, got := len(nodepods.DiskVolumes(full)), len(nodepods.DiskVolumes(kept)); want != got {
 		t.Errorf("%d disk volumes after trimming, want %d", got, want)
 	}
-	if len(kept.Status.Conditions) != 1 || kept.Status.Conditions[0].Type != corev1.DisruptionTarget {
-		t.Errorf("conditions = %v, want DisruptionTarget alone", kept.Status.Conditions)
+	if !nodepods.IsReady(kept) || len(kept.Status.Conditions) != 2 || kept.Status.Conditions[1].Type != corev1.DisruptionTarget {
+		t.Errorf("conditions = %v, want Ready and DisruptionTarget alone", kept.Status.Conditions)
 	}
 }
 

@@ -142,10 +142,14 @@ func trimStatus(status *corev1.PodStatus) corev1.PodStatus {
 		InitContainerStatuses: trimStatuses(status.InitContainerStatuses),
 	}
 	for i := range status.Conditions {
-		if c := &status.Conditions[i]; c.Type == corev1.DisruptionTarget {
+		switch c := &status.Conditions[i]; c.Type {
+		case corev1.DisruptionTarget:
 			kept.Conditions = append(kept.Conditions, corev1.PodCondition{
 				Type: c.Type, Status: c.Status, Reason: c.Reason, LastTransitionTime: c.LastTransitionTime,
 			})
+		case corev1.PodReady:
+			kept.Conditions = append(kept.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		default:
 		}
 	}
 	return kept

@@ -80,10 +80,15 @@ func TestEventTexts(t *testing.T) {
 			d.Pressure.Line, d.Pressure.Target = gi, gi
 			d.Attempts = d.Attempts[:1]
 			d.Attempts[0].Result = evict.Result{Outcome: outcome, Message: "as the API server says it."}
+			if outcome == evict.Deleted || outcome == evict.WouldDelete {
+				d.Attempts[0].Past = &evict.Budget{Name: "hog-pdb", Desired: 3, Healthy: 3}
+			}
 			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
 		}
 	}
 	show("a grace period cut short", cutShort())
+	show("a victim that is asked for again", escalated(evict.Evicted))
+	show("a victim that is asked for again, and refused", escalated(evict.Denied))
 	show("a bare pod", func() *agent.Decision {
 		d := decision()
 		d.Attempts = d.Attempts[1:]

@@ -28,6 +28,7 @@ func (l *Line) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	addString(enc, keyOutcome, l.Outcome)
 	addString(enc, keyMessage, l.Message)
 	addString(enc, keyBudget, l.Budget)
+	addString(enc, keyBestEffort, l.BestEffort)
 	if l.ReactionSeconds != nil {
 		enc.AddFloat64(keyReaction, *l.ReactionSeconds)
 	}
@@ -51,6 +52,7 @@ func (l *intentLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddBool(keyDryRun, line.DryRun)
 	line.addVictim(enc)
 	enc.AddInt(keyOf, line.Of)
+	addString(enc, keyBudget, line.Budget)
 	return nil
 }
 
@@ -134,7 +136,14 @@ func (a *AttemptLine) fields(enc zapcore.ObjectEncoder) {
 	enc.AddInt64(keyGrace, a.GraceSeconds)
 	enc.AddString(keyOutcome, a.Outcome)
 	addString(enc, keyMessage, a.Message)
+	if a.Escalates {
+		enc.AddBool(keyEscalates, true)
+	}
 	addString(enc, keyBudget, a.Budget)
+	if a.BudgetWants != nil {
+		enc.AddInt64(keyBudgetWants, *a.BudgetWants)
+		enc.AddInt64(keyBudgetHas, *a.BudgetHas)
+	}
 	if a.RetryAfterSeconds != 0 {
 		enc.AddFloat64(keyRetryAfter, a.RetryAfterSeconds)
 	}

@@ -7,7 +7,10 @@ const (
 	keyAccepted     = "accepted"
 	keyAttempts     = "attempts"
 	keyAvailable    = "available"
+	keyBestEffort   = "best_effort"
 	keyBudget       = "budget"
+	keyBudgetHas    = "budget_has"
+	keyBudgetWants  = "budget_wants"
 	keyCapacity     = "capacity"
 	keyDeadline     = "deadline"
 	keyDeficit      = "deficit"
@@ -15,6 +18,7 @@ const (
 	keyDryRun       = "dry_run"
 	keyDuration     = "duration_seconds"
 	keyError        = "error"
+	keyEscalates    = "escalates"
 	keyForecast     = "forecast_seconds"
 	keyGraceCut     = "grace_cut"
 	keyGrace        = "grace_seconds"
@@ -61,8 +65,8 @@ const (
 // Keys returns every key, in alphabetical order.
 func Keys() []string {
 	return []string{
-		keyAccepted, keyAttempts, keyAvailable, keyBudget, keyCapacity, keyDeadline,
-		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyForecast, keyGraceCut, keyGrace, keyHold,
+		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants, keyCapacity, keyDeadline,
+		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyEscalates, keyForecast, keyGraceCut, keyGrace, keyHold,
 		keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyOf,
 		keyOnTheirWay, keyOutcome, keyOver, keyOwner, keyPod, keyPriority,
 		keyProtected, keyQueue, keyEffective, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
@@ -76,6 +80,8 @@ func Keys() []string {
 const (
 	messageDecision  = "decision"
 	messageIntent    = "sending an eviction request"
+	messageDelete    = "deleting a pod past its budget"
+	messageEscalate  = "asking again with a shorter grace period"
 	messageBegan     = "pressure began"
 	messageEnded     = "pressure ended"
 	messageUnknown   = "signal is unknown"

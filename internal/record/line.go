@@ -45,6 +45,9 @@ type Line struct {
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 	Budget  string `json:"budget,omitempty"`
+	// BestEffort is what came of going past a budget; "" when the question did not come
+	// up.
+	BestEffort string `json:"best_effort,omitempty"`
 	// ReactionSeconds is from the sample to the first request; nil when none was
 	// sent.
 	ReactionSeconds *float64        `json:"reaction_seconds,omitempty"`
@@ -85,6 +88,11 @@ type AttemptLine struct {
 	Budget            string  `json:"budget,omitempty"`
 	RetryAfterSeconds float64 `json:"retry_after_seconds,omitempty"`
 	TookSeconds       float64 `json:"took_seconds"`
+	// BudgetWants and BudgetHas are healthy pods; nil unless the request is a delete.
+	BudgetWants *int64 `json:"budget_wants,omitempty"`
+	BudgetHas   *int64 `json:"budget_has,omitempty"`
+	// Escalates says that the pod was a victim already.
+	Escalates bool `json:"escalates,omitempty"`
 }
 
 // CandidateLine is a pod that would have been next.
@@ -129,10 +137,11 @@ func secondsTo(f pressure.Forecast) *float64 {
 	return &seconds
 }
 
-// newLine copies what a decision says; nothing in it points into the decision.
+// newLine copies what a decision says. Nothing in it points into the decision but to
+// figures that do not change.
 func newLine(d *agent.Decision) Line {
 	line := newPressureLine(d)
-	line.Verb, line.Hold, line.Detail = string(d.Verb), string(d.Hold), d.Detail
+	line.Verb, line.Hold, line.Detail, line.BestEffort = string(d.Verb), string(d.Hold), d.Detail, string(d.BestEffort)
 	line.RunnersUp = runnersUpOf(d)
 	line.Protected = protectedOf(&d.Ranking)
 	line.OnTheirWay = bookingLines(d.OnTheirWay)
@@ -142,9 +151,9 @@ func newLine(d *agent.Decision) Line {
 	for i := range d.Attempts {
 		line.Attempts = append(line.Attempts, newAttemptLine(&d.Attempts[i]))
 	}
-	if n := len(d.Attempts); n > 0 {
-		last := &d.Attempts[n-1].Result
-		line.Outcome, line.Message, line.Budget = string(last.Outcome), last.Message, last.Budget
+	if n := len(line.Attempts); n > 0 {
+		last := &line.Attempts[n-1]
+		line.Outcome, line.Message, line.Budget = last.Outcome, last.Message, last.Budget
 	}
 	if reaction, known := reactionOf(d); known {
 		seconds := reaction.Seconds()
@@ -169,11 +178,16 @@ func newVictimLine(a *agent.Attempt) *VictimLine {
 }
 
 func newAttemptLine(a *agent.Attempt) AttemptLine {
-	return AttemptLine{
+	line := AttemptLine{
 		Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position, GraceSeconds: graceOf(a),
 		Outcome: string(a.Result.Outcome), Message: a.Result.Message, Budget: a.Result.Budget,
 		RetryAfterSeconds: a.Result.RetryAfter.Seconds(), TookSeconds: a.Result.Took.Seconds(),
+		Escalates: a.Escalates,
 	}
+	if past := a.Past; past != nil {
+		line.Budget, line.BudgetWants, line.BudgetHas = past.Name, &past.Desired, &past.Healthy
+	}
+	return line
 }
 
 // graceOf returns the grace period the pod gets: what was asked for, else its own.

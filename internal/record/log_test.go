@@ -58,7 +58,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+		"acted": decision(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -194,10 +194,32 @@ func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
 	}
 }
 
+// What is more than an eviction is told apart before it happens.
+func TestIntentSaysWhatIsForced(t *testing.T) {
+	t.Parallel()
+	past, again := pastBudget(), escalated(evict.Evicted)
+	for _, test := range []struct {
+		decision *agent.Decision
+		attempt  *agent.Attempt
+		message  string
+		budget   any
+	}{
+		{past, &past.Attempts[0], "sending an eviction request", nil},
+		{past, &past.Attempts[1], "deleting a pod past its budget", "over-pdb"},
+		{again, &again.Attempts[0], "asking again with a shorter grace period", nil},
+	} {
+		r := newRig(t)
+		r.Intent(test.decision, test.attempt)
+		if line := r.lines(t)[0]; line["msg"] != test.message || line["budget"] != test.budget {
+			t.Errorf("message %q, budget %v; want %q, %v", line["msg"], line["budget"], test.message, test.budget)
+		}
+	}
+}
+
 func TestEveryKeyIsInTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
@@ -503,7 +525,9 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	for _, hold := range agent.Holds() {
 		r.Decision(held(hold))
 	}
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds()); n != want {
+	r.Decision(escalated(evict.Evicted))
+	r.Decision(escalated(evict.WouldEvict))
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+2; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string

@@ -21,6 +21,14 @@ const (
 	ReasonRequested = "EvictionRequested"
 	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
 	ReasonWouldBeEvicted = "WouldBeEvicted"
+	// ReasonDeleted: the API server accepted the delete of a pod past its budget.
+	ReasonDeleted = "DeletedPastBudget"
+	// ReasonWouldBeDeleted: it would have, in a dry run; nothing happened.
+	ReasonWouldBeDeleted = "WouldBeDeletedPastBudget"
+	// ReasonEscalated: a victim that should have ended by now has a shorter grace period.
+	ReasonEscalated = "EvictionEscalated"
+	// ReasonWouldBeEscalated: it would have, in a dry run; nothing happened.
+	ReasonWouldBeEscalated = "WouldBeEscalated"
 	// ReasonBlocked: a PodDisruptionBudget kept the pod.
 	ReasonBlocked = "EvictionBlocked"
 	// ReasonDenied: RBAC, admission or a webhook kept the pod.
@@ -36,7 +44,8 @@ const (
 // Reasons returns the reasons of every Event that evictd writes.
 func Reasons() []string {
 	return []string{
-		ReasonRequested, ReasonWouldBeEvicted, ReasonBlocked, ReasonDenied,
+		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
+		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
 		ReasonMisconfigured, ReasonUnconfirmed, ReasonHeld,
 	}
 }
@@ -58,13 +67,19 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 	}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
-		if reason := reasonOf(a.Result.Outcome); reason != "" {
+		if reason := reasonOf(a); reason != "" {
 			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a))
 		}
 	}
-	if fresh && (d.Hold == agent.HoldNoCandidates || d.Hold == agent.HoldIncomplete || d.Hold == agent.HoldUseless) {
+	if fresh && concernsNode(d.Hold) {
 		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
 	}
+}
+
+// concernsNode reports whether a hold is to be said on the node: nobody can be evicted.
+func concernsNode(hold agent.Hold) bool {
+	return hold == agent.HoldNoCandidates || hold == agent.HoldIncomplete || hold == agent.HoldUseless ||
+		hold == agent.HoldBudgetUnknown
 }
 
 // noteHold reports whether the decision's hold differs from the one before it for
@@ -80,12 +95,28 @@ func (r *Recorder) noteHold(d *agent.Decision) bool {
 
 // reasonOf returns the reason of the pod's Event, or "" for outcomes that say
 // nothing about the pod.
-func reasonOf(outcome evict.Outcome) string {
+func reasonOf(a *agent.Attempt) string {
+	outcome := a.Result.Outcome
+	switch {
+	case a.Escalates && outcome == evict.Evicted:
+		return ReasonEscalated
+	case a.Escalates && outcome == evict.WouldEvict:
+		return ReasonWouldBeEscalated
+	default:
+		return reasonOfOutcome(outcome)
+	}
+}
+
+func reasonOfOutcome(outcome evict.Outcome) string {
 	switch outcome {
 	case evict.Evicted:
 		return ReasonRequested
 	case evict.WouldEvict:
 		return ReasonWouldBeEvicted
+	case evict.Deleted:
+		return ReasonDeleted
+	case evict.WouldDelete:
+		return ReasonWouldBeDeleted
 	case evict.BlockedByBudget, evict.BudgetPending:
 		return ReasonBlocked
 	case evict.Denied:
@@ -120,11 +151,11 @@ func fate(d *agent.Decision, a *agent.Attempt) string {
 	if a.Entry.Pod.Owner != "" {
 		pod += " of " + a.Entry.Pod.Owner
 	}
-	if a.Result.Outcome == evict.Evicted {
-		return "evictd evicts " + pod + "."
+	if a.Result.Outcome.Simulated() {
+		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "."
 	}
-	if a.Result.Outcome == evict.WouldEvict {
-		return "Dry run, nothing happens to it: evictd would evict " + pod + "."
+	if a.Result.Outcome.Accepted() {
+		return "evictd " + act(a, "s", pod) + "."
 	}
 	text := refusal(d, a, pod)
 	if answer := shorten(a.Result.Message, answerLimit); answer != "" {
@@ -134,6 +165,19 @@ func fate(d *agent.Decision, a *agent.Attempt) string {
 		text = "Dry run: " + text
 	}
 	return text + "."
+}
+
+// act returns what evictd does to the pod, with the ending of its verb.
+func act(a *agent.Attempt, ending, pod string) string {
+	switch past := a.Past; {
+	case past != nil:
+		return fmt.Sprintf("delete%s %s past PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
+			"no candidate could be evicted, and disruptionBudgets is bestEffort", ending, pod, past.Name, past.Desired, past.Healthy)
+	case a.Escalates:
+		return fmt.Sprintf("ask%s again for %s, which is on its way out and should have ended by now", ending, pod)
+	default:
+		return "evict" + ending + " " + pod
+	}
 }
 
 // refusal returns why the pod stays, or may stay.
@@ -153,7 +197,7 @@ func refusal(d *agent.Decision, a *agent.Attempt, pod string) string {
 			text += ": it may be on its way out"
 		}
 		return text
-	case evict.Evicted, evict.WouldEvict, evict.Gone, evict.Throttled:
+	case evict.Evicted, evict.WouldEvict, evict.Deleted, evict.WouldDelete, evict.Gone, evict.Throttled:
 		return "evictd did not evict " + pod
 	default:
 		return "evictd did not evict " + pod
@@ -197,13 +241,19 @@ func judged(d *agent.Decision, a *agent.Attempt) string {
 		uses = fmt.Sprintf("uses %d tasks", e.Pod.Usage)
 	case rank.Memory, rank.Disk:
 	}
-	return fmt.Sprintf("The pod %s and has priority %d: rank %d of %d candidates.",
-		uses, e.Pod.Priority, e.Position, len(d.Ranking.Candidates))
+	text := fmt.Sprintf("The pod %s and has priority %d", uses, e.Pod.Priority)
+	if a.Escalates {
+		return text + "."
+	}
+	return text + fmt.Sprintf(": rank %d of %d candidates.", e.Position, len(d.Ranking.Candidates))
 }
 
 func grace(a *agent.Attempt) string {
 	if a.GraceSeconds == nil {
 		return fmt.Sprintf("It has its own grace period of %d s.", a.Entry.Pod.GraceSeconds)
+	}
+	if a.Escalates {
+		return fmt.Sprintf("Its grace period is %d s now, from its first request on; its own is %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
 	}
 	return fmt.Sprintf("It has a grace period of %d s instead of its own %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
 }

@@ -47,6 +47,8 @@ type metrics struct {
 	evictions   *prometheus.CounterVec
 	decisions   *prometheus.CounterVec
 	holds       *prometheus.CounterVec
+	bestEffort  *prometheus.CounterVec
+	escalations *prometheus.CounterVec
 	tick        prometheus.Histogram
 	lastTick    prometheus.Gauge
 	reaction    prometheus.Histogram
@@ -69,6 +71,8 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		evictions:   counters("evictions_total", "Eviction requests by what became of them.", "signal", "outcome", "dry_run"),
 		decisions:   counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
 		holds:       counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		bestEffort:  counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
+		escalations: counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
 		tick:        histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
 		lastTick:    gaugeOf("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
 		reaction:    histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
@@ -90,7 +94,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 	}, []string{"outcome"})
 	m.create(version)
 	for _, c := range []prometheus.Collector{
-		m.evictions, m.decisions, m.holds, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
+		m.evictions, m.decisions, m.holds, m.bestEffort, m.escalations, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
 		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
 	} {
 		if err := registerer.Register(c); err != nil {
@@ -116,7 +120,7 @@ func requestBuckets() []float64 { return []float64{.005, .01, .025, .05, .1, .25
 func (m *metrics) create(version string) {
 	for _, signal := range pressure.Signals() {
 		name := signal.String()
-		for _, verb := range verbs() {
+		for _, verb := range agent.Verbs() {
 			m.decisions.WithLabelValues(name, string(verb))
 		}
 		for _, hold := range agent.Holds() {
@@ -134,6 +138,7 @@ func (m *metrics) create(version string) {
 	for _, outcome := range evict.Outcomes() {
 		m.request.WithLabelValues(string(outcome))
 	}
+	m.createForced()
 	m.ranked.WithLabelValues(candidateLabel)
 	for _, protection := range rank.Protections() {
 		m.ranked.WithLabelValues(string(protection))
@@ -147,12 +152,26 @@ func (m *metrics) create(version string) {
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
 }
 
+// createForced makes the series of what evictd does beyond asking for an eviction.
+func (m *metrics) createForced() {
+	for _, dryRun := range []bool{false, true} {
+		for _, outcome := range evict.Outcomes() {
+			if possible(outcome, dryRun) && outcome != evict.Deleted && outcome != evict.WouldDelete {
+				m.escalations.WithLabelValues(string(outcome), strconv.FormatBool(dryRun))
+			}
+		}
+		for _, came := range agent.BestEfforts() {
+			m.bestEffort.WithLabelValues(string(came), strconv.FormatBool(dryRun))
+		}
+	}
+}
+
 // possible reports whether the outcome can come of a dry run, or of none.
 func possible(outcome evict.Outcome, dryRun bool) bool {
 	switch outcome {
-	case evict.Evicted:
+	case evict.Evicted, evict.Deleted:
 		return !dryRun
-	case evict.WouldEvict:
+	case evict.WouldEvict, evict.WouldDelete:
 		return dryRun
 	case evict.Gone, evict.BlockedByBudget, evict.BudgetPending, evict.Throttled,
 		evict.Denied, evict.Misconfigured, evict.Unconfirmed:
@@ -161,8 +180,6 @@ func possible(outcome evict.Outcome, dryRun bool) bool {
 		return true
 	}
 }
-
-func verbs() []agent.Verb { return []agent.Verb{agent.Acted, agent.Held, agent.Refused} }
 
 // sourceOf returns what is read for a signal.
 func sourceOf(signal pressure.Signal) string {
@@ -186,9 +203,16 @@ func (m *metrics) decided(d *agent.Decision) {
 	if d.Verb == agent.Held {
 		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
 	}
+	if d.BestEffort != agent.BestEffortNone {
+		m.bestEffort.WithLabelValues(string(d.BestEffort), strconv.FormatBool(d.DryRun)).Inc()
+	}
 	for i := range d.Attempts {
 		result := &d.Attempts[i].Result
-		m.evictions.WithLabelValues(signal, string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
+		if d.Attempts[i].Escalates {
+			m.escalations.WithLabelValues(string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
+		} else {
+			m.evictions.WithLabelValues(signal, string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
+		}
 		m.request.WithLabelValues(string(result.Outcome)).Observe(result.Took.Seconds())
 	}
 	if reaction, known := reactionOf(d); known {

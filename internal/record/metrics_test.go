@@ -114,7 +114,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start})
 	for _, signal := range pressure.Signals() {
 		for _, outcome := range evict.Outcomes() {
-			dryRun := fmt.Sprint(outcome == evict.WouldEvict)
+			dryRun := fmt.Sprint(outcome.Simulated())
 			if got := value(t, r, "evictd_evictions_total", "signal", signal.String(), "outcome", string(outcome), "dry_run", dryRun); got != 0 {
 				t.Errorf("evictions of %s, %s = %v, want 0", signal, outcome, got)
 			}
@@ -122,7 +122,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		for _, hold := range agent.Holds() {
 			value(t, r, "evictd_holds_total", "signal", signal.String(), "hold", string(hold))
 		}
-		for _, verb := range []agent.Verb{agent.Acted, agent.Held, agent.Refused} {
+		for _, verb := range agent.Verbs() {
 			value(t, r, "evictd_decisions_total", "signal", signal.String(), "verb", string(verb))
 		}
 	}
@@ -136,6 +136,8 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	for range 3 {
 		r.Decision(decision())
 		r.Decision(held(agent.HoldLimited))
+		r.Decision(pastBudget())
+		r.Decision(escalated(evict.Evicted))
 	}
 	r.ReadError("a source that nobody named", nil)
 	if after := names(t, r); after != before {
@@ -174,6 +176,34 @@ func TestADecisionIsCounted(t *testing.T) {
 		{"evictd_ranked_pods", []string{"protection", "none"}, 4},
 		{"evictd_ranked_pods", []string{"protection", "evictd itself"}, 1},
 		{"evictd_ranked_pods", []string{"protection", "no usage sample"}, 1},
+	} {
+		if got := value(t, r, want.name, want.labels...); got != want.value {
+			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)
+		}
+	}
+}
+
+// A victim that is asked for again is no second eviction; a pod that went past its budget
+// is counted as what it is.
+func TestWhatIsForcedIsCounted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Decision(pastBudget())
+	r.Decision(escalated(evict.Evicted))
+	unread := held(agent.HoldBudgetUnknown)
+	unread.BestEffort, unread.DryRun = agent.BestEffortUnknown, true
+	r.Decision(unread)
+	for _, want := range []struct {
+		name   string
+		labels []string
+		value  float64
+	}{
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Deleted", "dry_run", "false"}, 1},
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Evicted", "dry_run", "false"}, 0},
+		{"evictd_escalations_total", []string{"outcome", "Evicted", "dry_run", "false"}, 1},
+		{"evictd_best_effort_total", []string{"result", "deleted", "dry_run", "false"}, 1},
+		{"evictd_best_effort_total", []string{"result", "budget unknown", "dry_run", "true"}, 1},
+		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "escalated"}, 1},
 	} {
 		if got := value(t, r, want.name, want.labels...); got != want.value {
 			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)

@@ -164,6 +164,26 @@ func decision() *agent.Decision {
 	}
 }
 
+// pastBudget is a decision in which the second candidate was deleted past its budget.
+func pastBudget() *agent.Decision {
+	d := decision()
+	d.Attempts[1].Past = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
+	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, agent.BestEffortDeleted
+	return d
+}
+
+// escalated is a decision in which a victim was asked for again, with that outcome.
+func escalated(outcome evict.Outcome) *agent.Decision {
+	d := decision()
+	d.Ranking, d.Attempts, d.Verb = rank.Ranking{}, d.Attempts[1:], agent.Escalated
+	a := &d.Attempts[0]
+	a.Escalates, a.Result.Outcome, a.Entry.Position = true, outcome, 0
+	if !outcome.Accepted() {
+		d.Verb, a.Result.Message = agent.Refused, "as the API server says it"
+	}
+	return d
+}
+
 // held is a decision to evict nobody.
 func held(hold agent.Hold) *agent.Decision {
 	return &agent.Decision{

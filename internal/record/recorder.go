@@ -100,7 +100,14 @@ func (r *Recorder) Decisions() http.Handler { return r.ring }
 func (r *Recorder) Intent(d *agent.Decision, a *agent.Attempt) {
 	line := newPressureLine(d)
 	line.VictimLine = newVictimLine(a)
-	r.logger.Info(messageIntent, zap.Inline((*intentLine)(&line)))
+	message := messageIntent
+	switch {
+	case a.Past != nil:
+		message, line.Budget = messageDelete, a.Past.Name
+	case a.Escalates:
+		message = messageEscalate
+	}
+	r.logger.Info(message, zap.Inline((*intentLine)(&line)))
 }
 
 // Decision writes a decision down everywhere. It keeps nothing that belongs to
@@ -118,12 +125,12 @@ func (r *Recorder) Decision(d *agent.Decision) {
 // levelOf returns warn for what somebody should look at: a decision that could
 // not be carried out, or that could not be made.
 func levelOf(d *agent.Decision) zapcore.Level {
-	if d.Verb == agent.Refused {
+	if d.Verb == agent.Refused || d.BestEffort != agent.BestEffortNone {
 		return zapcore.WarnLevel
 	}
 	switch d.Hold {
 	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
-		agent.HoldUseless:
+		agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldRecovered,
 		agent.HoldBackingOff, agent.HoldLimited:

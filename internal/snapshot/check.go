@@ -231,7 +231,7 @@ func (s *NodeSnapshot) checkBudgets() error {
 		if err := entry(here, b.UID, known, places); err != nil {
 			return err
 		}
-		if b.Outcome == evict.Evicted || !slices.Contains(evict.Outcomes(), b.Outcome) {
+		if b.Outcome.Accepted() && b.Outcome != evict.WouldEvict || !slices.Contains(evict.Outcomes(), b.Outcome) {
 			return fmt.Errorf("%s.outcome: %s is no answer to a dry run; save the snapshot again", here, shown(string(b.Outcome)))
 		}
 	}

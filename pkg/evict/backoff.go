@@ -16,7 +16,7 @@ func spanOf(o Outcome) span {
 		return span{10 * time.Second, 5 * time.Minute}
 	case Denied, Misconfigured:
 		return span{time.Minute, 10 * time.Minute}
-	case Evicted, WouldEvict, Gone, Throttled, Unconfirmed:
+	case Evicted, WouldEvict, Deleted, WouldDelete, Gone, Throttled, Unconfirmed:
 		return span{} // nothing that the pod could help
 	default:
 		return span{time.Minute, 10 * time.Minute}
@@ -34,9 +34,10 @@ const jitter = 0.2
 
 // refusal is what is remembered of a pod that was refused.
 type refusal struct {
-	count int
-	until time.Time
-	last  Outcome
+	count  int
+	until  time.Time
+	last   Outcome
+	budget string // that refused; "" when the answer named none
 }
 
 // Backoff remembers which pods were refused and when they may be asked for
@@ -80,7 +81,7 @@ func (b *Backoff) extend(before refusal, s span, r Result, now time.Time) refusa
 	}
 	wait = max(wait, r.RetryAfter)
 	wait += time.Duration(jitter * b.random() * float64(wait))
-	return refusal{count: before.count + 1, until: now.Add(wait), last: r.Outcome}
+	return refusal{count: before.count + 1, until: now.Add(wait), last: r.Outcome, budget: r.Budget}
 }
 
 // Waits returns the outcome that keeps the pod from being asked for now, and
@@ -89,6 +90,10 @@ func (b *Backoff) Waits(uid string, now time.Time) (Outcome, bool) {
 	r, refused := b.pods[uid]
 	return r.last, refused && now.Before(r.until)
 }
+
+// Budget returns the name of the PodDisruptionBudget that refused the pod last; "" when
+// none did, or the answer did not name it.
+func (b *Backoff) Budget(uid string) string { return b.pods[uid].budget }
 
 // ServerWaits returns until when no request at all should be sent; the zero time
 // when there is nothing to wait for.

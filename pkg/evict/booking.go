@@ -19,6 +19,14 @@ type Booking struct {
 	// Deadline is when it should be gone: its grace period plus a margin. After it
 	// the victim is stuck and no longer relied on.
 	Deadline time.Time
+	// GraceSeconds is the grace period that it was granted last; it means nothing for a
+	// pod that evictd found terminating.
+	GraceSeconds int64
+	// Escalated is when the API server took the request to shorten its grace period; the
+	// zero time when there was none. EscalationsSent counts such requests, answered or
+	// not.
+	Escalated       time.Time
+	EscalationsSent int
 	// DryRun says that nothing is really on its way: the booking ends at its
 	// deadline.
 	DryRun bool
@@ -26,3 +34,13 @@ type Booking struct {
 
 // Stuck reports whether the victim should have been gone by now.
 func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
+
+// ReliedOn reports whether the victim's end is still waited for: it is not stuck, and it
+// was asked for no longer than patience ago; 0 means that there is no such limit.
+func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
+	asked := b.Accepted
+	if b.Escalated.After(asked) {
+		asked = b.Escalated
+	}
+	return !b.Stuck(now) && (patience <= 0 || now.Sub(asked) <= patience)
+}

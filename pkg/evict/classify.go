@@ -21,7 +21,8 @@ const (
 	textBudgetPrefix   = "The disruption budget "
 	// The authorizer's own, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
-	textNoRight = `cannot create resource "pods/eviction"`
+	textNoRight       = `cannot create resource "pods/eviction"`
+	textNoRightDelete = `cannot delete resource "pods"`
 )
 
 // Kinds in the details of an answer.
@@ -30,14 +31,11 @@ const (
 	groupPolicy = "policy"
 )
 
-// classify names the outcome of an eviction request. It reads causes and details,
-// not status codes alone: four different things answer 429.
-func classify(err error, dryRun bool) Result {
+// classify names the outcome of a request, which is accepted when there is no error. It
+// reads causes and details, not status codes alone: four different things answer 429.
+func classify(err error, accepted Outcome) Result {
 	if err == nil {
-		if dryRun {
-			return Result{Outcome: WouldEvict}
-		}
-		return Result{Outcome: Evicted}
+		return Result{Outcome: accepted}
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -48,9 +46,13 @@ func classify(err error, dryRun bool) Result {
 		Outcome:    outcomeOf(&s, err),
 		Message:    messageOf(&s),
 		Budget:     budgetOf(&s),
-		NoRight:    s.Code == http.StatusForbidden && strings.Contains(s.Message, textNoRight),
+		NoRight:    s.Code == http.StatusForbidden && lacksRight(s.Message),
 		RetryAfter: retryAfterOf(&s),
 	}
+}
+
+func lacksRight(message string) bool {
+	return strings.Contains(message, textNoRight) || strings.Contains(message, textNoRightDelete)
 }
 
 func outcomeOf(s *metav1.Status, err error) Outcome {

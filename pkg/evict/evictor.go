@@ -33,25 +33,32 @@ func New(client rest.Interface, now func() time.Time) *Evictor {
 	return &Evictor{client: client, now: now}
 }
 
-// Evict sends the request once and says what became of it. It never retries, but for
-// credentials that may have been renewed, and never sleeps: client-go would retry whatever carries a Retry-After header ten
-// times inside the call, so that is switched off here. An answer that was not
-// heard is followed by one read of the pod.
+// Evict sends the request, which may be a delete, once and says what became of it. It
+// never retries, but for credentials that may have been renewed, and never sleeps:
+// client-go would retry whatever carries a Retry-After header ten times inside the call,
+// so that is switched off here. An answer that was not heard is followed by one read of
+// the pod.
 func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	sent := e.now()
-	err := withTokenReadAgain(func() error {
-		return e.client.Post().
-			Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
-			Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
-	})
-	result := classify(err, r.DryRun)
+	err := withTokenReadAgain(func() error { return e.send(ctx, r) })
+	result := classify(err, r.accepted())
 	result.Sent, result.Took = sent, e.now().Sub(sent)
 	if result.Outcome == Unconfirmed {
 		return e.confirm(context.WithoutCancel(ctx), r, result)
 	}
 	return result
+}
+
+// send asks for the pod's eviction, or deletes it where the request says so.
+func (e *Evictor) send(ctx context.Context, r Request) error {
+	if r.Delete {
+		return e.client.Delete().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+			Body(options(r)).MaxRetries(0).Do(ctx).Error()
+	}
+	return e.client.Post().Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
+		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
 }
 
 // confirm looks at the pod after an answer that was not heard: a pod that is
@@ -65,7 +72,7 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result
 	case err != nil || fate == Stays:
 		return unheard
 	case fate == Leaving && !r.DryRun:
-		unheard.Outcome = Evicted
+		unheard.Outcome = r.accepted()
 	default:
 		unheard.Outcome = Gone // of a dry run: by somebody else's doing
 	}
@@ -88,11 +95,17 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 		return Stays, fmt.Errorf("reading the pod again: %w", err)
 	case string(pod.UID) != r.UID:
 		return Ended, nil
-	case pod.DeletionTimestamp != nil:
-		return Leaving, nil
-	default:
+	case pod.DeletionTimestamp == nil || r.Shorten && hasLonger(pod, *r.GraceSeconds):
 		return Stays, nil
+	default:
+		return Leaving, nil
 	}
+}
+
+// hasLonger reports whether a terminating pod's grace period is longer than so many
+// seconds.
+func hasLonger(pod *corev1.Pod, seconds int64) bool {
+	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > seconds
 }
 
 // withTokenReadAgain sends a request once more when the API server does not know the
@@ -110,6 +123,15 @@ func withTokenReadAgain(send func() error) error {
 // eviction builds the body. Both names must be there: the server compares the
 // body's with the path's.
 func eviction(r Request) *policyv1.Eviction {
+	return &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
+		DeleteOptions: options(r),
+	}
+}
+
+// options name the pod by its UID, and not by its resourceVersion too: nothing that was
+// judged is in the object, and a pod in trouble has its status written all the time.
+func options(r Request) *metav1.DeleteOptions {
 	uid := types.UID(r.UID)
 	options := &metav1.DeleteOptions{
 		GracePeriodSeconds: r.GraceSeconds,
@@ -118,8 +140,5 @@ func eviction(r Request) *policyv1.Eviction {
 	if r.DryRun {
 		options.DryRun = []string{metav1.DryRunAll}
 	}
-	return &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
-		DeleteOptions: options,
-	}
+	return options
 }

@@ -48,6 +48,14 @@ func (l *Ledger) Expect(uid string, expected map[string]int64) {
 	l.bookings[uid] = b
 }
 
+// Amend changes a booking. A pod that is not booked is ignored.
+func (l *Ledger) Amend(uid string, change func(*Booking)) {
+	if b, booked := l.bookings[uid]; booked {
+		change(&b)
+		l.bookings[uid] = b
+	}
+}
+
 // Booked reports whether the pod is on its way out as far as the ledger knows.
 func (l *Ledger) Booked(uid string) bool {
 	_, booked := l.bookings[uid]
@@ -81,8 +89,7 @@ func (l *Ledger) ForgetDryRuns() {
 }
 
 // Covers reports whether what is on its way out should free at least the deficit
-// of the signal. A victim past its deadline is stuck and not relied on, nor is one
-// that was accepted longer than patience ago; 0 means that there is no such limit.
+// of the signal, see [Booking.ReliedOn].
 func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience time.Duration) bool {
 	expected, relied := l.Relied(signal, now, patience)
 	return relied && expected >= deficit
@@ -92,7 +99,7 @@ func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience ti
 // its unit, and whether there are any; patience is that of [Ledger.Covers].
 func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for _, b := range l.bookings {
-		if b.Stuck(now) || patience > 0 && now.Sub(b.Accepted) > patience {
+		if !b.ReliedOn(now, patience) {
 			continue
 		}
 		relied = true

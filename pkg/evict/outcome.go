@@ -10,6 +10,11 @@ const (
 	Evicted Outcome = "Evicted"
 	// WouldEvict: the same answer to a server-side dry run; nothing happened.
 	WouldEvict Outcome = "WouldEvict"
+	// Deleted: the API server accepted the delete of a pod that a budget had kept. It is
+	// on its way out, not gone.
+	Deleted Outcome = "Deleted"
+	// WouldDelete: the same answer to a server-side dry run; nothing happened.
+	WouldDelete Outcome = "WouldDelete"
 	// Gone: the pod had ended (404), or another pod has its name (409 on the UID).
 	Gone Outcome = "Gone"
 	// BlockedByBudget: a PodDisruptionBudget allows no disruption now.
@@ -32,13 +37,19 @@ const (
 // Outcomes returns every outcome, so that metrics can be created at start.
 func Outcomes() []Outcome {
 	return []Outcome{
-		Evicted, WouldEvict, Gone, BlockedByBudget, BudgetPending,
+		Evicted, WouldEvict, Deleted, WouldDelete, Gone, BlockedByBudget, BudgetPending,
 		Throttled, Denied, Misconfigured, Unconfirmed,
 	}
 }
 
-// Accepted reports whether the API server took the eviction, or would have.
-func (o Outcome) Accepted() bool { return o == Evicted || o == WouldEvict }
+// Accepted reports whether the API server took the request, or would have.
+func (o Outcome) Accepted() bool { return o == Evicted || o == Deleted || o.Simulated() }
+
+// Simulated reports whether a dry run was accepted: nobody is on the way out.
+func (o Outcome) Simulated() bool { return o == WouldEvict || o == WouldDelete }
+
+// OfBudget reports whether a PodDisruptionBudget refused.
+func (o Outcome) OfBudget() bool { return o == BlockedByBudget || o == BudgetPending }
 
 // Step is what to do after an outcome.
 type Step uint8
@@ -56,7 +67,7 @@ const (
 // Next returns what to do after the outcome.
 func (o Outcome) Next() Step {
 	switch o {
-	case Evicted, WouldEvict:
+	case Evicted, WouldEvict, Deleted, WouldDelete:
 		return Done
 	case Gone, BlockedByBudget, BudgetPending, Denied, Misconfigured:
 		return NextCandidate

@@ -10,9 +10,28 @@ type Request struct {
 	// GraceSeconds caps the pod's own grace period; nil leaves it to the pod. The
 	// caller has made sure that it is not longer than the pod's own.
 	GraceSeconds *int64
+	// Delete deletes the pod instead of asking for its eviction: no budget is asked.
+	Delete bool
+	// Shorten says that the pod is on its way out already and should have no more than
+	// GraceSeconds, which must be set: only then has the request been carried out.
+	Shorten bool
 	// DryRun asks the API server to check everything and do nothing. It is the only
 	// thing in which a dry run differs.
 	DryRun bool
+}
+
+// accepted returns the outcome when the API server takes the request.
+func (r *Request) accepted() Outcome {
+	switch {
+	case r.Delete && r.DryRun:
+		return WouldDelete
+	case r.Delete:
+		return Deleted
+	case r.DryRun:
+		return WouldEvict
+	default:
+		return Evicted
+	}
 }
 
 // Result is the answer to one Request.
@@ -24,8 +43,8 @@ type Result struct {
 	// Budget is the name of the PodDisruptionBudget that refused, when the answer
 	// names it; "" otherwise.
 	Budget string
-	// NoRight says that RBAC denied it: the account may not create pods/eviction in
-	// the pod's namespace, whatever the pod.
+	// NoRight says that RBAC denied it: the account may not create pods/eviction, or
+	// not delete pods, in the pod's namespace, whatever the pod.
 	NoRight bool
 	// RetryAfter is how long the server asked to wait; 0 when it did not.
 	RetryAfter time.Duration
@@ -40,9 +59,11 @@ type Fate uint8
 
 // The fates.
 const (
-	// Stays: the pod is there and is not terminating.
+	// Stays: the pod is there and is not terminating, or has longer than a request to
+	// shorten its grace period named.
 	Stays Fate = iota
-	// Leaving: the pod is terminating, whoever asked for it.
+	// Leaving: the pod is terminating, whoever asked for it, and within the grace period
+	// that a request to shorten it named.
 	Leaving
 	// Ended: the pod is not there, or another has its name.
 	Ended

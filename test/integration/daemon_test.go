@@ -147,8 +147,9 @@ func (l *text) String() string {
 }
 
 // startDaemon runs evictd for a node, through an API server at the address, with the
-// credentials in the files. It is ended, and must end well, with the test.
-func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string) *daemon {
+// credentials in the files and with more lines in its configuration. It is ended, and must
+// end well, with the test.
+func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string, more ...string) *daemon {
 	tb.Helper()
 	binary, err := built()
 	if err != nil {
@@ -169,7 +170,7 @@ kind: EvictdConfiguration
 evictionHard: {memory.available: 500Mi}
 protect: {barePods: false}
 limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
-`,
+` + strings.Join(more, "\n") + "\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			tb.Fatal(err)
@@ -241,6 +242,25 @@ func (d *daemon) metric(name string) (float64, bool) {
 		sum += value(series)
 	}
 	return sum, true
+}
+
+// series returns the sum of a metric's series with that value of a label.
+func (d *daemon) series(name, label, of string) float64 {
+	_, page := d.get("/metrics")
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil || families[name] == nil {
+		d.t.Errorf("there is no metric %s: %v", name, err)
+	}
+	sum := 0.
+	for _, series := range families[name].GetMetric() {
+		for _, pair := range series.GetLabel() {
+			if pair.GetName() == label && pair.GetValue() == of {
+				sum += value(series)
+			}
+		}
+	}
+	return sum
 }
 
 func value(m *dto.Metric) float64 {

@@ -118,9 +118,10 @@ func (s *scene) expire(name string) {
 	})
 }
 
-func (s *scene) start() {
+// start runs evictd, with more lines in its configuration.
+func (s *scene) start(more ...string) {
 	s.t.Helper()
-	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token)
+	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, more...)
 }
 
 func (s *scene) ready() bool {

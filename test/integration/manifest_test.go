@@ -161,17 +161,25 @@ func (w *world) token(pod *corev1.Pod) *rest.Config {
 func TestRightsAreThoseOfTheList(t *testing.T) {
 	w := newWorld(t) // not parallel: another test widens the account's rights for a while
 	w.ship(rights())
-	const path = "testdata/can-i.golden"
+	w.mayDo("testdata/can-i.golden", "pods/eviction")
+}
+
+// mayDo compares what evictd's account may do with a golden file, once the API server has
+// read a role with that resource.
+func (w *world) mayDo(path, resource string) {
+	t := w.t
+	t.Helper()
 	var want, got string
 	text, unread := os.ReadFile(path)
 	want = string(text)
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		got = ""
-		for line := range strings.Lines(w.kubectl(ctx, "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {
+		// One that has begun may end: what it says is in the failure.
+		for line := range strings.Lines(w.kubectl(context.WithoutCancel(ctx), "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {
 			got += strings.TrimRight(line, " \n") + "\n"
 		}
 		// The API server takes a moment to read the role.
-		return strings.Contains(got, "pods/eviction") && (*update || got == want), nil
+		return strings.Contains(got, resource) && (*update || got == want), nil
 	})
 	switch {
 	case *update && err == nil:
@@ -179,5 +187,75 @@ func TestRightsAreThoseOfTheList(t *testing.T) {
 	case err != nil:
 		t.Errorf("kubectl auth can-i --list as evictd differs from %s (%v); go test ./integration -run %s -update writes it.\nfile:\n%s\nnow:\n%s",
 			path, unread, t.Name(), want, got)
+	}
+}
+
+// overlays are the directories of deploy/overlays.
+func overlays(tb testing.TB) []string {
+	tb.Helper()
+	entries, err := os.ReadDir("../../deploy/overlays")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// overlay applies an overlay of the shipped manifest for the test's time.
+func (w *world) overlay(name string) {
+	w.t.Helper()
+	path := "../../deploy/overlays/" + name
+	w.kubectl(w.t.Context(), "", "apply", "-k", path)
+	w.t.Cleanup(func() {
+		w.kubectl(context.Background(), "", "delete", "--ignore-not-found", "--wait=false", "-k", path)
+	})
+}
+
+// The base is the one file of `kubectl apply`, and an overlay only adds to it: whoever
+// applies one after the other has all that both say.
+func TestOverlaysOnlyAddToTheBase(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	text, err := os.ReadFile("../../deploy/daemonset.yaml")
+	w.must(err)
+	base := identities(t, string(text))
+	if built := identities(t, w.kubectl(t.Context(), "", "kustomize", "../../deploy")); !slices.Equal(base, built) {
+		t.Errorf("kustomize makes of deploy %v, want what is in daemonset.yaml: %v", built, base)
+	}
+	for _, name := range overlays(t) {
+		added := identities(t, w.kubectl(t.Context(), "", "kustomize", "../../deploy/overlays/"+name))
+		if len(added) == 0 {
+			t.Errorf("overlay %s adds nothing", name)
+		}
+		for _, one := range added {
+			if slices.Contains(base, one) {
+				t.Errorf("overlay %s has %s, which the base has", name, one)
+			}
+		}
+	}
+}
+
+// identities returns kind and name of each document, in order.
+func identities(tb testing.TB, text string) []string {
+	tb.Helper()
+	var all []string
+	for documents := yaml.NewYAMLReader(bufio.NewReader(strings.NewReader(text))); ; {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		var object metav1.PartialObjectMetadata
+		if err == nil {
+			err = yaml.Unmarshal(document, &object)
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, object.Kind+" "+object.Namespace+"/"+object.Name)
 	}
 }

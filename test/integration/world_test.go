@@ -96,11 +96,17 @@ func (w *world) pod(name string, request int64) *corev1.Pod {
 	return pod
 }
 
-// budget makes a PodDisruptionBudget over the pods of a label that allows no
+// budget makes a PodDisruptionBudget over the one pod of a label that allows no
 // disruption, and waits until the disruption controller says so.
 func (w *world) budget(name, app string) *policyv1.PodDisruptionBudget {
 	w.t.Helper()
-	minimum := intstr.FromInt32(1)
+	return w.budgetOf(name, app, 1)
+}
+
+// budgetOf is budget over so many pods, all of which must stay.
+func (w *world) budgetOf(name, app string, pods int32) *policyv1.PodDisruptionBudget {
+	w.t.Helper()
+	minimum := intstr.FromInt32(pods)
 	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Create(w.t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -111,7 +117,7 @@ func (w *world) budget(name, app string) *policyv1.PodDisruptionBudget {
 	w.must(err)
 	w.until("the disruption controller has counted "+name, func(ctx context.Context) bool {
 		b, err = w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Get(ctx, name, metav1.GetOptions{})
-		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1 && b.Status.DisruptionsAllowed == 0
+		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == pods && b.Status.DisruptionsAllowed == 0
 	})
 	return b
 }

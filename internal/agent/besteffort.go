@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Where budgets keep every pod that could go, the kubelet or the kernel takes one in the
+// end, without asking anybody and without a grace period. `disruptionBudgets: bestEffort`
+// lets evictd go past one budget before that, by a delete:
+//
+//   - under hard pressure alone, and only once every candidate was asked for, or backs off
+//     from a budget's refusal, and none was accepted;
+//   - the pod whose budget its end violates least, one a decision;
+//   - never a pod that something else than a budget refused;
+//   - nobody while one of the budgets cannot be read: which is violated least is not known
+//     then.
+
+// BestEffort is what came of the question whether a pod may go past its budget.
+type BestEffort string
+
+// What may come of it.
+const (
+	// BestEffortNone: the question did not come up.
+	BestEffortNone BestEffort = ""
+	// BestEffortDeleted: a pod was deleted, or would have been in a dry run.
+	BestEffortDeleted BestEffort = "deleted"
+	// BestEffortRefused: the delete was refused, or nobody heard the answer.
+	BestEffortRefused BestEffort = "refused"
+	// BestEffortUnknown: a budget could not be read.
+	BestEffortUnknown BestEffort = "budget unknown"
+	// BestEffortUseless: all that budgets keep could not return what is missing.
+	BestEffortUseless BestEffort = "would not suffice"
+)
+
+// BestEfforts returns all but BestEffortNone, so that metrics can be created at start.
+func BestEfforts() []BestEffort {
+	return []BestEffort{BestEffortDeleted, BestEffortRefused, BestEffortUnknown, BestEffortUseless}
+}
+
+// bestEffortRest is how long nobody goes past a budget after that came to nothing. The
+// budgets are read from the API server, and near a threshold there are a hundred ticks a
+// second.
+const bestEffortRest = 10 * time.Second
+
+// bestEffort is what the loop knows for going past a budget.
+type bestEffort struct {
+	ready   map[string]bool // the pods that their budget counts as healthy, by UID
+	missing int64           // to the threshold, in the signal's unit
+}
+
+// mayGoPastBudgets reports whether a decision about the pressure may go past a budget.
+func (a *Agent) mayGoPastBudgets(p *pressure.Pressure) bool {
+	return a.policy.BestEffort && a.options.Budgets != nil && p.Threshold.Hard && !p.SampleTime.Before(a.resting)
+}
+
+// bestEffort returns what it takes to go past a budget; nil where budgets are respected.
+func (a *Agent) bestEffort(p *pressure.Pressure, pods []*corev1.Pod) *bestEffort {
+	if !a.mayGoPastBudgets(p) {
+		return nil
+	}
+	b := &bestEffort{ready: make(map[string]bool, len(pods)), missing: a.missing(p)}
+	for _, pod := range pods {
+		b.ready[string(pod.UID)] = nodepods.IsReady(pod)
+	}
+	return b
+}
+
+// noteRefusal remembers whether a budget refused the candidate. One that has gone
+// meanwhile frees something: how much is missing then, only the next decision knows.
+func (p *plan) noteRefusal(c *candidate, r *evict.Result) {
+	c.kept, c.budget = r.Outcome.OfBudget(), r.Budget
+	if r.Outcome == evict.Gone {
+		p.bestEffort = nil
+	}
+}
+
+// keptByBudgets returns the candidates that a budget refused, in the order of the ranking.
+func (p *plan) keptByBudgets() []*candidate {
+	var kept []*candidate
+	for i := range p.candidates {
+		if c := &p.candidates[i]; c.kept {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// goPastBudget ends a walk in which nobody was accepted: it deletes one pod, or says why
+// nobody goes.
+func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) report {
+	d, kept := p.decision, p.keptByBudgets()
+	if p.bestEffort == nil || len(kept) == 0 {
+		return report{decision: d}
+	}
+	if detail := p.useless(kept, policy); detail != "" {
+		d.BestEffort, d.Detail = BestEffortUseless, detail
+		return report{decision: d, hold: HoldUseless}
+	}
+	victim, budget, err := a.leastViolated(ctx, kept, p.bestEffort.ready)
+	if err != nil {
+		d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
+		return report{decision: d, hold: HoldBudgetUnknown}
+	}
+	if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
+		return report{decision: d}
+	}
+	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.graceOf(d, victim), Past: &budget}
+	step := a.send(ctx, d, &attempt)
+	d.BestEffort = BestEffortRefused
+	if step == evict.Done {
+		d.BestEffort = BestEffortDeleted
+	}
+	return reportOf(d, &attempt, victim, step)
+}
+
+// useless says that all whom budgets keep could not return what is missing; "" when they
+// could, or nobody knows. A pod that something else refused may have been counted on
+// before.
+func (p *plan) useless(kept []*candidate, policy *Policy) string {
+	if policy.MinimumRelease.IsZero() || p.bestEffort.missing == 0 {
+		return ""
+	}
+	signal, all := p.decision.Pressure.Threshold.Signal, int64(0)
+	releases := make([]release, 0, len(kept))
+	for _, c := range kept {
+		r := releaseOf(signal, c.expected)
+		releases, all = append(releases, r), all+r.amount
+	}
+	if suffice(p.bestEffort.missing, releases) {
+		return ""
+	}
+	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are missing",
+		len(kept), amountOf(signal, all), amountOf(signal, p.bestEffort.missing))
+}
+
+// leastViolated returns the candidate whose budget its end violates least, the first of
+// them in the ranking, and that budget. It reads each budget once.
+func (a *Agent) leastViolated(
+	ctx context.Context, kept []*candidate, ready map[string]bool,
+) (*candidate, evict.Budget, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	var victim *candidate
+	var least violation
+	var its evict.Budget
+	read := map[string]evict.Budget{}
+	for _, c := range kept {
+		budget, err := a.budgetOf(ctx, c, read)
+		if err != nil {
+			return nil, evict.Budget{}, err
+		}
+		if v := violationOf(budget, ready[c.entry.Pod.UID]); victim == nil || v.less(least) {
+			victim, least, its = c, v, budget
+		}
+	}
+	return victim, its, nil
+}
+
+// budgetOf returns the budget that refused a candidate, by the name in the refusal, and
+// keeps it in read.
+func (a *Agent) budgetOf(ctx context.Context, c *candidate, read map[string]evict.Budget) (evict.Budget, error) {
+	pod := c.entry.Pod
+	if c.budget == "" {
+		return evict.Budget{}, fmt.Errorf("the API server did not name the PodDisruptionBudget that keeps %s", pod.Key())
+	}
+	key := pod.Namespace + "/" + c.budget
+	if budget, known := read[key]; known {
+		return budget, nil
+	}
+	budget, err := a.options.Budgets.Budget(ctx, pod.Namespace, c.budget)
+	if err == nil {
+		read[key] = budget
+	}
+	return budget, err
+}
+
+// violation is how far a budget would be violated: by how many pods it would be short of
+// how many it wants.
+type violation struct{ short, desired int64 }
+
+// violationOf returns it for the time after one pod's end. A pod that is not ready does
+// not count as healthy before.
+func violationOf(b evict.Budget, ready bool) violation {
+	left := b.Healthy
+	if ready {
+		left = max(0, left-1) // the status may be older than the pod
+	}
+	return violation{short: max(0, b.Desired-left), desired: max(1, b.Desired)}
+}
+
+// less compares shares and not counts: one pod of a hundred is a hundredth of what the
+// budget promises, and the only pod is all of it. A count would take the one as readily
+// as the other.
+func (v violation) less(other violation) bool { return v.short*other.desired < other.short*v.desired }
+
+// noteBestEffort lets the API server rest after going past a budget came to nothing.
+func (a *Agent) noteBestEffort(came BestEffort, now time.Time) {
+	if came != BestEffortNone && came != BestEffortDeleted {
+		a.resting = now.Add(bestEffortRest)
+	}
+}

@@ -1,0 +1,379 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// bestEffortPolicy is hardPolicy where a pod may go past its budget.
+func bestEffortPolicy() Policy {
+	policy := hardPolicy()
+	policy.BestEffort = true
+	return policy
+}
+
+// keptNode is a node that is short of 50 MiB, and whose two pods have each a budget of
+// its own name: that of the first of the ranking is the more violated one.
+func keptNode() *fakeNode {
+	n := newFakeNode(1000)
+	n.run("alone", 500, 100)
+	n.run("oneof3", 450, 100)
+	n.budgets = map[string]evict.Budget{
+		"shop/alone":  {Desired: 1, Healthy: 1},
+		"shop/oneof3": {Desired: 3, Healthy: 3},
+	}
+	n.answer = n.keeps(nil)
+	return n
+}
+
+// keeps answers evictions with the outcomes of the pods' names, or by the budget of that
+// name, and takes deletes unless the name has an outcome of its own after "delete ".
+func (n *fakeNode) keeps(outcomes map[string]evict.Outcome) func(evict.Request) evict.Result {
+	return func(r evict.Request) evict.Result {
+		name := r.Name
+		if r.Delete {
+			name = "delete " + name
+		}
+		switch outcome, given := outcomes[name]; {
+		case given:
+			return evict.Result{Outcome: outcome}
+		case r.Delete:
+			return evict.Result{Outcome: taken(r)}
+		default:
+			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
+		}
+	}
+}
+
+// requests returns who was asked for, in order, and how.
+func (n *fakeNode) requests() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]string, 0, len(n.evictions))
+	for _, r := range n.evictions {
+		how := "evict "
+		if r.Delete {
+			how = "delete "
+		}
+		all = append(all, how+r.Name)
+	}
+	return all
+}
+
+// unready changes a pod so that no budget counts it as healthy.
+func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func TestBestEffort(t *testing.T) {
+	t.Parallel()
+	asked := []string{"evict alone", "evict oneof3"}
+	for _, test := range []struct {
+		name  string
+		setUp func(n *fakeNode, policy *Policy)
+		want  []string
+		came  BestEffort
+	}{
+		{
+			"the least violated budget's pod goes, and nobody else", func(*fakeNode, *Policy) {},
+			append(asked, "delete oneof3"), BestEffortDeleted,
+		},
+		{
+			"respect: nobody", func(_ *fakeNode, policy *Policy) { policy.BestEffort = false },
+			asked, BestEffortNone,
+		},
+		{
+			"soft pressure: nobody", func(_ *fakeNode, policy *Policy) { policy.Thresholds[0].Hard = false },
+			asked, BestEffortNone,
+		},
+		{
+			"equal shares: the first of the ranking", func(n *fakeNode, _ *Policy) {
+				n.budgets["shop/alone"] = evict.Budget{Desired: 6, Healthy: 5} // two of six short, as one of three
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"by share and not by count", func(n *fakeNode, _ *Policy) {
+				n.budgets["shop/alone"] = evict.Budget{Desired: 100, Healthy: 90} // eleven short
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"a budget that wants none is not violated", func(n *fakeNode, _ *Policy) {
+				n.budgets["shop/alone"] = evict.Budget{}
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"a pod that is not ready takes nothing from its budget", func(n *fakeNode, _ *Policy) {
+				n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
+				unready(n.pods["uid-alone"].api)
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"a status that is behind counts as a budget's refusal", func(n *fakeNode, _ *Policy) {
+				n.answer = func(r evict.Request) evict.Result {
+					if r.Delete {
+						return evict.Result{Outcome: evict.Deleted}
+					}
+					return evict.Result{Outcome: evict.BudgetPending, Budget: r.Name, RetryAfter: 10 * time.Second}
+				}
+			},
+			append(asked, "delete oneof3"), BestEffortDeleted,
+		},
+		{
+			"whom a webhook refused is never deleted", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Denied})
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"nor whom two budgets select", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured})
+			},
+			append(asked, "delete alone"), BestEffortDeleted,
+		},
+		{
+			"no budget refused: nobody", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied, "oneof3": evict.Misconfigured})
+			},
+			asked, BestEffortNone,
+		},
+		{
+			"one was accepted: nobody", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Evicted})
+			},
+			asked, BestEffortNone,
+		},
+		{
+			"the API server is overloaded: nobody", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Throttled})
+			},
+			asked, BestEffortNone,
+		},
+		{
+			"one has gone meanwhile: nobody in this decision", func(n *fakeNode, _ *Policy) {
+				answer := n.keeps(map[string]evict.Outcome{"oneof3": evict.Gone})
+				n.answer = func(r evict.Request) evict.Result {
+					if r.Name == "oneof3" {
+						delete(n.pods, r.UID)
+						n.host += 450 * mebi // and nothing is gained
+					}
+					return answer(r)
+				}
+			},
+			append(asked, "delete alone"), BestEffortNone, // by the second decision
+		},
+		{
+			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { delete(n.budgets, "shop/alone") },
+			asked, BestEffortUnknown,
+		},
+		{
+			"the refusal names no budget: nobody", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.BlockedByBudget})
+			},
+			asked, BestEffortUnknown,
+		},
+		{
+			"all whom budgets keep would not suffice: nobody", func(n *fakeNode, policy *Policy) {
+				policy.MinimumRelease = pressure.Fraction(0.05)
+				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
+				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
+			},
+			asked, BestEffortUseless,
+		},
+		{
+			"the delete is denied", func(n *fakeNode, _ *Policy) {
+				n.answer = n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
+			},
+			append(asked, "delete oneof3"), BestEffortRefused,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := keptNode(), bestEffortPolicy()
+				n.ends = time.Hour
+				test.setUp(n, &policy)
+				watch(t, n, policy, 900*time.Millisecond) // an overloaded server is asked again after a second
+				if diff := cmp.Diff(test.want, n.requests()); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+				if d := n.decisions[0]; d.BestEffort != test.came {
+					t.Errorf("what came of it: %q, want %q: %+v", d.BestEffort, test.came, d)
+				}
+			})
+		})
+	}
+}
+
+// The delete is a victim like any other: its record, its booking and its limits.
+func TestBestEffortBooksItsVictim(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n, policy := keptNode(), bestEffortPolicy()
+			n.ends = 20 * time.Second
+			policy.DryRun, policy.HardGrace, policy.Limits = dryRun, 7, evict.Limits{PerMinute: 1}
+			watch(t, n, policy, 15*time.Second)
+			if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
+				t.Errorf("dry run %v: requests (-want +got):\n%s", dryRun, diff)
+			}
+			if r := n.evictions[2]; r.UID != "uid-oneof3" || r.GraceSeconds == nil || *r.GraceSeconds != 7 || r.DryRun != dryRun {
+				t.Errorf("dry run %v: the delete %+v", dryRun, r)
+			}
+			d := n.decisions[0]
+			victim := d.Victim()
+			if d.Verb != Acted || victim == nil || victim.Past == nil || *victim.Past != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
+				t.Errorf("dry run %v: the record %+v", dryRun, d)
+			}
+			if diff := cmp.Diff([]Hold{HoldLimited}, n.holds()); diff != "" {
+				t.Errorf("dry run %v: it does not count against the limit (-want +got):\n%s", dryRun, diff)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		n := keptNode()
+		n.ends = 20 * time.Second
+		watch(t, n, bestEffortPolicy(), 15*time.Second)
+		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" {
+			t.Errorf("it is not relied on (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Whom a budget refused under soft pressure is not asked for again when the hard one
+// comes, and need not have waited for the end of its back-off.
+func TestBestEffortTakesWhoBacksOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := keptNode(), bestEffortPolicy()
+		soft := pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2)}
+		policy.Thresholds = append(policy.Thresholds, soft)
+		n.pods["uid-oneof3"].memory = 350 * mebi // 150 left
+		n.after(5*time.Second, func() { n.host = 100 * mebi })
+		watch(t, n, policy, 8*time.Second)
+		if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// One who backs off from something else does not keep the others from being considered.
+func TestBestEffortPassesOverOtherRefusals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := keptNode(), bestEffortPolicy()
+		n.answer = n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
+		watch(t, n, policy, bestEffortRest+2*time.Second)
+		want := []string{"evict alone", "evict oneof3", "delete oneof3", "evict alone", "delete alone"}
+		if diff := cmp.Diff(want, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A missing right is said at each try, and is no fault of the pod, which is asked for as
+// ever.
+func TestBestEffortWithoutTheRight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := keptNode()
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Delete {
+				return evict.Result{Outcome: evict.Denied, NoRight: true}
+			}
+			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
+		}
+		watch(t, n, bestEffortPolicy(), bestEffortRest+2*time.Second)
+		want := []string{"evict alone", "evict oneof3", "delete oneof3", "evict alone", "evict oneof3", "delete oneof3"}
+		if diff := cmp.Diff(want, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Unknown is never zero: which budget is violated least is not known without all of them.
+// The API server is not asked a hundred times a second.
+func TestBestEffortWithoutABudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := keptNode(), bestEffortPolicy()
+		n.unbudgeted = errPlanted()
+		policy.Thresholds[0].Hard = true
+		watch(t, n, policy, 35*time.Second)
+		if slices.Contains(n.requests(), "delete oneof3") || slices.Contains(n.requests(), "delete alone") {
+			t.Errorf("somebody went: %v", n.requests())
+		}
+		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
+			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
+		}
+		if d := n.decisions[0]; d.Verb != Refused || !strings.Contains(d.Detail, "nobody goes past a budget: planted") {
+			t.Errorf("the record does not say why: %+v", d)
+		}
+		if !slices.Contains(n.holds(), HoldBudgetUnknown) {
+			t.Errorf("holds %v, want it said where nobody was asked for", n.holds())
+		}
+	})
+}
+
+// The world goes on while budgets are read.
+func TestRecoveryMeanwhileKeepsTheBudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := keptNode()
+		n.slow = 5 * time.Second
+		n.after(7*time.Second, func() { n.capacity *= 2 }) // while the second answer is awaited
+		watch(t, n, bestEffortPolicy(), 20*time.Second)
+		if diff := cmp.Diff([]string{"evict alone", "evict oneof3"}, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		if d := n.last(t); !strings.Contains(d.Detail, "recovered meanwhile") {
+			t.Errorf("the record does not say why nobody went: %+v", d)
+		}
+	})
+}
+
+func TestUnheardDeleteIsLookedInto(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := keptNode()
+		n.ends, n.behind = time.Hour, true // the watch does not tell either
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Delete {
+				n.terminate(r.UID) // it was carried out
+				return lost(r)
+			}
+			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
+		}
+		watch(t, n, bestEffortPolicy(), bestEffortRest+3*time.Second)
+		found := slices.ContainsFunc(n.decisions, func(d Decision) bool {
+			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Deleted && d.BestEffort == BestEffortDeleted
+		})
+		if !found || len(n.looks) != 1 || n.looks[0] != "oneof3" {
+			t.Errorf("looked into %v; that it was deleted is not on record: %+v", n.looks, n.decisions)
+		}
+	})
+}
+
+func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := keptNode(), bestEffortPolicy()
+		policy.Limits = evict.Limits{PerOwnerPerHour: 1}
+		a := newAgent(t, n, policy)
+		a.limiter.Count("rs-oneof3", false, time.Now())
+		runFor(t, a, time.Second)
+		if diff := cmp.Diff([]string{"evict alone", "delete alone"}, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// escalating is a policy with a soft threshold at a fifth, a hard one at a tenth, and a
+// cap of ten seconds for the hard one.
+func escalating() Policy {
+	policy := hardPolicy()
+	policy.HardGrace = 10
+	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2)})
+	return policy
+}
+
+// patientNode is a node under soft pressure whose first victim has so many seconds of
+// grace and never ends by itself, and under hard pressure after five seconds.
+func patientNode(grace int64) *fakeNode {
+	n := newFakeNode(1000)
+	n.stubborn = true
+	n.run("patient", 300, 0, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &grace })
+	n.run("next", 290, 0)
+	n.host = 260 * mebi // 150 left
+	n.after(5*time.Second, func() { n.host += 80 * mebi })
+	return n
+}
+
+// asked is a request: whom for, and the grace period in seconds; -1 is the pod's own.
+type asked struct {
+	Name    string
+	Seconds int64
+}
+
+// graces returns who was asked for, in order.
+func (n *fakeNode) graces() []asked {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make([]asked, 0, len(n.evictions))
+	for _, r := range n.evictions {
+		seconds := int64(-1)
+		if r.GraceSeconds != nil {
+			seconds = *r.GraceSeconds
+		}
+		all = append(all, asked{r.Name, seconds})
+	}
+	return all
+}
+
+func TestEscalation(t *testing.T) {
+	t.Parallel()
+	first, again := asked{"patient", -1}, asked{"patient", 10}
+	for _, test := range []struct {
+		name   string
+		grace  int64
+		during time.Duration
+		setUp  func(n *fakeNode, policy *Policy)
+		want   []asked
+	}{
+		{
+			"while it is relied on: nobody", 3600, hardPatience, func(*fakeNode, *Policy) {},
+			[]asked{first},
+		},
+		{
+			"over the patience of hard pressure: the victim again, and nobody else", 3600, hardPatience + 20*time.Second, func(*fakeNode, *Policy) {},
+			[]asked{first, again},
+		},
+		{
+			"past its deadline: the victim again", 20, 20*time.Second + deadlineMargin + 2*time.Second, func(*fakeNode, *Policy) {},
+			[]asked{first, again},
+		},
+		{
+			"once: past the new deadline the next one goes", 3600, hardPatience + 10*time.Second + deadlineMargin + 3*time.Second, func(*fakeNode, *Policy) {},
+			[]asked{first, again, {"next", 10}},
+		},
+		{
+			"it ends now: nobody else goes", 3600, 5 * time.Minute, func(n *fakeNode, _ *Policy) {
+				n.after(time.Minute, func() { n.stubborn = false })
+			},
+			[]asked{first, again},
+		},
+		{
+			"soft pressure does not", 20, time.Minute, func(n *fakeNode, _ *Policy) { n.host -= 80 * mebi },
+			[]asked{first, {"next", -1}},
+		},
+		{
+			"without a cap: the next one", 3600, hardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.HardGrace = 0 },
+			[]asked{first, {"next", -1}},
+		},
+		{
+			"with a cap that is no shorter: the next one", 10, 30 * time.Second, func(*fakeNode, *Policy) {},
+			[]asked{first, {"next", 10}},
+		},
+		{
+			"somebody has shortened it already: the next one", 3600, hardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+				n.after(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
+			},
+			[]asked{first, {"next", 10}},
+		},
+		{
+			"it holds nothing any more: the next one", 3600, hardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+				n.after(10*time.Second, func() { n.pods["uid-patient"].memory, n.host = 0, n.host+300*mebi })
+			},
+			[]asked{first, {"next", 10}},
+		},
+		{
+			"it is denied: once, and the next one", 3600, hardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+				n.answer = func(r evict.Request) evict.Result {
+					if r.Shorten {
+						return evict.Result{Outcome: evict.Denied}
+					}
+					return evict.Result{Outcome: evict.Evicted}
+				}
+			},
+			[]asked{first, again, {"next", 10}},
+		},
+		{
+			"no answer: three times, and the next one", 3600, hardPatience + 30*time.Second, func(n *fakeNode, _ *Policy) {
+				n.answer = func(r evict.Request) evict.Result {
+					if r.Shorten {
+						return lost(r)
+					}
+					return evict.Result{Outcome: evict.Evicted}
+				}
+			},
+			[]asked{first, again, again, again, {"next", 10}},
+		},
+		{
+			"it counts against no limit", 20, 62 * time.Second, func(_ *fakeNode, policy *Policy) {
+				policy.Limits = evict.Limits{PerMinute: 1} // reached by the first one until its minute is over
+			},
+			[]asked{first, again, {"next", 10}},
+		},
+		{
+			"it counts against no limit, and none holds it back", 3600, hardPatience + 20*time.Second, func(n *fakeNode, policy *Policy) {
+				policy.Limits = evict.Limits{PerMinute: 1}
+				n.run("small", 20, 0)
+				n.host -= 20 * mebi
+				// The ledger does not cover it from here on: one more goes, and fills the limit.
+				n.after(40*time.Second, func() { n.host += 300 * mebi })
+			},
+			[]asked{first, {"next", 10}, again},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := patientNode(test.grace), escalating()
+				test.setUp(n, &policy)
+				watch(t, n, policy, test.during)
+				if diff := cmp.Diff(test.want, n.graces()); diff != "" {
+					t.Errorf("asked for (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestEscalationIsOnRecord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := patientNode(3600)
+		a := newAgent(t, n, escalating())
+		runFor(t, a, hardPatience+10*time.Second)
+		var escalated []Decision
+		for _, d := range n.decisions {
+			if d.Verb == Escalated {
+				escalated = append(escalated, d)
+			}
+		}
+		if len(escalated) != 1 {
+			t.Fatalf("%d escalations on record, want one: %+v", len(escalated), n.decisions)
+		}
+		victim := escalated[0].Victim()
+		if victim == nil || !victim.Escalates || victim.Entry.Position != 0 || victim.Entry.Pod.Usage != 300*mebi {
+			t.Errorf("the record %+v", escalated[0])
+		}
+		b := a.ledger.OnTheirWay()[0]
+		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+deadlineMargin)) {
+			t.Errorf("the booking %+v", b)
+		}
+	})
+}
+
+// Somebody else's victim keeps the grace period that somebody else chose, and so does one
+// of before a restart.
+func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
+	t.Parallel()
+	for name, terminate := range map[string]func(*fakeNode){
+		"by hand": func(n *fakeNode) { n.terminate("uid-patient") },
+		"by the Eviction API, and evictd started again": func(n *fakeNode) {
+			n.pods["uid-patient"].api.Status.Conditions = append(n.pods["uid-patient"].api.Status.Conditions,
+				corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+			n.terminate("uid-patient")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := patientNode(3600)
+				terminate(n)
+				watch(t, n, escalating(), hardPatience+20*time.Second)
+				if diff := cmp.Diff([]asked{{"next", 10}}, n.graces()); diff != "" {
+					t.Errorf("asked for (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A dry run escalates whom a dry run evicted, and nobody who really is on the way out.
+func TestDryRunEscalatesItsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := patientNode(3600), escalating()
+		policy.DryRun = true
+		watch(t, n, policy, hardPatience+20*time.Second)
+		if diff := cmp.Diff([]asked{{"patient", -1}, {"patient", 10}}, n.graces()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+		for _, r := range n.evictions {
+			if !r.DryRun {
+				t.Errorf("%+v is no dry run", r)
+			}
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := patientNode(3600), escalating()
+		a := newAgent(t, n, policy)
+		time.AfterFunc(10*time.Second, func() {
+			policy.DryRun = true
+			a.Reload(t.Context(), policy, n)
+		})
+		runFor(t, a, hardPatience+20*time.Second)
+		if diff := cmp.Diff([]asked{{"patient", -1}, {"next", 10}}, n.graces()); diff != "" {
+			t.Errorf("asked for (-want +got):\n%s", diff)
+		}
+	})
+}

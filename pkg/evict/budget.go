@@ -1,0 +1,42 @@
+package evict
+
+import (
+	"context"
+	"fmt"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Budget is what a PodDisruptionBudget wants and has, by its status.
+type Budget struct {
+	// Name of the budget, in the namespace of its pods.
+	Name string
+	// Desired is how many healthy pods it wants, Healthy how many there are.
+	Desired, Healthy int64
+}
+
+// Budget reads a PodDisruptionBudget. It returns an error also where the status says
+// nothing of the spec as it is now: what is not known is not zero.
+func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, error) {
+	read := &policyv1.PodDisruptionBudget{}
+	err := withTokenReadAgain(func() error {
+		return e.client.Get().AbsPath("/apis", policyv1.SchemeGroupVersion.Group, policyv1.SchemeGroupVersion.Version).
+			Namespace(namespace).Resource("poddisruptionbudgets").Name(name).
+			MaxRetries(0).Do(ctx).Into(read)
+	})
+	switch {
+	case err != nil:
+		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w", namespace, name, err)
+	case read.Status.ObservedGeneration < read.Generation:
+		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: its status is behind its spec", namespace, name)
+	}
+	// The API server does not trust the figures then either (k8s.io/kubernetes
+	// pkg/registry/core/pod/storage/eviction.go, checkAndDecrement).
+	allowed := meta.FindStatusCondition(read.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if allowed != nil && allowed.Status == metav1.ConditionFalse && allowed.Reason == policyv1.SyncFailedReason {
+		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: its status could not be computed: %s", namespace, name, allowed.Message)
+	}
+	return Budget{Name: name, Desired: int64(read.Status.DesiredHealthy), Healthy: int64(read.Status.CurrentHealthy)}, nil
+}
