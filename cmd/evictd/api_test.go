@@ -132,7 +132,7 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 func checkOnce(t *testing.T, kubeconfig string) (message, fault string) {
 	t.Helper()
 	flags := &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfig}}
-	clients, err := newClients(&flags.whereFlags)
+	clients, err := newClients(&flags.whereFlags, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

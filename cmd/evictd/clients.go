@@ -60,8 +60,9 @@ func followToken(c *rest.Config) {
 	c.BearerToken, c.BearerTokenFile = "", ""
 }
 
-// newClients builds the clients with the credentials that the flags name.
-func newClients(flags *whereFlags) (*clients, error) {
+// newClients builds the clients with the credentials that the flags name. They tell of
+// requests that failed; nil tells nobody.
+func newClients(flags *whereFlags, tell failed) (*clients, error) {
 	if err := lostConnection(); err != nil {
 		return nil, err
 	}
@@ -71,6 +72,7 @@ func newClients(flags *whereFlags) (*clients, error) {
 	}
 	base.UserAgent = "evictd/" + buildVersion()
 	followToken(base)
+	pods := rest.CopyConfig(base)
 	evictions := rest.CopyConfig(base)
 	evictions.QPS = unlimited
 	others := rest.CopyConfig(base)
@@ -79,7 +81,8 @@ func newClients(flags *whereFlags) (*clients, error) {
 	for _, one := range []struct {
 		config *rest.Config
 		client *kubernetes.Interface
-	}{{base, &c.watching}, {evictions, &c.evicting}, {others, &c.telling}} {
+	}{{pods, &c.watching}, {evictions, &c.evicting}, {others, &c.telling}} {
+		countFailures(one.config, tell)
 		made, err := kubernetes.NewForConfig(one.config)
 		if err != nil {
 			return nil, fmt.Errorf("building a client of the API server from %s: %w", c.origin, err)

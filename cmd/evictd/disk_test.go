@@ -53,7 +53,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		})
 	}))
 	t.Cleanup(api.Close)
-	clients, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, api.URL)})
+	clients, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, api.URL)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

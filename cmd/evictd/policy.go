@@ -33,6 +33,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 		},
+		SoftJitter:     c.Limits.SoftJitter.Duration,
 		MinimumRelease: c.MinimumRelease(),
 		BestEffort:     c.DisruptionBudgets == config.BudgetsBestEffort,
 	}, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/evict"
@@ -12,7 +13,7 @@ import (
 func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, minimumRelease: 9%}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumRelease: 9%}
 protect: {pinnedPods: false, annotationNamespaces: [team-*]}
 disruptionBudgets: bestEffort
 `))
@@ -23,8 +24,9 @@ disruptionBudgets: bestEffort
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy.Limits != (evict.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) {
-		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumRelease)
+	if policy.Limits != (evict.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) ||
+		policy.SoftJitter != 3*time.Second {
+		t.Errorf("limits %+v, minimum release %v, jitter %v", policy.Limits, policy.MinimumRelease, policy.SoftJitter)
 	}
 	if !policy.BestEffort {
 		t.Error("budgets are respected")

@@ -30,7 +30,7 @@ func openLive(ctx context.Context, flags *rankFlags, signal pressure.Signal) (*l
 	if err != nil {
 		return nil, err
 	}
-	clients, err := newClients(&flags.whereFlags)
+	clients, err := newClients(&flags.whereFlags, nil)
 	if err != nil {
 		return nil, err
 	}

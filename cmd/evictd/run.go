@@ -119,7 +119,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	if err != nil {
 		return nil, err
 	}
-	if d.clients, err = newClients(&flags.whereFlags); err != nil {
+	if d.clients, err = newClients(&flags.whereFlags, d.apiError); err != nil {
 		return nil, err
 	}
 	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
@@ -142,6 +142,10 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	}
 	return d, nil
 }
+
+// apiError counts a request that failed. No client sends anything before there is a
+// recorder.
+func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, class) }
 
 // connect makes the parts that watch, decide and serve.
 func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (err error) {

@@ -76,6 +76,11 @@ type Recorder interface {
 	Decision(d *Decision)
 	Ledger(now time.Time, bookings []evict.Booking)
 	ReadError(source string, err error)
+	// VictimEnded is told of each victim that evictd evicted once it has gone.
+	VictimEnded(e *Ended)
+	// LeftAlone is told at each tick of whom nobody asks for: how many owners are held
+	// off, and how many pods back off because a budget refused.
+	LeftAlone(owners, blocked int)
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
@@ -112,6 +117,9 @@ type Agent struct {
 	ledger    *evict.Ledger
 	backoff   *evict.Backoff
 	limiter   *evict.Limiter
+	holdOff   *evict.HoldOff
+	jitters   [pressure.SignalCount]jitter
+	followed  followed
 	uses      []usage.Pod
 	rehearsed time.Time
 	resting   time.Time // until when nobody goes past a budget, see besteffort.go
@@ -142,6 +150,8 @@ func New(options Options) (*Agent, error) {
 		ledger:   evict.NewLedger(),
 		backoff:  evict.NewBackoff(options.Random),
 		limiter:  evict.NewLimiter(options.Policy.Limits),
+		holdOff:  evict.NewHoldOff(),
+		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
@@ -157,9 +167,13 @@ func (a *Agent) adopt(policy Policy) {
 	if !policy.DryRun {
 		a.ledger.ForgetDryRuns()
 		a.limiter.ForgetDryRuns()
+		a.holdOff.ForgetDryRuns()
 	}
 	if a.acting != nil {
 		a.acting.brake.pull("the configuration changed")
+	}
+	if a.policy.MemoryAvailable != policy.MemoryAvailable {
+		a.followed.restart()
 	}
 	a.policy = policy
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
@@ -234,7 +248,7 @@ func (a *Agent) drain() {
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
-	a.letGo(started)
+	ended := a.letGo(started)
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)
@@ -244,6 +258,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	} else {
 		a.relieve(ctx, &sample, &verdict)
 	}
+	a.followVictims(started, ended)
 	if len(verdict.Pressures) == 0 {
 		a.rehearse(started)
 	}

@@ -82,6 +82,8 @@ func (silence) Intent(*Decision, *Attempt)                 {}
 func (silence) Decision(*Decision)                         {}
 func (silence) Ledger(time.Time, []evict.Booking)          {}
 func (silence) ReadError(string, error)                    {}
+func (silence) VictimEnded(*Ended)                         {}
+func (silence) LeftAlone(_, _ int)                         {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()

@@ -54,7 +54,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	a.bookLeaving(&p, pods, uses)
-	made.decision.OnTheirWay = a.ledger.OnTheirWay()
+	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
 	if hold, detail = a.onItsWay(&p); hold != HoldNone {
 		return made, hold, detail
 	}
@@ -85,6 +85,9 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if end := a.ledger.LastEnd(); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
 		return HoldSettling, ""
 	}
+	if hold, detail := a.softJitter(p); hold != HoldNone {
+		return hold, detail
+	}
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {
 		return HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 	}
@@ -113,17 +116,35 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	return candidates, HoldNone, ""
 }
 
+// newestOf returns when the youngest pod of the owner on the node was made.
+func newestOf(ranking *rank.Ranking, ownerUID string) time.Time {
+	var newest time.Time
+	for _, entries := range [][]rank.Entry{ranking.Candidates, ranking.Protected} {
+		for i := range entries {
+			if pod := entries[i].Pod; pod.OwnerUID == ownerUID && pod.Created.After(newest) {
+				newest = pod.Created
+			}
+		}
+	}
+	return newest
+}
+
 // withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom
 // only a budget keeps stay where one may be gone past.
 func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
 	ranking, now := &d.Ranking, d.Pressure.SampleTime
 	bestEffort := a.mayGoPastBudgets(&d.Pressure)
-	waiting, limited, went := 0, 0, ""
+	waiting, heldOff, limited, went := 0, 0, 0, ""
 	ranking.Withhold(func(e *rank.Entry) rank.Protection {
 		if last, waits := a.backoff.Waits(e.Pod.UID, now); waits && (!bestEffort || !last.OfBudget()) {
 			waiting++
 			e.Detail = "the last answer was " + string(last)
 			return rank.ProtectedBackingOff
+		}
+		if until := a.holdOff.Owner(e.Pod.OwnerUID, now); until != "" {
+			heldOff++
+			e.Detail, went = until, e.Pod.Key()+": "+until
+			return rank.ProtectedHeldOff
 		}
 		if reached := a.limiter.Owner(e.Pod.OwnerUID, now); reached != "" {
 			limited++
@@ -135,6 +156,9 @@ func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
 	switch {
 	case len(ranking.Candidates) > 0:
 		return HoldNone, ""
+	case heldOff > 0:
+		return HoldOwners, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
+			heldOff, limited, waiting, went)
 	case limited > 0:
 		return HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s", limited, waiting, went)
 	default:

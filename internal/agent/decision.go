@@ -56,6 +56,12 @@ const (
 	HoldNoCandidates Hold = "no candidates"
 	// HoldBackingOff: every candidate was refused a short while ago.
 	HoldBackingOff Hold = "backing off"
+	// HoldOwners: every candidate that was not refused is of an owner whose pods came
+	// back too often.
+	HoldOwners Hold = "owners held off"
+	// HoldJitter: the first soft eviction of a pressure waits a moment, so that not all
+	// nodes evict in the same second.
+	HoldJitter Hold = "soft jitter"
 	// HoldLimited: the limit of evictions in a time is reached.
 	HoldLimited Hold = "limit reached"
 	// HoldUseless: all candidates together could not return what is missing.
@@ -69,7 +75,8 @@ const (
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldLimited, HoldUseless, HoldBudgetUnknown,
+		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldOwners, HoldJitter,
+		HoldLimited, HoldUseless, HoldBudgetUnknown,
 	}
 }
 
@@ -114,6 +121,9 @@ type Decision struct {
 	Attempts []Attempt
 	// OnTheirWay are the victims that had not ended yet when the decision was made.
 	OnTheirWay []evict.Booking
+	// NotReliedOn is one sentence about the one of them that comes too late, so that
+	// somebody else goes as well; "" when there is none.
+	NotReliedOn string
 }
 
 // Victim returns the attempt that was accepted, or nil.

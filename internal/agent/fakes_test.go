@@ -55,6 +55,7 @@ type fakeNode struct {
 	budgets     map[string]evict.Budget // by namespace/name
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
 	budgetReads []string
+	ended       []Ended
 }
 
 type fakePod struct {
@@ -283,6 +284,12 @@ func (n *fakeNode) Intent(_ *Decision, a *Attempt) {
 	n.intents = append(n.intents, a.Entry.Pod.Name)
 }
 
+func (n *fakeNode) VictimEnded(e *Ended) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = append(n.ended, *e)
+}
+
 func (n *fakeNode) ReadError(source string, _ error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -295,6 +302,7 @@ type recorder struct{ *fakeNode }
 func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (recorder) Tick(time.Time, time.Duration)              {}
 func (recorder) Ledger(time.Time, []evict.Booking)          {}
+func (recorder) LeftAlone(_, _ int)                         {}
 
 // victims returns the names of the pods that were asked for, in order.
 func (n *fakeNode) victims() []string {

@@ -32,11 +32,12 @@ func patienceOf(p *pressure.Pressure) time.Duration {
 
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
-	if !a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patienceOf(p)) {
+	covered := a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patienceOf(p))
+	if !covered || a.reliedOn(p) < p.Deficit() {
 		return HoldNone, ""
 	}
-	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing",
-		len(a.ledger.OnTheirWay()), p.Deficit())
+	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s",
+		len(a.ledger.OnTheirWay()), p.Deficit(), a.bothLate(p))
 }
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
@@ -51,6 +52,12 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		grace = *accepted.GraceSeconds
 	}
 	a.limiter.Count(pod.OwnerUID, simulated, now)
+	a.holdOff.Note(evict.Victim{
+		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod.OwnerUID), DryRun: simulated,
+	}, now)
+	if !simulated {
+		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
+	}
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected,
@@ -65,10 +72,10 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 
 // letGo ends the bookings of victims that have gone: the API server does not list
 // the pod any more and its cgroup is not there either. A force-deleted pod that
-// still runs still holds what it holds.
-func (a *Agent) letGo(now time.Time) {
+// still runs still holds what it holds. It returns the bookings that have ended.
+func (a *Agent) letGo(now time.Time) []evict.Booking {
 	if !a.options.Pods.Synced() {
-		return
+		return nil
 	}
 	var listed map[string]bool
 	present := func(uid string) bool {
@@ -85,9 +92,11 @@ func (a *Agent) letGo(now time.Time) {
 		}
 		return there
 	}
-	a.ledger.Settle(now, present)
+	ended := a.ledger.Settle(now, present)
 	a.backoff.Forget(present)
 	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
+	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), a.backoff.Blocked(now))
+	return ended
 }
 
 func (a *Agent) listed() map[string]bool {

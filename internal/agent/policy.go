@@ -36,6 +36,9 @@ type Policy struct {
 	BestEffort bool
 	// Limits bounds how many pods may go in a time.
 	Limits evict.Limits
+	// SoftJitter is the longest that the first soft eviction of a pressure waits at
+	// random; 0 is off.
+	SoftJitter time.Duration
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity

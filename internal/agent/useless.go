@@ -75,8 +75,7 @@ func largerSuffice(missing, atLeast int64, candidates []release) bool {
 
 // missing returns what is missing to the threshold's line beside what is on its way out.
 func (a *Agent) missing(p *pressure.Pressure) int64 {
-	relied, _ := a.ledger.Relied(p.Threshold.Signal.String(), p.SampleTime, patienceOf(p))
-	return max(0, p.Line-p.Observed.Available-relied)
+	return max(0, p.Line-p.Observed.Available-a.reliedOn(p))
 }
 
 // withholdUseless holds a decision when all candidates together could not return what is

@@ -57,7 +57,11 @@ func Default() *EvictdConfiguration {
 
 			AnnotationNamespaces: []string{},
 		},
-		Limits: Limits{EvictionsPerMinute: 6, PerOwnerPerHour: 5, MinimumRelease: "5%"},
+		Limits: Limits{
+			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
+			SoftJitter:     metav1.Duration{Duration: 5 * time.Second},
+			MinimumRelease: "5%",
+		},
 	}
 }
 

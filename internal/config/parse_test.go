@@ -229,6 +229,12 @@ func TestParseFaults(t *testing.T) {
 			`protect.annotationNamespaces[2]: Invalid value: "t*m": may have * at its end only`,
 			"protect.annotationNamespaces[3]: Invalid value: \"Team\": must be the name of a namespace, or the beginning of one and *: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
 		}},
+		{"a jitter of an hour", "limits: {softJitter: 1h}", []string{
+			`limits.softJitter: Invalid value: "1h0m0s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
+		}},
+		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
+			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
+		}},
 		{"an amount for a release", "limits: {minimumRelease: 500Mi}", []string{
 			`limits.minimumRelease: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},
@@ -396,7 +402,7 @@ memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, annotationNamespaces: [team-*]}
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, minimumRelease: 7.5%}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumRelease: 7.5%}
 kubelet: {insecureSkipTLSVerify: true}
 `)
 	want := &EvictdConfiguration{
@@ -424,7 +430,7 @@ kubelet: {insecureSkipTLSVerify: true}
 
 			AnnotationNamespaces: []string{"team-*"},
 		},
-		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, MinimumRelease: "7.5%"},
+		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9), MinimumRelease: "7.5%"},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -214,8 +214,15 @@ type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
 	// Evictions of pods of one controller in any 60 minutes, at least 1: a pod that
-	// comes straight back to a node in need gains nobody anything. Unset means 5.
+	// comes straight back to a node in need gains nobody anything. Unset means 5. Besides,
+	// a controller whose pods come back to this node after they were evicted, and have to
+	// go again, is held off: for 1 minute, then 2, 4, up to an hour.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
+	// Duration, 0s to 1m: the first soft eviction of a pressure waits for a random part of
+	// it, so that the nodes that a bad release puts under pressure in the same second do
+	// not all evict in the next. Hard evictions never wait, nor do soft ones whose grace
+	// period was cut short. `0s` switches it off. Unset means 5s.
+	SoftJitter metav1.Duration `json:"softJitter"`
 	// Percentage of what is missing to the threshold, 0% to 100%: a pod whose end would
 	// return less is passed over while larger ones suffice, and nobody is evicted while
 	// all candidates together could not return what is missing. `0%` switches both off.

@@ -25,6 +25,10 @@ const (
 	stallWindowLongest  = time.Minute
 )
 
+// softJitterLongest is as long as a jitter may be. After it the nodes of a large cluster
+// are apart enough, and all of them are still waiting for relief.
+const softJitterLongest = time.Minute
+
 // Validate returns nil, or an *[InvalidError] with every fault of the values. It
 // completes nothing: an empty field that a file could leave out is a fault here.
 func (c *EvictdConfiguration) Validate() error {
@@ -172,6 +176,10 @@ func (v *validator) limits() {
 	path := field.NewPath("limits")
 	v.atLeastOne(path.Child("evictionsPerMinute"), v.c.Limits.EvictionsPerMinute)
 	v.atLeastOne(path.Child("perOwnerPerHour"), v.c.Limits.PerOwnerPerHour)
+	if d := v.c.Limits.SoftJitter.Duration; d < 0 || d > softJitterLongest {
+		v.add(field.Invalid(path.Child("softJitter"), d.String(),
+			fmt.Sprintf("must be between 0s and %s; a soft threshold that should wait longer has a longer grace period", softJitterLongest)))
+	}
 	release := path.Child("minimumRelease")
 	if _, err := parseRelease(v.c.Limits.MinimumRelease); err != nil && !v.broken[release.String()] {
 		v.add(field.Invalid(release, v.c.Limits.MinimumRelease, err.Error()))

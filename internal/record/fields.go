@@ -18,6 +18,7 @@ func (l *Line) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	addString(enc, keyHold, l.Hold)
 	addString(enc, keyDetail, l.Detail)
 	l.addPressure(enc)
+	addString(enc, keyNotReliedOn, l.NotReliedOn)
 	enc.AddBool(keyDryRun, l.DryRun)
 	if l.VictimLine != nil {
 		l.addVictim(enc)
@@ -49,6 +50,7 @@ func (l *intentLine) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	}
 	enc.AddTime(keyTime, line.Time)
 	line.addPressure(enc)
+	addString(enc, keyNotReliedOn, line.NotReliedOn)
 	enc.AddBool(keyDryRun, line.DryRun)
 	line.addVictim(enc)
 	enc.AddInt(keyOf, line.Of)
@@ -67,14 +69,14 @@ func (l *Line) addPressure(enc zapcore.ObjectEncoder) {
 	enc.AddInt64(keyTarget, l.Target)
 	enc.AddInt64(keyDeficit, l.Deficit)
 	enc.AddTime(keySince, l.Since)
-	forecastFields{l.ForecastSeconds, l.GraceCut}.add(enc)
+	forecastFields{l.ForecastSeconds, l.ExhaustedSeconds, l.GraceCut}.add(enc)
 }
 
 // forecastFields are what the forecast says of a pressure; nothing where it says
 // nothing.
 type forecastFields struct {
-	seconds  *float64
-	graceCut bool
+	seconds, exhausted *float64
+	graceCut           bool
 }
 
 // MarshalLogObject adds the fields.
@@ -86,6 +88,9 @@ func (f forecastFields) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 func (f forecastFields) add(enc zapcore.ObjectEncoder) {
 	if f.seconds != nil {
 		enc.AddFloat64(keyForecast, *f.seconds)
+	}
+	if f.exhausted != nil {
+		enc.AddFloat64(keyExhausted, *f.exhausted)
 	}
 	if f.graceCut {
 		enc.AddBool(keyGraceCut, true)
@@ -126,6 +131,9 @@ func (l *Line) addLists(enc zapcore.ObjectEncoder) error {
 			return err
 		}
 	}
+	if err := addArray(enc, keyHeldOff, l.HeldOff, (*HeldOffLine).fields); err != nil {
+		return err
+	}
 	return addArray(enc, keyOnTheirWay, l.OnTheirWay, (*BookingLine).fields)
 }
 
@@ -155,6 +163,11 @@ func (c *CandidateLine) fields(enc zapcore.ObjectEncoder) {
 	enc.AddString(keyUID, c.UID)
 	enc.AddInt(keyRank, c.Rank)
 	enc.AddString(keyWhy, c.Why)
+}
+
+func (h *HeldOffLine) fields(enc zapcore.ObjectEncoder) {
+	enc.AddString(keyOwner, h.Owner)
+	enc.AddString(keyWhy, h.Why)
 }
 
 func (b *BookingLine) fields(enc zapcore.ObjectEncoder) {

@@ -17,28 +17,35 @@ const (
 	keyDetail       = "detail"
 	keyDryRun       = "dry_run"
 	keyDuration     = "duration_seconds"
+	keyEffective    = "effective_priority"
 	keyError        = "error"
 	keyEscalates    = "escalates"
+	keyExhausted    = "exhausted_seconds"
+	keyExpected     = "expected"
+	keyExpectedLast = "expected_last"
 	keyForecast     = "forecast_seconds"
 	keyGraceCut     = "grace_cut"
 	keyGrace        = "grace_seconds"
+	keyHeldOff      = "held_off"
 	keyHold         = "hold"
 	keyID           = "id"
 	keyKind         = "kind"
 	keyLine         = "line"
 	keyMessage      = "message"
+	keyNotReliedOn  = "not_relied_on"
 	keyOf           = "of"
 	keyOnTheirWay   = "on_their_way"
 	keyOutcome      = "outcome"
 	keyOver         = "over"
+	keyOverran      = "overran"
 	keyOwner        = "owner"
 	keyPod          = "pod"
 	keyPriority     = "priority"
 	keyProtected    = "protected"
 	keyQueue        = "queue"
-	keyEffective    = "effective_priority"
 	keyRank         = "rank"
 	keyReaction     = "reaction_seconds"
+	keyReleased     = "released"
 	keyRepeats      = "repeats"
 	keyRequest      = "request"
 	keyRetryAfter   = "retry_after_seconds"
@@ -65,14 +72,14 @@ const (
 // Keys returns every key, in alphabetical order.
 func Keys() []string {
 	return []string{
-		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants, keyCapacity, keyDeadline,
-		keyDeficit, keyDetail, keyDryRun, keyDuration, keyError, keyEscalates, keyForecast, keyGraceCut, keyGrace, keyHold,
-		keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyOf,
-		keyOnTheirWay, keyOutcome, keyOver, keyOwner, keyPod, keyPriority,
-		keyProtected, keyQueue, keyEffective, keyRank, keyReaction, keyRepeats, keyRequest, keyRetryAfter,
-		keyRunnersUp, keySignal, keySince, keySource, keyTarget, keyThreshold,
-		keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim,
-		keyWhy, keyWindow,
+		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants,
+		keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective, keyError,
+		keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyForecast, keyGraceCut, keyGrace, keyHeldOff,
+		keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn, keyOf,
+		keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod, keyPriority, keyProtected, keyQueue,
+		keyRank, keyReaction, keyReleased, keyRepeats, keyRequest, keyRetryAfter, keyRunnersUp, keySignal,
+		keySince, keySource, keyTarget, keyThreshold, keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage,
+		keyVerb, keyVictim, keyWhy, keyWindow,
 	}
 }
 
@@ -82,6 +89,7 @@ const (
 	messageIntent    = "sending an eviction request"
 	messageDelete    = "deleting a pod past its budget"
 	messageEscalate  = "asking again with a shorter grace period"
+	messageGone      = "victim ended"
 	messageBegan     = "pressure began"
 	messageEnded     = "pressure ended"
 	messageUnknown   = "signal is unknown"

@@ -34,6 +34,9 @@ type Line struct {
 	// ForecastSeconds is when the hard threshold will be met; nil when that is not
 	// known, or never.
 	ForecastSeconds *float64 `json:"forecast_seconds,omitempty"`
+	// ExhaustedSeconds is when nothing will be left; nil when that is not known, or
+	// never.
+	ExhaustedSeconds *float64 `json:"exhausted_seconds,omitempty"`
 	// GraceCut says that a soft threshold held before its grace period was over.
 	GraceCut bool `json:"grace_cut,omitempty"`
 	DryRun   bool `json:"dry_run"`
@@ -54,8 +57,13 @@ type Line struct {
 	Attempts        []AttemptLine   `json:"attempts,omitempty"`
 	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
-	Protected  map[string]int `json:"protected,omitempty"`
-	OnTheirWay []BookingLine  `json:"on_their_way,omitempty"`
+	Protected map[string]int `json:"protected,omitempty"`
+	// HeldOff are the owners whose pods were passed over because too many of them came
+	// back or went.
+	HeldOff    []HeldOffLine `json:"held_off,omitempty"`
+	OnTheirWay []BookingLine `json:"on_their_way,omitempty"`
+	// NotReliedOn says which of them comes too late; "" when none does.
+	NotReliedOn string `json:"not_relied_on,omitempty"`
 	// Repeats counts the equal holds before this one that /debug/decisions left
 	// out; always 0 in the log.
 	Repeats int `json:"repeats,omitempty"`
@@ -103,6 +111,12 @@ type CandidateLine struct {
 	Why  string `json:"why"`
 }
 
+// HeldOffLine is an owner none of whose pods may go for the moment.
+type HeldOffLine struct {
+	Owner string `json:"owner"`
+	Why   string `json:"why"`
+}
+
 // BookingLine is a victim that had not ended yet.
 type BookingLine struct {
 	Pod      string    `json:"pod"`
@@ -121,19 +135,20 @@ func newPressureLine(d *agent.Decision) Line {
 		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
 		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
 		Line: p.Line, Target: p.Target, Deficit: p.Deficit(), Since: p.Since.UTC(),
-		ForecastSeconds: secondsTo(p.Forecast), GraceCut: p.GraceCut,
-		DryRun: d.DryRun,
-		Of:     len(d.Ranking.Candidates),
+		ForecastSeconds: secondsTo(p.Forecast, p.Forecast.After), GraceCut: p.GraceCut,
+		ExhaustedSeconds: secondsTo(p.Forecast, p.Forecast.Exhausted),
+		NotReliedOn:      d.NotReliedOn,
+		DryRun:           d.DryRun,
+		Of:               len(d.Ranking.Candidates),
 	}
 }
 
-// secondsTo returns when the hard threshold will be met; nil when that is not known,
-// or never.
-func secondsTo(f pressure.Forecast) *float64 {
-	if !f.Known || f.After == pressure.Never {
+// secondsTo returns a time of a forecast; nil when that is not known, or never.
+func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
+	if !f.Known || after == pressure.Never {
 		return nil
 	}
-	seconds := f.After.Seconds()
+	seconds := after.Seconds()
 	return &seconds
 }
 
@@ -144,6 +159,7 @@ func newLine(d *agent.Decision) Line {
 	line.Verb, line.Hold, line.Detail, line.BestEffort = string(d.Verb), string(d.Hold), d.Detail, string(d.BestEffort)
 	line.RunnersUp = runnersUpOf(d)
 	line.Protected = protectedOf(&d.Ranking)
+	line.HeldOff = heldOffLines(&d.Ranking)
 	line.OnTheirWay = bookingLines(d.OnTheirWay)
 	if victim := d.Victim(); victim != nil {
 		line.VictimLine = newVictimLine(victim)
@@ -237,6 +253,20 @@ func protectedOf(ranking *rank.Ranking) map[string]int {
 		counts[string(ranking.Protected[i].Protection)]++
 	}
 	return counts
+}
+
+// heldOffLines returns one line for each owner.
+func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
+	var lines []HeldOffLine
+	said := map[string]bool{}
+	for i := range ranking.Protected {
+		e := &ranking.Protected[i]
+		if e.Protection == rank.ProtectedHeldOff && !said[e.Pod.OwnerUID] {
+			said[e.Pod.OwnerUID] = true
+			lines = append(lines, HeldOffLine{Owner: e.Pod.Owner, Why: e.Detail})
+		}
+	}
+	return lines
 }
 
 func bookingLines(bookings []evict.Booking) []BookingLine {

@@ -58,7 +58,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -106,6 +106,93 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 	}
 	if _, there := lines[1]["effective_priority"]; there || lines[1]["queue"] != nil {
 		t.Errorf("without queues: %v", lines[1])
+	}
+}
+
+// pressed is a decision that did not wait for a victim, on a node with two pods of an
+// owner that is held off.
+func pressed() *agent.Decision {
+	d := decision()
+	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
+	d.NotReliedOn = "shop/earlier is not relied on: its grace ends in 30s, memory.available is exhausted in 4s"
+	all := pods()
+	for i := range all[2:4] {
+		all[2+i].Owner, all[2+i].OwnerUID = "ReplicaSet/back", "owner-back"
+	}
+	d.Ranking = rank.Order(rank.Memory, all, rank.Rules{})
+	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		if e.Pod.OwnerUID != "owner-back" {
+			return rank.NotProtected
+		}
+		e.Detail = "held off until then"
+		return rank.ProtectedHeldOff
+	})
+	return d
+}
+
+func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := pressed()
+	r.Intent(d, &d.Attempts[0])
+	r.Decision(d)
+	lines := r.lines(t)
+	for _, line := range lines {
+		if line["not_relied_on"] != d.NotReliedOn || line["exhausted_seconds"] != 4. {
+			t.Errorf("%v: not_relied_on %v, exhausted_seconds %v", line["msg"], line["not_relied_on"], line["exhausted_seconds"])
+		}
+	}
+	want := []any{map[string]any{"owner": "ReplicaSet/back", "why": "held off until then"}}
+	if diff := cmp.Diff(want, lines[1]["held_off"]); diff != "" {
+		t.Errorf("held_off (-want +got):\n%s", diff)
+	}
+}
+
+// ended is a victim that has gone a second after its deadline.
+func ended() *agent.Ended {
+	expected := 300 * mi
+	return &agent.Ended{
+		Booking: evict.Booking{
+			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
+			Accepted: start, Deadline: start.Add(45 * time.Second),
+		},
+		Time: start.Add(46 * time.Second), Signal: pressure.MemoryAvailable, Expected: &expected,
+		Release: &agent.Release{Expected: 290 * mi, Actual: 310 * mi},
+	}
+}
+
+func TestVictimEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.VictimEnded(ended())
+	unknown := ended()
+	unknown.Time, unknown.Signal, unknown.Release = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
+	r.VictimEnded(unknown)
+	lines := r.lines(t)
+	want := map[string]any{
+		"level": "info", "msg": "victim ended", "victim": "shop/over", "uid": "uid-over", "signal": "memory.available", "unit": "bytes",
+		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z", "duration_seconds": 46., "overran": true,
+		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "released": float64(310 * mi),
+	}
+	delete(lines[0], "ts")
+	if diff := cmp.Diff(want, lines[0]); diff != "" {
+		t.Errorf("line (-want +got):\n%s", diff)
+	}
+	if _, told := lines[1]["released"]; told || lines[1]["overran"] != false {
+		t.Errorf("without a release: %v", lines[1])
+	}
+	less := ended()
+	less.Release = &agent.Release{Expected: mi, Actual: -mi}
+	r.VictimEnded(less)
+	for name, want := range map[string]int64{"evictd_released_expected_total": 291 * mi, "evictd_released_actual_total": 310 * mi} {
+		if got := value(t, r, name, "signal", "memory.available"); got != float64(want) {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	for overran, want := range map[string]float64{"true": 2, "false": 1} {
+		if got := value(t, r, "evictd_victim_termination_seconds", "overran", overran); got != want {
+			t.Errorf("overran %s: %v victims, want %v", overran, got, want)
+		}
 	}
 }
 
@@ -219,7 +306,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
@@ -235,6 +322,7 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	r.ReadError("usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
+	r.VictimEnded(ended())
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)
@@ -492,6 +580,9 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.WatchError(errors.New("x")) },
 		func(int) { r.Settings(true, []pressure.Threshold{decision().Pressure.Threshold}) },
 		func(int) { r.Config(false, errors.New("x")) },
+		func(int) { r.VictimEnded(ended()) },
+		func(i int) { r.LeftAlone(i, i) },
+		func(int) { r.APIError(record.RequestList, record.ClassServer) },
 		func(int) { _ = served(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {

@@ -132,6 +132,15 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	for _, source := range record.Sources() {
 		value(t, r, "evictd_read_errors_total", "source", source)
 	}
+	for _, signal := range []string{"memory.available", "allocatableMemory.available", "pid.available"} {
+		value(t, r, "evictd_released_expected_total", "signal", signal)
+		value(t, r, "evictd_released_actual_total", "signal", signal)
+	}
+	for _, request := range record.APIRequests() {
+		for _, class := range record.APIClasses() {
+			value(t, r, "evictd_api_errors_total", "request", request, "code", class)
+		}
+	}
 	before := names(t, r)
 	for range 3 {
 		r.Decision(decision())
@@ -140,6 +149,9 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		r.Decision(escalated(evict.Evicted))
 	}
 	r.ReadError("a source that nobody named", nil)
+	r.VictimEnded(ended())
+	r.APIError("a request that nobody named", record.ClassServer)
+	r.APIError(record.RequestEvent, "a code that nobody named")
 	if after := names(t, r); after != before {
 		t.Errorf("%d series before and %d after the first decisions", before, after)
 	}
@@ -219,12 +231,17 @@ func TestGauges(t *testing.T) {
 	r.Ledger(start, []evict.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(true, nil)
 	r.Config(false, nil)
+	r.LeftAlone(2, 3)
+	r.APIError(record.RequestEviction, record.ClassServer)
+	r.APIError("a request that nobody named", record.ClassNone)
 	known := true
 	r.WatchAge(func() (time.Duration, bool) { return 90 * time.Second, known })
 	for name, want := range map[string]float64{
 		"evictd_dry_run": 1, "evictd_victims_on_their_way": 2, "evictd_victims_stuck": 1, "evictd_watch_age_seconds": 90,
 		"evictd_last_tick_timestamp_seconds":   float64(start.UnixMilli())/1000 + .25,
 		"evictd_config_last_reload_successful": 0,
+		"evictd_owners_held_off":               2,
+		"evictd_pods_blocked_by_budget":        3,
 	} {
 		if got := value(t, r, name); got != want {
 			t.Errorf("%s = %v, want %v", name, got, want)
@@ -232,6 +249,11 @@ func TestGauges(t *testing.T) {
 	}
 	if got := value(t, r, "evictd_config_reloads_total", "result", "failure"); got != 1 {
 		t.Errorf("refused reloads = %v, want 1", got)
+	}
+	for request, code := range map[string]string{"eviction": "5xx", "other": "none"} {
+		if got := value(t, r, "evictd_api_errors_total", "request", request, "code", code); got != 1 {
+			t.Errorf("%s requests that failed with %s: %v, want 1", request, code, got)
+		}
 	}
 	known = false
 	expect(t, r, "", "evictd_watch_age_seconds")

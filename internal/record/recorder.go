@@ -133,7 +133,7 @@ func levelOf(d *agent.Decision) zapcore.Level {
 		agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldRecovered,
-		agent.HoldBackingOff, agent.HoldLimited:
+		agent.HoldBackingOff, agent.HoldOwners, agent.HoldJitter, agent.HoldLimited:
 		return zapcore.InfoLevel
 	default:
 		return zapcore.InfoLevel
@@ -241,7 +241,7 @@ func (r *Recorder) began(p *pressure.Pressure) {
 		zap.String(keyKind, p.Threshold.Kind()), zap.Stringer(keyThreshold, p.Threshold.Quantity),
 		zap.Int64(keyAvailable, p.Observed.Available), zap.Int64(keyCapacity, p.Observed.Capacity),
 		zap.Int64(keyLine, p.Line), zap.Int64(keyTarget, p.Target), zap.Time(keySince, p.Since.UTC()),
-		zap.Inline(forecastFields{secondsTo(p.Forecast), p.GraceCut}))
+		zap.Inline(forecastFields{secondsTo(p.Forecast, p.Forecast.After), secondsTo(p.Forecast, p.Forecast.Exhausted), p.GraceCut}))
 }
 
 func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {

@@ -95,6 +95,17 @@ func (b *Backoff) Waits(uid string, now time.Time) (Outcome, bool) {
 // none did, or the answer did not name it.
 func (b *Backoff) Budget(uid string) string { return b.pods[uid].budget }
 
+// Blocked returns how many pods wait because a budget refused.
+func (b *Backoff) Blocked(now time.Time) int {
+	n := 0
+	for _, r := range b.pods {
+		if now.Before(r.until) && r.last.OfBudget() {
+			n++
+		}
+	}
+	return n
+}
+
 // ServerWaits returns until when no request at all should be sent; the zero time
 // when there is nothing to wait for.
 func (b *Backoff) ServerWaits(now time.Time) time.Time {

@@ -99,11 +99,10 @@ func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience ti
 // its unit, and whether there are any; patience is that of [Ledger.Covers].
 func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for _, b := range l.bookings {
-		if !b.ReliedOn(now, patience) {
-			continue
+		if b.ReliedOn(now, patience) {
+			relied = true
+			expected += b.Expected[signal]
 		}
-		relied = true
-		expected += b.Expected[signal]
 	}
 	return expected, relied
 }

@@ -2,6 +2,7 @@ package pressure
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -180,5 +181,87 @@ func BenchmarkForecast(b *testing.B) {
 	for b.Loop() {
 		sample.Time = sample.Time.Add(trendSpacing)
 		judge.Judge(sample)
+	}
+}
+
+// falling returns a function that falls by so many MiB a second from a moment on, until
+// another.
+func falling(from, until time.Duration, first, rate int64) func(time.Duration) int64 {
+	const mebibyte = 1 << 20
+	return func(at time.Duration) int64 {
+		return first - int64((min(max(at, from), until)-from).Seconds()*float64(rate*mebibyte))
+	}
+}
+
+func TestExhaustion(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	end := 10 * time.Second
+	for _, test := range []struct {
+		name      string
+		available func(at time.Duration) int64
+		after     time.Duration
+		expected  bool
+	}{
+		{"falling", falling(0, end, 8*gibibyte, 500), 6384 * time.Millisecond, true},
+		{"falling in noise", func(at time.Duration) int64 {
+			return falling(0, end, 8*gibibyte, 500)(at) + int64(math.Sin(at.Seconds()*1e4)*4*mebibyte)
+		}, 6384 * time.Millisecond, true},
+		{"so slow that the forecast cannot be trusted that far", falling(0, end, 8*gibibyte, 100), 71920 * time.Millisecond, false},
+		{"steady", falling(0, 0, 8*gibibyte, 0), Never, false},
+		{"recovering", falling(0, end, gibibyte, -100), Never, false},
+		{"a burst of two seconds", falling(8*time.Second, end, 4*gibibyte, 1000), Never, false},
+		{"a fall that is over", falling(0, 9*time.Second, 8*gibibyte, 800), Never, false},
+		{"nothing left, and no fall", falling(0, 0, 0, 0), Never, false},
+		{"nothing left, and a fall", falling(0, end, 10*mebibyte, 100), 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := follow(watching(), 50*time.Millisecond, end, test.available).Forecasts[MemoryAvailable]
+			after, expected := f.Exhaustion()
+			if off := after - test.after; expected != test.expected || off > time.Second || off < -time.Second {
+				t.Errorf("exhausted after %v, expected %v; want %v, %v", after, expected, test.after, test.expected)
+			}
+			if f.Recent < 5*trendSpacing || f.Recent > 6*trendSpacing {
+				t.Errorf("the last readings reach %v back, want five times the spacing and less than another one", f.Recent)
+			}
+		})
+	}
+}
+
+func TestExhaustionIsUnknownWithoutReadings(t *testing.T) {
+	t.Parallel()
+	var f Forecast
+	if after, expected := f.Exhaustion(); expected {
+		t.Errorf("exhausted after %v by a forecast that is not known", after)
+	}
+	for readings, want := range map[int]bool{5: false, 6: true} {
+		f = follow(watching(), trendSpacing, time.Duration(readings-1)*trendSpacing, falling(0, time.Minute, 2*gibibyte, 1000)).Forecasts[MemoryAvailable]
+		if after, expected := f.Exhaustion(); expected != want {
+			t.Errorf("exhausted after %v, %v, by %d readings", after, expected, readings)
+		}
+	}
+}
+
+// A step is no fall, wherever it lies among the readings and however noisy they are: what
+// it used up once says nothing of what comes.
+func TestAStepExhaustsNothing(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		step := time.Duration(r.Int64N(int64(15 * time.Second)))
+		before, after := 2*gibibyte, (100+r.Int64N(900))*mebibyte
+		j := watching()
+		for at := time.Duration(0); at < 30*time.Second; at += time.Duration(1 + r.Int64N(int64(200*time.Millisecond))) {
+			available := int64(before)
+			if at >= step {
+				available = after
+			}
+			f := j.Judge(memoryBytes(at, available-r.Int64N(4*mebibyte))).Forecasts[MemoryAvailable]
+			if in, expected := f.Exhaustion(); expected {
+				t.Fatalf("seed %d: %v after a step, exhaustion is expected in %v", seed, at-step, in)
+			}
+		}
 	}
 }

@@ -51,8 +51,8 @@ const (
 	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
 	// a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "backing off after a refusal"
-	// ProtectedHeldOff: its owner's pods came back as often as limits.perOwnerPerHour
-	// allows them to go.
+	// ProtectedHeldOff: its owner's pods came back to the node that evicted them and had
+	// to go again, or as many of them went as limits.perOwnerPerHour allows.
 	ProtectedHeldOff Protection = "held off (came back too often)"
 	// ProtectedUseless: its end would return less than limits.minimumRelease of what is
 	// missing, and the larger candidates suffice.

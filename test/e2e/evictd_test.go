@@ -106,6 +106,37 @@ func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
 	if !strings.Contains(s.audit(&greedy), `"subresource":"eviction"`) {
 		t.Error("the audit log shows no eviction of the pod: it went some other way")
 	}
+	s.ended(&greedy) // what came back is the whole machine's doing, too
+}
+
+// ending is what evictd says of a victim that has gone.
+type ending struct {
+	Message      string  `json:"msg"`
+	UID          string  `json:"uid"`
+	Took         float64 `json:"duration_seconds"`
+	Overran      bool    `json:"overran"`
+	ExpectedLast int64   `json:"expected_last"`
+	Released     int64   `json:"released"`
+}
+
+// ended waits until evictd has said that the victim has gone.
+func (s *scene) ended(pod *corev1.Pod) (e ending) {
+	s.Helper()
+	s.must(node.Until(s.Context(), time.Minute, func(ctx context.Context) bool {
+		log, err := live.Log(ctx)
+		if err != nil {
+			return false
+		}
+		for line := range strings.Lines(log) {
+			e = ending{}
+			if json.Unmarshal([]byte(line), &e) == nil && e.Message == "victim ended" && e.UID == string(pod.UID) {
+				return true
+			}
+		}
+		return false
+	}))
+	s.Logf("it took %.1f s; %d MiB were expected and %d came back", e.Took, e.ExpectedLast>>20, e.Released>>20)
+	return e
 }
 
 // audit returns the audit log's lines about a pod's eviction by evictd.
@@ -133,6 +164,10 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 	if len(d.Attempts) != 2 || d.Attempts[0].Outcome != "BlockedByBudget" || d.Attempts[0].UID != string(guarded.UID) ||
 		d.Attempts[0].Budget != "guarded" || d.Attempts[1].Outcome != "Evicted" {
 		t.Errorf("one decision should hold the budget's refusal and the next pod's eviction: %+v", d)
+	}
+	// By this signal nothing counts but pods: what came back is what the victim held.
+	if e := s.ended(&next); e.ExpectedLast < 100<<20 || max(e.Released-e.ExpectedLast, e.ExpectedLast-e.Released) > 20<<20 || e.Overran {
+		t.Errorf("the end of the victim: %+v", e)
 	}
 }
 

@@ -136,6 +136,8 @@ func (w witness) Ledger(_ time.Time, bookings []evict.Booking) {
 
 func (witness) Tick(time.Time, time.Duration) {}
 func (witness) ReadError(string, error)       {}
+func (witness) VictimEnded(*agent.Ended)      {}
+func (witness) LeftAlone(_, _ int)            {}
 
 // liveOnce is the process: it runs until it is killed or told to end.
 func liveOnce() error {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/internal/record"
+)
+
+// failed is told of a request that the API server did not answer with success, by one of
+// [record.APIRequests] and one of [record.APIClasses]. It is called on any goroutine.
+type failed func(request, class string)
+
+// counting is a transport that tells of failures: below client-go, which keeps some of
+// them to itself and tries again.
+type counting struct {
+	inner http.RoundTripper
+	tell  failed
+}
+
+// countFailures makes the clients of a configuration tell; nil tells nobody.
+func countFailures(c *rest.Config, tell failed) {
+	if tell != nil {
+		c.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &counting{inner, tell} })
+	}
+}
+
+// RoundTrip sends a request. One that nobody waits for any more has not failed.
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := c.inner.RoundTrip(r)
+	switch {
+	case err != nil && !errors.Is(r.Context().Err(), context.Canceled):
+		c.tell(kindOf(r), record.ClassNone)
+	case err == nil && response.StatusCode >= http.StatusBadRequest:
+		c.tell(kindOf(r), classOf(response.StatusCode))
+	}
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport below, which client-go looks for.
+func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.inner }
+
+// kindOf returns what a request asks for.
+func kindOf(r *http.Request) string {
+	read, path := r.Method == http.MethodGet, r.URL.Path
+	switch {
+	case strings.HasSuffix(path, "/eviction"):
+		return record.RequestEviction
+	case strings.Contains(path, "/events"):
+		return record.RequestEvent
+	case read && r.URL.Query().Has("watch"):
+		return record.RequestWatch
+	case read && strings.HasSuffix(path, "/pods"):
+		return record.RequestList
+	case read:
+		return record.RequestGet
+	default:
+		return record.RequestOther
+	}
+}
+
+func classOf(code int) string {
+	switch {
+	case code == http.StatusUnauthorized:
+		return record.ClassUnauthorized
+	case code == http.StatusForbidden:
+		return record.ClassForbidden
+	case code == http.StatusTooManyRequests:
+		return record.ClassTooMany
+	case code < http.StatusInternalServerError:
+		return record.ClassClient
+	default:
+		return record.ClassServer
+	}
+}

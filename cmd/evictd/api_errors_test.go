@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// failures counts what the clients tell of.
+type failures struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (f *failures) tell(request, class string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count[request+" "+class]++
+}
+
+// ask sends one request of each kind.
+func ask(ctx context.Context, c *clients) {
+	evict.New(c.evicting.CoreV1().RESTClient(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
+	_, _ = c.watching.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.watching.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.telling.CoreV1().Events("shop").Create(ctx, &corev1.Event{}, metav1.CreateOptions{})
+	_, _ = c.telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+	_, _ = c.telling.CoreV1().Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
+}
+
+// counted asks a server that answers with the code and returns what was told.
+func counted(ctx context.Context, t *testing.T, code int) map[string]int {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
+	}))
+	if code == 0 {
+		server.Close() // nobody answers
+	} else {
+		t.Cleanup(server.Close)
+	}
+	f := &failures{count: map[string]int{}}
+	c, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, server.URL)}, f.tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask(ctx, c)
+	return f.count
+}
+
+func TestFailedRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	for code, class := range map[int]string{
+		0: record.ClassNone, 401: record.ClassUnauthorized, 403: record.ClassForbidden, 404: record.ClassClient,
+		429: record.ClassTooMany, 500: record.ClassServer, 503: record.ClassServer,
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			got := counted(t.Context(), t, code)
+			want := map[string]int{}
+			for _, request := range record.APIRequests() {
+				want[request+" "+class] = 1
+			}
+			switch code {
+			case 0, 503: // whether the pod has left is looked at
+				want["get "+class]++
+			case 401: // a request is sent again with the token as it is now
+				want["eviction "+class]++
+				want["get "+class] += 2
+			case 500:
+				want["get "+class]++
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSuccessIsNoFailure(t *testing.T) {
+	t.Parallel()
+	if got := counted(t.Context(), t, 200); len(got) != 0 {
+		t.Errorf("told of %v", got)
+	}
+}
+
+// At the end nobody waits for answers any more: that is no failure of the API server.
+func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	f := &failures{count: map[string]int{}}
+	c, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, server.URL)}, f.tell)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = c.telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil {
+		t.Fatal("an answer came")
+	}
+	if len(f.count) != 0 {
+		t.Errorf("told of %v", f.count)
+	}
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// A victim is relied on to its deadline, which is longer than a node lives whose memory
+// falls fast. So hard pressure does not rely on a victim that comes too late: its grace
+// period ends only when nothing will be left of the signal, by the forecast. Another one
+// goes beside it at once. Many pods end long before their grace period does, so that the
+// second may save what the first did not; but nobody knows that, and innocents must not
+// go one after the other for it:
+//
+//   - There is one such second, and no third. Of two victims that come too late both are
+//     relied on again, until one of them has ended or its grace period is over: then
+//     the kubelet kills what is left of it. What they all together cannot return is
+//     missing as ever, and somebody goes for that.
+//   - It is read from what is booked, not remembered, so that it is true after a restart
+//     too.
+//   - The forecast must rest on readings after the newest victim's acceptance, a good
+//     second: most often the victim is the one that eats, and the fall ends with it.
+//   - A spike that is over is no fall, nor is a step (pressure.Forecast.Exhausted): then
+//     the first is relied on as ever.
+//   - The second must help without the first: limits.minimumRelease asks of it what is
+//     missing beside those that are relied on.
+
+// late returns the victims that come too late for the forecast among those that are
+// relied on otherwise, and when nothing will be left.
+func (a *Agent) late(p *pressure.Pressure) (late []evict.Booking, exhausted time.Duration) {
+	exhausted, expected := p.Forecast.Exhaustion()
+	if !p.Threshold.Hard || !expected {
+		return nil, 0
+	}
+	signal, now := p.Threshold.Signal.String(), p.SampleTime
+	for _, b := range a.ledger.OnTheirWay() {
+		if now.Sub(b.Accepted) < p.Forecast.Recent {
+			return nil, 0
+		}
+		if b.ReliedOn(now, patienceOf(p)) && b.Expected[signal] > 0 && graceEnd(&b).After(now.Add(exhausted)) {
+			late = append(late, b)
+		}
+	}
+	return late, exhausted
+}
+
+// graceEnd returns when the victim's grace period is over.
+func graceEnd(b *evict.Booking) time.Time { return b.Deadline.Add(-deadlineMargin) }
+
+// reliedOn returns what the victims that are relied on should still free.
+func (a *Agent) reliedOn(p *pressure.Pressure) int64 {
+	signal := p.Threshold.Signal.String()
+	expected, _ := a.ledger.Relied(signal, p.SampleTime, patienceOf(p))
+	if late, _ := a.late(p); len(late) == 1 {
+		expected -= late[0].Expected[signal]
+	}
+	return expected
+}
+
+// notReliedOn says which victim comes too late; "" when none does, or nobody goes
+// because of it.
+func (a *Agent) notReliedOn(p *pressure.Pressure) string {
+	late, exhausted := a.late(p)
+	if len(late) != 1 {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s is not relied on: its grace ends in %v, %v is exhausted in %v",
+		late[0].Namespace, late[0].Name, roundly(graceEnd(&late[0]).Sub(p.SampleTime)), p.Threshold.Signal, roundly(exhausted))
+}
+
+// bothLate says of victims that are relied on although they come too late, why; "" when
+// there are none.
+func (a *Agent) bothLate(p *pressure.Pressure) string {
+	late, exhausted := a.late(p)
+	if len(late) < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; the grace of %d of them ends only after %v is exhausted, in %v, and nobody else goes for that before one of them has",
+		len(late), p.Threshold.Signal, roundly(exhausted))
+}
+
+// roundly rounds a duration for a sentence.
+func roundly(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}

@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+const softGrace = 30 * time.Second
+
+// jitteryPolicy evicts below a tenth of the memory at once, and below a fifth after
+// softGrace and up to 10 s more.
+func jitteryPolicy() Policy {
+	policy := hardPolicy()
+	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+		Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2), Grace: softGrace,
+	})
+	policy.SoftJitter = 10 * time.Second
+	return policy
+}
+
+// evictedAt runs an agent that draws that number and returns when it asked for somebody.
+func evictedAt(t *testing.T, n *fakeNode, policy Policy, drawn float64, during time.Duration) []time.Duration {
+	t.Helper()
+	a := newAgent(t, n, policy)
+	a.options.Random = func() float64 { return drawn }
+	started := time.Now()
+	ctx, stop := context.WithTimeout(t.Context(), during)
+	defer stop()
+	if err := a.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	var at []time.Duration
+	for _, d := range n.decisions {
+		for i := range d.Attempts {
+			at = append(at, d.Attempts[i].Result.Sent.Sub(started))
+		}
+	}
+	return at
+}
+
+// about reports whether the times are those, or a moment later.
+func about(want, got []time.Duration) bool {
+	return slices.EqualFunc(want, got, func(w, g time.Duration) bool { return g >= w && g < w+250*time.Millisecond })
+}
+
+func TestSoftJitter(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		drawn  float64
+		change func(n *fakeNode, p *Policy)
+		want   []time.Duration
+		holds  []Hold
+	}{
+		{"half of it", 0.5, nil, []time.Duration{softGrace + 5*time.Second}, []Hold{HoldJitter, HoldOnItsWay}},
+		{"nearly all of it", 0.999, nil, []time.Duration{softGrace + 9990*time.Millisecond}, []Hold{HoldJitter, HoldOnItsWay}},
+		{"none of it", 0, nil, []time.Duration{softGrace}, []Hold{HoldOnItsWay}},
+		{"switched off", 0.5, func(_ *fakeNode, p *Policy) { p.SoftJitter = 0 }, []time.Duration{softGrace}, []Hold{HoldOnItsWay}},
+		{"only the first of a pressure waits", 0.5, func(n *fakeNode, _ *Policy) {
+			n.pods["uid-first"].memory, n.pods["uid-second"].memory = 40*mebi, 30*mebi
+			n.host += 240 * mebi
+		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, []Hold{HoldJitter, HoldOnItsWay}},
+		{"a hard threshold that is met meanwhile goes at once", 0.5, func(n *fakeNode, _ *Policy) {
+			n.after(softGrace+2*time.Second, func() { n.host += 60 * mebi })
+		}, []time.Duration{softGrace + 2*time.Second}, []Hold{HoldJitter, HoldOnItsWay}},
+		{"a hard threshold alone", 0.5, func(n *fakeNode, p *Policy) {
+			n.host += 60 * mebi
+			p.Thresholds = p.Thresholds[:1]
+		}, []time.Duration{0}, []Hold{HoldOnItsWay}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.stubborn = true
+				n.run("first", 200, 0)
+				n.run("second", 100, 0)
+				n.host = 550 * mebi // 150 are available
+				policy := jitteryPolicy()
+				if test.change != nil {
+					test.change(n, &policy)
+				}
+				if got := evictedAt(t, n, policy, test.drawn, softGrace+12*time.Second); !about(test.want, got) {
+					t.Errorf("asked after %v, want %v", got, test.want)
+				}
+				if diff := cmp.Diff(test.holds, n.holds()); diff != "" {
+					t.Errorf("holds (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A grace period that was cut short, because the hard threshold is near, is not stretched
+// again.
+func TestACutGraceHasNoJitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 300, 0)
+		n.host = 480 * mebi
+		go func() {
+			for range 70 { // 10 MiB a second, 2 s to the soft line and 10 s more to the hard one
+				time.Sleep(100 * time.Millisecond)
+				n.mu.Lock()
+				n.host += mebi
+				n.mu.Unlock()
+			}
+		}()
+		policy := jitteryPolicy()
+		policy.CutGrace = true
+		evictedAt(t, n, policy, 0.99, 8*time.Second)
+		if d := n.last(t); !d.Pressure.GraceCut || slices.Contains(n.holds(), HoldJitter) || len(n.evictions) != 1 {
+			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
+		}
+	})
+}
+
+// The next pressure waits again.
+func TestEachPressureHasItsJitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 200, 0)
+		n.run("second", 190, 0)
+		n.host = 460 * mebi
+		n.after(time.Minute, func() { n.host += 200 * mebi })
+		got := evictedAt(t, n, jitteryPolicy(), 0.5, 2*time.Minute)
+		if want := []time.Duration{softGrace + 5*time.Second, time.Minute + softGrace + 5*time.Second}; len(got) != 2 ||
+			got[0] < want[0] || got[1] < want[1] || got[1] > want[1]+2*time.Second {
+			t.Errorf("asked after %v, want %v", got, want)
+		}
+	})
+}

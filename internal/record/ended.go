@@ -1,0 +1,80 @@
+package record
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// endings are the metrics of victims that have gone.
+type endings struct {
+	took             *prometheus.HistogramVec
+	expected, actual *prometheus.CounterVec
+}
+
+// newEndings returns the metrics with every series. The two counters have none for a
+// signal of which nobody can know what a victim's end gives back.
+func newEndings() endings {
+	const unit = ", in the signal's own unit (bytes, tasks)"
+	e := endings{
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: "victim_termination_seconds",
+			Help: "From the acceptance of an eviction to the pod's end: the API server does not list it any more and its cgroup is not there. " +
+				"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of an earlier process are not counted.",
+			Buckets: endingBuckets(),
+		}, []string{"overran"}),
+		expected: counters("released_expected_total", "What victims that have gone held by the last measurement before they began to end"+unit+
+			". A victim counts only where evictd_released_actual_total can count it too.", "signal"),
+		actual: counters("released_actual_total", "What the node got back by the end of the victims that evictd_released_expected_total counts"+unit+
+			": by how much what is available and what the other pods hold, together, grew from that measurement to the end. "+
+			"What other pods took or gave back meanwhile is not in it; what processes outside of pods and the kernel did is. Less than nothing counts as nothing.", "signal"),
+	}
+	for _, overran := range []bool{false, true} {
+		e.took.WithLabelValues(strconv.FormatBool(overran))
+	}
+	for _, signal := range pressure.Signals() {
+		if agent.ReleaseKnown(signal) {
+			e.expected.WithLabelValues(signal.String())
+			e.actual.WithLabelValues(signal.String())
+		}
+	}
+	return e
+}
+
+// endingBuckets have the usual grace periods among them: 30 s and 60 s, and the deadlines
+// that belong to them.
+func endingBuckets() []float64 {
+	return []float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}
+}
+
+// VictimEnded writes down that a victim has gone, and what came of it.
+func (r *Recorder) VictimEnded(e *agent.Ended) {
+	b := &e.Booking
+	r.metrics.endings.took.WithLabelValues(strconv.FormatBool(e.Overran())).Observe(e.Took().Seconds())
+	fields := []zap.Field{
+		zap.String(keyVictim, b.Namespace+"/"+b.Name), zap.String(keyUID, b.UID),
+		zap.Stringer(keySignal, e.Signal), zap.String(keyUnit, string(e.Signal.Unit())),
+		zap.Time(keyAccepted, b.Accepted.UTC()), zap.Time(keyDeadline, b.Deadline.UTC()),
+		zap.Float64(keyDuration, e.Took().Seconds()), zap.Bool(keyOverran, e.Overran()),
+	}
+	if e.Expected != nil {
+		fields = append(fields, zap.Int64(keyExpected, *e.Expected))
+	}
+	if e.Release != nil {
+		fields = append(fields, zap.Int64(keyExpectedLast, e.Release.Expected), zap.Int64(keyReleased, e.Release.Actual))
+		r.metrics.endings.expected.WithLabelValues(e.Signal.String()).Add(float64(e.Release.Expected))
+		r.metrics.endings.actual.WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Release.Actual)))
+	}
+	r.logger.Info(messageGone, fields...)
+}
+
+// LeftAlone notes how many owners are held off, and how many pods back off because a
+// budget refused.
+func (r *Recorder) LeftAlone(owners, blocked int) {
+	r.metrics.heldOff.Set(float64(owners))
+	r.metrics.blocked.Set(float64(blocked))
+}

@@ -1,0 +1,118 @@
+package evict
+
+import (
+	"fmt"
+	"time"
+)
+
+// HoldOff remembers the owners whose pods come back to the node that evicted one of
+// them, and for how long nobody of theirs should go: a pod that comes straight back has
+// freed nothing, and has done its work in vain. It is not safe for concurrent use.
+type HoldOff struct{ owners map[string]returns }
+
+// NewHoldOff returns one that remembers nobody.
+func NewHoldOff() *HoldOff { return &HoldOff{owners: map[string]returns{}} }
+
+// The first return costs firstHoldOff, each further one twice as long, up to
+// longestHoldOff. An owner is forgotten when none of its pods has gone for
+// holdOffMemory: as long again as the longest hold-off, or its end would be the end of
+// the memory too.
+const (
+	firstHoldOff   = time.Minute
+	longestHoldOff = time.Hour
+	holdOffMemory  = 2 * longestHoldOff
+)
+
+// returns is what is remembered of an owner since the first of its pods went.
+type returns struct {
+	// newest is when the youngest of its pods was made that were here then. A younger
+	// one has come since.
+	newest time.Time
+	count  int // pods that had come since and were evicted
+	until  time.Time
+	last   time.Time // when one of its pods went last
+	dryRun bool      // a dry run has a part in it
+}
+
+// Victim is an accepted eviction as [HoldOff.Note] counts it.
+type Victim struct {
+	// Owner is the UID of the controller that made the pod; "" for a bare pod, which
+	// nobody makes again.
+	Owner string
+	// Created is when the pod was made, Newest when the youngest pod of the owner on
+	// the node was made. Both are the API server's: an hour between its clock and the
+	// node's makes nobody come back.
+	Created, Newest time.Time
+	// DryRun says that nothing happened to it.
+	DryRun bool
+}
+
+// Note counts an accepted eviction. A pod that was there all along, when the first one of
+// its owner went, is no return.
+func (h *HoldOff) Note(v Victim, now time.Time) {
+	h.forget(now)
+	if v.Owner == "" {
+		return
+	}
+	r, known := h.owners[v.Owner]
+	if !known {
+		r.newest = v.Newest
+	}
+	if v.Created.After(r.newest) {
+		r.count++
+		r.until = now.Add(holdOffOf(r.count))
+	}
+	r.last, r.dryRun = now, r.dryRun || v.DryRun
+	h.owners[v.Owner] = r
+}
+
+// holdOffOf returns how long the n-th return costs.
+func holdOffOf(n int) time.Duration {
+	wait := firstHoldOff
+	for range n - 1 {
+		if wait = 2 * wait; wait >= longestHoldOff {
+			return longestHoldOff
+		}
+	}
+	return wait
+}
+
+func (h *HoldOff) forget(now time.Time) {
+	for owner, r := range h.owners {
+		if now.Sub(r.last) >= holdOffMemory {
+			delete(h.owners, owner)
+		}
+	}
+}
+
+// ForgetDryRuns drops the owners of whom a dry run has evicted pods: nobody came back
+// because of it.
+func (h *HoldOff) ForgetDryRuns() {
+	for owner, r := range h.owners {
+		if r.dryRun {
+			delete(h.owners, owner)
+		}
+	}
+}
+
+// Owner returns one sentence while the owner (its UID) is held off, "" when its pods may
+// go.
+func (h *HoldOff) Owner(owner string, now time.Time) string {
+	r := h.owners[owner]
+	if !now.Before(r.until) {
+		return ""
+	}
+	return fmt.Sprintf("%d of its owner's pods came back to this node and were evicted again: held off until %s, another %v",
+		r.count, r.until.UTC().Format(time.RFC3339), r.until.Sub(now).Round(time.Second))
+}
+
+// Owners returns how many owners are held off.
+func (h *HoldOff) Owners(now time.Time) int {
+	n := 0
+	for _, r := range h.owners {
+		if now.Before(r.until) {
+			n++
+		}
+	}
+	return n
+}

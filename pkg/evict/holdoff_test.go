@@ -1,0 +1,181 @@
+package evict_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// made is an eviction of one pod of the owner, made at one time, while the youngest on the
+// node was made at another.
+func made(created, newest time.Duration) evict.Victim {
+	return evict.Victim{Owner: "web", Created: at(created), Newest: at(newest)}
+}
+
+// heldFor returns how long the owner is held off from then on.
+func heldFor(h *evict.HoldOff, owner string, now time.Duration) time.Duration {
+	for d := time.Duration(0); ; d += time.Second {
+		if h.Owner(owner, at(now+d)) == "" {
+			return d
+		}
+	}
+}
+
+func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
+	t.Parallel()
+	h, now := evict.NewHoldOff(), time.Duration(0)
+	h.Note(made(-time.Hour, -time.Hour), at(0))
+	if reason := h.Owner("web", at(0)); reason != "" {
+		t.Errorf("held off before anybody came back: %s", reason)
+	}
+	for i, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		want := time.Duration(minutes) * time.Minute
+		now += time.Second
+		h.Note(made(now, now), at(now))
+		if got := heldFor(h, "web", now); got != want {
+			t.Errorf("return %d: held off for %v, want %v", i+1, got, want)
+		}
+		if h.Owners(at(now)) != 1 || h.Owner("other", at(now)) != "" {
+			t.Error("another owner is held off")
+		}
+		now += want
+		if h.Owners(at(now)) != 0 {
+			t.Error("held off after its end")
+		}
+	}
+}
+
+func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
+	t.Parallel()
+	h := evict.NewHoldOff()
+	h.Note(made(0, 0), at(0))
+	h.Note(made(time.Second, time.Second), at(2*time.Second))
+	want := "1 of its owner's pods came back to this node and were evicted again: held off until 2026-03-01T12:01:02Z, another 32s"
+	if got := h.Owner("web", at(30*time.Second)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Replicas that were there all along are no return, nor is a pod that came before the
+// first of them went, and its sister's return does not make it one.
+func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
+	t.Parallel()
+	h := evict.NewHoldOff()
+	for i := range 5 {
+		now := time.Duration(i) * time.Second
+		h.Note(made(time.Duration(i-10)*time.Minute, -6*time.Minute), at(now))
+		if reason := h.Owner("web", at(now)); reason != "" {
+			t.Errorf("replica %d: %s", i, reason)
+		}
+	}
+	h.Note(made(10*time.Second, 10*time.Second), at(time.Minute))
+	h.Note(made(-7*time.Minute, 10*time.Second), at(3*time.Minute))
+	if reason := h.Owner("web", at(3*time.Minute)); reason != "" {
+		t.Errorf("an old replica after a return: %s", reason)
+	}
+	// It was on the node when that old one went, and had come after the first had gone.
+	h.Note(made(11*time.Second, 11*time.Second), at(4*time.Minute))
+	if reason := h.Owner("web", at(4*time.Minute)); !strings.HasPrefix(reason, "2 of its owner's pods") {
+		t.Errorf("a second return: %q", reason)
+	}
+}
+
+func TestAPodWithoutAnOwnerDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	h := evict.NewHoldOff()
+	for i := range 5 {
+		now := time.Duration(i) * time.Minute
+		h.Note(evict.Victim{Created: at(now), Newest: at(now)}, at(now))
+	}
+	if reason := h.Owner("", at(4*time.Minute)); reason != "" || h.Owners(at(4*time.Minute)) != 0 {
+		t.Errorf("bare pods are held off: %s", reason)
+	}
+}
+
+func TestReturnsAreForgotten(t *testing.T) {
+	t.Parallel()
+	for quiet, want := range map[time.Duration]time.Duration{
+		2*time.Hour - time.Second: 4 * time.Minute, // the third
+		2 * time.Hour:             0,               // the first of a new row
+	} {
+		h := evict.NewHoldOff()
+		h.Note(made(-time.Hour, -time.Hour), at(0))
+		h.Note(made(1, 1), at(1))
+		h.Note(made(2, 2), at(time.Hour))
+		h.Note(made(time.Hour+quiet, time.Hour+quiet), at(time.Hour+quiet))
+		if got := heldFor(h, "web", time.Hour+quiet); got != want {
+			t.Errorf("held off for %v after %v without a return, want %v", got, quiet, want)
+		}
+	}
+}
+
+func TestHoldOffForgetsDryRuns(t *testing.T) {
+	t.Parallel()
+	h := evict.NewHoldOff()
+	for _, dryRun := range []bool{true, false} {
+		for i := range 2 {
+			now := time.Duration(i) * time.Second
+			v := made(now, now)
+			v.Owner, v.DryRun = map[bool]string{true: "dry", false: "wet"}[dryRun], dryRun
+			h.Note(v, at(now))
+		}
+	}
+	h.ForgetDryRuns()
+	if h.Owner("dry", at(time.Second)) != "" || h.Owner("wet", at(time.Second)) == "" {
+		t.Error("want what happened remembered, and what a dry run simulated forgotten")
+	}
+}
+
+// story is a row of evictions of one owner's pods on a node, whose API server's clock is
+// off by skew: pods that were there at first, and pods that come when one goes. Each goes
+// as soon as it may. It returns when they went.
+func story(seed uint64, skew, during time.Duration) (went []time.Duration, returns int) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	h := evict.NewHoldOff()
+	old := 1 + r.IntN(4)
+	pods := make([]time.Duration, 0, old)
+	for range old {
+		pods = append(pods, -time.Duration(r.Int64N(int64(24*time.Hour))))
+	}
+	for now := time.Duration(0); now < during; now += time.Duration(1 + r.Int64N(int64(5*time.Second))) {
+		if h.Owner("web", at(now)) != "" {
+			continue
+		}
+		i, newest := r.IntN(len(pods)), pods[0]
+		for _, p := range pods {
+			newest = max(newest, p)
+		}
+		v := made(pods[i]+skew, newest+skew)
+		h.Note(v, at(now))
+		went = append(went, now)
+		if pods[i] > 0 {
+			returns++
+		}
+		pods[i] = now + 1 + time.Duration(r.Int64N(int64(time.Second)))
+	}
+	return went, returns
+}
+
+// However the replicas and their returns are mixed, the evictions in a time are bounded by
+// its logarithm, and the clock of the API server changes nothing.
+func TestPodsThatComeBackGoLogarithmicallyOften(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		during := time.Duration(1+seed%60) * time.Minute
+		went, returns := story(seed, 0, during)
+		// The n-th return is followed by 2^(n-1) minutes without any.
+		if most := int(math.Log2(during.Minutes()+1)) + 1; returns > most {
+			t.Errorf("seed %d: %d returns were evicted in %v, want %d at most", seed, returns, during, most)
+		}
+		for _, skew := range []time.Duration{-time.Hour, time.Hour} {
+			skewed, _ := story(seed, skew, during)
+			if len(skewed) != len(went) {
+				t.Errorf("seed %d: %d evictions with a clock that is off by %v, %d without", seed, len(skewed), skew, len(went))
+			}
+		}
+	}
+}
