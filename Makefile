@@ -88,6 +88,11 @@ bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd be
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/idle --window $${WINDOW:-60s}
 
+# AGENTS="--agents=50 --slots=2" makes it smaller; go run ./bench/agents --help lists all.
+.PHONY: bench-agents
+bench-agents: cluster-build ## 200 agents under pressure at once against one API server, without the brake and with it (five minutes)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/agents $${AGENTS:-}
+
 # Minimizing what is merely interesting takes up to a minute for one input by default,
 # and nothing else is tried meanwhile.
 .PHONY: fuzz

@@ -56,6 +56,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case err == nil:
 			d.compareCapacity(ctx, node)
 			d.checkBestEffort(ctx, d.inForce.Load())
+			d.optIns.taints.Found(node)
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault

@@ -33,9 +33,11 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 		},
-		SoftJitter:     c.Limits.SoftJitter.Duration,
-		MinimumRelease: c.MinimumRelease(),
-		BestEffort:     c.DisruptionBudgets == config.BudgetsBestEffort,
+		SoftJitter:       c.Limits.SoftJitter.Duration,
+		MinimumRelease:   c.MinimumRelease(),
+		BestEffort:       c.DisruptionBudgets == config.BudgetsBestEffort,
+		TaintNode:        c.TaintNode,
+		SlotsPerWorkload: int(c.Brake.SlotsPerWorkload),
 	}, nil
 }
 

@@ -107,6 +107,7 @@ type daemon struct {
 	recorder *record.Recorder
 	wakers   *pressure.Wakers
 	pods     *nodepods.Pods
+	optIns   optIns
 	agent    *agent.Agent
 	server   *httpd.Server
 }
@@ -117,6 +118,9 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	d.inForce.Store(loaded)
 	policy, err := policyOf(loaded, flags.dryRun)
 	if err != nil {
+		return nil, err
+	}
+	if err = checkOptIns(loaded); err != nil {
 		return nil, err
 	}
 	if d.clients, err = newClients(&flags.whereFlags, d.apiError); err != nil {
@@ -156,8 +160,11 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		return fmt.Errorf("building the watch of the node's pods: %w", err)
 	}
 	d.recorder.WatchAge(d.pods.Age)
+	if d.optIns, err = d.newOptIns(&policy); err != nil {
+		return err
+	}
 	evictor := evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now)
-	d.agent, err = agent.New(agent.Options{
+	options := agent.Options{
 		Policy:   policy,
 		Self:     self(),
 		Sampler:  d.host.current(),
@@ -169,8 +176,12 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Recorder: d.recorder,
 		Wake:     d.wakers.Wake(),
 		Random:   rand.Float64,
-	})
-	if err != nil {
+		Taints:   d.optIns.taints,
+	}
+	if d.optIns.brake != nil {
+		options.Brake = d.optIns.brake
+	}
+	if d.agent, err = agent.New(options); err != nil {
 		return err
 	}
 	d.server, err = httpd.New(registry, httpd.Options{
@@ -211,6 +222,10 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.checkNode(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
 	group.Go(func() error { return d.dropStartPages(ctx) })
+	group.Go(func() error { return d.optIns.taints.Run(ctx) })
+	if d.optIns.brake != nil {
+		group.Go(func() error { return d.optIns.brake.Run(ctx) })
+	}
 	err := group.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -261,6 +276,9 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
 	policy, err := policyOf(c, d.flags.dryRun)
 	if err != nil {
+		return err
+	}
+	if err = checkOptIns(c); err != nil {
 		return err
 	}
 	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds))

@@ -15,6 +15,7 @@ type report struct {
 	expected map[string]int64 // what the accepted victim's end should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 	hold     Hold             // why nobody was asked for; HoldNone when somebody was
+	slots    *slotWalk        // what the brake said; nil when it was not asked
 }
 
 // act carries a plan out on a goroutine of its own and hands back a report. The
@@ -40,21 +41,37 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	if p.escalation != nil {
 		return a.escalate(ctx, &p)
 	}
+	a.taintFirst(ctx, d, policy)
+	p.slots = a.newSlotWalk(d, policy)
+	last := a.askInTurn(ctx, &p, policy)
+	last.slots = p.slots
+	return last
+}
+
+// askInTurn asks for one candidate after the other, and for one past its budget when all
+// were refused and the configuration says so.
+func (a *Agent) askInTurn(ctx context.Context, p *plan, policy *Policy) report {
+	d := p.decision
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		if c.kept {
 			continue
 		}
-		if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
+		if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 			return report{decision: d}
 		}
 		attempt := Attempt{Entry: c.entry, GraceSeconds: policy.graceOf(d, c)}
-		if step := a.send(ctx, d, &attempt); step != evict.NextCandidate {
+		if !p.slots.take(ctx, p.interrupt, &attempt) {
+			continue
+		}
+		step := a.send(ctx, d, &attempt)
+		p.slots.answered(&attempt)
+		if step != evict.NextCandidate {
 			return reportOf(d, &attempt, c, step)
 		}
 		p.noteRefusal(c, &attempt.Result)
 	}
-	return a.goPastBudget(ctx, &p, policy)
+	return a.goPastBudget(ctx, p, policy)
 }
 
 // send writes down whom it asks for, asks, and adds the answer to the decision.
@@ -74,31 +91,31 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 	return report{decision: d, unheard: unheardOf(d, last, c.expected)}
 }
 
-// brake ends a walk between two of its requests; a budget may take its time to
-// refuse, and the world goes on meanwhile. The loop pulls it, the walk looks.
-type brake struct{ reason atomic.Pointer[string] }
+// interrupt ends a walk between two of its requests; a budget may take its time to
+// refuse, and the world goes on meanwhile. The loop raises it, the walk looks.
+type interrupt struct{ reason atomic.Pointer[string] }
 
-func (b *brake) pull(reason string) { b.reason.CompareAndSwap(nil, &reason) }
+func (i *interrupt) raise(reason string) { i.reason.CompareAndSwap(nil, &reason) }
 
-// keepWatch pulls the brake of what is being carried out when the node does not
-// need it any more, or cannot be read.
+// keepWatch interrupts what is being carried out when the node does not need it any
+// more, or cannot be read.
 func (a *Agent) keepWatch(p *plan, sample *pressure.Sample) {
 	if fault := a.incomplete(sample); fault != "" {
-		p.brake.pull(fault)
+		p.interrupt.raise(fault)
 		return
 	}
 	if !p.decision.Pressure.HoldsIn(sample) {
-		p.brake.pull("recovered meanwhile")
+		p.interrupt.raise("recovered meanwhile")
 	}
 }
 
 // whyStop returns why no further request should be sent; "" when one should.
-func whyStop(ctx context.Context, b *brake) string {
+func whyStop(ctx context.Context, i *interrupt) string {
 	const stopped = ": no further request was sent"
 	if ctx.Err() != nil {
 		return "shutting down" + stopped
 	}
-	if reason := b.reason.Load(); reason != nil {
+	if reason := i.reason.Load(); reason != nil {
 		return *reason + stopped
 	}
 	return ""
@@ -144,6 +161,7 @@ func (a *Agent) settle(r report) {
 			a.noteEscalation(attempt, now)
 		}
 	}
+	a.noteSlots(r.slots, now)
 	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
 		a.book(r.decision, accepted, r.expected, now)
 	}
@@ -156,5 +174,7 @@ func (a *Agent) settle(r report) {
 	case r.unheard != nil:
 		a.backoff.Note(r.unheard.attempt.Entry.Pod.UID, r.unheard.attempt.Result, now)
 		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
+	case r.slots.held() != "":
+		a.holdWith(r.decision, HoldNoSlot, r.slots.held())
 	}
 }

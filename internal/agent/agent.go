@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -68,6 +70,26 @@ type Budgets interface {
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
+// Taints keeps taints of evictd's own on the node.
+type Taints interface {
+	// Want says what the node should carry from now on. It does not wait.
+	Want(w taint.Wanted)
+	// Settled waits until the node carries it; an error says why it does not yet.
+	Settled(ctx context.Context) error
+}
+
+// Brake bounds how many pods of one workload are on their way out at once, on all nodes
+// together.
+type Brake interface {
+	// Take takes a slot for a pod before it is asked for.
+	Take(ctx context.Context, r brake.Request) brake.Answer
+	// Return gives back the slot of a pod that stays. It does not wait.
+	Return(uid string)
+	// Release gives back the slots of pods that are not leaving any more. It does not
+	// wait.
+	Release(leaving func(uid string) bool)
+}
+
 // Recorder turns what happened into log lines, events and metrics.
 type Recorder interface {
 	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
@@ -84,8 +106,9 @@ type Recorder interface {
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, Budgets, without which nobody goes past one, and Wake,
-// without which only pacing wakes the loop.
+// pressure evicts nobody, Budgets, without which nobody goes past one, Wake, without which
+// only pacing wakes the loop, and Taints and Brake, without which there are none, whatever
+// the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -96,6 +119,8 @@ type Options struct {
 	Evictor  Evictor
 	Budgets  Budgets
 	Recorder Recorder
+	Taints   Taints
+	Brake    Brake
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
@@ -127,6 +152,8 @@ type Agent struct {
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
+	watched   time.Time // since when the node has been judged by the policy in force
+	slotless  slotless
 
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
@@ -170,7 +197,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.holdOff.ForgetDryRuns()
 	}
 	if a.acting != nil {
-		a.acting.brake.pull("the configuration changed")
+		a.acting.interrupt.raise("the configuration changed")
 	}
 	if a.policy.MemoryAvailable != policy.MemoryAvailable {
 		a.followed.restart()
@@ -181,6 +208,7 @@ func (a *Agent) adopt(policy Policy) {
 	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.limiter.SetLimits(policy.Limits)
+	a.watched = time.Now()
 }
 
 // change is what Reload hands to the loop.
@@ -249,10 +277,12 @@ func (a *Agent) drain() {
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
 	ended := a.letGo(started)
+	a.releaseSlots()
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)
 	a.noteStalls(&sample)
+	a.wantTaints(&verdict)
 	if a.acting != nil {
 		a.keepWatch(a.acting, &sample)
 	} else {

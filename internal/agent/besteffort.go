@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // Where budgets keep every pod that could go, the kubelet or the kernel takes one in the
@@ -97,8 +98,8 @@ func (p *plan) keptByBudgets() []*candidate {
 // nobody goes.
 func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) report {
 	d, kept := p.decision, p.keptByBudgets()
-	if p.bestEffort == nil || len(kept) == 0 {
-		return report{decision: d}
+	if p.bestEffort == nil || len(kept) == 0 || p.slots.held() != "" || d.Ranking.Protects(rank.ProtectedSlotless) {
+		return report{decision: d} // who only waits for a slot was not refused
 	}
 	if detail := p.useless(kept, policy); detail != "" {
 		d.BestEffort, d.Detail = BestEffortUseless, detail
@@ -109,11 +110,15 @@ func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) repor
 		d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
 		return report{decision: d, hold: HoldBudgetUnknown}
 	}
-	if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
+	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
 	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.graceOf(d, victim), Past: &budget}
+	if !p.slots.take(ctx, p.interrupt, &attempt) {
+		return report{decision: d}
+	}
 	step := a.send(ctx, d, &attempt)
+	p.slots.answered(&attempt)
 	d.BestEffort = BestEffortRefused
 	if step == evict.Done {
 		d.BestEffort = BestEffortDeleted

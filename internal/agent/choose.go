@@ -14,8 +14,10 @@ type plan struct {
 	decision   *Decision
 	candidates []candidate
 	// unheard is looked at before anybody is asked for; nil when there is nothing.
-	unheard *unheard
-	brake   *brake
+	unheard   *unheard
+	interrupt *interrupt
+	// slots is what the walk knows of the brake; nil before it has begun.
+	slots *slotWalk
 	// bestEffort is what it takes to go past a budget; nil where budgets are respected.
 	bestEffort *bestEffort
 	// escalation is the request to end a victim sooner; nil where there is none. Nobody
@@ -37,7 +39,7 @@ type candidate struct {
 // choose decides who should go for a pressure. A hold other than HoldNone says
 // that nobody should, and why.
 func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, string) {
-	made := plan{decision: a.newDecision(p), brake: &brake{}}
+	made := plan{decision: a.newDecision(p), interrupt: &interrupt{}}
 	if hold, detail := a.mayDecide(&p); hold != HoldNone {
 		return made, hold, detail
 	}
@@ -103,6 +105,9 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	if hold, detail := a.withholdForNow(d); hold != HoldNone {
 		return nil, hold, detail
 	}
+	if hold, detail := a.withholdSlotless(d); hold != HoldNone {
+		return nil, hold, detail
+	}
 	if hold, detail := a.withholdUseless(d, uses); hold != HoldNone {
 		return nil, hold, detail
 	}
@@ -116,12 +121,12 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	return candidates, HoldNone, ""
 }
 
-// newestOf returns when the youngest pod of the owner on the node was made.
-func newestOf(ranking *rank.Ranking, ownerUID string) time.Time {
-	var newest time.Time
+// newestOf returns when the youngest pod of the pod's owner on the node was made.
+func newestOf(ranking *rank.Ranking, of *rank.Pod) time.Time {
+	newest := of.Created
 	for _, entries := range [][]rank.Entry{ranking.Candidates, ranking.Protected} {
 		for i := range entries {
-			if pod := entries[i].Pod; pod.OwnerUID == ownerUID && pod.Created.After(newest) {
+			if pod := entries[i].Pod; pod.OwnerUID == of.OwnerUID && pod.Created.After(newest) {
 				newest = pod.Created
 			}
 		}

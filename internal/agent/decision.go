@@ -64,6 +64,8 @@ const (
 	HoldJitter Hold = "soft jitter"
 	// HoldLimited: the limit of evictions in a time is reached.
 	HoldLimited Hold = "limit reached"
+	// HoldNoSlot: the workloads of all candidates have no free slot, or nobody knows.
+	HoldNoSlot Hold = "no free slot"
 	// HoldUseless: all candidates together could not return what is missing.
 	HoldUseless Hold = "evictions would not suffice"
 	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
@@ -76,7 +78,7 @@ func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
 		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldOwners, HoldJitter,
-		HoldLimited, HoldUseless, HoldBudgetUnknown,
+		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown,
 	}
 }
 
@@ -115,6 +117,9 @@ type Decision struct {
 	// BestEffort says what came of the question whether a pod may go past its budget;
 	// [BestEffortNone] where it did not come up.
 	BestEffort BestEffort
+	// Notes are sentences about what was done besides the requests: the node's taint, the
+	// brake's slots; nil when there is nothing to say.
+	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking
 	// Attempts are the requests that were sent, in order.

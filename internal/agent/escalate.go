@@ -90,7 +90,7 @@ func (a *Agent) escalation(p *pressure.Pressure, victim *corev1.Pod, uses *uses)
 // escalate carries a plan out that ends a victim sooner.
 func (a *Agent) escalate(ctx context.Context, p *plan) report {
 	d := p.decision
-	if d.Detail = whyStop(ctx, p.brake); d.Detail != "" {
+	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
 	if a.send(ctx, d, p.escalation) == evict.Done {

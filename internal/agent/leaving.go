@@ -53,7 +53,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	}
 	a.limiter.Count(pod.OwnerUID, simulated, now)
 	a.holdOff.Note(evict.Victim{
-		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod.OwnerUID), DryRun: simulated,
+		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), DryRun: simulated,
 	}, now)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)

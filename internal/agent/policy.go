@@ -42,6 +42,11 @@ type Policy struct {
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity
+	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
+	TaintNode bool
+	// SlotsPerWorkload is how many pods of one workload may be on their way out at once,
+	// on all nodes together; 0 means no such limit.
+	SlotsPerWorkload int
 }
 
 // graceOf returns the grace period to ask for in a decision.

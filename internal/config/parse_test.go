@@ -235,6 +235,12 @@ func TestParseFaults(t *testing.T) {
 		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
 			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
 		}},
+		{"slots below nothing", "brake: {slotsPerWorkload: -1}", []string{
+			`brake.slotsPerWorkload: Invalid value: -1: must be between 0, which is no brake, and 100`,
+		}},
+		{"more slots than anybody asks for", "brake: {slotsPerWorkload: 101}", []string{
+			`brake.slotsPerWorkload: Invalid value: 101: must be between 0, which is no brake, and 100`,
+		}},
 		{"an amount for a release", "limits: {minimumRelease: 500Mi}", []string{
 			`limits.minimumRelease: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},

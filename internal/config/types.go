@@ -86,6 +86,13 @@ type EvictdConfiguration struct {
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may go in a time, whatever the pressure, and how much one must help.
 	Limits Limits `json:"limits"`
+	// Keeps a taint of evictd's own on the node while it is under pressure, until the
+	// transition period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or
+	// `pid-pressure`, with the effect NoSchedule. It is set before the first eviction.
+	// Needs the right to patch nodes: deploy/overlays/taint. Unset means false.
+	TaintNode bool `json:"taintNode"`
+	// A bound on the evictions of one workload that holds for all nodes together.
+	Brake Brake `json:"brake"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
 }
@@ -228,6 +235,17 @@ type Limits struct {
 	// all candidates together could not return what is missing. `0%` switches both off.
 	// Unset means 5%.
 	MinimumRelease string `json:"minimumRelease"`
+}
+
+// Brake bounds how many pods of one workload are on their way out at once, on all nodes
+// together. A workload is the topmost owner that a pod's own fields tell: a Deployment by
+// the pod's pod-template-hash, else its controller. Pods without a controller have none.
+type Brake struct {
+	// Slots of each workload, 0 to 100: as many of its pods may be on their way out at
+	// once. A slot is a Lease in evictd's own namespace. Where the API server cannot tell
+	// whether one is free, soft evictions wait and hard ones do not. Needs the right to
+	// write Leases: deploy/overlays/brake. Unset and 0 mean no brake.
+	SlotsPerWorkload int32 `json:"slotsPerWorkload"`
 }
 
 // Kubelet says how evictd talks to the node's kubelet, which it asks for the

@@ -57,6 +57,7 @@ func (v *validator) validate() {
 	v.protect()
 	v.queues()
 	v.limits()
+	v.brake()
 }
 
 func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }
@@ -183,6 +184,16 @@ func (v *validator) limits() {
 	release := path.Child("minimumRelease")
 	if _, err := parseRelease(v.c.Limits.MinimumRelease); err != nil && !v.broken[release.String()] {
 		v.add(field.Invalid(release, v.c.Limits.MinimumRelease, err.Error()))
+	}
+}
+
+// slotsMost is the most slots a workload may have: they are asked for one after the other.
+const slotsMost = 100
+
+func (v *validator) brake() {
+	if n := v.c.Brake.SlotsPerWorkload; n < 0 || n > slotsMost {
+		v.add(field.Invalid(field.NewPath("brake", "slotsPerWorkload"), n,
+			fmt.Sprintf("must be between 0, which is no brake, and %d", slotsMost)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
@@ -17,6 +18,9 @@ func (l *Line) MarshalLogObject(enc zapcore.ObjectEncoder) error {
 	enc.AddString(keyVerb, l.Verb)
 	addString(enc, keyHold, l.Hold)
 	addString(enc, keyDetail, l.Detail)
+	if len(l.Notes) > 0 {
+		zap.Strings(keyNotes, l.Notes).AddTo(enc)
+	}
 	l.addPressure(enc)
 	addString(enc, keyNotReliedOn, l.NotReliedOn)
 	enc.AddBool(keyDryRun, l.DryRun)

@@ -33,6 +33,7 @@ const (
 	keyLine         = "line"
 	keyMessage      = "message"
 	keyNotReliedOn  = "not_relied_on"
+	keyNotes        = "notes"
 	keyOf           = "of"
 	keyOnTheirWay   = "on_their_way"
 	keyOutcome      = "outcome"
@@ -53,6 +54,7 @@ const (
 	keySignal       = "signal"
 	keySince        = "since"
 	keySource       = "source"
+	keyTaints       = "taints"
 	keyTarget       = "target"
 	keyThreshold    = "threshold"
 	keyTime         = "time"
@@ -75,11 +77,11 @@ func Keys() []string {
 		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants,
 		keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective, keyError,
 		keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyForecast, keyGraceCut, keyGrace, keyHeldOff,
-		keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn, keyOf,
+		keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn, keyNotes, keyOf,
 		keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod, keyPriority, keyProtected, keyQueue,
 		keyRank, keyReaction, keyReleased, keyRepeats, keyRequest, keyRetryAfter, keyRunnersUp, keySignal,
-		keySince, keySource, keyTarget, keyThreshold, keyTime, keyTook, keyTimestamp, keyUID, keyUnit, keyUsage,
-		keyVerb, keyVictim, keyWhy, keyWindow,
+		keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime, keyTook, keyTimestamp, keyUID, keyUnit,
+		keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
 	}
 }
 
@@ -101,4 +103,8 @@ const (
 	messageNoWakeups = "the kernel does not wake the loop, pacing goes on alone"
 	messageApplied   = "configuration applied"
 	messageRefused   = "configuration refused, the old one stays in force"
+	messageTainted   = "tainted the node"
+	messageUntainted = "removed the node's taint"
+	messageTaint     = "tainting the node failed"
+	messageSlot      = "giving back a slot failed"
 )

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/agent"
@@ -21,6 +22,7 @@ type Line struct {
 	Verb      string    `json:"verb"`
 	Hold      string    `json:"hold,omitempty"`
 	Detail    string    `json:"detail,omitempty"`
+	Notes     []string  `json:"notes,omitempty"`
 	Signal    string    `json:"signal"`
 	Unit      string    `json:"unit"`
 	Threshold string    `json:"threshold"`
@@ -157,6 +159,7 @@ func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
 func newLine(d *agent.Decision) Line {
 	line := newPressureLine(d)
 	line.Verb, line.Hold, line.Detail, line.BestEffort = string(d.Verb), string(d.Hold), d.Detail, string(d.BestEffort)
+	line.Notes = slices.Clone(d.Notes)
 	line.RunnersUp = runnersUpOf(d)
 	line.Protected = protectedOf(&d.Ranking)
 	line.HeldOff = heldOffLines(&d.Ranking)

@@ -308,6 +308,7 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	r := newRig(t)
 	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
+		d.Notes = []string{"said in one sentence"}
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
 		}
@@ -323,6 +324,7 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	r.WatchError(errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	r.VictimEnded(ended())
+	r.Tainted([]string{"x"}, nil, false)
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

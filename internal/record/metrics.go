@@ -68,6 +68,7 @@ type metrics struct {
 	heldOff     prometheus.Gauge
 	blocked     prometheus.Gauge
 	apiErrors   *prometheus.CounterVec
+	optIns      optIns
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
@@ -94,6 +95,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		heldOff:     gaugeOf("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
 		blocked:     gaugeOf("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
 		apiErrors:   newAPIErrors(),
+		optIns:      newOptIns(),
 	}
 	m.request = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "eviction_request_duration_seconds",
@@ -101,11 +103,11 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		Buckets: requestBuckets(),
 	}, []string{"outcome"})
 	m.create(version)
-	for _, c := range []prometheus.Collector{
+	for _, c := range append(m.optIns.collectors(),
 		m.evictions, m.decisions, m.holds, m.bestEffort, m.escalations, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
 		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
 		m.endings.took, m.endings.expected, m.endings.actual, m.heldOff, m.blocked, m.apiErrors,
-	} {
+	) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering a metric: %w", err)
 		}

@@ -133,7 +133,7 @@ func levelOf(d *agent.Decision) zapcore.Level {
 		agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldRecovered,
-		agent.HoldBackingOff, agent.HoldOwners, agent.HoldJitter, agent.HoldLimited:
+		agent.HoldBackingOff, agent.HoldOwners, agent.HoldJitter, agent.HoldLimited, agent.HoldNoSlot:
 		return zapcore.InfoLevel
 	default:
 		return zapcore.InfoLevel

@@ -54,6 +54,8 @@ const (
 	// ProtectedHeldOff: its owner's pods came back to the node that evicted them and had
 	// to go again, or as many of them went as limits.perOwnerPerHour allows.
 	ProtectedHeldOff Protection = "held off (came back too often)"
+	// ProtectedSlotless: its workload had no free slot a moment ago (brake.slotsPerWorkload).
+	ProtectedSlotless Protection = "held off (no free slot)"
 	// ProtectedUseless: its end would return less than limits.minimumRelease of what is
 	// missing, and the larger candidates suffice.
 	ProtectedUseless Protection = "would return too little"
@@ -66,7 +68,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
 		ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
 		ProtectedAnnotated, ProtectedUnsampled, ProtectedGuarantee,
-		ProtectedBackingOff, ProtectedHeldOff, ProtectedUseless,
+		ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
 	}
 }
 

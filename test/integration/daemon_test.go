@@ -124,6 +124,8 @@ type daemon struct {
 	address string
 	command *exec.Cmd
 	log     *text
+	config  string // the path of the file
+	killed  bool
 }
 
 // text is a log that grows while it is read.
@@ -146,10 +148,19 @@ func (l *text) String() string {
 	return l.content.String()
 }
 
+// defaultSettings are those of a test that asks for no others.
+const defaultSettings = "evictionHard: {memory.available: 500Mi}\n"
+
+// configured returns a configuration file with these settings and what all tests have.
+func configured(settings string) []byte {
+	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + settings +
+		"protect: {barePods: false, pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n")
+}
+
 // startDaemon runs evictd for a node, through an API server at the address, with the
-// credentials in the files and with more lines in its configuration. It is ended, and must
-// end well, with the test.
-func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile string, more ...string) *daemon {
+// credentials in the files, and with the world's namespace for its own. It is ended, and
+// must end well, with the test.
+func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile, settings string) *daemon {
 	tb.Helper()
 	binary, err := built()
 	if err != nil {
@@ -157,29 +168,25 @@ func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tok
 	}
 	dir := tb.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "evictd.yaml")
-	for path, text := range map[string]string{
-		kubeconfig: fmt.Sprintf(`apiVersion: v1
+	for path, text := range map[string][]byte{
+		kubeconfig: fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
 users: [{name: it, user: {tokenFile: %q}}]
 `, server, base64.StdEncoding.EncodeToString(ca), tokenFile),
-		config: `apiVersion: evictd.dev/v1alpha1
-kind: EvictdConfiguration
-evictionHard: {memory.available: 500Mi}
-protect: {barePods: false}
-limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}
-` + strings.Join(more, "\n") + "\n",
+		config: configured(settings),
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	d := &daemon{t: tb, address: freeAddress(tb), log: &text{}}
+	d := &daemon{t: tb, address: freeAddress(tb), log: &text{}, config: config}
 	d.command = exec.Command(binary, "run", "--config="+config, "--node-name="+nodeName, "--kubeconfig="+kubeconfig,
 		"--host-root="+h.root, "--http-bind-address="+d.address)
 	d.command.Stderr = d.log
+	d.command.Env = append(os.Environ(), "POD_NAMESPACE="+strings.TrimPrefix(nodeName, "node-"))
 	if err := d.command.Start(); err != nil {
 		tb.Fatal(err)
 	}
@@ -198,7 +205,17 @@ func freeAddress(tb testing.TB) string {
 	return listener.Addr().String()
 }
 
+// kill ends evictd as kill -9 does.
+func (d *daemon) kill() {
+	d.killed = true
+	_ = d.command.Process.Kill()
+	_ = d.command.Wait()
+}
+
 func (d *daemon) stop() {
+	if d.killed {
+		return
+	}
 	_ = d.command.Process.Signal(syscall.SIGTERM)
 	err := d.command.Wait()
 	if err != nil {

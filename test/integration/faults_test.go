@@ -42,11 +42,13 @@ type scene struct {
 	link   *link
 	daemon *daemon
 	token  string // the path of the file
+	// settings of evictd's configuration.
+	settings string
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{world: newWorld(t), host: newHost(t), proxy: newProxy(t)}
+	s := &scene{world: newWorld(t), host: newHost(t), proxy: newProxy(t), settings: defaultSettings}
 	s.link = newLink(t, s.proxy.server.Listener.Addr().String())
 	s.token = filepath.Join(t.TempDir(), "token")
 	s.account()
@@ -121,7 +123,7 @@ func (s *scene) expire(name string) {
 // start runs evictd, with more lines in its configuration.
 func (s *scene) start(more ...string) {
 	s.t.Helper()
-	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, more...)
+	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, s.settings+strings.Join(more, "\n")+"\n")
 }
 
 func (s *scene) ready() bool {

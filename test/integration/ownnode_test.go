@@ -304,6 +304,7 @@ func taintsAreConfined(t *testing.T, f *fenced) {
 	refused(t, "making a node", err, node)
 	refused(t, "taking another's taint away", f.patch(t.Context(), f.here, f.near, asTaints(own)), nothing)
 	refused(t, "a taint of another key", f.patch(t.Context(), f.here, f.near, asTaints(append(f.taints(t.Context()), `{"key":"example.org/x","effect":"NoExecute"}`)...)), nothing)
+	refused(t, "a taint that drives pods off", f.patch(t.Context(), f.here, f.near, asTaints(append(f.taints(t.Context()), `{"key":"evictd.dev/x","effect":"NoExecute"}`)...)), nothing)
 	for _, change := range []string{
 		`{"spec":{"unschedulable":null}}`, `{"spec":{"providerID":"x://y"}}`,
 		`{"metadata":{"labels":{"a":"b"}}}`, `{"metadata":{"annotations":{"a":"b"}}}`, `{"metadata":{"finalizers":["a.b/c"]}}`,

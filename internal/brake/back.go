@@ -1,0 +1,193 @@
+package brake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// requestTimeout bounds one request that gives back or looks for slots.
+	requestTimeout = 5 * time.Second
+	// What failed is tried again after a second, then after twice as long each time.
+	firstWait   = time.Second
+	longestWait = 8 * time.Second
+	// jitter keeps the agents of many nodes from coming back together.
+	jitter = 0.2
+	// abandoned is how long after its end by the clock a slot of another node is taken for
+	// one that nobody will give back: more than clocks differ.
+	abandoned = 24 * time.Hour
+)
+
+// Return gives back the slot of a pod that stays. It does not wait for the API server.
+func (b *Brake) Return(uid string) {
+	b.mu.Lock()
+	s, held := b.held[uid]
+	delete(b.held, uid)
+	b.options.Recorder.SlotsHeld(len(b.held))
+	b.mu.Unlock()
+	if held {
+		b.giveBack(s)
+	}
+}
+
+// Release gives back the slots of the pods that are not leaving any more, and those whose
+// time is over. It does not wait for the API server, and asks leaving only about pods
+// that hold a slot.
+func (b *Brake) Release(leaving func(uid string) bool) {
+	b.mu.Lock()
+	now := b.options.Now()
+	var over []string
+	for uid, s := range b.held {
+		if now.After(s.expires) || !leaving(uid) {
+			over = append(over, uid)
+		}
+	}
+	b.mu.Unlock()
+	for _, uid := range over {
+		b.Return(uid)
+	}
+}
+
+func (b *Brake) giveBack(s slot) {
+	if s.dryRun {
+		return // there is nothing to give back
+	}
+	b.mu.Lock()
+	b.back = append(b.back, s)
+	b.mu.Unlock()
+	select {
+	case b.returned <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// Run gives back what is to be given back until the context ends. What is still held
+// then is found by the next process, or expires.
+func (b *Brake) Run(ctx context.Context) error {
+	if b.options.Restore {
+		b.persist(ctx, time.Time{}, b.restoreIfAllowed)
+	}
+	for {
+		b.mu.Lock()
+		back := b.back
+		b.back = nil
+		b.mu.Unlock()
+		for _, s := range back {
+			b.persist(ctx, s.expires, func(ctx context.Context) error { return b.remove(ctx, s) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.returned:
+		}
+	}
+}
+
+// persist does something until it succeeds, or the time has come after which it need not
+// be done; the zero time is never.
+func (b *Brake) persist(ctx context.Context, until time.Time, do func(context.Context) error) {
+	for pause := firstWait; ctx.Err() == nil; pause = min(2*pause, longestWait) {
+		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		err := do(bounded)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		b.options.Recorder.SlotError(err)
+		if !until.IsZero() && b.options.Now().After(until) {
+			return
+		}
+		timer := time.NewTimer(pause + time.Duration(jitter*b.options.Random()*float64(pause)))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// remove deletes the Lease of a slot, in the version in which it was written and in no
+// other: by now it may be somebody else's.
+func (b *Brake) remove(ctx context.Context, s slot) error {
+	if s.version == "" {
+		lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading Lease %s, to give its slot back: %w", s.lease, err)
+		case holderOf(lease) != s.identity, b.uses(s.identity): // or it was taken again since
+			return nil
+		}
+		s.uid, s.version = lease.UID, lease.ResourceVersion
+	}
+	err := b.options.Leases.Delete(ctx, s.lease, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &s.uid, ResourceVersion: &s.version},
+	})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("giving back the slot of Lease %s: %w", s.lease, err)
+}
+
+// restoreIfAllowed does without, and says so, where there is no right to list: slots must
+// be given back all the same.
+func (b *Brake) restoreIfAllowed(ctx context.Context) error {
+	err := b.restore(ctx)
+	if apierrors.IsForbidden(err) {
+		b.options.Recorder.SlotError(err)
+		return nil
+	}
+	return err
+}
+
+// restore finds the slots that this node held when its evictd was killed: the victims may
+// be on their way still. It also removes what nodes that do not come back have left.
+func (b *Brake) restore(ctx context.Context) error {
+	list, err := b.options.Leases.List(ctx, metav1.ListOptions{LabelSelector: LabelSlot})
+	if err != nil {
+		return fmt.Errorf("looking for slots from before the start: %w", err)
+	}
+	var faults error
+	for i := range list.Items {
+		lease := &list.Items[i]
+		s := slot{workload: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
+		node, victim, _ := strings.Cut(s.identity, "/")
+		switch {
+		case node == b.options.Node:
+			b.readopt(victim, s, durationOf(lease))
+		case b.isAbandoned(lease):
+			faults = errors.Join(faults, b.remove(ctx, s))
+		}
+	}
+	return faults
+}
+
+// readopt holds a slot again whose victim is not known to this process. Where it holds
+// one of the victim's already it has taken the slot again itself.
+func (b *Brake) readopt(victim string, s slot, lasts time.Duration) {
+	b.mu.Lock()
+	_, held := b.held[victim]
+	b.mu.Unlock()
+	if held {
+		return
+	}
+	s.expires = b.options.Now().Add(lasts)
+	if index, err := strconv.Atoi(s.lease[strings.LastIndex(s.lease, "-")+1:]); err == nil {
+		s.index = index // it only says where to look first
+	}
+	b.hold(victim, s)
+}
+
+func (b *Brake) isAbandoned(lease *coordinationv1.Lease) bool {
+	renewed := lease.Spec.RenewTime
+	return renewed != nil && b.options.Now().Sub(renewed.Time) > durationOf(lease)+abandoned
+}

@@ -1,0 +1,205 @@
+package brake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+func TestWorkloadOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ owner, hash, want string }{
+		{"", "", ""},
+		{"ReplicaSet/web-5d4", "5d4", "shop/Deployment/web"},
+		{"ReplicaSet/web-5d4", "", "shop/ReplicaSet/web-5d4"},
+		{"ReplicaSet/web-5d4", "6e5", "shop/ReplicaSet/web-5d4"},
+		{"ReplicaSet/-5d4", "5d4", "shop/ReplicaSet/-5d4"},
+		{"ReplicaSet/web5d4", "5d4", "shop/ReplicaSet/web5d4"},
+		{"StatefulSet/db-5d4", "5d4", "shop/StatefulSet/db-5d4"},
+		{"Job/night", "", "shop/Job/night"},
+	} {
+		pod := &rank.Pod{Namespace: "shop", Owner: c.owner}
+		if c.hash != "" {
+			pod.Labels = map[string]string{"pod-template-hash": c.hash}
+		}
+		if got := WorkloadOf(pod); got != c.want {
+			t.Errorf("%s with hash %q: %q, want %q", c.owner, c.hash, got, c.want)
+		}
+	}
+}
+
+func TestLeaseNames(t *testing.T) {
+	t.Parallel()
+	long := "shop/StatefulSet/" + strings.Repeat("x", 253)
+	seen := map[string]bool{}
+	for _, workload := range []string{long, "shop/Deployment/web", "shop/Deployment/wed", "sho/pDeployment/web"} {
+		for slot := range 2 {
+			name := leaseName(workload, slot)
+			if len(name) > 63 || seen[name] {
+				t.Errorf("%s: too long, or used twice", name)
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// mute records nothing.
+type mute struct{}
+
+func (mute) Slot(Verdict)    {}
+func (mute) SlotsHeld(int)   {}
+func (mute) SlotError(error) {}
+
+func newBrake(t *testing.T, client *fake.Clientset) *Brake {
+	t.Helper()
+	b, err := New(Options{
+		Leases: client.CoordinationV1().Leases("evictd"), Node: "n", Now: time.Now, Random: func() float64 { return 0 }, Recorder: mute{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// versioned is a fake API server whose Leases have versions, as the real one's have.
+func versioned(t *testing.T) *fake.Clientset {
+	t.Helper()
+	client := fake.NewClientset()
+	versions := 0
+	client.PrependReactor("*", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		if write, is := action.(interface{ GetObject() runtime.Object }); is {
+			lease, ok := write.GetObject().(*coordinationv1.Lease)
+			if !ok {
+				t.Errorf("%T", write.GetObject())
+			}
+			versions++
+			lease.ResourceVersion = strconv.Itoa(versions)
+		}
+		return false, nil, nil
+	})
+	return client
+}
+
+func request(uid string) Request {
+	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, Slots: 2, Lasts: time.Minute}
+}
+
+func TestVictimKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b := newBrake(t, client)
+	for range 3 {
+		if answer := b.Take(t.Context(), request("a")); answer.Verdict != Granted {
+			t.Fatal(answer)
+		}
+	}
+	list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 {
+		t.Errorf("%v, Leases %v, want one", err, list.Items)
+	}
+	if b.Take(t.Context(), request("b")).Verdict != Granted || b.Take(t.Context(), request("c")).Verdict != Full {
+		t.Error("the second slot was not granted, or a third was")
+	}
+}
+
+func TestPodWithoutAWorkloadNeedsNoSlot(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	bare, off := request("a"), request("b")
+	bare.Pod.Owner, off.Slots = "", 0
+	for _, r := range []Request{bare, off} {
+		if answer := newBrake(t, client).Take(t.Context(), r); answer.Verdict != Granted || len(client.Actions()) != 0 {
+			t.Errorf("%+v, and asked %v", answer, client.Actions())
+		}
+	}
+}
+
+// An answer that was not heard leaves nothing behind: what was written after all is
+// removed, unless the victim has taken the slot again since.
+func TestSlotThatWasTakenUnheardIsGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{false, true} {
+		client := fake.NewClientset()
+		lost := true
+		client.PrependReactor("create", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
+			create, ok := action.(kubetesting.CreateAction)
+			if !ok || !lost {
+				return false, nil, nil
+			}
+			lost = false
+			lease, _ := create.GetObject().(*coordinationv1.Lease)
+			written := lease.DeepCopy()
+			written.ResourceVersion = "7"
+			if err := client.Tracker().Create(coordinationv1.SchemeGroupVersion.WithResource("leases"), written, "evictd"); err != nil {
+				t.Error(err)
+			}
+			return true, nil, errors.New("connection reset")
+		})
+		b := newBrake(t, client)
+		if answer := b.Take(t.Context(), request("a")); answer.Verdict != Unknown {
+			t.Fatal(answer)
+		}
+		if again && b.Take(t.Context(), request("a")).Verdict != Granted {
+			t.Fatal("the victim does not get the slot that it has")
+		}
+		for _, s := range b.back {
+			if err := b.remove(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+		}
+		list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
+		if err != nil || (len(list.Items) == 1) != again {
+			t.Errorf("taken again %t: %v, Leases %v", again, err, list.Items)
+		}
+	}
+}
+
+func TestFasterOnesAreNoFault(t *testing.T) {
+	t.Parallel()
+	leases := schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}
+	for _, err := range []error{apierrors.NewAlreadyExists(leases, "x"), apierrors.NewConflict(leases, "x", nil), apierrors.NewNotFound(leases, "x")} {
+		client := fake.NewClientset()
+		client.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, err })
+		if answer := newBrake(t, client).Take(t.Context(), request("a")); answer.Verdict != Full {
+			t.Errorf("%v: %+v", err, answer)
+		}
+	}
+}
+
+func TestReleaseAsksOnlyAboutHolders(t *testing.T) {
+	t.Parallel()
+	b := newBrake(t, fake.NewClientset())
+	b.Take(t.Context(), request("a"))
+	b.Take(t.Context(), request("b"))
+	var asked []string
+	b.Release(func(uid string) bool { asked = append(asked, uid); return uid == "a" })
+	slices.Sort(asked)
+	if !slices.Equal(asked, []string{"a", "b"}) || len(b.held) != 1 || len(b.back) != 1 || b.back[0].identity != "n/b" {
+		t.Errorf("asked about %v, holds %v, gives back %v", asked, b.held, b.back)
+	}
+}
+
+func TestEndOfTheContextIsUnknown(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset()
+	client.PrependReactor("list", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, context.DeadlineExceeded
+	})
+	if answer := newBrake(t, client).Take(t.Context(), request("a")); answer.Verdict != Unknown || answer.Detail == "" {
+		t.Errorf("%+v", answer)
+	}
+}

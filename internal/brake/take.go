@@ -1,0 +1,82 @@
+package brake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// look reads the Leases of a workload, by their names. It takes what the API server has in
+// its memory (version 0), which costs it next to nothing when many nodes ask at once: what
+// is old there makes a request too late, or come again, and never a slot two holders.
+func (b *Brake) look(ctx context.Context, workload string) (map[string]*coordinationv1.Lease, error) {
+	list, err := b.options.Leases.List(ctx, metav1.ListOptions{
+		LabelSelector: LabelSlot + "=" + hashOf(workload), ResourceVersion: "0",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Leases of its slots: %w", err)
+	}
+	leases := make(map[string]*coordinationv1.Lease, len(list.Items))
+	for i := range list.Items {
+		leases[list.Items[i].Name] = &list.Items[i]
+	}
+	return leases, nil
+}
+
+// try takes a slot by its Lease, nil where there is none, and reports whether it was not
+// too late. An error means that nobody can tell.
+func (b *Brake) try(ctx context.Context, lease *coordinationv1.Lease, index int, r *Request) (won bool, err error) {
+	workload := WorkloadOf(r.Pod)
+	if lease == nil {
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(workload, index)}}
+	}
+	taken := slot{
+		workload: workload, index: index, lease: lease.Name, identity: b.identity(r.Pod.UID),
+		expires: b.options.Now().Add(r.Lasts), dryRun: r.DryRun,
+	}
+	b.fill(lease, r)
+	written, err := b.write(ctx, lease, r.DryRun)
+	switch {
+	case err == nil:
+		taken.uid, taken.version = written.UID, written.ResourceVersion
+		b.hold(r.Pod.UID, taken)
+		return true, nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return false, nil
+	case mayBeDone(err) && !r.DryRun:
+		b.giveBack(taken)
+	}
+	return false, fmt.Errorf("writing Lease %s: %w", lease.Name, err)
+}
+
+// free reports whether the slot of a Lease may be taken: nobody holds it, the same victim
+// does, or it has expired.
+func (b *Brake) free(lease *coordinationv1.Lease, r *Request) bool {
+	holder := holderOf(lease)
+	return holder == "" || holder == b.identity(r.Pod.UID) || b.expired(lease.Name, lease.ResourceVersion, durationOf(lease))
+}
+
+// write makes a Lease, or changes it in the version that was read and in no other: that is
+// what keeps a slot from having two holders.
+func (b *Brake) write(ctx context.Context, lease *coordinationv1.Lease, dryRun bool) (*coordinationv1.Lease, error) {
+	var mode []string
+	if dryRun {
+		mode = []string{metav1.DryRunAll}
+	}
+	if lease.ResourceVersion == "" {
+		return b.options.Leases.Create(ctx, lease, metav1.CreateOptions{DryRun: mode})
+	}
+	return b.options.Leases.Update(ctx, lease, metav1.UpdateOptions{DryRun: mode})
+}
+
+// mayBeDone reports whether a request that failed may have been carried out: there was no
+// answer, or one that is not the API server's refusal.
+func mayBeDone(err error) bool {
+	var answer apierrors.APIStatus
+	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
+}

@@ -1,0 +1,83 @@
+package record
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/taint"
+)
+
+// optIns are the metrics of what is off by default: the node's taint and the brake.
+type optIns struct {
+	taints      *prometheus.GaugeVec
+	taintErrors prometheus.Counter
+	slots       *prometheus.CounterVec
+	held        prometheus.Gauge
+	slotErrors  prometheus.Counter
+}
+
+func newOptIns() optIns {
+	o := optIns{
+		taints:      gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
+		taintErrors: counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
+		slots:       counters("slot_requests_total", "Requests for a slot of a workload, by the answer.", "answer"),
+		held:        gaugeOf("slots_held", "Slots that this node holds for its victims."),
+		slotErrors:  counter("slot_errors_total", "Failures to give back a slot, or to find those from before the start; they are tried again."),
+	}
+	for _, key := range taint.All.Keys() {
+		o.taints.WithLabelValues(key)
+	}
+	for _, verdict := range brake.Verdicts() {
+		o.slots.WithLabelValues(string(verdict))
+	}
+	return o
+}
+
+func (o *optIns) collectors() []prometheus.Collector {
+	return []prometheus.Collector{o.taints, o.taintErrors, o.slots, o.held, o.slotErrors}
+}
+
+// Tainted notes a change of the node's taints, by their keys. A dry run has changed
+// nothing.
+func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
+	for _, one := range []struct {
+		message string
+		keys    []string
+		on      bool
+	}{{messageTainted, added, true}, {messageUntainted, removed, false}} {
+		if len(one.keys) == 0 {
+			continue
+		}
+		r.logger.Info(one.message, zap.Strings(keyTaints, one.keys), zap.Bool(keyDryRun, dryRun))
+		for _, key := range one.keys {
+			if !dryRun && slices.Contains(taint.All.Keys(), key) {
+				r.metrics.optIns.taints.WithLabelValues(key).Set(number(one.on))
+			}
+		}
+	}
+}
+
+// TaintError counts a failure to change the node's taints and logs it about once a minute.
+func (r *Recorder) TaintError(err error) {
+	r.metrics.optIns.taintErrors.Inc()
+	if repeats, say := r.pace(messageTaint); say {
+		r.logger.Warn(messageTaint, zap.NamedError(keyError, err), zap.Int(keyRepeats, repeats))
+	}
+}
+
+// Slot counts a request for a slot by its answer.
+func (r *Recorder) Slot(v brake.Verdict) { r.metrics.optIns.slots.WithLabelValues(string(v)).Inc() }
+
+// SlotsHeld notes how many slots this node holds now.
+func (r *Recorder) SlotsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
+
+// SlotError counts a failure to give back a slot and logs it about once a minute.
+func (r *Recorder) SlotError(err error) {
+	r.metrics.optIns.slotErrors.Inc()
+	if repeats, say := r.pace(messageSlot); say {
+		r.logger.Warn(messageSlot, zap.NamedError(keyError, err), zap.Int(keyRepeats, repeats))
+	}
+}

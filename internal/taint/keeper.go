@@ -1,0 +1,225 @@
+package taint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// A change that failed is tried again after a second, then after twice as long each
+// time, up to longestWait.
+const (
+	firstWait   = time.Second
+	longestWait = 30 * time.Second
+	// jitter keeps the agents of many nodes from coming back together.
+	jitter = 0.2
+)
+
+// Wanted says what the node should carry.
+type Wanted struct {
+	// Pressures are those to carry a taint for.
+	Pressures Set
+	// Keep leaves what the node carries beyond that: it has not been watched for long
+	// enough to know that the pressure is over.
+	Keep bool
+	// DryRun sends what would be set as a server-side dry run; what is there is removed
+	// as if nothing were wanted.
+	DryRun bool
+}
+
+// real returns what the node should really carry when it carries something already.
+func (w Wanted) real(has Set) Set {
+	switch {
+	case w.DryRun:
+		return 0
+	case w.Keep:
+		return w.Pressures | has
+	default:
+		return w.Pressures
+	}
+}
+
+// Recorder is told what becomes of the node's taints.
+type Recorder interface {
+	// Tainted tells of a change, by the taints' keys. A dry run has changed nothing.
+	Tainted(added, removed []string, dryRun bool)
+	// TaintError tells why a change failed; it is tried again.
+	TaintError(err error)
+}
+
+// Options are what a [Keeper] needs; all of them.
+type Options struct {
+	// Nodes is the client of the API.
+	Nodes typedcorev1.NodeInterface
+	// Node is the name of the node.
+	Node string
+	// Random returns numbers in [0,1), for jitter.
+	Random func() float64
+	// Recorder is told of changes.
+	Recorder Recorder
+}
+
+// Keeper keeps the node's taints as they are wanted. Its methods may be called from
+// several goroutines; one of them, [Keeper.Run], sends all requests.
+type Keeper struct {
+	options Options
+	changed chan struct{} // holds one value after a change of what is to be done
+
+	mu    sync.Mutex // guards all below
+	want  Wanted
+	known bool          // has was read from the API server
+	has   Set           // what the node carries
+	doubt bool          // the answer to the last patch was not heard: it must be read again
+	would Set           // what the last dry run would have set
+	fault error         // why the last attempt at what is wanted failed; nil before it
+	tried chan struct{} // closed by the next attempt that ends
+}
+
+// New returns a keeper that wants nothing and knows nothing of the node yet.
+func New(options Options) (*Keeper, error) {
+	if options.Nodes == nil || options.Node == "" || options.Random == nil || options.Recorder == nil {
+		return nil, errors.New("building the keeper of the node's taints: a part is missing")
+	}
+	return &Keeper{options: options, changed: make(chan struct{}, 1), tried: make(chan struct{})}, nil
+}
+
+// Want says what the node should carry from now on. It does not wait, and sends nothing
+// where nothing changes.
+func (k *Keeper) Want(w Wanted) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if w == k.want {
+		return
+	}
+	k.want, k.fault = w, nil
+	k.wake()
+}
+
+// Found says what the node carries, as somebody has read it at the start. It means
+// nothing once the keeper has read the node itself.
+func (k *Keeper) Found(node *corev1.Node) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known {
+		return
+	}
+	k.known, k.has = true, on(node)
+	k.wake()
+}
+
+func (k *Keeper) wake() {
+	select {
+	case k.changed <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// Settled waits until the node carries what is wanted. An error says why it does not yet:
+// the last attempt failed, or the context has ended.
+func (k *Keeper) Settled(ctx context.Context) error {
+	for {
+		k.mu.Lock()
+		_, due := k.due()
+		fault, tried := k.fault, k.tried
+		k.mu.Unlock()
+		switch {
+		case !due:
+			return nil
+		case fault != nil:
+			return fault
+		}
+		select {
+		case <-tried:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the API server to taint the node: %w", ctx.Err())
+		}
+	}
+}
+
+// change is one that is to be made.
+type change struct {
+	want   Wanted
+	dryRun bool
+}
+
+// due returns what is to be done next, and false when there is nothing. The lock is held.
+func (k *Keeper) due() (change, bool) {
+	w := k.want
+	switch {
+	case k.doubt, k.known && w.real(k.has) != k.has, !k.known && w.real(0) != 0:
+		return change{want: w}, true
+	case w.DryRun && w.Pressures&^k.would != 0:
+		return change{want: w, dryRun: true}, true
+	default:
+		k.would &= w.Pressures
+		return change{}, false
+	}
+}
+
+// Run makes the changes until the context ends. What the node carries then stays: the
+// next process finds it.
+func (k *Keeper) Run(ctx context.Context) error {
+	pause := firstWait
+	timer := time.NewTimer(longestWait)
+	defer timer.Stop()
+	for {
+		k.mu.Lock()
+		next, due := k.due()
+		k.mu.Unlock()
+		timer.Stop()
+		if due {
+			if k.attempt(ctx, next) == nil {
+				pause = firstWait
+				continue
+			}
+			timer.Reset(pause + time.Duration(jitter*k.options.Random()*float64(pause)))
+			pause = min(2*pause, longestWait)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-k.changed:
+		case <-timer.C:
+		}
+	}
+}
+
+// attempt makes a change and notes what became of it.
+func (k *Keeper) attempt(ctx context.Context, c change) error {
+	before, after, err := k.apply(ctx, c)
+	if ctx.Err() != nil {
+		return ctx.Err() // the program ends
+	}
+	k.note(c, after, err)
+	if err != nil {
+		k.options.Recorder.TaintError(err)
+	} else if before != after {
+		k.options.Recorder.Tainted((after &^ before).Keys(), (before &^ after).Keys(), c.dryRun)
+	}
+	return err
+}
+
+// note takes what became of an attempt.
+func (k *Keeper) note(c change, after Set, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case err != nil:
+		if c.want == k.want {
+			k.fault = fmt.Errorf("tainting node %s: %w", k.options.Node, err)
+		}
+		_, unheard := errors.AsType[*unheardError](err)
+		k.doubt = k.doubt || unheard && !c.dryRun
+	case c.dryRun:
+		k.would = c.want.Pressures
+	default:
+		k.known, k.has, k.doubt = true, after, false
+	}
+	close(k.tried)
+	k.tried = make(chan struct{})
+}

@@ -1,0 +1,300 @@
+package taint
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	kubetesting "k8s.io/client-go/testing"
+)
+
+// rig is a keeper with a fake API server. What the real one does with versions is tested
+// in test/integration.
+type rig struct {
+	*Keeper
+	client *fake.Clientset
+
+	mu     sync.Mutex
+	told   []string
+	faults int
+	fail   func(verb string) error // nil: the API server answers
+}
+
+func (r *rig) Tainted(added, removed []string, dryRun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := "+" + strings.Join(added, ",") + " -" + strings.Join(removed, ",")
+	if dryRun {
+		text += " dry run"
+	}
+	r.told = append(r.told, text)
+}
+
+func (r *rig) TaintError(error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.faults++
+}
+
+func (r *rig) failing(fail func(verb string) error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = fail
+}
+
+// newRig runs a keeper in the bubble until the test is over.
+func newRig(t *testing.T, taints ...corev1.Taint) *rig {
+	t.Helper()
+	r := &rig{client: fake.NewClientset(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Spec: corev1.NodeSpec{Taints: taints},
+	})}
+	r.client.PrependReactor("*", "nodes", func(action kubetesting.Action) (bool, runtime.Object, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.fail == nil {
+			return false, nil, nil
+		}
+		err := r.fail(action.GetVerb())
+		return err != nil, nil, err
+	})
+	var err error
+	r.Keeper, err = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// sent returns the verbs of the requests so far.
+func (r *rig) sent() []string {
+	var verbs []string
+	for _, action := range r.client.Actions() {
+		verbs = append(verbs, action.GetVerb())
+	}
+	return verbs
+}
+
+func (r *rig) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	object, err := r.client.Tracker().Get(corev1.SchemeGroupVersion.WithResource("nodes"), "", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		t.Fatalf("%T", object)
+	}
+	return node
+}
+
+func TestNothingIsSentWhileNothingIsToBeChanged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Want(Wanted{})
+		r.Want(Wanted{Keep: true})
+		time.Sleep(time.Hour)
+		r.Found(r.node(t))
+		r.Want(Wanted{})
+		time.Sleep(time.Hour)
+		if sent := r.sent(); len(sent) != 0 {
+			t.Errorf("sent %v while calm", sent)
+		}
+	})
+}
+
+func TestOthersTaintsStay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		theirs := []corev1.Taint{
+			{Key: "node.kubernetes.io/memory-pressure", Effect: corev1.TaintEffectNoSchedule},
+			{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoExecute, Value: "by hand"},
+			{Key: "evictd.dev/pressure", Effect: corev1.TaintEffectNoSchedule},
+		}
+		r := newRig(t, theirs...)
+		r.Want(Wanted{Pressures: Memory | Disk})
+		if err := r.Settled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := append(slices.Clone(theirs),
+			corev1.Taint{Key: "evictd.dev/memory-pressure", Effect: corev1.TaintEffectNoSchedule},
+			corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+		if diff := cmp.Diff(want, r.node(t).Spec.Taints); diff != "" {
+			t.Errorf("set (-want +got):\n%s", diff)
+		}
+		r.Want(Wanted{Pressures: PIDs})
+		time.Sleep(time.Second)
+		want = append(slices.Clone(theirs), corev1.Taint{Key: "evictd.dev/pid-pressure", Effect: corev1.TaintEffectNoSchedule})
+		if diff := cmp.Diff(want, r.node(t).Spec.Taints); diff != "" {
+			t.Errorf("changed (-want +got):\n%s", diff)
+		}
+		r.Want(Wanted{})
+		time.Sleep(time.Second)
+		if diff := cmp.Diff(theirs, r.node(t).Spec.Taints); diff != "" {
+			t.Errorf("removed (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+		r.Want(Wanted{Keep: true})
+		r.Found(r.node(t))
+		time.Sleep(time.Hour)
+		if got := on(r.node(t)); got != Disk || len(r.sent()) != 0 {
+			t.Errorf("the node carries %v, sent %v", got.Keys(), r.sent())
+		}
+		r.Want(Wanted{Keep: true, Pressures: Memory})
+		time.Sleep(time.Second)
+		if got := on(r.node(t)); got != Memory|Disk {
+			t.Errorf("the node carries %v", got.Keys())
+		}
+		r.Want(Wanted{})
+		time.Sleep(time.Second)
+		if got := on(r.node(t)); got != 0 {
+			t.Errorf("the node carries %v when it is calm", got.Keys())
+		}
+	})
+}
+
+func TestConflictIsTriedAgainAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, conflicts := newRig(t), 3
+		r.failing(func(verb string) error {
+			if verb == "patch" && conflicts > 0 {
+				conflicts--
+				return apierrors.NewConflict(schema.GroupResource{Resource: "nodes"}, "n", errors.New("changed"))
+			}
+			return nil
+		})
+		begin := time.Now()
+		r.Want(Wanted{Pressures: Memory})
+		if err := r.Settled(t.Context()); err != nil || time.Since(begin) != 0 || on(r.node(t)) != Memory {
+			t.Errorf("%v after %v, the node carries %v", err, time.Since(begin), on(r.node(t)).Keys())
+		}
+		if got := strings.Join(r.sent(), " "); got != "get patch get patch get patch get patch" {
+			t.Errorf("sent %s", got)
+		}
+	})
+}
+
+func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.failing(func(string) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "n", errors.New("no right"))
+		})
+		r.Want(Wanted{Pressures: Memory})
+		for range 3 {
+			if err := r.Settled(t.Context()); !apierrors.IsForbidden(err) {
+				t.Errorf("settled: %v, want why not", err)
+			}
+		}
+		time.Sleep(2*time.Minute + time.Second) // after 1, 3, 7, 15, 31, 61, 91, 121 s
+		if r.faults != 9 {
+			t.Errorf("%d attempts in two minutes, want 9", r.faults)
+		}
+		r.failing(nil)
+		time.Sleep(longestWait)
+		if on(r.node(t)) != Memory {
+			t.Error("the node is not tainted once it may be")
+		}
+	})
+}
+
+// A patch whose answer was not heard may have been carried out: it is looked at again
+// also when nothing is wanted any more.
+func TestPatchThatWasNotHeardIsUndone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		done := false
+		r.failing(func(verb string) error {
+			if verb == "patch" && !done {
+				done = true
+				node := r.node(t).DeepCopy()
+				node.Spec.Taints = with(nil, Memory)
+				if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+					t.Error(err)
+				}
+				return errors.New("connection reset")
+			}
+			return nil
+		})
+		synctest.Wait() // it waits to be told
+		r.Want(Wanted{Pressures: Memory})
+		synctest.Wait()
+		if r.faults != 1 || on(r.node(t)) != Memory {
+			t.Errorf("%d faults, the node carries %v, want one and the taint", r.faults, on(r.node(t)).Keys())
+		}
+		r.Want(Wanted{})
+		time.Sleep(time.Minute)
+		if got := on(r.node(t)); got != 0 {
+			t.Errorf("the node carries %v for ever", got.Keys())
+		}
+	})
+}
+
+func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, corev1.Taint{Key: "evictd.dev/disk-pressure", Effect: corev1.TaintEffectNoSchedule})
+		r.Found(r.node(t))
+		r.Want(Wanted{Pressures: Memory, DryRun: true})
+		if err := r.Settled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"+ -evictd.dev/disk-pressure", "+evictd.dev/memory-pressure - dry run"}
+		if diff := cmp.Diff(want, r.told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+		before := len(r.sent())
+		r.Want(Wanted{DryRun: true})
+		r.Want(Wanted{})
+		time.Sleep(time.Hour)
+		if after := r.sent(); len(after) != before {
+			t.Errorf("sent %v when the pressure had gone", after[before:])
+		}
+	})
+}
+
+func TestSettledEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, err := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: &rig{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Want(Wanted{Pressures: Memory}) // and nobody runs it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := k.Settled(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("settled: %v", err)
+		}
+	})
+}

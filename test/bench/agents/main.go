@@ -1,0 +1,146 @@
+// Command agents puts many agents under hard pressure at the same moment, all in one
+// process and against one real API server, without the brake and with it, and measures
+// what reaches the API server. `make bench-agents` runs it. It ends with 1 when a budget
+// was violated or a workload had more slots than the brake gives.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/fleet"
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "agents:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(arguments []string) (fleet.Options, error) {
+	const nodes, workloads, pods, victims, unavailable, slots = 200, 10, 5, 2, 15, 5
+	o := fleet.Options{Log: os.Stdout}
+	flags := flag.NewFlagSet("agents", flag.ContinueOnError)
+	flags.IntVar(&o.Nodes, "agents", nodes, "agents, each on a node of its own")
+	flags.IntVar(&o.Workloads, "workloads", workloads, "Deployments, each with a budget")
+	flags.IntVar(&o.PodsPerNode, "pods", pods, "pods on each node")
+	flags.IntVar(&o.Victims, "victims", victims, "pods that must end on each node")
+	flags.IntVar(&o.Unavailable, "unavailable", unavailable, "maxUnavailable of each budget")
+	flags.IntVar(&o.Slots, "slots", slots, "slots of each workload, in the run with the brake")
+	flags.DurationVar(&o.Patience, "patience", 4*time.Minute, "how long the pressure may last") //nolint:mnd // a default
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if o.Nodes < 1 || o.Workloads < 1 || o.Slots < 1 || o.Unavailable < 1 || o.Victims < 1 || o.Victims > o.PodsPerNode {
+		return o, errors.New("at least one of each, and no more victims than pods")
+	}
+	return o, nil
+}
+
+func run(ctx context.Context, arguments []string) (err error) {
+	options, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "evictd-agents-")
+	if err != nil {
+		return fmt.Errorf("making a folder: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	c, err := cluster.Start(ctx, cluster.Options{
+		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stdout,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
+	options.Config = c.RESTConfig()
+	slots := options.Slots
+	var rows [][]string
+	var faults error
+	for _, options.Slots = range []int{0, slots} {
+		fmt.Println(name(options.Slots) + ":")
+		result, err := fleet.Run(ctx, options)
+		if result == nil {
+			return err
+		}
+		faults = errors.Join(faults, err, judge(&options, result))
+		rows = append(rows, row(&options, result))
+		for _, message := range result.Unlucky {
+			fmt.Println(" ", message)
+		}
+	}
+	fmt.Printf("\n%s; %d agents, %d pods of %d workloads, maxUnavailable %d, %d victims on each node\n\n", measure.Machine(),
+		options.Nodes, options.Nodes*options.PodsPerNode, options.Workloads, options.Unavailable, options.Victims)
+	return errors.Join(faults, measure.Table(os.Stdout, header(), rows))
+}
+
+func name(slots int) string {
+	if slots == 0 {
+		return "none"
+	}
+	return strconv.Itoa(slots) + " slots"
+}
+
+// judge says what must never be.
+func judge(o *fleet.Options, r *fleet.Result) error {
+	var faults error
+	if r.Violated > 0 {
+		faults = fmt.Errorf("brake %s: budgets were violated %d times: %s", name(o.Slots), r.Violated, strings.Join(r.Budgets, ", "))
+	}
+	if r.MostSlots > o.Slots {
+		faults = errors.Join(faults, fmt.Errorf("brake %s: %d slots of one workload were held at once", name(o.Slots), r.MostSlots))
+	}
+	if o.Slots > 0 && r.MostLeaving > o.Slots && r.Slotless == 0 {
+		faults = errors.Join(faults, fmt.Errorf("brake %s: %d pods of one workload were on their way out at once", name(o.Slots), r.MostLeaving))
+	}
+	return faults
+}
+
+func header() []string {
+	return []string{
+		"brake", "evictions asked / accepted / refused by a budget", "asked without a slot", "requests", "peak requests/s",
+		"peak evictions/s", "eviction p50 / p99 ms", "slot p50 / p99 ms", "budgets violated", "most of a workload leaving",
+		"most slots held", "over after s",
+	}
+}
+
+func row(o *fleet.Options, r *fleet.Result) []string {
+	asked := 0
+	for _, n := range r.Outcomes {
+		asked += n
+	}
+	slots := ""
+	if len(r.Slots) > 0 {
+		slots = quantiles(r.Slots)
+	}
+	return []string{
+		name(o.Slots),
+		fmt.Sprintf("%d / %d / %d", asked, r.Outcomes[evict.Evicted], r.Outcomes[evict.BlockedByBudget]+r.Outcomes[evict.BudgetPending]),
+		strconv.Itoa(r.Slotless), strconv.Itoa(r.Requests), strconv.Itoa(r.Peak), strconv.Itoa(r.PeakEvictions),
+		quantiles(r.Evictions), slots, strconv.Itoa(r.Violated), strconv.Itoa(r.MostLeaving), strconv.Itoa(r.MostSlots),
+		fmt.Sprintf("%.1f", r.Took.Seconds()),
+	}
+}
+
+func quantiles(values []time.Duration) string {
+	const half, almostAll = 0.5, 0.99
+	ms := func(q float64) float64 { return float64(measure.Quantile(values, q).Microseconds()) / 1000 }
+	return fmt.Sprintf("%.1f / %.1f", ms(half), ms(almostAll))
+}

@@ -1,0 +1,339 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// hushed records nothing of the brake's but what went wrong.
+type hushed struct{ tb testing.TB }
+
+func (hushed) Slot(brake.Verdict) {}
+func (hushed) SlotsHeld(int)      {}
+
+func (h hushed) SlotError(err error) {
+	if h.tb.Context().Err() == nil {
+		h.tb.Log(err)
+	}
+}
+
+// slotNode is one node's brake, with a clock of its own.
+type slotNode struct {
+	*brake.Brake
+	name string
+	skew time.Duration
+}
+
+// slots is a world whose clock the test sets.
+type slots struct {
+	*world
+	clock atomic.Int64 // what has been added to it
+}
+
+func (s *slots) advance(d time.Duration) { s.clock.Add(int64(d)) }
+
+// node starts a node's brake; the end of it is a crash.
+func (s *slots) node(ctx context.Context, name string, skew time.Duration, restore bool) *slotNode {
+	s.t.Helper()
+	b, err := brake.New(brake.Options{
+		Leases: s.client.CoordinationV1().Leases(s.namespace), Node: name,
+		Now:    func() time.Time { return time.Now().Add(skew + time.Duration(s.clock.Load())) },
+		Random: rand.Float64, Recorder: hushed{s.t}, Restore: restore,
+	})
+	s.must(err)
+	go func() { _ = b.Run(ctx) }()
+	return &slotNode{Brake: b, name: name, skew: skew}
+}
+
+const slotLasts = time.Minute
+
+// victim is a pod of the one workload there is.
+func victim(uid string) brake.Request {
+	return brake.Request{
+		Pod:   &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
+		Slots: 3, Lasts: slotLasts,
+	}
+}
+
+func (s *slots) leases(ctx context.Context) []coordinationv1.Lease {
+	s.t.Helper()
+	list, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
+	s.must(err)
+	return list.Items
+}
+
+func holder(lease *coordinationv1.Lease) string {
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+// count watches the Leases and returns the most that were held at once so far.
+func (s *slots) count() func() int {
+	s.t.Helper()
+	watching, err := s.client.CoordinationV1().Leases(s.namespace).Watch(s.t.Context(), metav1.ListOptions{})
+	s.must(err)
+	s.t.Cleanup(watching.Stop)
+	var mu sync.Mutex
+	held, most := map[string]bool{}, 0
+	go func() {
+		for event := range watching.ResultChan() {
+			lease, ok := event.Object.(*coordinationv1.Lease)
+			if !ok {
+				return
+			}
+			mu.Lock()
+			delete(held, lease.Name)
+			if event.Type != watch.Deleted && holder(lease) != "" {
+				held[lease.Name] = true
+			}
+			most = max(most, len(held))
+			mu.Unlock()
+		}
+	}()
+	return func() int { mu.Lock(); defer mu.Unlock(); return most }
+}
+
+// Twenty nodes want a slot of one workload at the same moment, a hundred times. Now the
+// holders give their slots back, now they crash and their slots expire, by clocks that are
+// hours apart. Never do more nodes think that they hold a slot than there are, and what
+// they think is what the API server has.
+func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
+	t.Parallel()
+	s := &slots{world: newWorld(t)}
+	const nodes, rounds = 20, 100
+	most := s.count()
+	all := make([]*slotNode, nodes)
+	for i := range all {
+		all[i] = s.node(t.Context(), fmt.Sprintf("node-%d", i), time.Duration(i-nodes/2)*time.Hour, false)
+	}
+	granted, takenOver := 0, 0
+	for round := range rounds {
+		holders := make([]string, nodes)
+		begin := make(chan struct{})
+		var racing sync.WaitGroup
+		for i, n := range all {
+			racing.Go(func() {
+				<-begin
+				uid := fmt.Sprintf("%d-%d", round, i)
+				switch answer := n.Take(t.Context(), victim(uid)); answer.Verdict {
+				case brake.Granted:
+					holders[i] = n.name + "/" + uid
+				case brake.Unknown:
+					t.Errorf("round %d: %s", round, answer.Detail)
+				case brake.Full:
+				}
+			})
+		}
+		close(begin)
+		racing.Wait()
+		written := map[string]bool{}
+		for _, lease := range s.leases(t.Context()) {
+			written[holder(&lease)] = true
+			if *lease.Spec.LeaseTransitions > 0 {
+				takenOver++
+			}
+		}
+		held := 0
+		for _, identity := range holders {
+			if identity == "" {
+				continue
+			}
+			held++
+			if !written[identity] {
+				t.Errorf("round %d: %s thinks that it holds a slot, and the API server has %v", round, identity, written)
+			}
+		}
+		granted += held
+		if held > 3 {
+			t.Fatalf("round %d: %d nodes think that they hold one of 3 slots", round, held)
+		}
+		if round%2 == 0 { // they crash, and what they hold expires
+			var looking sync.WaitGroup
+			for i := range all {
+				if holders[i] != "" {
+					all[i] = s.node(t.Context(), all[i].name, all[i].skew, false)
+				}
+				looking.Go(func() { // a slot's end counts from when it was seen as it is
+					if answer := all[i].Take(t.Context(), victim(fmt.Sprintf("%d-%d-again", round, i))); answer.Verdict != brake.Full {
+						t.Errorf("round %d: %s while all slots are held: %+v", round, all[i].name, answer)
+					}
+				})
+			}
+			looking.Wait()
+			s.advance(slotLasts + time.Second)
+			continue
+		}
+		for _, n := range all {
+			n.Release(func(string) bool { return false })
+		}
+		s.until("the slots are given back", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+	}
+	t.Logf("%d slots granted in %d rounds, %d of them taken over; at most %d held at once", granted, rounds, takenOver, most())
+	if granted < rounds || takenOver < rounds/2 || most() > 3 {
+		t.Errorf("%d slots granted, %d taken over, at most %d held at once: the test shows nothing, or too many were held", granted, takenOver, most())
+	}
+}
+
+// A slot is free when its victim has ended, and not before, also where the process that
+// took it was killed; nothing is left behind.
+func TestBrakeFindsItsSlotsAgainAfterAKill(t *testing.T) {
+	t.Parallel()
+	s := &slots{world: newWorld(t)}
+	request := victim("one")
+	request.Slots = 1
+	life, kill := context.WithCancel(t.Context())
+	if answer := s.node(life, "node-a", 0, false).Take(t.Context(), request); answer.Verdict != brake.Granted {
+		t.Fatalf("the first of all: %+v", answer)
+	}
+	kill()
+	again, other := s.node(t.Context(), "node-a", 0, true), s.node(t.Context(), "node-b", -5*time.Hour, false)
+	next := victim("two")
+	next.Slots = 1
+	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
+		t.Fatalf("another node's request while the slot is held: %+v", answer)
+	}
+	s.until("the second process gives the slot back once its victim has ended", func(ctx context.Context) bool {
+		again.Release(func(string) bool { return false })
+		return len(s.leases(ctx)) == 0
+	})
+	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Granted {
+		t.Errorf("another node's request once the victim has ended: %+v", answer)
+	}
+}
+
+// A node that does not come back: its slot is free when it has not changed for as long as
+// it says, by the clock of whoever waits for it, and what nobody waits for is removed.
+func TestBrakeSlotOfALostNode(t *testing.T) {
+	t.Parallel()
+	s := &slots{world: newWorld(t)}
+	request := victim("one")
+	request.Slots = 1
+	life, kill := context.WithCancel(t.Context())
+	s.node(life, "lost", 3*time.Hour, false).Take(t.Context(), request)
+	kill()
+	next := victim("two")
+	next.Slots = 1
+	other := s.node(t.Context(), "node-b", 0, false)
+	take := func(want brake.Verdict, when string) {
+		t.Helper()
+		if answer := other.Take(t.Context(), next); answer.Verdict != want {
+			t.Fatalf("%s: %+v, want %s", when, answer, want)
+		}
+	}
+	take(brake.Full, "seen for the first time")
+	s.advance(slotLasts - time.Second)
+	take(brake.Full, "just before its end")
+	s.advance(2 * time.Second)
+	take(brake.Granted, "after its end")
+	s.advance(slotLasts + 25*time.Hour)
+	s.node(t.Context(), "node-c", 0, true)
+	s.until("what nobody gives back is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+}
+
+func TestBrakeInADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := &slots{world: newWorld(t)}
+	n := s.node(t.Context(), "node-a", 0, false)
+	request := victim("one")
+	request.Slots, request.DryRun = 1, true
+	if answer := n.Take(t.Context(), request); answer.Verdict != brake.Granted || len(s.leases(t.Context())) != 0 {
+		t.Errorf("%+v, and %d Leases, want none", answer, len(s.leases(t.Context())))
+	}
+	next := victim("two")
+	next.Slots, next.DryRun = 1, true
+	if answer := n.Take(t.Context(), next); answer.Verdict != brake.Full {
+		t.Errorf("the second of this node's: %+v, want what it would be in earnest", answer)
+	}
+	next.DryRun = false
+	if answer := n.Take(t.Context(), next); answer.Verdict != brake.Granted || len(s.leases(t.Context())) != 1 {
+		t.Errorf("in earnest: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
+	}
+}
+
+// owned gives the scene's pods a controller, without which there is no workload.
+func (s *scene) owned() {
+	s.t.Helper()
+	replicas := int32(2)
+	_, err := s.client.AppsV1().ReplicaSets(s.namespace).Create(s.t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "both"},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: &replicas,
+			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"large", "small"}}}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.until("the pods have their controller", func(ctx context.Context) bool {
+		pods, err := s.client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
+		s.must(err)
+		for i := range pods.Items {
+			if metav1.GetControllerOf(&pods.Items[i]) == nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases") }
+
+// The API server cannot tell of slots: a hard eviction goes on without one, and says so; a
+// soft one waits, says so, and goes when it can tell again.
+func TestBrakeThatCannotTellIsOpenForHardAndClosedForSoftEvictions(t *testing.T) {
+	t.Parallel()
+	for kind, thresholds := range map[string]string{
+		"hard": "evictionHard: {memory.available: 500Mi}\n",
+		"soft": "evictionHard: {memory.available: 1Mi}\nevictionSoft: {memory.available: 500Mi}\nevictionSoftGracePeriod: {memory.available: 100ms}\n",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.owned()
+			s.settings = thresholds + "brake: {slotsPerWorkload: 1}\n"
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.proxy.instead(func(w http.ResponseWriter, r *http.Request) bool {
+				return isLease(r) && refuse(w, http.StatusServiceUnavailable)
+			})
+			s.pressed()
+			s.until("the record says that nobody can tell", func(context.Context) bool {
+				return strings.Contains(s.daemon.log.String(), "because the pressure is "+kind)
+			})
+			if kind == "soft" {
+				s.endure(5 * time.Second)
+				if got := s.hand.taken(); len(got) != 0 || !strings.Contains(s.daemon.log.String(), `"hold":"no free slot"`) {
+					t.Errorf("evicted %v without a slot, or did not say why not", got)
+				}
+				s.proxy.instead(nil)
+			}
+			s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
+			s.proxy.instead(nil)
+			s.within("the pressure is over", s.relieved)
+			s.until("no slot is left behind", func(ctx context.Context) bool {
+				leases, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
+				return err == nil && len(leases.Items) == 0
+			})
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package integration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/fleet"
+)
+
+// Twenty agents under hard pressure at once: no budget is violated and no workload has
+// more pods on their way out than the brake has slots. `make bench-agents` is the same
+// with two hundred.
+func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
+	t.Parallel()
+	const agents, slots, victims = 20, 2, 2
+	result, err := fleet.Run(t.Context(), fleet.Options{
+		Config: unlimited(), Nodes: agents, Workloads: 3, PodsPerNode: 4, Victims: victims,
+		Unavailable: 5, Slots: slots, Patience: 3 * time.Minute,
+	})
+	if result == nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", result)
+	if err != nil {
+		t.Error(err)
+	}
+	if result.Violated != 0 {
+		t.Errorf("budgets were violated %d times: %v", result.Violated, result.Budgets)
+	}
+	if result.Outcomes[evict.Evicted] != agents*victims {
+		t.Errorf("%d evictions were accepted, want %d", result.Outcomes[evict.Evicted], agents*victims)
+	}
+	if result.MostSlots < 1 || result.MostSlots > slots {
+		t.Errorf("%d slots of one workload were held at once, want 1 to %d", result.MostSlots, slots)
+	}
+	if result.Slotless == 0 && result.MostLeaving > slots {
+		t.Errorf("%d pods of one workload were on their way out at once, want %d at most", result.MostLeaving, slots)
+	}
+}

@@ -1,0 +1,339 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/internal/taint"
+)
+
+const (
+	memoryTaint = "evictd.dev/memory-pressure"
+	// transition is the transition period of these tests.
+	transition    = 4 * time.Second
+	taintSettings = defaultSettings + "taintNode: true\nevictionPressureTransitionPeriod: 4s\n"
+)
+
+// keys returns the node's taints as key:effect.
+func (w *world) keys(ctx context.Context) []string {
+	w.t.Helper()
+	node, err := w.client.CoreV1().Nodes().Get(ctx, w.node, metav1.GetOptions{})
+	w.must(err)
+	var keys []string
+	for _, t := range node.Spec.Taints {
+		keys = append(keys, t.Key+":"+string(t.Effect))
+	}
+	return keys
+}
+
+// tainted reports whether the node carries evictd's own taint.
+func (w *world) tainted(ctx context.Context) bool {
+	return slices.Contains(w.keys(ctx), memoryTaint+":NoSchedule")
+}
+
+// retaint changes the node's taints as anybody else does: again when somebody was faster.
+func (w *world) retaint(ctx context.Context, change func([]corev1.Taint) []corev1.Taint) error {
+	for {
+		node, err := w.client.CoreV1().Nodes().Get(ctx, w.node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Spec.Taints = change(node.Spec.Taints)
+		if _, err = w.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// meddle taints and untaints the node all the time, until the function that it returns is
+// called; what is left then is foreign taints that must be there.
+func (w *world) meddle() (stop func() []string) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	var left []string
+	var work sync.WaitGroup
+	work.Go(func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			key := fmt.Sprintf("example.org/taint-%d", i)
+			err := w.retaint(context.WithoutCancel(ctx), func(taints []corev1.Taint) []corev1.Taint {
+				if i >= 5 {
+					taints = slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.Key == fmt.Sprintf("example.org/taint-%d", i-5) })
+				}
+				return append(taints, corev1.Taint{Key: key, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+			})
+			if err != nil {
+				w.t.Errorf("the other writer: %v", err)
+				return
+			}
+			if left = append(left, key+":PreferNoSchedule"); len(left) > 5 {
+				left = left[1:]
+			}
+		}
+	})
+	return func() []string { cancel(); work.Wait(); return left }
+}
+
+// traffic notes when requests for the node's taint were answered and evictions came.
+type traffic struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (tr *traffic) add(line string) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	tr.lines = append(tr.lines, line)
+}
+
+func (tr *traffic) all() []string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Clone(tr.lines)
+}
+
+// logged returns the times of evictd's log lines with a message.
+func (d *daemon) logged(message string) []time.Time {
+	var times []time.Time
+	for line := range strings.Lines(d.log.String()) {
+		var fields struct {
+			Message string    `json:"msg"`
+			Time    time.Time `json:"ts"`
+		}
+		if json.Unmarshal([]byte(line), &fields) == nil && fields.Message == message {
+			times = append(times, fields.Time)
+		}
+	}
+	return times
+}
+
+// The taint is on the node before the first eviction request comes, until the transition
+// period has passed, and not longer; what somebody else does to the node's taints all the
+// while is not lost, and neither is evictd's. A calm evictd writes nothing.
+func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.settings = taintSettings
+	var seen traffic
+	s.proxy.instead(func(_ http.ResponseWriter, r *http.Request) bool {
+		if isEviction(r) {
+			seen.add("eviction asked for")
+		}
+		return false
+	})
+	s.proxy.after(func(r *http.Request) {
+		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/nodes/"+s.node) {
+			seen.add("patch answered")
+		}
+	})
+	s.hand.takes(time.Second)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	stop := s.meddle()
+	if s.tainted(t.Context()) {
+		t.Error("the node is tainted while it is calm")
+	}
+	s.pressed()
+	s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
+	if !s.tainted(t.Context()) {
+		t.Errorf("the node is not tainted while a victim is on its way: %v", s.keys(t.Context()))
+	}
+	s.until("the taint is removed", func(ctx context.Context) bool { return !s.tainted(ctx) })
+	ended, removed := s.daemon.logged("pressure ended"), s.daemon.logged("removed the node's taint")
+	if len(ended) != 1 || len(removed) != 1 || removed[0].Sub(ended[0]) < transition-time.Second { // the last sample under pressure was up to a second before
+		t.Errorf("the pressure ended at %v, the taint was removed at %v, want %v between", ended, removed, transition)
+	}
+	want := stop()
+	got := slices.DeleteFunc(s.keys(t.Context()), func(key string) bool { return !strings.HasPrefix(key, "example.org/") })
+	if !slices.Equal(got, want) {
+		t.Errorf("somebody else's taints are %v, want %v", got, want)
+	}
+	lines := seen.all()
+	patch, eviction := lastBefore(lines, "patch answered", "eviction asked for"), slices.Index(lines, "eviction asked for")
+	if patch < 0 || eviction < 0 || len(s.hand.taken()) != 1 {
+		t.Errorf("the order: %v, evicted %v; want an answered patch before the first eviction", lines, s.hand.taken())
+	}
+	tainted := s.daemon.logged("tainted the node")
+	intents := s.daemon.logged("sending an eviction request")
+	if len(tainted) != 1 || len(intents) == 0 || tainted[0].After(intents[0]) {
+		t.Errorf("tainted at %v, first request at %v", tainted, intents)
+	}
+	before := len(seen.all())
+	s.endure(3 * time.Second)
+	if after := seen.all(); len(after) != before {
+		t.Errorf("a calm evictd wrote: %v", after[before:])
+	}
+}
+
+// lastBefore returns the index of a line before the first of another; -1 when there is none.
+func lastBefore(lines []string, line, other string) int {
+	end := slices.Index(lines, other)
+	if end < 0 {
+		end = len(lines)
+	}
+	return slices.Index(lines[:end], line)
+}
+
+// kill -9 in the middle leaves the taint; the next evictd removes it once the node is
+// known to be calm: at once where the taint is switched off, otherwise after a transition
+// period.
+func TestTaintIsFoundAgainAfterAKill(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{"still switched on": taintSettings, "switched off": defaultSettings} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.settings = taintSettings
+			s.hand.takes(time.Hour)
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.pressed()
+			s.until("the node is tainted and a pod is on its way out", func(ctx context.Context) bool {
+				return s.tainted(ctx) && len(s.hand.taken()) > 0
+			})
+			s.daemon.kill()
+			if !s.tainted(t.Context()) {
+				t.Fatal("the taint has gone with the process")
+			}
+			s.host.free(totalMiB / 2)
+			s.settings = settings
+			s.start()
+			s.until("the next process removes the taint", func(ctx context.Context) bool { return !s.tainted(ctx) })
+			started, removed := s.daemon.logged("started"), s.daemon.logged("removed the node's taint")
+			if len(started) != 1 || len(removed) != 1 {
+				t.Fatalf("started at %v, removed at %v", started, removed)
+			}
+			if settings == taintSettings && removed[0].Sub(started[0]) < transition-time.Second {
+				t.Errorf("removed after %v, before the node is known to be calm", removed[0].Sub(started[0]))
+			}
+		})
+	}
+}
+
+func TestTaintIsRemovedWhenItIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]string{
+		"taintNode: false": defaultSettings,
+		"dryRun: true":     taintSettings + "dryRun: true\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.settings = taintSettings
+			s.hand.takes(time.Hour)
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.pressed()
+			s.until("the node is tainted", s.tainted)
+			s.must(os.WriteFile(s.daemon.config, configured(settings), 0o600))
+			if settings == defaultSettings {
+				s.until("the taint is removed although the pressure goes on", func(ctx context.Context) bool { return !s.tainted(ctx) })
+				return
+			}
+			s.until("the taint is removed although the pressure goes on, and would be set", func(ctx context.Context) bool {
+				return !s.tainted(ctx) && strings.Contains(s.daemon.log.String(), `"taints":["`+memoryTaint+`"],"dry_run":true`)
+			})
+		})
+	}
+}
+
+// quiet records nothing of the keeper's but its faults.
+type quiet struct{ tb testing.TB }
+
+func (quiet) Tainted([]string, []string, bool) {}
+func (q quiet) TaintError(err error)           { q.tb.Log(err) }
+
+// keeper keeps a node's taints with those credentials.
+func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) *taint.Keeper {
+	f.t.Helper()
+	k, err := taint.New(taint.Options{Nodes: f.as(as).CoreV1().Nodes(), Node: node, Random: rand.Float64, Recorder: quiet{f.t}})
+	f.must(err)
+	go func() { _ = k.Run(ctx) }()
+	return k
+}
+
+// The overlay's rights, confined by the shipped policy: the own node and nothing else.
+func TestTaintOverlay(t *testing.T) {
+	f := newFenced(t) // not parallel: account, role and policies are the cluster's
+	settled := func(k *taint.Keeper, w taint.Wanted) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		k.Want(w)
+		return k.Settled(ctx)
+	}
+	memory := taint.Wanted{Pressures: taint.Memory}
+	refused(t, "without the overlay", settled(f.keeper(t.Context(), f.here, f.near), memory), "cannot patch")
+	f.confine()
+	const overlay = "../../deploy/overlays/taint/taint.yaml"
+	f.kubectl(t.Context(), "", "apply", "-f", overlay)
+	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
+	f.must(f.retaint(t.Context(), func(taints []corev1.Taint) []corev1.Taint {
+		return append(taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+	}))
+	own := f.keeper(t.Context(), f.here, f.near)
+	own.Want(memory)
+	f.until("evictd may taint its own node", f.tainted)
+	f.must(settled(own, memory))
+	refused(t, "another node", settled(f.keeper(t.Context(), f.here, f.far), memory), "evictd-taints-own-node")
+	k := f.keeper(t.Context(), f.here, f.near)
+	node, err := f.client.CoreV1().Nodes().Get(t.Context(), f.near, metav1.GetOptions{})
+	f.must(err)
+	k.Found(node)
+	f.must(settled(k, taint.Wanted{}))
+	if got := f.keys(t.Context()); f.tainted(t.Context()) || !slices.Contains(got, memoryTaint+":PreferNoSchedule") {
+		t.Errorf("the taints at the end: %v, want evictd's own gone and the other of the same key there", got)
+	}
+}
+
+// Each overlay can stand beside the base in a kustomization of one's own.
+func TestOverlaysAddTheirRights(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	own := t.TempDir()
+	deploy, err := filepath.Abs("../../deploy")
+	w.must(err)
+	relative, err := filepath.Rel(own, deploy)
+	w.must(err)
+	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/brake]\n", relative)
+	w.must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(list), 0o600))
+	all := w.kubectl(t.Context(), "", "kustomize", own)
+	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-brake\n"} {
+		if !strings.Contains(all, one) {
+			t.Errorf("%q is not in:\n%s", one, all)
+		}
+	}
+}
+
+// What the overlay of the brake gives is enough for it, and holds in evictd's own
+// namespace alone.
+func TestBrakeOverlay(t *testing.T) {
+	f := newFenced(t) // not parallel: account and role are the cluster's
+	const overlay = "../../deploy/overlays/brake/brake.yaml"
+	f.kubectl(t.Context(), "", "apply", "-f", overlay)
+	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
+	own := &slots{world: f.again(t).world}
+	own.client, own.namespace = f.as(f.here), account
+	request := victim("one")
+	n := own.node(t.Context(), f.near, 0, true)
+	f.until("evictd may take a slot", func(ctx context.Context) bool { return n.Take(ctx, request).Verdict == "granted" })
+	f.until("evictd may give it back", func(ctx context.Context) bool {
+		n.Release(func(string) bool { return false })
+		return len(own.leases(ctx)) == 0
+	})
+	_, err := f.as(f.here).CoordinationV1().Leases(f.namespace).List(t.Context(), metav1.ListOptions{})
+	refused(t, "Leases of another namespace", err, "cannot list")
+}

@@ -1,0 +1,161 @@
+// Package fleet runs many agents in one process against one real API server, all of them
+// under hard pressure at the same moment. What the agents say to the API server is
+// theirs: the watch of their node's pods, the eviction requests, the brake. Their nodes are
+// made up, and this package plays the scheduler and the kubelets.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Options say what is run; all must be set but Slots and Log.
+type Options struct {
+	// Config are the administrator's credentials.
+	Config *rest.Config
+	// Nodes is how many agents there are, each on a node of its own.
+	Nodes int
+	// Workloads is how many Deployments there are, each with a budget.
+	Workloads int
+	// PodsPerNode is how many pods each node begins with.
+	PodsPerNode int
+	// Victims is how many of them must end before the pressure is over.
+	Victims int
+	// Unavailable is the budgets' maxUnavailable, in pods.
+	Unavailable int
+	// Slots is the brake's; 0 is none.
+	Slots int
+	// Patience is how long the pressure may take to be over on all nodes.
+	Patience time.Duration
+	// Log takes the progress; nil is silence.
+	Log io.Writer
+}
+
+// grace is the pods' grace period, of which they use all; startup is how long a pod that
+// takes another's place needs until it is ready.
+const (
+	grace   = 2 * time.Second
+	startup = 2 * time.Second
+)
+
+// ErrPatience says that some node was still under pressure in the end.
+var ErrPatience = errors.New("the pressure was not over in time")
+
+// fleet is one run.
+type fleet struct {
+	options   Options
+	client    kubernetes.Interface
+	namespace string // the workloads'
+	own       string // evictd's: the brake's Leases
+	hands     *hands
+	watcher   *watcher
+	counts    *counts
+	members   []*member
+}
+
+// Run makes nodes, workloads and agents, puts all nodes under pressure at once, waits until
+// it is over and removes what it has made. The result is there, as far as it goes, also with
+// [ErrPatience].
+func Run(ctx context.Context, options Options) (result *Result, err error) {
+	if options.Log == nil {
+		options.Log = io.Discard
+	}
+	config := rest.CopyConfig(options.Config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	f := &fleet{options: options, client: client, counts: &counts{}}
+	defer func() { err = errors.Join(err, f.remove(context.WithoutCancel(ctx))) }()
+	if err = f.make(ctx); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop, err := f.start(ctx)
+	defer func() { cancel(); err = errors.Join(err, stop()) }()
+	if err != nil {
+		return nil, err
+	}
+	return f.press(ctx)
+}
+
+// say prints a sentence.
+func (f *fleet) say(format string, arguments ...any) {
+	_, _ = fmt.Fprintf(f.options.Log, format+"\n", arguments...)
+}
+
+// press makes every node short of memory at the same moment.
+func (f *fleet) press(ctx context.Context) (*Result, error) {
+	f.hands.settled()
+	f.counts.reset()
+	begin := time.Now()
+	for _, m := range f.members {
+		m.node.press(f.options.Victims)
+	}
+	for _, m := range f.members {
+		m.wake <- struct{}{}
+	}
+	f.say("%d nodes are short of memory now.", len(f.members))
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, f.options.Patience, true, func(context.Context) (bool, error) {
+		for _, m := range f.members {
+			if m.node.pressed() {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrPatience, err)
+	}
+	return f.result(begin, time.Since(begin)), err
+}
+
+// until polls a condition that must come true.
+func until(ctx context.Context, what string, met func(context.Context) (bool, error)) error {
+	const long = 3 * time.Minute
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, long, true, met); err != nil {
+		return fmt.Errorf("waiting until %s: %w", what, err)
+	}
+	return nil
+}
+
+// nodeName is the name of a member's node.
+func (f *fleet) nodeName(i int) string { return fmt.Sprintf("%s-%d", f.namespace, i) }
+
+// spare is the name of the node that takes what is started in a victim's stead.
+func (f *fleet) spare() string { return f.namespace + "-spare" }
+
+// remove removes all that was made.
+func (f *fleet) remove(ctx context.Context) error {
+	if f.namespace == "" {
+		return nil
+	}
+	const long = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	background, now := metav1.DeletePropagationBackground, int64(0)
+	faults := []error{
+		f.client.AppsV1().Deployments(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}),
+		f.client.PolicyV1().PodDisruptionBudgets(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
+		f.client.AppsV1().ReplicaSets(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{}),
+		f.client.CoreV1().Pods(f.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{}),
+		f.client.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: labelFleet + "=" + f.namespace}),
+	}
+	for _, namespace := range []string{f.namespace, f.own} {
+		faults = append(faults, f.client.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}))
+	}
+	return errors.Join(faults...)
+}
+
+// workloadOf returns the Deployment of a pod, by the label that this package gives it.
+func workloadOf(pod *corev1.Pod) string { return pod.Labels[labelWorkload] }

@@ -1,0 +1,191 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// member is one agent on its node, with a connection of its own.
+type member struct {
+	node  *node
+	wake  chan struct{}
+	pods  *nodepods.Pods
+	brake *brake.Brake
+	agent *agent.Agent
+	tally tally
+}
+
+// tally is an agent's recorder: it counts.
+type tally struct {
+	mu       sync.Mutex
+	outcomes map[evict.Outcome]int
+	slotless int // asked for although nobody knew whether there was a slot
+	verdicts map[brake.Verdict]int
+	unlucky  []string // messages of outcomes that a healthy API server does not give
+}
+
+func (f *fleet) newMember(i int) (*member, error) {
+	config := rest.CopyConfig(f.options.Config)
+	config.QPS = -1
+	config.Dial = (&net.Dialer{}).DialContext // client-go shares connections among equal configurations
+	config.Wrap(f.counts.wrap)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
+	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[brake.Verdict]int{}
+	m.pods, err = nodepods.New(client, nodepods.Options{NodeName: f.nodeName(i), Now: time.Now})
+	if err != nil {
+		return nil, err
+	}
+	m.brake, err = brake.New(brake.Options{
+		Leases: client.CoordinationV1().Leases(f.own), Node: f.nodeName(i), Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.agent, err = agent.New(agent.Options{
+		Policy: agent.Policy{
+			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
+			// Many nodes share this machine's cores: looked at every 10 ms, they would take all
+			// of them from the API server. What is sent does not depend on it.
+			Pacing:           pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
+			SlotsPerWorkload: f.options.Slots,
+		},
+		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Brake: m.brake,
+		Evictor: evict.New(client.CoreV1().RESTClient(), time.Now),
+		Wake:    m.wake, Random: rand.Float64,
+	})
+	return m, err
+}
+
+// start starts everything and waits until it is calm. What it returns waits for the end.
+func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	stop = func() error { f.hands.work.Wait(); return group.Wait() }
+	for i := range f.options.Nodes {
+		m, err := f.newMember(i)
+		if err != nil {
+			return stop, err
+		}
+		f.members = append(f.members, m)
+	}
+	if err := f.watcher.start(ctx); err != nil {
+		return stop, err
+	}
+	if err := f.ready(ctx); err != nil {
+		return stop, err
+	}
+	f.say("%d pods of %d Deployments run on %d nodes.", f.hands.running(), f.options.Workloads, f.options.Nodes)
+	for _, m := range f.members {
+		group.Go(func() error { return m.pods.Run(ctx) })
+		group.Go(func() error { return m.agent.Run(ctx) })
+		group.Go(func() error { return m.brake.Run(ctx) })
+	}
+	return stop, until(ctx, "every agent is ready", func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.agent.Ready() != nil }), nil
+	})
+}
+
+// runs tells a node of a pod; the spare one does not matter.
+func (f *fleet) runs(name, uid string) {
+	if m := f.member(name); m != nil {
+		m.node.runs(uid)
+	}
+}
+
+func (f *fleet) ended(name, uid string) {
+	if m := f.member(name); m != nil {
+		m.node.ended(uid)
+	}
+}
+
+func (f *fleet) member(name string) *member {
+	var i int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(name, f.namespace+"-"), "%d", &i); err != nil {
+		return nil
+	}
+	return f.members[i]
+}
+
+// Decision counts the requests of a decision.
+func (t *tally) Decision(d *agent.Decision) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range d.Attempts {
+		result := &d.Attempts[i].Result
+		t.outcomes[result.Outcome]++
+		switch result.Outcome {
+		case evict.Denied, evict.Misconfigured, evict.Unconfirmed, evict.Throttled:
+			t.unlucky = append(t.unlucky, string(result.Outcome)+": "+result.Message)
+		case evict.Evicted, evict.WouldEvict, evict.Gone, evict.BlockedByBudget, evict.BudgetPending:
+		}
+	}
+	for _, note := range d.Notes {
+		if strings.Contains(note, "without a slot") {
+			t.slotless++
+			t.unlucky = append(t.unlucky, note)
+		}
+	}
+}
+
+// Slot counts an answer of the brake's.
+func (t *tally) Slot(v brake.Verdict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.verdicts[v]++
+}
+
+// SlotError keeps what went wrong with giving back.
+func (t *tally) SlotError(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unlucky = append(t.unlucky, err.Error())
+}
+
+// What else there is to record does not matter here.
+
+// SlotsHeld does nothing.
+func (*tally) SlotsHeld(int) {}
+
+// Sample does nothing.
+func (*tally) Sample(*pressure.Sample, *pressure.Verdict) {}
+
+// Tick does nothing.
+func (*tally) Tick(time.Time, time.Duration) {}
+
+// Intent does nothing.
+func (*tally) Intent(*agent.Decision, *agent.Attempt) {}
+
+// Ledger does nothing.
+func (*tally) Ledger(time.Time, []evict.Booking) {}
+
+// VictimEnded does nothing.
+func (*tally) VictimEnded(*agent.Ended) {}
+
+// LeftAlone does nothing.
+func (*tally) LeftAlone(int, int) {}
+
+// ReadError does nothing.
+func (*tally) ReadError(string, error) {}

@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// Result is what became of a run.
+type Result struct {
+	// Took is from the beginning of the pressure to its end on the last node.
+	Took time.Duration
+	// Outcomes counts the eviction requests by what became of them.
+	Outcomes map[evict.Outcome]int
+	// Verdicts counts the requests for a slot by the answer.
+	Verdicts map[brake.Verdict]int
+	// Slotless counts the evictions that were asked for without a slot, because the API
+	// server could not tell whether there was one.
+	Slotless int
+	// Requests counts all requests of the agents; Peak is the most in one second, and
+	// PeakEvictions the most eviction requests.
+	Requests, Peak, PeakEvictions int
+	// Evictions and Slots are how long the requests about each took.
+	Evictions, Slots []time.Duration
+	// Violated counts the times that fewer pods of a workload were ready than its budget
+	// asks for, and Budgets names those of which that was so.
+	Violated int
+	Budgets  []string
+	// MostLeaving is the most pods of one workload that were terminating at once, MostSlots
+	// the most slots of one that were held.
+	MostLeaving, MostSlots int
+	// Unlucky are messages that a healthy API server does not give.
+	Unlucky []string
+}
+
+func (f *fleet) result(begin time.Time, took time.Duration) *Result {
+	r := &Result{Took: took, Outcomes: map[evict.Outcome]int{}, Verdicts: map[brake.Verdict]int{}}
+	for _, m := range f.members {
+		m.tally.mu.Lock()
+		for outcome, n := range m.tally.outcomes {
+			r.Outcomes[outcome] += n
+		}
+		for verdict, n := range m.tally.verdicts {
+			r.Verdicts[verdict] += n
+		}
+		r.Slotless += m.tally.slotless
+		r.Unlucky = append(r.Unlucky, m.tally.unlucky...)
+		m.tally.mu.Unlock()
+	}
+	all, evictions, slots := f.counts.of(kinds), f.counts.of(anEviction), f.counts.of(aSlot)
+	r.Requests, r.Peak, r.PeakEvictions = len(all), peak(all, begin), peak(evictions, begin)
+	r.Evictions, r.Slots = latencies(evictions), latencies(slots)
+	f.watcher.mu.Lock()
+	defer f.watcher.mu.Unlock()
+	for _, n := range f.watcher.violated {
+		r.Violated += n
+	}
+	r.Budgets = slices.Sorted(maps.Keys(f.watcher.violated))
+	r.MostLeaving, r.MostSlots = f.watcher.most.leaving, f.watcher.most.slots
+	return r
+}
