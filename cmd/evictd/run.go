@@ -34,10 +34,11 @@ const flushTimeout = 5 * time.Second
 // runFlags are the flags of `evictd run`.
 type runFlags struct {
 	whereFlags
-	dryRun    bool
-	address   string
-	logLevel  string
-	logFormat string
+	dryRun        bool
+	kubeletConfig string
+	address       string
+	logLevel      string
+	logFormat     string
 }
 
 func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
@@ -52,6 +53,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	}
 	flags.add(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict nobody: every request is a server-side dry run")
+	cmd.Flags().StringVar(&flags.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
@@ -110,6 +112,7 @@ type daemon struct {
 	optIns   optIns
 	agent    *agent.Agent
 	server   *httpd.Server
+	noTreaty string // why the kubelet's configuration was not compared, as it was last said
 }
 
 // build opens what can be opened and connects the parts. It starts nothing.
@@ -131,7 +134,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.telling, flags.nodeName, "evictd")
+	d.events = record.NewEvents(d.clients.telling, flags.nodeName, "evictd", time.Now)
 	d.recorder, err = record.New(logger, registry, d.events, record.Settings{
 		NodeName: flags.nodeName, Version: buildVersion(), Now: time.Now,
 	})
@@ -140,6 +143,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	}
 	d.recorder.Settings(policy.DryRun, policy.Thresholds)
 	d.warn(loaded)
+	d.keepTreaty(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
 	if err := d.connect(policy, registry); err != nil {
 		return nil, err
@@ -285,6 +289,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
+	d.keepTreaty(c, policy.Thresholds, sampler) // while the sampler is not the loop's
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}

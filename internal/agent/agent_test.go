@@ -355,6 +355,31 @@ func TestRefusedPodsAreNotHammered(t *testing.T) {
 	})
 }
 
+// A webhook denies and then allows: the pod is left alone for a minute, and then goes.
+func TestDeniedPodIsAskedForAgainAfterAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("denied", 950, 100)
+		began := time.Now()
+		var asked []time.Duration
+		n.answer = func(evict.Request) evict.Result {
+			asked = append(asked, time.Since(began))
+			if time.Since(began) < 30*time.Second {
+				return evict.Result{Outcome: evict.Denied, Message: "it is payday"}
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		watch(t, n, hardPolicy(), 3*time.Minute)
+		if len(asked) != 2 || asked[1]-asked[0] < time.Minute {
+			t.Errorf("asked after %v, want twice, a minute apart", asked)
+		}
+		if len(n.pods) != 0 {
+			t.Error("the pod is there although the webhook allows it by now")
+		}
+	})
+}
+
 // Guards invariant 7: a grace period is never lengthened, and shortened only as
 // far as the configuration says.
 func TestInvariant07GraceIsNeverLengthened(t *testing.T) {

@@ -71,8 +71,9 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 }
 
 // letGo ends the bookings of victims that have gone: the API server does not list
-// the pod any more and its cgroup is not there either. A force-deleted pod that
-// still runs still holds what it holds. It returns the bookings that have ended.
+// the pod any more, or lists it as finished, and its cgroup is not there either. A
+// force-deleted pod that still runs still holds what it holds. It returns the bookings
+// that have ended.
 func (a *Agent) letGo(now time.Time) []evict.Booking {
 	if !a.options.Pods.Synced() {
 		return nil
@@ -103,7 +104,9 @@ func (a *Agent) listed() map[string]bool {
 	pods := a.options.Pods.List()
 	uids := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		uids[string(pod.UID)] = true
+		if !nodepods.Finished(pod) { // what the kubelet evicted stays listed
+			uids[string(pod.UID)] = true
+		}
 	}
 	return uids
 }
@@ -114,14 +117,14 @@ func (a *Agent) listed() map[string]bool {
 // twice for one deficit.
 func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
 	for _, pod := range pods {
-		uid := string(pod.UID)
-		if pod.DeletionTimestamp == nil && !a.ledger.Booked(uid) {
+		uid, leaves := string(pod.UID), a.leaves(pod)
+		if !leaves && !a.ledger.Booked(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
 		switch {
 		case !known: // a new one is not relied on; a booked one keeps its last figure
-		case pod.DeletionTimestamp == nil:
+		case !leaves:
 			a.ledger.Expect(uid, expected)
 		default:
 			a.ledger.Book(evict.Booking{
@@ -132,6 +135,22 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 			})
 		}
 	}
+}
+
+// leaves reports whether a pod is on its way out: the API server says so, or it has
+// finished and what it holds is still there. The latter is how the kubelet evicts: it
+// deletes nothing, writes that the pod has finished once its containers have ended (Failed,
+// or Succeeded where they ended with 0), and then takes down the volumes and the cgroup,
+// which may still hold all of a memory emptyDir.
+func (a *Agent) leaves(pod *corev1.Pod) bool {
+	if pod.DeletionTimestamp != nil {
+		return true
+	}
+	if !nodepods.Finished(pod) {
+		return false
+	}
+	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
+	return err == nil && there
 }
 
 // expectedOf returns what the end of a pod should still free. A pod without a

@@ -253,3 +253,90 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 type noPods struct{ *fakeNode }
 
 func (noPods) List() []*corev1.Pod { return nil }
+
+// evictByKubelet is how the kubelet evicts: the pod has finished and stays listed, nothing
+// of it is deleted, and its cgroup and what it holds go a little later. The lock is held.
+func (n *fakeNode) evictByKubelet(uid string, cleanUp time.Duration) {
+	victim := n.pods[uid]
+	failed := victim.api.DeepCopy()
+	failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, "Evicted"
+	victim.api = failed
+	time.AfterFunc(cleanUp, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		victim.memory, victim.noCgroup = 0, true
+	})
+}
+
+// The kubelet evicts a pod, and what it held comes back a while later: evictd takes
+// nobody for what the kubelet's victim returns, and is not kept from the next pressure by
+// a pod that stays listed for good.
+func TestKubeletsVictimIsInTheLedger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("kubelets", 300, 0)
+		n.run("second", 200, 0)
+		n.host = 300 * mebi
+		n.after(time.Second, func() {
+			n.host += 150 * mebi // 50 left, 100 wanted
+			n.evictByKubelet("uid-kubelets", 5*time.Second)
+		})
+		n.after(20*time.Second, func() { n.host += 300 * mebi })
+		var before []string
+		n.after(15*time.Second, func() {
+			for _, r := range n.evictions {
+				before = append(before, r.Name)
+			}
+		})
+		watch(t, n, hardPolicy(), 30*time.Second)
+		if len(before) != 0 {
+			t.Errorf("evicted %v although the kubelet's victim sufficed", before)
+		}
+		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()[:1]); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"second"}, n.victims()); diff != "" {
+			t.Errorf("victims of the pressure after that (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Pods that the kubelet evicted yesterday are still listed, and hold nothing.
+func TestKubeletsOldVictimsHoldNobodyBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("yesterdays", 0, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
+		n.pods["uid-yesterdays"].noCgroup = true
+		n.run("first", 300, 0)
+		n.run("second", 200, 0)
+		n.host = 800 * mebi // more is missing than the first one returns
+		watch(t, n, hardPolicy(), time.Second)
+		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
+			t.Errorf("victims (-want +got):\n%s", diff)
+		}
+		for _, booking := range n.last(t).OnTheirWay {
+			if booking.Name == "yesterdays" {
+				t.Error("yesterday's victim is on its way out")
+			}
+		}
+	})
+}
+
+// The kubelet ends a pod that evictd has evicted: its end is its end, although the pod
+// stays listed.
+func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
+		n.pods["uid-both"].noCgroup = true
+		a := newAgent(t, n, hardPolicy())
+		a.ledger.Book(evict.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.tick(t.Context())
+		if a.ledger.Booked("uid-both") {
+			t.Error("the victim counts as on its way although nothing of it is left")
+		}
+	})
+}

@@ -60,7 +60,7 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
 		facts.Owner = owner.Kind + "/" + owner.Name
-		facts.OwnerUID = string(owner.UID)
+		facts.OwnerUID, facts.OwnerAPIVersion = string(owner.UID), owner.APIVersion
 		facts.Marks.DaemonSet = owner.Kind == kindDaemonSet
 		facts.Marks.Pinned = isPinned(pod) // without a controller nobody makes it again
 	}
@@ -101,8 +101,16 @@ func marks(pod *corev1.Pod, self Self) rank.Marks {
 		Mirror:      mirror,
 		Self:        self.is(pod),
 		Terminating: pod.DeletionTimestamp != nil,
-		Finished:    pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		Finished:    Finished(pod),
 	}
+}
+
+// Finished reports whether the pod's containers have ended for good. The kubelet says so
+// of a pod that it evicts only once none of them runs any more, and deletes nothing: the
+// pod stays listed (k8s.io/kubernetes pkg/kubelet/status/status_manager.go,
+// mergePodStatus).
+func Finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // isMirror reports whether the pod is the API's image of a static pod, by the

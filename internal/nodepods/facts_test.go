@@ -23,7 +23,7 @@ func same(t *testing.T, want, got *corev1.Pod) {
 }
 
 func owner(kind, name string, controller bool) metav1.OwnerReference {
-	return metav1.OwnerReference{Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: &controller}
+	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: types.UID("uid-of-" + name), Controller: &controller}
 }
 
 func TestFacts(t *testing.T) {
@@ -42,7 +42,7 @@ func TestFacts(t *testing.T) {
 	}
 	want := rank.Pod{
 		Namespace: "shop", Name: "web-1", UID: "u1", Priority: 7, Created: created, GraceSeconds: 90,
-		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", Labels: map[string]string{"app": "web"},
+		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", OwnerAPIVersion: "apps/v1", Labels: map[string]string{"app": "web"},
 	}
 	if diff := cmp.Diff(want, nodepods.Facts(&pod, rank.Memory, nodepods.Self{})); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)

@@ -2,11 +2,15 @@ package record
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -14,15 +18,23 @@ import (
 )
 
 const (
-	// eventsPerObject is how many Events of one reason one pod or node may have at
-	// once; after that one every five minutes, which is client-go's own pace. The
+	// eventsPerObject is how many Events of one reason one pod, owner or node may have
+	// at once; after that one every five minutes, which is client-go's own pace. The
 	// key of client-go's filter lacks the reason, so that a pod that was refused 25
-	// times would get no Event when it is evicted at last.
+	// times would get no Event when it is evicted at last. An owner has so many for
+	// each of its pods that goes: see spamKey.
 	eventsPerObject = 5
 	eventsQPS       = 1. / 300
-	// eventsRemembered bounds what the filters remember: pods of one node times
-	// reasons.
-	eventsRemembered = 512
+	// eventsRemembered bounds what the filters remember: pods of one node and their
+	// owners times reasons.
+	eventsRemembered = 1024
+	// eventPatience is how old an Event may be for it to be sent again after the API
+	// server answered 429 or 5xx. It is the Event's age and not the number of tries, so
+	// that a namespace in which every Event fails, by a webhook for example, keeps the
+	// others waiting once and not once for each of its Events.
+	eventPatience = 2 * time.Minute
+	// victimAnnotation is on an owner's Event and holds the UID of the pod that goes.
+	victimAnnotation = "evictd.dev/pod-uid"
 	// flushReason marks the Event that ends the queue; it is never sent.
 	flushReason = "Flush"
 )
@@ -38,10 +50,11 @@ type Events struct {
 // NewEvents returns a writer of Events and starts its queue; [Events.Close] ends
 // it. The client should be one of its own, so that Events and evictions do not
 // wait for each other, with a timeout, because client-go sends Events without a
-// context.
-func NewEvents(client kubernetes.Interface, nodeName, component string) *Events {
+// context. Now is the clock.
+func NewEvents(client kubernetes.Interface, nodeName, component string, now func() time.Time) *Events {
 	sink := &endingSink{
 		EventSink: &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)},
+		now:       now,
 		ended:     make(chan struct{}),
 	}
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
@@ -83,6 +96,7 @@ func (e *Events) Close(ctx context.Context) error {
 // endingSink sends Events and notices the last one.
 type endingSink struct {
 	record.EventSink
+	now   func() time.Time
 	once  sync.Once
 	ended chan struct{}
 }
@@ -93,15 +107,41 @@ func (s *endingSink) Create(event *corev1.Event) (*corev1.Event, error) {
 		s.once.Do(func() { close(s.ended) })
 		return event, nil
 	}
-	return s.EventSink.Create(event) // as it is: client-go looks at an error's type
+	sent, err := s.EventSink.Create(event)
+	return sent, s.again(event, err)
+}
+
+// Patch counts a repeated Event.
+func (s *endingSink) Patch(event *corev1.Event, patch []byte) (*corev1.Event, error) {
+	sent, err := s.EventSink.Patch(event, patch)
+	return sent, s.again(event, err)
+}
+
+// again returns an error that client-go tries again after, every ten seconds and twelve
+// times at most, where the API server has no time for a young Event. Client-go itself
+// does so when nobody answers, and takes every answer for final: it goes by the error's
+// type, so any other error is returned as it is (tools/record/event.go, recordEvent).
+func (s *endingSink) again(event *corev1.Event, err error) error {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || s.now().Sub(event.LastTimestamp.Time) > eventPatience {
+		return err
+	}
+	if code := answer.Status().Code; code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
+		return err
+	}
+	return fmt.Errorf("sending an event: %w", err)
 }
 
 // spamKey names what is paced together: one reason of one object, by its UID. Two
-// pods that had the same name one after the other are two.
+// pods that had the same name one after the other are two. An owner's Events about pods
+// that go are paced by pod: it may lose all its pods within a minute, each of them once,
+// and the configuration's limits bound how many. What refuses the owner's pods is paced
+// for all of them together: they are refused again and again.
 func spamKey(event *corev1.Event) string {
 	object := &event.InvolvedObject
 	return strings.Join([]string{
 		object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason,
+		event.Annotations[victimAnnotation],
 	}, "/")
 }
 

@@ -8,15 +8,21 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	ktesting "k8s.io/client-go/testing"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/record"
@@ -209,7 +215,7 @@ func (s *server) events(t *testing.T) *record.Events {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return record.NewEvents(client, "node-1", "evictd")
+	return record.NewEvents(client, "node-1", "evictd", time.Now)
 }
 
 // recorder is one that writes to the server.
@@ -226,12 +232,15 @@ func recorder(t *testing.T, e *record.Events) *record.Recorder {
 	return r
 }
 
-// evicted is a decision that evicts the i-th pod of a StatefulSet: one name.
+// evicted is a decision that evicts the i-th pod of a StatefulSet: two names, and each
+// time another amount.
 func evicted(i int) *agent.Decision {
 	d := decision()
 	d.Attempts = d.Attempts[1:]
 	pod := *d.Attempts[0].Entry.Pod
 	pod.Name, pod.UID = fmt.Sprintf("db-%d", i%2), fmt.Sprintf("uid-%d", i)
+	pod.Usage += int64(i) * mi
+	pod.Owner, pod.OwnerUID = "StatefulSet/db", "uid-of-db"
 	d.Attempts[0].Entry.Pod = &pod
 	return d
 }
@@ -249,20 +258,166 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.count(); n != 40 || s.patched != 0 {
-		t.Fatalf("%d Events created and %d patched for 40 evictions", n, s.patched)
+	if n := s.count(); n != 80 || s.patched != 0 {
+		t.Fatalf("%d Events created and %d patched for 40 evictions, want one on each pod and 40 on the owner", n, s.patched)
 	}
-	uids := map[string]bool{}
+	uids := map[string]int{}
 	for _, event := range s.created {
-		uids[string(event.InvolvedObject.UID)] = true
+		uids[string(event.InvolvedObject.UID)]++
 		if event.Reason != record.ReasonRequested || strings.Contains(event.Message, "combined") ||
-			event.InvolvedObject.Kind != "Pod" || event.Namespace != "shop" || event.Source.Component != "evictd" {
+			event.Namespace != "shop" || event.Source.Component != "evictd" {
 			t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
 		}
 	}
-	if len(uids) != 40 {
-		t.Errorf("%d pods have Events, want 40", len(uids))
+	if len(uids) != 41 || uids["uid-of-db"] != 40 {
+		t.Errorf("Events by UID %v, want one on each of 40 pods and 40 on their owner", uids)
 	}
+}
+
+// kept is an API server in the bubble's time: it keeps the Events that it takes, and
+// refuses while it is told to.
+func kept(t *testing.T, refuse func(*corev1.Event) error) (*record.Recorder, *record.Events, func() []corev1.Event) {
+	t.Helper()
+	client := fake.NewClientset()
+	var mu sync.Mutex
+	var taken []corev1.Event
+	client.PrependReactor("*", "events", func(action ktesting.Action) (bool, runtime.Object, error) {
+		create, ok := action.(ktesting.CreateAction)
+		if !ok {
+			return true, nil, errors.New("only creating an Event is expected here")
+		}
+		event, ok := create.GetObject().(*corev1.Event)
+		if !ok {
+			return true, nil, errors.New("not an Event")
+		}
+		if err := refuse(event); err != nil {
+			return true, nil, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		taken = append(taken, *event)
+		return true, event, nil
+	})
+	e := record.NewEvents(client, "node-1", "evictd", time.Now)
+	return recorder(t, e), e, func() []corev1.Event {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(taken)
+	}
+}
+
+func nothing(*corev1.Event) error { return nil }
+
+// TestFortyEvictionsOfOneOwnerInTenMinutes fails with a filter's key that does not tell
+// the pods of an owner apart: seven Events would be left.
+func TestFortyEvictionsOfOneOwnerInTenMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, e, taken := kept(t, nothing)
+		for i := range 40 {
+			r.Decision(evicted(i))
+			time.Sleep(15 * time.Second)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]int{}
+		for _, event := range taken() {
+			by[event.InvolvedObject.Kind]++
+		}
+		if by["Pod"] != 40 || by["StatefulSet"] != 40 {
+			t.Errorf("Events by kind %v, want 40 on pods and 40 on their owner", by)
+		}
+	})
+}
+
+// TestOwnerOfPodsThatAreRefusedIsToldNowAndThen: forty pods, each refused every half minute for
+// an hour.
+func TestOwnerOfPodsThatAreRefusedIsToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, e, taken := kept(t, nothing)
+		for round := range 120 {
+			for i := range 40 {
+				d := evicted(i)
+				d.Attempts[0].Result = evict.Result{Outcome: evict.Denied, Message: fmt.Sprintf("round %d", round)}
+				r.Decision(d)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		by := map[string]int{}
+		for _, event := range taken() {
+			by[event.InvolvedObject.Name+" "+string(event.InvolvedObject.UID)]++
+		}
+		if n := by["db uid-of-db"]; n < 5 || n > 17 {
+			t.Errorf("%d Events on the owner in an hour, want 5 and one every five minutes", n)
+		}
+		if n := by["db-0 uid-0"]; n < 5 || n > 17 {
+			t.Errorf("%d Events on one pod in an hour, want 5 and one every five minutes", n)
+		}
+	})
+}
+
+// An API server that has no time is asked again; client-go by itself would give the Event
+// up at the first answer.
+func TestEventIsSentAgainAfter429And5xx(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]error{
+		"429": apierrors.NewTooManyRequestsError("try again later"),
+		"500": apierrors.NewInternalError(errors.New("etcd is away")),
+		"503": apierrors.NewServiceUnavailable("starting"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				r, e, taken := kept(t, func(*corev1.Event) error {
+					if time.Since(began) < time.Minute {
+						return refusal
+					}
+					return nil
+				})
+				r.Decision(evicted(0))
+				time.Sleep(90 * time.Second)
+				if n := len(taken()); n != 2 {
+					t.Errorf("%d Events after a minute of %s, want the pod's and its owner's", n, name)
+				}
+				if err := e.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// One namespace in which no Event can be written keeps the others waiting for a while,
+// and not for a while each.
+func TestEventsThatAlwaysFailHoldTheOthersUpOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, e, taken := kept(t, func(event *corev1.Event) error {
+			if event.Namespace == "shop" {
+				return apierrors.NewInternalError(errors.New("the webhook does not answer"))
+			}
+			return nil
+		})
+		for i := range 20 {
+			r.Decision(evicted(i))
+		}
+		other := evicted(20)
+		other.Attempts[0].Entry.Pod.Namespace = "elsewhere"
+		r.Decision(other)
+		time.Sleep(3 * time.Minute)
+		if n := len(taken()); n != 2 {
+			t.Errorf("%d Events elsewhere after three minutes, want the pod's and its owner's", n)
+		}
+		if err := e.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestOnePodRefusedOverAndOverIsNotSpam also asserts that it gets its Event when
@@ -284,7 +439,9 @@ func TestOnePodRefusedOverAndOverIsNotSpam(t *testing.T) {
 	}
 	reasons := map[string]int{}
 	for _, event := range s.created {
-		reasons[event.Reason]++
+		if event.InvolvedObject.Kind == "Pod" {
+			reasons[event.Reason]++
+		}
 	}
 	if reasons[record.ReasonBlocked] != 5 || reasons[record.ReasonRequested] != 1 {
 		t.Errorf("Events by reason = %v, want 5 blocked and 1 requested", reasons)
@@ -303,8 +460,8 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.count(); n != 40 {
-		t.Errorf("%d of 40 Events were sent before Close returned", n)
+	if n := s.count(); n != 80 {
+		t.Errorf("%d of 80 Events were sent before Close returned", n)
 	}
 	for _, event := range s.created {
 		if event.Reason == "Flush" {

@@ -23,6 +23,7 @@ const (
 	keyExhausted    = "exhausted_seconds"
 	keyExpected     = "expected"
 	keyExpectedLast = "expected_last"
+	keyFiles        = "files"
 	keyForecast     = "forecast_seconds"
 	keyGraceCut     = "grace_cut"
 	keyGrace        = "grace_seconds"
@@ -76,12 +77,12 @@ func Keys() []string {
 	return []string{
 		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants,
 		keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective, keyError,
-		keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyForecast, keyGraceCut, keyGrace, keyHeldOff,
-		keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn, keyNotes, keyOf,
-		keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod, keyPriority, keyProtected, keyQueue,
-		keyRank, keyReaction, keyReleased, keyRepeats, keyRequest, keyRetryAfter, keyRunnersUp, keySignal,
-		keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime, keyTook, keyTimestamp, keyUID, keyUnit,
-		keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
+		keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyFiles, keyForecast, keyGraceCut, keyGrace,
+		keyHeldOff, keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn,
+		keyNotes, keyOf, keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod, keyPriority,
+		keyProtected, keyQueue, keyRank, keyReaction, keyReleased, keyRepeats, keyRequest, keyRetryAfter,
+		keyRunnersUp, keySignal, keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime, keyTook,
+		keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
 	}
 }
 
@@ -107,4 +108,10 @@ const (
 	messageUntainted = "removed the node's taint"
 	messageTaint     = "tainting the node failed"
 	messageSlot      = "giving back a slot failed"
+
+	messageKubeletFirst = "the kubelet would evict before evictd"
+	messageKubeletMaybe = "the kubelet may evict before evictd"
+	messageBeforeImages = "evictd would evict before the kubelet deletes unused images"
+	messageKubeletEntry = "an entry of the kubelet's configuration is not understood"
+	messageNoTreaty     = "the kubelet's thresholds are not known and not compared with evictd's"
 )

@@ -17,7 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/treaty"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -325,6 +327,7 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	r.VictimEnded(ended())
 	r.Tainted([]string{"x"}, nil, false)
+	r.Treaty(&config.KubeletConfiguration{Files: []string{"x"}, Unread: []string{"y"}}, &treaty.Result{})
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

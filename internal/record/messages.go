@@ -15,7 +15,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The reasons of Events. All but the last are on the pod.
+// The reasons of Events. All but the last are on the pod and on its controller.
 const (
 	// ReasonRequested: the API server accepted the pod's eviction.
 	ReasonRequested = "EvictionRequested"
@@ -58,8 +58,8 @@ const (
 	answerLimit = 300
 )
 
-// writeEvents writes the Events of a decision: one on each pod that was asked
-// for, or one on the node when nobody can go.
+// writeEvents writes the Events of a decision: two on each pod that was asked
+// for, itself and its controller, or one on the node when nobody can go.
 func (r *Recorder) writeEvents(d *agent.Decision) {
 	fresh := r.noteHold(d)
 	if r.events == nil {
@@ -68,7 +68,8 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		if reason := reasonOf(a); reason != "" {
-			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a))
+			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
+			r.tellOwner(d, a, reason)
 		}
 	}
 	if fresh && concernsNode(d.Hold) {
@@ -80,6 +81,20 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 func concernsNode(hold agent.Hold) bool {
 	return hold == agent.HoldNoCandidates || hold == agent.HoldIncomplete || hold == agent.HoldUseless ||
 		hold == agent.HoldBudgetUnknown
+}
+
+// tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
+// has several pods and wonders which of them went. A pod without a controller has none.
+func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string) {
+	pod := a.Entry.Pod
+	if pod.OwnerUID == "" {
+		return
+	}
+	var annotations map[string]string
+	if a.Result.Outcome.Accepted() {
+		annotations = map[string]string{victimAnnotation: pod.UID}
+	}
+	r.events.AnnotatedEventf(ownerReference(pod), annotations, corev1.EventTypeWarning, reason, "%s", r.attemptMessage(d, a, itsPod(pod)))
 }
 
 // noteHold reports whether the decision's hold differs from the one before it for
@@ -132,10 +147,11 @@ func reasonOfOutcome(outcome evict.Outcome) string {
 	}
 }
 
-// attemptMessage returns the text for the pod: what became of it, why the node
-// needs it to go, and why it and not another.
-func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt) string {
-	sentences := []string{fate(d, a), r.shortage(&d.Pressure), judged(d, a)}
+// attemptMessage returns the text for the pod or its controller, which are told of the
+// pod by other words: what became of it, why the node needs it to go, and why it and not
+// another.
+func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt, pod string) string {
+	sentences := []string{fate(d, a, pod), r.shortage(&d.Pressure), judged(d, a)}
 	if detail := a.Entry.Detail; detail != "" {
 		sentences = append(sentences, strings.ToUpper(detail[:1])+detail[1:]+".")
 	}
@@ -145,12 +161,20 @@ func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt) string {
 	return shorten(strings.Join(sentences, " "), messageLimit)
 }
 
-// fate returns what became of the pod.
-func fate(d *agent.Decision, a *agent.Attempt) string {
-	pod := "this pod"
-	if a.Entry.Pod.Owner != "" {
-		pod += " of " + a.Entry.Pod.Owner
+// thisPod is how the pod itself is told of it.
+func thisPod(a *agent.Attempt) string {
+	if a.Entry.Pod.Owner == "" {
+		return "this pod"
 	}
+	return "this pod of " + a.Entry.Pod.Owner
+}
+
+// itsPod is how a controller is told of one of its pods. The UID tells one db-0 from the
+// next, and keeps client-go from taking two Events for one that happened twice.
+func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Name, pod.UID) }
+
+// fate returns what became of the pod.
+func fate(d *agent.Decision, a *agent.Attempt, pod string) string {
 	if a.Result.Outcome.Simulated() {
 		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "."
 	}
@@ -302,6 +326,15 @@ func shorten(text string, limit int) string {
 func podReference(pod *rank.Pod) *corev1.ObjectReference {
 	return &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID),
+	}
+}
+
+// ownerReference names the pod's controller, by what the pod says of it. The controllers
+// of pods are in the pods' own namespace (metav1.OwnerReference).
+func ownerReference(pod *rank.Pod) *corev1.ObjectReference {
+	kind, name, _ := strings.Cut(pod.Owner, "/")
+	return &corev1.ObjectReference{
+		APIVersion: pod.OwnerAPIVersion, Kind: kind, Namespace: pod.Namespace, Name: name, UID: types.UID(pod.OwnerUID),
 	}
 }
 

@@ -69,6 +69,9 @@ type metrics struct {
 	blocked     prometheus.Gauge
 	apiErrors   *prometheus.CounterVec
 	optIns      optIns
+
+	kubeletRead  prometheus.Gauge
+	kubeletFirst *prometheus.GaugeVec
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
@@ -96,6 +99,9 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		blocked:     gaugeOf("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
 		apiErrors:   newAPIErrors(),
 		optIns:      newOptIns(),
+
+		kubeletRead:  gaugeOf("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
+		kubeletFirst: gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),
 	}
 	m.request = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "eviction_request_duration_seconds",
@@ -106,7 +112,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 	for _, c := range append(m.optIns.collectors(),
 		m.evictions, m.decisions, m.holds, m.bestEffort, m.escalations, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
 		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
-		m.endings.took, m.endings.expected, m.endings.actual, m.heldOff, m.blocked, m.apiErrors,
+		m.endings.took, m.endings.expected, m.endings.actual, m.heldOff, m.blocked, m.apiErrors, m.kubeletRead, m.kubeletFirst,
 	) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering a metric: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +71,15 @@ func (e *events) Event(object runtime.Object, kind, reason, message string) {
 	e.all = append(e.all, written{name, kind, reason, message})
 }
 
+// AnnotatedEventf keeps an Event with its annotations in the text.
+func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	for key, value := range annotations {
+		message += " {" + key + ": " + value + "}"
+	}
+	e.Event(object, kind, reason, message)
+}
+
 // rig is a recorder with everything it writes to.
 type rig struct {
 	*record.Recorder
@@ -117,7 +127,7 @@ func pods() []rank.Pod {
 		return rank.Pod{
 			Namespace: "shop", Name: name, UID: "uid-" + name, Priority: priority, Created: start,
 			Usage: usage, Request: request, Sampled: true, GraceSeconds: 30,
-			Owner: "ReplicaSet/" + name, OwnerUID: "owner-" + name,
+			Owner: "ReplicaSet/" + name, OwnerUID: "owner-" + name, OwnerAPIVersion: "apps/v1",
 		}
 	}
 	self := pod("evictd", 0, mi, mi)

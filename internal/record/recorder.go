@@ -25,6 +25,8 @@ const sayAgainAfter = time.Minute
 // [Events] do. It must not wait for the API server.
 type EventWriter interface {
 	Event(object runtime.Object, eventtype, reason, message string)
+	// AnnotatedEventf is Event with annotations.
+	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
 // Settings are what [New] needs besides the places to write to.

@@ -195,12 +195,12 @@ func (k *Keeper) attempt(ctx context.Context, c change) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the program ends
 	}
-	k.note(c, after, err)
 	if err != nil {
 		k.options.Recorder.TaintError(err)
 	} else if before != after {
 		k.options.Recorder.Tainted((after &^ before).Keys(), (before &^ after).Keys(), c.dryRun)
 	}
+	k.note(c, after, err) // at last: whoever waits for it goes on then
 	return err
 }
 

@@ -48,6 +48,18 @@ func (r *rig) TaintError(error) {
 	r.faults++
 }
 
+func (r *rig) all() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.told)
+}
+
+func (r *rig) failures() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.faults
+}
+
 func (r *rig) failing(fail func(verb string) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -216,8 +228,8 @@ func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 			}
 		}
 		time.Sleep(2*time.Minute + time.Second) // after 1, 3, 7, 15, 31, 61, 91, 121 s
-		if r.faults != 9 {
-			t.Errorf("%d attempts in two minutes, want 9", r.faults)
+		if r.failures() != 9 {
+			t.Errorf("%d attempts in two minutes, want 9", r.failures())
 		}
 		r.failing(nil)
 		time.Sleep(longestWait)
@@ -249,8 +261,8 @@ func TestPatchThatWasNotHeardIsUndone(t *testing.T) {
 		synctest.Wait() // it waits to be told
 		r.Want(Wanted{Pressures: Memory})
 		synctest.Wait()
-		if r.faults != 1 || on(r.node(t)) != Memory {
-			t.Errorf("%d faults, the node carries %v, want one and the taint", r.faults, on(r.node(t)).Keys())
+		if r.failures() != 1 || on(r.node(t)) != Memory {
+			t.Errorf("%d faults, the node carries %v, want one and the taint", r.failures(), on(r.node(t)).Keys())
 		}
 		r.Want(Wanted{})
 		time.Sleep(time.Minute)
@@ -270,7 +282,7 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{"+ -evictd.dev/disk-pressure", "+evictd.dev/memory-pressure - dry run"}
-		if diff := cmp.Diff(want, r.told); diff != "" {
+		if diff := cmp.Diff(want, r.all()); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 		before := len(r.sent())

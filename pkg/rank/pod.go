@@ -58,8 +58,9 @@ type Pod struct {
 	// GraceSeconds is spec.terminationGracePeriodSeconds.
 	GraceSeconds int64
 	// Owner is the controller that made the pod, for example "ReplicaSet/web-5d4";
-	// "" for a bare pod. OwnerUID is that controller's UID.
-	Owner, OwnerUID string
+	// "" for a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and
+	// version of its kind, for example "apps/v1".
+	Owner, OwnerUID, OwnerAPIVersion string
 	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects
 	// where Rules.Annotated says that it counts.
 	Evict string

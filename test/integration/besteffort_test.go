@@ -131,7 +131,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		t.Run(test.name, func(t *testing.T) {
 			s.host.free(8 << 10)
 			s.must(s.client.CoreV1().Events(s.namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
-			s.daemon = startDaemon(t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, defaultSettings+test.config+"\n")
+			s.daemon = startDaemon(t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, usual+test.config+"\n")
 			s.within("evictd is ready", s.ready)
 			s.host.free(test.free)
 			s.until("it was refused, or asked for", test.done)
@@ -141,7 +141,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 	}
 	t.Run("hard pressure", func(t *testing.T) {
 		s.host.free(8 << 10)
-		s.daemon = startDaemon(t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, defaultSettings+"disruptionBudgets: bestEffort\nevictionHardPodGracePeriod: 7\n")
+		s.daemon = startDaemon(t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, usual+"disruptionBudgets: bestEffort\nevictionHardPodGracePeriod: 7\n")
 		s.within("evictd is ready", s.ready)
 		small, err := s.client.CoreV1().Pods(s.namespace).Get(t.Context(), "small", metav1.GetOptions{})
 		s.must(err)
@@ -277,7 +277,7 @@ func (f *fenced) says(message, other, detail string) {
 	if !isTest {
 		f.t.Fatal("this needs a test")
 	}
-	d := startDaemon(t, newHost(t), f.near, strings.TrimPrefix(config.Host, "https://"), config.CAData, token, defaultSettings+"disruptionBudgets: bestEffort\n")
+	d := startDaemon(t, newHost(t), f.near, strings.TrimPrefix(config.Host, "https://"), config.CAData, token, usual+"disruptionBudgets: bestEffort\n")
 	f.until("evictd says that "+message, func(context.Context) bool { return strings.Contains(d.log.String(), message) })
 	if log := d.log.String(); !strings.Contains(log, detail) || strings.Contains(log, other) {
 		f.t.Errorf("the log lacks %q, or has %q:\n%s", detail, other, log)

@@ -122,10 +122,10 @@ var built = sync.OnceValues(func() (string, error) {
 type daemon struct {
 	t       testing.TB
 	address string
+	config  string // the path of its configuration
 	command *exec.Cmd
 	log     *text
-	config  string // the path of the file
-	killed  bool
+	ended   sync.Once
 }
 
 // text is a log that grows while it is read.
@@ -148,19 +148,27 @@ func (l *text) String() string {
 	return l.content.String()
 }
 
-// defaultSettings are those of a test that asks for no others.
+// lenient is what all tests have that do not say otherwise: whoever is asked for may go.
+const lenient = "protect: {barePods: false, pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n"
+
+// usual is the configuration of a daemon that a test says nothing about.
+const usual = defaultSettings + lenient
+
+// defaultSettings are the thresholds in it.
 const defaultSettings = "evictionHard: {memory.available: 500Mi}\n"
 
 // configured returns a configuration file with these settings and what all tests have.
-func configured(settings string) []byte {
-	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + settings +
-		"protect: {barePods: false, pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n")
+func configured(settings string) []byte { return written(settings + lenient) }
+
+// written returns a configuration file.
+func written(policy string) []byte {
+	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + policy)
 }
 
 // startDaemon runs evictd for a node, through an API server at the address, with the
 // credentials in the files, and with the world's namespace for its own. It is ended, and
 // must end well, with the test.
-func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile, settings string) *daemon {
+func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile, policy string) *daemon {
 	tb.Helper()
 	binary, err := built()
 	if err != nil {
@@ -176,7 +184,7 @@ contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
 users: [{name: it, user: {tokenFile: %q}}]
 `, server, base64.StdEncoding.EncodeToString(ca), tokenFile),
-		config: configured(settings),
+		config: written(policy),
 	} {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			tb.Fatal(err)
@@ -207,20 +215,19 @@ func freeAddress(tb testing.TB) string {
 
 // kill ends evictd as kill -9 does.
 func (d *daemon) kill() {
-	d.killed = true
-	_ = d.command.Process.Kill()
-	_ = d.command.Wait()
+	d.ended.Do(func() {
+		_ = d.command.Process.Kill()
+		_ = d.command.Wait() // killed, which it reports as a fault
+	})
 }
 
 func (d *daemon) stop() {
-	if d.killed {
-		return
-	}
-	_ = d.command.Process.Signal(syscall.SIGTERM)
-	err := d.command.Wait()
-	if err != nil {
-		d.t.Errorf("evictd ended with a fault: %v", err)
-	}
+	d.ended.Do(func() {
+		_ = d.command.Process.Signal(syscall.SIGTERM)
+		if err := d.command.Wait(); err != nil {
+			d.t.Errorf("evictd ended with a fault: %v", err)
+		}
+	})
 	if d.t.Failed() {
 		d.t.Logf("evictd's log:\n%s", d.log)
 	}
@@ -246,19 +253,35 @@ func (d *daemon) get(path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// metric returns the sum of a metric's series, and false when there is none.
-func (d *daemon) metric(name string) (float64, bool) {
+// metric returns the sum of a metric's series with these labels, written as name and
+// value in turn, and false when there is none.
+func (d *daemon) metric(name string, labels ...string) (float64, bool) {
 	_, page := d.get("/metrics")
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
 	if err != nil || families[name] == nil {
 		return 0, false
 	}
-	sum := 0.
+	sum, found := 0., false
 	for _, series := range families[name].GetMetric() {
-		sum += value(series)
+		if labelled(series, labels) {
+			sum, found = sum+value(series), true
+		}
 	}
-	return sum, true
+	return sum, found
+}
+
+func labelled(series *dto.Metric, labels []string) bool {
+	has := map[string]string{}
+	for _, label := range series.GetLabel() {
+		has[label.GetName()] = label.GetValue()
+	}
+	for i := 0; i+1 < len(labels); i += 2 {
+		if has[labels[i]] != labels[i+1] {
+			return false
+		}
+	}
+	return true
 }
 
 // series returns the sum of a metric's series with that value of a label.

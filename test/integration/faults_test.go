@@ -123,7 +123,12 @@ func (s *scene) expire(name string) {
 // start runs evictd, with more lines in its configuration.
 func (s *scene) start(more ...string) {
 	s.t.Helper()
-	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, s.settings+strings.Join(more, "\n")+"\n")
+	s.startWith(s.settings + lenient + strings.Join(more, "\n") + "\n")
+}
+
+func (s *scene) startWith(policy string) {
+	s.t.Helper()
+	s.daemon = startDaemon(s.t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, policy)
 }
 
 func (s *scene) ready() bool {

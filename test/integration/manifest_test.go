@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -257,5 +258,24 @@ func identities(tb testing.TB, text string) []string {
 			tb.Fatal(err)
 		}
 		all = append(all, object.Kind+" "+object.Namespace+"/"+object.Name)
+	}
+}
+
+// The patch that mounts the kubelet's configuration fits the shipped DaemonSet, and names
+// the file where it mounts it.
+func TestKubeletConfigPatchFitsTheShippedDaemonSet(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	patched := w.kubectl(t.Context(), shippedPart(t, []string{"DaemonSet"}), "patch", "--local", "-f", "-", "-o", "yaml",
+		"--type=json", "--patch-file=../../deploy/kubelet-config.patch.yaml")
+	var set appsv1.DaemonSet
+	w.must(yaml.UnmarshalStrict([]byte(patched), &set))
+	pod := &set.Spec.Template.Spec
+	argument := pod.Containers[0].Args[len(pod.Containers[0].Args)-1]
+	mount := pod.Containers[0].VolumeMounts[len(pod.Containers[0].VolumeMounts)-1]
+	volume := pod.Volumes[len(pod.Volumes)-1]
+	if argument != "--kubelet-config="+strings.TrimPrefix(mount.MountPath, "/host") || !mount.ReadOnly || mount.Name != volume.Name ||
+		volume.HostPath == nil || *volume.HostPath.Type != corev1.HostPathFile {
+		t.Errorf("argument %s, mount %+v, volume %+v", argument, mount, volume)
 	}
 }

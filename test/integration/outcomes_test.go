@@ -3,10 +3,15 @@ package integration
 import (
 	"context"
 	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
@@ -47,7 +52,21 @@ func expectCode(t *testing.T, c *codes, want int) {
 	}
 }
 
-func TestAccepted201IsEvicted(t *testing.T) {
+// Each row of the table of outcomes has a test here that is named after it.
+func TestEveryOutcomeHasATest(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("outcomes_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range evict.Outcomes() {
+		if !strings.Contains(string(text), "\nfunc TestOutcome"+string(outcome)) {
+			t.Errorf("no test is named TestOutcome%s…", outcome)
+		}
+	}
+}
+
+func TestOutcomeEvictedOn201(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -59,7 +78,7 @@ func TestAccepted201IsEvicted(t *testing.T) {
 	}
 }
 
-func TestBudgetAnswers429AndThePodStays(t *testing.T) {
+func TestOutcomeBlockedByBudgetOn429AndThePodStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -76,7 +95,7 @@ func TestBudgetAnswers429AndThePodStays(t *testing.T) {
 	}
 }
 
-func TestUIDPreconditionAnswers409AndTheNewPodStays(t *testing.T) {
+func TestOutcomeGoneOn409AndTheNewPodStays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -90,7 +109,7 @@ func TestUIDPreconditionAnswers409AndTheNewPodStays(t *testing.T) {
 	}
 }
 
-func TestMissingPodAnswers404IsGone(t *testing.T) {
+func TestOutcomeGoneOn404(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config, seen := listening(unlimited())
@@ -99,7 +118,7 @@ func TestMissingPodAnswers404IsGone(t *testing.T) {
 	expectCode(t, seen, http.StatusNotFound)
 }
 
-func TestTwoBudgetsAnswer500IsMisconfigured(t *testing.T) {
+func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -110,7 +129,7 @@ func TestTwoBudgetsAnswer500IsMisconfigured(t *testing.T) {
 	expectCode(t, seen, http.StatusInternalServerError)
 }
 
-func TestNoRightAnswers403IsDenied(t *testing.T) {
+func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -121,7 +140,124 @@ func TestNoRightAnswers403IsDenied(t *testing.T) {
 	expectCode(t, seen, http.StatusForbidden)
 }
 
-func TestDryRunLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
+// A webhook's denial comes with the code that the webhook gives it.
+func TestOutcomeDeniedByAWebhook(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int32{http.StatusForbidden, http.StatusUnprocessableEntity} {
+		w := newWorld(t)
+		pod := w.pod("web", 100)
+		newWebhook(w).deny(code, "it is payday")
+		config, seen := listening(unlimited())
+		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "it is payday")
+		expectCode(t, seen, int(code))
+		if w.terminating("web") {
+			t.Error("the pod is terminating")
+		}
+	}
+}
+
+// Priority and fairness has one seat for this account, and it is taken: a 429 that no
+// budget gave.
+func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod, hook := w.pod("web", 100), newWebhook(w)
+	starving := unlimited()
+	starving.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.namespace + ":default"}
+	w.grant("cluster-admin")
+	w.starve(starving)
+	hook.hold(t, "slow")
+	answered := make(chan evict.Result, 1)
+	go func() {
+		answered <- evictorFor(t, starving).Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "slow", UID: "x"})
+	}()
+	w.until("the seat is taken", func(context.Context) bool { return hook.count("slow") > 0 })
+	config, seen := listening(starving)
+	got := evictorFor(t, config).Evict(t.Context(), requestFor(pod))
+	expect(t, got, evict.Throttled, "too many requests")
+	expectCode(t, seen, http.StatusTooManyRequests)
+	if got.RetryAfter <= 0 {
+		t.Errorf("retry after %v, want what the server asked for", got.RetryAfter)
+	}
+	if w.terminating("web") {
+		t.Error("the pod is terminating")
+	}
+	hook.release()
+	expect(t, <-answered, evict.Gone)
+}
+
+// grant gives the namespace's default account a ClusterRole in it.
+func (w *world) grant(role string) {
+	w.t.Helper()
+	_, err := w.client.RbacV1().RoleBindings(w.namespace).Create(w.t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.namespace}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// starve lets the API server work on one request at a time of whoever has these
+// credentials, and refuse all others. No share is one seat, when nobody else has it
+// (k8s.io/apiserver pkg/util/flowcontrol/fairqueuing/queueset, canAccommodateSeatsLocked).
+func (w *world) starve(config *rest.Config) {
+	w.t.Helper()
+	user := config.Impersonate.UserName
+	level := &flowcontrolv1.PriorityLevelConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: new(int32(0)), BorrowingLimitPercent: new(int32(0)),
+				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+			},
+		},
+	}
+	level, err := w.client.FlowcontrolV1().PriorityLevelConfigurations().Create(w.t.Context(), level, metav1.CreateOptions{})
+	w.must(err)
+	_, err = w.client.FlowcontrolV1().FlowSchemas().Create(w.t.Context(), &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: w.namespace},
+			MatchingPrecedence:         2,
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, Namespaces: []string{"*"}, ClusterScope: true,
+				}},
+			}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() {
+		w.kubectl(context.Background(), "", "delete", "flowschema,prioritylevelconfiguration", w.namespace)
+	})
+	var reached atomic.Pointer[string]
+	probing := rest.CopyConfig(config)
+	probing.Wrap(func(inner http.RoundTripper) http.RoundTripper {
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := inner.RoundTrip(r)
+			if err == nil {
+				reached.Store(new(response.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID)))
+			}
+			return response, err
+		})
+	})
+	probe := evictorFor(w.t, probing)
+	w.until("the API server goes by the priority level", func(ctx context.Context) bool {
+		probe.Evict(ctx, evict.Request{Namespace: w.namespace, Name: "nobody", UID: "x", DryRun: true})
+		uid := reached.Load()
+		return uid != nil && *uid == string(level.UID)
+	})
+}
+
+// roundTrip is a function as a RoundTripper.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip calls the function.
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -179,7 +315,7 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) 
 
 // A budget whose status is behind its spec answers 429 with Retry-After: 10, which
 // client-go would otherwise wait for ten times inside the call.
-func TestBudgetInFluxAnswers429AtOnceIsBudgetPending(t *testing.T) {
+func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	w := newWorld(t) // not parallel: it stops the controller manager
 	pod := w.pod("web", 100)
 	b := w.budget("web", "web")
@@ -215,7 +351,7 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func TestUnheardAnswerIsSettledByReadingThePodAgain(t *testing.T) {
+func TestOutcomeUnknownIsSettledByReadingThePodAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -224,7 +360,7 @@ func TestUnheardAnswerIsSettledByReadingThePodAgain(t *testing.T) {
 	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Evicted, "reading the pod again settled it")
 }
 
-func TestServerThatIsNotThereIsUnknown(t *testing.T) {
+func TestOutcomeUnknownWithoutAServer(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
 	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/treaty"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// kubeletConfigFiles are where kubelets have their configuration, the commonest first.
+func kubeletConfigFiles() []string {
+	return []string{
+		"/var/lib/kubelet/config.yaml",                // kubeadm, kind, minikube
+		"/etc/kubernetes/kubelet/config.json",         // EKS, Amazon Linux 2023; with config.json.d
+		"/etc/kubernetes/kubelet/kubelet-config.json", // EKS, Amazon Linux 2
+		"/etc/kubernetes/kubelet/config",              // Bottlerocket
+		"/home/kubernetes/kubelet-config.yaml",        // GKE
+		"/etc/default/kubeletconfig.json",             // AKS
+		"/etc/kubernetes/kubelet.conf",                // OpenShift; a kubeconfig elsewhere
+		"/etc/kubernetes/kubelet.yaml",                // Talos
+		"/etc/kubernetes/kubelet-config.yaml",         // kubespray
+		"/var/lib/k0s/kubelet-config.yaml",            // k0s
+	}
+}
+
+// readKubelet returns what the kubelet's configuration says. It is looked for where
+// kubelets have theirs unless --kubelet-config says where it is.
+func (f *runFlags) readKubelet() (*config.KubeletConfiguration, error) {
+	if f.kubeletConfig != "" {
+		return config.ReadKubelet(f.host(f.kubeletConfig))
+	}
+	var faults []error
+	for _, path := range kubeletConfigFiles() {
+		read, err := config.ReadKubelet(f.host(path))
+		switch {
+		case err == nil:
+			return read, nil
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, config.ErrOtherKind):
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) == 0 {
+		faults = append(faults, fmt.Errorf("none of %s is there", strings.Join(kubeletConfigFiles(), ", ")))
+	}
+	return nil, fmt.Errorf("%w; to have the two compared, mount the file and name it by --kubelet-config", errors.Join(faults...))
+}
+
+// keepTreaty compares the thresholds with the kubelet's, and says what it finds. That the
+// kubelet's are not known is said once.
+func (d *daemon) keepTreaty(c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node) {
+	kubelet, err := d.flags.readKubelet()
+	if err != nil {
+		if text := err.Error(); text != d.noTreaty {
+			d.noTreaty = text
+			d.recorder.NoTreaty(d.flags.kubeletConfig != "", err)
+		}
+		return
+	}
+	d.noTreaty = ""
+	sample := sampler.Sample(time.Now())
+	dedicated, err := sampler.DedicatedImageFS()
+	result := treaty.Compare(thresholds, kubelet, &treaty.Node{
+		Sample:           &sample,
+		Definition:       definitionOf(c),
+		KubeletMemory:    d.host.kubeletMemory(),
+		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
+	})
+	d.recorder.Treaty(kubelet, &result)
+}
+
+// kubeletMemory returns memory.available as the kubelet measures it.
+func (h *host) kubeletMemory() pressure.Observation {
+	node, err := pressure.Open(pressure.Options{
+		HostRoot:        h.flags.hostRoot,
+		MemoryAvailable: pressure.WorkingSet,
+		Signals:         []pressure.Signal{pressure.MemoryAvailable},
+	})
+	if err != nil {
+		return pressure.Observation{Err: err}
+	}
+	sample := node.Sample(time.Now())
+	if err := node.Close(); err != nil {
+		return pressure.Observation{Err: err}
+	}
+	return sample.Of(pressure.MemoryAvailable)
+}

@@ -1,0 +1,168 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+// writeKubelet writes a kubelet's configuration, with drop-ins by name.
+func writeKubelet(t *testing.T, text string, dropIns map[string]string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range dropIns {
+		if err := os.MkdirAll(path+".d", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(path+".d", name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// written writes thresholds as text, to compare them.
+func written(k *config.KubeletConfiguration) []string {
+	var texts []string
+	for _, t := range k.Thresholds {
+		text := t.String()
+		if t.Grace > 0 {
+			text += " " + t.Grace.String()
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func TestReadKubelet(t *testing.T) {
+	t.Parallel()
+	defaults := []string{
+		"memory.available<104857600 (hard)", "allocatableMemory.available<104857600 (hard)", "nodefs.available<10% (hard)",
+		"nodefs.inodesFree<5% (hard)", "imagefs.available<15% (hard)", "imagefs.inodesFree<5% (hard)",
+	}
+	for _, test := range []struct {
+		name    string
+		text    string
+		dropIns map[string]string
+		want    []string
+		high    int
+		unread  int
+	}{
+		{"nothing said", kubeletHead, nil, defaults, 85, 0},
+		{"JSON", `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","evictionHard":{"nodefs.available":"1Gi"},"imageGCHighThresholdPercent":70}`, nil, []string{"nodefs.available<1073741824 (hard)"}, 70, 0},
+		{"an empty map switches the defaults off", kubeletHead + "evictionHard: {}", nil, nil, 85, 0},
+		{"a null is no map", kubeletHead + "evictionHard: null", nil, defaults, 85, 0},
+		{"one is left of the defaults", kubeletHead + `evictionHard: {memory.available: "0%", pid.available: 5%}`, nil, []string{"pid.available<5% (hard)"}, 85, 0},
+		{
+			"merged with the defaults", kubeletHead + "mergeDefaultEvictionSettings: true\nevictionHard: {memory.available: 1Gi, imagefs.available: 100%}", nil,
+			[]string{
+				"memory.available<1073741824 (hard)", "allocatableMemory.available<1073741824 (hard)", "nodefs.available<10% (hard)",
+				"nodefs.inodesFree<5% (hard)", "imagefs.inodesFree<5% (hard)",
+			},
+			85, 0,
+		},
+		{
+			"the pods' cgroup has no limit", kubeletHead + "enforceNodeAllocatable: [none]\nevictionHard: {memory.available: 1Gi}", nil,
+			[]string{"memory.available<1073741824 (hard)"},
+			85, 0,
+		},
+		{
+			"soft ones", kubeletHead + "evictionHard: {}\nevictionSoft: {nodefs.available: 20%, imagefs.available: 20%}\nevictionSoftGracePeriod: {nodefs.available: 1m30s, imagefs.available: 0s}", nil,
+			[]string{"imagefs.available<20% (hard)", "nodefs.available<20% (soft) 1m30s"},
+			85, 0,
+		},
+		{
+			"drop-ins in their order; other files are none",
+			kubeletHead + "evictionHard: {nodefs.available: 1Gi, imagefs.available: 2Gi}",
+			map[string]string{
+				"10-a.conf": kubeletHead + "evictionHard: {nodefs.available: 2Gi}", "20-b.conf": kubeletHead + "evictionHard: {nodefs.available: 3Gi, imagefs.available: null}\nimageGCHighThresholdPercent: 100",
+				"30-c.yaml": kubeletHead + "evictionHard: {nodefs.available: 4Gi}",
+			},
+			[]string{"nodefs.available<3221225472 (hard)"},
+			100, 0,
+		},
+		{
+			"a drop-in is merged over the defaults, and cannot bring them back", kubeletHead,
+			map[string]string{"a.conf": kubeletHead + "evictionHard: null\nmergeDefaultEvictionSettings: true"},
+			nil, 85, 0,
+		},
+		{
+			"what nobody understands counts for nothing",
+			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: 5, memory.stall: 5%, pid.available: NaN%, unknown: 1Gi}\n" +
+				"evictionSoft: {nodefs.inodesFree: 10%}\nevictionSoftGracePeriod: [1]\nimageGCHighThresholdPercent: many\nsomethingNew: {a: 1}",
+			nil, nil, 100, 9,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := config.ReadKubelet(writeKubelet(t, test.text, test.dropIns))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, written(got)); diff != "" {
+				t.Errorf("thresholds (-want +got):\n%s", diff)
+			}
+			if got.ImageGCHighPercent != test.high || len(got.Unread) != test.unread {
+				t.Errorf("image collection at %d, want %d; %d entries unread, want %d: %q", got.ImageGCHighPercent, test.high, len(got.Unread), test.unread, got.Unread)
+			}
+		})
+	}
+}
+
+func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"empty": "", "a NUL byte": "a\x00b", "not UTF-8": "\xff\xfe", "not YAML": "a: [", "a list": "[1]",
+		"too large": kubeletHead + strings.Repeat("#", 1<<20), "only a head": "kind: KubeletConfiguration",
+	} {
+		if _, err := config.ReadKubelet(writeKubelet(t, text, nil)); err == nil || !strings.Contains(err.Error(), "config.yaml") {
+			t.Errorf("%s: %v, want a fault that names the file", name, err)
+		}
+	}
+	_, err := config.ReadKubelet(writeKubelet(t, "apiVersion: v1\nkind: Config\n", nil))
+	if !errors.Is(err, config.ErrOtherKind) {
+		t.Errorf("a kubeconfig: %v", err)
+	}
+	if _, err = config.ReadKubelet(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if _, err = config.ReadKubelet(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a directory: %v", err)
+	}
+	broken := writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"})
+	if _, err = config.ReadKubelet(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
+		t.Errorf("a broken drop-in: %v, want that nothing is known", err)
+	}
+}
+
+// FuzzKubelet: whatever the file holds, no threshold is outside of what a node has.
+func FuzzKubelet(f *testing.F) {
+	f.Add(kubeletHead + "evictionHard: {memory.available: 1Gi, nodefs.available: 5%}")
+	f.Add(kubeletHead + "evictionSoft: {nodefs.available: 10%%}\nevictionSoftGracePeriod: {nodefs.available: -1s}")
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := config.ReadKubelet(writeKubelet(t, text, nil))
+		if err != nil {
+			return
+		}
+		for _, one := range got.Thresholds {
+			if line := one.Quantity.Of(1 << 40); line < 0 || one.Grace < 0 || one.Hard != (one.Grace == 0) || int(one.Signal) >= pressure.SignalCount {
+				t.Errorf("threshold %v with %v", one, one.Grace)
+			}
+		}
+		if got.ImageGCHighPercent < 0 || got.ImageGCHighPercent > 100 {
+			t.Errorf("image collection at %d", got.ImageGCHighPercent)
+		}
+	})
+}

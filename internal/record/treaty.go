@@ -1,0 +1,66 @@
+package record
+
+import (
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/treaty"
+)
+
+// Treaty notes what the kubelet's configuration means beside evictd's, at start and after
+// each change of evictd's.
+func (r *Recorder) Treaty(kubelet *config.KubeletConfiguration, result *treaty.Result) {
+	for _, entry := range kubelet.Unread {
+		r.logger.Warn(messageKubeletEntry, zap.Strings(keyFiles, kubelet.Files), zap.String(keyDetail, entry))
+	}
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		level, message := said(f.Kind)
+		r.logger.Log(level, message, zap.Stringer(keySignal, f.Signal), zap.String(keyDetail, f.Detail))
+	}
+	r.metrics.treaty(result)
+}
+
+// NoTreaty notes that the kubelet's configuration is not known, and so not compared. It is
+// a warning where somebody has said where the file is.
+func (r *Recorder) NoTreaty(named bool, err error) {
+	level := zapcore.InfoLevel
+	if named {
+		level = zapcore.WarnLevel
+	}
+	r.logger.Log(level, messageNoTreaty, zap.NamedError(keyError, err))
+	r.metrics.treaty(nil)
+}
+
+// said returns how a finding is said. That the kubelet may act first is no reason to get
+// up.
+func said(kind treaty.Kind) (zapcore.Level, string) {
+	switch kind {
+	case treaty.KubeletFirst:
+		return zapcore.WarnLevel, messageKubeletFirst
+	case treaty.KubeletMaybeFirst:
+		return zapcore.InfoLevel, messageKubeletMaybe
+	case treaty.BeforeImages:
+		return zapcore.WarnLevel, messageBeforeImages
+	default:
+		return zapcore.WarnLevel, messageKubeletFirst
+	}
+}
+
+// treaty sets the gauges; nil says that the kubelet's configuration is not known.
+func (m *metrics) treaty(result *treaty.Result) {
+	m.kubeletRead.Set(number(result != nil))
+	m.kubeletFirst.Reset()
+	if result == nil {
+		return
+	}
+	for _, signal := range result.Compared {
+		m.kubeletFirst.WithLabelValues(signal.String()).Set(0)
+	}
+	for i := range result.Findings {
+		if f := &result.Findings[i]; f.Kind == treaty.KubeletFirst {
+			m.kubeletFirst.WithLabelValues(f.Signal.String()).Set(1)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package treaty
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Kind is what is wrong between the two.
+type Kind uint8
+
+// The kinds.
+const (
+	// KubeletFirst: the kubelet would evict before evictd does.
+	KubeletFirst Kind = iota
+	// KubeletMaybeFirst: it may, depending on how fast or by what the node fills up.
+	KubeletMaybeFirst
+	// BeforeImages: evictd would evict pods before the kubelet deletes unused images.
+	BeforeImages
+)
+
+// Finding is one signal for which the two do not act in the order in which they should.
+type Finding struct {
+	Signal pressure.Signal
+	Kind   Kind
+	// Detail is one sentence: both values, what would happen, and what to write.
+	Detail string
+}
+
+// Node is what is known of the node when the two are compared.
+type Node struct {
+	// Sample has the signals' capacities, and what evictd reads now.
+	Sample *pressure.Sample
+	// Definition is how evictd measures memory.available.
+	Definition pressure.MemoryDefinition
+	// KubeletMemory is memory.available now, as the kubelet measures it.
+	KubeletMemory pressure.Observation
+	// DedicatedImageFS says that images are not on nodefs.
+	DedicatedImageFS bool
+}
+
+// Result is what a comparison came to.
+type Result struct {
+	// Compared are the signals for which evictd has a threshold and a reading. A signal
+	// for which it has no threshold is left to the kubelet, which is no fault.
+	Compared []pressure.Signal
+	// Findings hold at most one of each kind of a signal, in the order of the signals.
+	Findings []Finding
+}
+
+// Compare says where the kubelet would act before evictd, and where evictd would act
+// before the kubelet has deleted unused images.
+func Compare(ours []pressure.Threshold, kubelet *config.KubeletConfiguration, node *Node) Result {
+	var result Result
+	for _, signal := range pressure.Signals() {
+		seen := node.Sample.Of(signal)
+		mine := of(signal, ours, seen.Capacity)
+		if len(mine) == 0 || seen.State != pressure.Known || signal == pressure.MemoryStall {
+			continue
+		}
+		result.Compared = append(result.Compared, signal)
+		one := pair{signal, seen, mine, of(signal, kubelet.Thresholds, seen.Capacity), kubelet, node}
+		for _, look := range []func() (Finding, bool){one.evictions, one.images} {
+			if found, is := look(); is {
+				result.Findings = append(result.Findings, found)
+			}
+		}
+	}
+	return result
+}
+
+// of returns the thresholds of one signal, hard ones first and each kind from the highest
+// on.
+func of(signal pressure.Signal, all []pressure.Threshold, capacity int64) []pressure.Threshold {
+	var some []pressure.Threshold
+	for _, t := range all {
+		if t.Signal == signal {
+			some = append(some, t)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b pressure.Threshold) int {
+		return cmp.Or(cmp.Compare(a.Kind(), b.Kind()), -cmp.Compare(a.Quantity.Of(capacity), b.Quantity.Of(capacity)))
+	})
+	return some
+}
+
+// pair is one signal's thresholds on both sides.
+type pair struct {
+	signal  pressure.Signal
+	seen    pressure.Observation
+	ours    []pressure.Threshold
+	theirs  []pressure.Threshold
+	kubelet *config.KubeletConfiguration
+	node    *Node
+}
+
+func (p *pair) line(t *pressure.Threshold) int64 { return t.Quantity.Of(p.seen.Capacity) }
+
+// evictions looks for a threshold of the kubelet's that no threshold of evictd's is ahead
+// of.
+func (p *pair) evictions() (Finding, bool) {
+	for i := range p.theirs {
+		theirs := &p.theirs[i]
+		if p.ahead(theirs) {
+			continue
+		}
+		ours := p.rival(theirs)
+		kind, readings := p.certainty(ours, theirs)
+		return Finding{p.signal, kind, p.said(ours, theirs) + readings + "; " + p.remedy(theirs)}, true
+	}
+	return Finding{}, false
+}
+
+// ahead reports whether a threshold of evictd's is met sooner than the kubelet's as the
+// signal falls, and waits no longer. At equal lines the kubelet, which looks every ten
+// seconds, acts as soon as a victim of evictd's takes longer than that to end.
+func (p *pair) ahead(theirs *pressure.Threshold) bool {
+	return slices.ContainsFunc(p.ours, func(t pressure.Threshold) bool {
+		return p.line(&t) > p.line(theirs) && t.Grace <= theirs.Grace
+	})
+}
+
+// rival returns the threshold of evictd's to name beside the kubelet's: the one that is
+// met sooner and waits too long, else the foremost.
+func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
+	if !theirs.Hard {
+		for i := range p.ours {
+			if p.line(&p.ours[i]) > p.line(theirs) {
+				return &p.ours[i]
+			}
+		}
+	}
+	return &p.ours[0]
+}
+
+// certainty says how certain it is that the kubelet acts first, and the readings that it
+// rests on where the two measure differently.
+func (p *pair) certainty(ours, theirs *pressure.Threshold) (Kind, string) {
+	if theirs.Hard && !ours.Hard && p.line(ours) > p.line(theirs) {
+		return KubeletMaybeFirst, fmt.Sprintf("; it acts first when the signal falls from the one to the other within %v", ours.Grace)
+	}
+	if p.signal != pressure.MemoryAvailable || p.node.Definition == pressure.WorkingSet {
+		return KubeletFirst, ""
+	}
+	if p.node.KubeletMemory.State != pressure.Known {
+		return KubeletMaybeFirst, "; the two measure differently, and the kubelet's figure cannot be read here"
+	}
+	left, leftToKubelet := p.seen.Available-p.line(ours), p.node.KubeletMemory.Available-p.line(theirs)
+	readings := fmt.Sprintf("; the two measure differently, and now evictd's line is %s away and the kubelet's %s",
+		rank.Bytes(left), rank.Bytes(leftToKubelet))
+	if leftToKubelet > left {
+		return KubeletMaybeFirst, readings
+	}
+	return KubeletFirst, readings
+}
+
+// said returns both values.
+func (p *pair) said(ours, theirs *pressure.Threshold) string {
+	manner := "without asking budgets"
+	if theirs.Hard {
+		manner += " and with one second of grace"
+	}
+	return fmt.Sprintf("the kubelet evicts below %s, %s; evictd below %s",
+		p.written(theirs, " in "+p.file()), manner, p.written(ours, ""))
+}
+
+func (p *pair) remedy(theirs *pressure.Threshold) string {
+	wait := ""
+	if !theirs.Hard {
+		wait = fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
+	}
+	return fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
+		amount(p.signal, p.line(theirs)), wait)
+}
+
+func (p *pair) file() string { return strings.Join(p.kubelet.Files, ", ") }
+
+// written returns a threshold as it is written and as an amount, the field it is written
+// in, and the time it waits.
+func (p *pair) written(t *pressure.Threshold, where string) string {
+	field := "evictionSoft"
+	if t.Hard {
+		field = "evictionHard"
+	}
+	text := amount(p.signal, p.line(t))
+	if percent := t.Quantity.String(); strings.HasSuffix(percent, "%") {
+		text, field = percent, text+", "+field
+	}
+	text += " (" + field + where + ")"
+	if t.Grace > 0 {
+		text += fmt.Sprintf(" for %v", t.Grace)
+	}
+	return text
+}
+
+// images looks for a threshold on the images' filesystem that is met before the kubelet
+// deletes unused images from it: their space would have come back without an eviction. It
+// starts when the used share, rounded up to a whole percent, reaches the mark
+// (k8s.io/kubernetes pkg/kubelet/images/image_gc_manager.go, GarbageCollect), and looks
+// every five minutes.
+func (p *pair) images() (Finding, bool) {
+	const never, hundred = 100, 100
+	holdsImages := p.signal == pressure.ImageFSAvailable || p.signal == pressure.NodeFSAvailable && !p.node.DedicatedImageFS
+	if !holdsImages || p.kubelet.ImageGCHighPercent >= never {
+		return Finding{}, false
+	}
+	starts := pressure.Fraction(float32(hundred+1-p.kubelet.ImageGCHighPercent) / hundred)
+	mark := starts.Of(p.seen.Capacity)
+	for i := range p.ours {
+		if p.line(&p.ours[i]) <= mark {
+			continue
+		}
+		return Finding{p.signal, BeforeImages, fmt.Sprintf(
+			"evictd evicts pods below %s, and the kubelet deletes unused images only below %s (imageGCHighThresholdPercent %d in %s); "+
+				"write a threshold of at most %d%% in evictd's configuration, or a lower imageGCHighThresholdPercent in the kubelet's",
+			p.written(&p.ours[i], ""), amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
+			hundred+1-p.kubelet.ImageGCHighPercent)}, true
+	}
+	return Finding{}, false
+}
+
+// amount returns an amount of a signal for people.
+func amount(signal pressure.Signal, n int64) string {
+	if signal.Unit() == pressure.Bytes {
+		return rank.Bytes(n)
+	}
+	return fmt.Sprintf("%d %s", n, signal.Unit())
+}

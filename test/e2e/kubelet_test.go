@@ -1,0 +1,129 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// The kubelet evicts by its own threshold while evictd's holds too. What its victim has
+// is in a memory emptyDir, which comes back only some time after its containers have
+// ended; meanwhile less and less is missing, until the neighbour alone would suffice.
+// There is one victim in all, the kubelet's.
+func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
+	const takes, below, deep = 4000, 2000, 1000 // MiB
+	// A pod without a controller is no candidate of evictd's, which would take it first.
+	s := newScene(t, false, "protect: {podSelector: {matchLabels: {stays: \"yes\"}}}\n")
+	earlier, err := live.Decisions(t.Context())
+	s.must(err)
+	last := uint64(0)
+	if len(earlier) > 0 {
+		last = earlier[0].ID
+	}
+	neighbour := s.deploy(node.Workload{Name: "neighbour", UsesMiB: 200, AsksMiB: 400})
+	s.label(&neighbour, `"yes"`)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		s.must(live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}))
+	})
+	line := kubeletsMemory(s) - below<<20
+	s.must(live.Cluster.SetEvictionHard(t.Context(), map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)}))
+	greedy := node.Workload{
+		// The kubelet needs to have seen what its pods use, or it takes any of them.
+		Name: "greedy", UsesMiB: 10, AsksMiB: 10, Flags: []string{"--start-delay=25s", "--write=/shm/file", "--write-bytes=" + strconv.Itoa(takes) + "Mi"},
+		Change: func(spec *corev1.PodSpec) {
+			spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{
+				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory},
+			}}}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/shm"}}
+		},
+	}
+	s.must(greedy.Bare(t.Context(), live, s.namespace))
+	// The neighbour would have been enough for the first few MiB. Now it is not.
+	s.until("much is missing", func(ctx context.Context) bool { return s.missing(ctx) > deep<<20 })
+	s.label(&neighbour, "null")
+	s.until("the kubelet has evicted the greedy pod", func(ctx context.Context) bool {
+		pod, unread := live.Client.CoreV1().Pods(s.namespace).Get(ctx, "greedy", metav1.GetOptions{})
+		if unread != nil || pod.Status.Phase == corev1.PodRunning {
+			return false
+		}
+		// Succeeded, because the workload ends with 0 at SIGTERM: the kubelet forgets that it
+		// wrote Failed and Evicted before that.
+		t.Logf("the kubelet's victim: phase %s, reason %q, conditions %+v", pod.Status.Phase, pod.Status.Reason, pod.Status.Conditions)
+		evicted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet
+		})
+		if !evicted || pod.DeletionTimestamp != nil {
+			t.Errorf("the pod ended otherwise than by the kubelet's eviction; deleted %v", pod.DeletionTimestamp)
+		}
+		return true
+	})
+	s.until("the pressure is over", func(ctx context.Context) bool { return s.missing(ctx) < 0 })
+	s.stays(&neighbour)
+	decisions, err := live.Decisions(t.Context())
+	s.must(err)
+	var holds []string
+	for _, d := range decisions {
+		if d.ID > last && d.Signal == node.PodMemory && d.Verb == "held" {
+			holds = append(holds, d.Hold)
+		}
+	}
+	t.Logf("evictd's holds, the newest first: %q", holds)
+	if !slices.Contains(holds, "evictions would not suffice") {
+		t.Error("evictd's threshold did not hold while the kubelet evicted: the test shows nothing")
+	}
+	if !slices.Contains(holds, "enough is on its way out") {
+		t.Error("evictd did not rely on the kubelet's victim")
+	}
+}
+
+// label sets the label that keeps evictd from a pod, or takes it away. Evictd hears of it
+// long before anything else happens.
+func (s *scene) label(pod *corev1.Pod, value string) {
+	s.Helper()
+	patch := []byte(`{"metadata":{"labels":{"stays":` + value + `}}}`)
+	_, err := live.Client.CoreV1().Pods(s.namespace).Patch(s.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// missing returns how many bytes the pods take too much for evictd's threshold; less than
+// 0 when there are some left, and while evictd does not say.
+func (s *scene) missing(ctx context.Context) int64 {
+	s.Helper()
+	families, err := live.Metrics(ctx)
+	if err != nil {
+		return -1
+	}
+	left, _ := node.Value(families, "evictd_signal_available", map[string]string{"signal": node.PodMemory})
+	line, there := node.Value(families, "evictd_threshold_line", map[string]string{"signal": node.PodMemory, "kind": "hard"})
+	if !there {
+		return -1
+	}
+	return int64(line - left)
+}
+
+// kubeletsMemory returns memory.available as the kubelet measures it.
+func kubeletsMemory(s *scene) int64 {
+	s.Helper()
+	reader, err := pressure.Open(pressure.Options{MemoryAvailable: pressure.WorkingSet, Signals: []pressure.Signal{pressure.MemoryAvailable}})
+	s.must(err)
+	defer func() { s.must(reader.Close()) }()
+	sample := reader.Sample(time.Now())
+	seen := sample.Of(pressure.MemoryAvailable)
+	if seen.State != pressure.Known {
+		s.Fatalf("reading the node's memory as the kubelet does: %v", seen.Err)
+	}
+	return seen.Available
+}

@@ -1,0 +1,92 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Forty pods of one ReplicaSet on one node go, all at once, which is harder on client-go's
+// filter than ten minutes. The Events are written with the shipped rights.
+func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ship(rights())
+	pod := w.replica("web", func(*corev1.PodTemplateSpec) {})
+	config := unlimited()
+	config.Impersonate = rest.ImpersonationConfig{UserName: accountUser}
+	client, err := kubernetes.NewForConfig(config)
+	w.must(err)
+	w.until("the account may write Events", func(ctx context.Context) bool {
+		_, unready := client.CoreV1().Events(w.namespace).Create(ctx, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{GenerateName: "probe-"},
+			InvolvedObject: corev1.ObjectReference{Namespace: w.namespace},
+		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return unready == nil
+	})
+	events := record.NewEvents(client, w.node, "evictd", time.Now)
+	logger, err := record.NewLogger("error", "json", io.Discard)
+	w.must(err)
+	recorder, err := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.node, Now: time.Now})
+	w.must(err)
+	const evictions = 40
+	for i := range evictions {
+		recorder.Decision(evictionOf(pod, i))
+	}
+	w.must(events.Close(t.Context()))
+	onPods, onOwner := map[string]int{}, 0
+	list, err := w.client.CoreV1().Events(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=EvictionRequested"})
+	w.must(err)
+	owner := metav1.GetControllerOf(pod)
+	for i := range list.Items {
+		switch object := list.Items[i].InvolvedObject; object.Kind {
+		case "Pod":
+			onPods[string(object.UID)]++
+		default:
+			if object.UID != owner.UID || object.APIVersion != owner.APIVersion || object.Kind != owner.Kind || object.Name != owner.Name {
+				t.Errorf("an Event on %+v, want the owner %+v", object, owner)
+			}
+			onOwner++
+		}
+	}
+	if len(onPods) != evictions || onOwner != evictions {
+		t.Errorf("%d pods have Events and their owner has %d, want %d and %d", len(onPods), onOwner, evictions, evictions)
+	}
+	if described := w.kubectl(t.Context(), "", "-n", w.namespace, "describe", "replicaset", owner.Name); !strings.Contains(described, "evictd evicts pod web-39 (UID uid-39).") {
+		t.Errorf("kubectl describe replicaset does not show them:\n%s", described)
+	}
+}
+
+// evictionOf is a decision that evicts another pod of the same owner, each with a usage of
+// its own.
+func evictionOf(pod *corev1.Pod, i int) *agent.Decision {
+	facts := nodepods.Facts(pod, rank.Memory, nodepods.Self{})
+	facts.Name, facts.UID = fmt.Sprintf("web-%d", i), fmt.Sprintf("uid-%d", i)
+	facts.Sampled, facts.Usage = true, int64(i+1)*mebibyte
+	ranking := rank.Order(rank.Memory, []rank.Pod{facts}, rank.Rules{})
+	return &agent.Decision{
+		Verb: agent.Acted, Ranking: ranking,
+		Pressure: pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true},
+			Observed:  pressure.Observation{State: pressure.Known, Available: 300 * mebibyte, Capacity: totalMiB * mebibyte},
+			Line:      500 * mebibyte, Target: 500 * mebibyte,
+		},
+		Attempts: []agent.Attempt{{Entry: ranking.Candidates[0], Result: evict.Result{Outcome: evict.Evicted}}},
+	}
+}

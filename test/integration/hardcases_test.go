@@ -1,0 +1,271 @@
+package integration
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The cases that other evictors are known to get wrong, with evictd as a process.
+
+// expectVictims waits for the end of the pressure and fails the test unless exactly these
+// pods had to go.
+func (s *scene) expectVictims(want ...string) {
+	s.t.Helper()
+	s.within("the pressure is over and nobody is on the way out", s.relieved)
+	s.endure(2 * time.Second) // for one more to show
+	if got := s.hand.taken(); !slices.Equal(got, want) {
+		s.t.Errorf("evicted %v, want %v", got, want)
+	}
+}
+
+// counted returns how many requests had the outcome.
+func (s *scene) counted(outcome string) float64 {
+	n, _ := s.daemon.metric("evictd_evictions_total", "outcome", outcome)
+	return n
+}
+
+// told waits for an Event on a pod of the namespace.
+func (s *scene) told(pod, reason string) {
+	s.t.Helper()
+	s.until(pod+" has the Event "+reason, func(ctx context.Context) bool { return s.event(ctx, pod, reason) != "" })
+}
+
+func TestHardCaseCrashLoopingPodUnderABudget(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[policyv1.UnhealthyPodEvictionPolicyType]string{
+		policyv1.AlwaysAllow: "large", policyv1.IfHealthyBudget: "small",
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.crashLoops("large")
+			s.budgetOfTheBroken("large", policy)
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.pressed()
+			s.expectVictims(want)
+			if blocked := s.counted("BlockedByBudget"); (blocked > 0) != (want == "small") {
+				t.Errorf("%v requests were blocked by the budget", blocked)
+			}
+		})
+	}
+}
+
+// crashLoops makes a pod look as the kubelet reports one that crashes again and again.
+func (s *scene) crashLoops(name string) {
+	s.t.Helper()
+	pod, err := s.client.CoreV1().Pods(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
+	s.must(err)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "c", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+	}}
+	_, err = s.client.CoreV1().Pods(s.namespace).UpdateStatus(s.t.Context(), pod, metav1.UpdateOptions{})
+	s.must(err)
+}
+
+// budgetOfTheBroken makes a budget over a pod that is not healthy, and waits until it was
+// counted.
+func (s *scene) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvictionPolicyType) {
+	s.t.Helper()
+	minimum := intstr.FromInt32(1)
+	b, err := s.client.PolicyV1().PodDisruptionBudgets(s.namespace).Create(s.t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &minimum, UnhealthyPodEvictionPolicy: &policy,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.until("the disruption controller has counted the broken pod", func(ctx context.Context) bool {
+		b, err = s.client.PolicyV1().PodDisruptionBudgets(s.namespace).Get(ctx, app, metav1.GetOptions{})
+		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DesiredHealthy == 1 && b.Status.CurrentHealthy == 0
+	})
+}
+
+// The pod is given a second to end and does not: it is on its way out, and relied on, until
+// its deadline, 15 s after its grace period; from then on it is stuck, and the next one goes.
+func TestHardCasePodThatIgnoresSIGTERMFor300s(t *testing.T) {
+	t.Parallel()
+	const deadline, early = 16 * time.Second, 2 * time.Second
+	s := newScene(t)
+	s.hand.takes(300 * time.Second)
+	s.startWith(usual + "evictionHardPodGracePeriod: 1\n")
+	s.within("evictd is ready", s.ready)
+	s.pressed()
+	s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
+	began := time.Now()
+	s.within("it is counted", func() bool {
+		leaving, told := s.daemon.metric("evictd_victims_on_their_way")
+		return told && leaving == 1
+	})
+	if stuck, _ := s.daemon.metric("evictd_victims_stuck"); stuck != 0 {
+		t.Errorf("%v victims are stuck before the deadline", stuck)
+	}
+	s.until("the next one goes", func(context.Context) bool { return len(s.hand.taken()) > 1 })
+	if after := time.Since(began); after < deadline-early {
+		t.Errorf("the second victim went %v after the first, whose deadline is after %v", after, deadline)
+	}
+	if stuck, _ := s.daemon.metric("evictd_victims_stuck"); stuck != 1 {
+		t.Errorf("%v victims are stuck, want the first", stuck)
+	}
+	if got := s.hand.taken(); !slices.Equal(got, []string{"large", "small"}) || !s.terminating("large") {
+		t.Errorf("evicted %v, want the large pod, which is still there, and then the small one", got)
+	}
+}
+
+// A Deployment that writes spec.nodeName comes straight back: past the scheduler, to the
+// node that is short.
+func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
+	t.Parallel()
+	t.Run("is protected", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t)
+		s.pin("pinned")
+		s.startWith("evictionHard: {memory.available: 500Mi}\n")
+		s.within("evictd is ready", s.ready)
+		s.pressed()
+		s.within("evictd finds no candidate", func() bool {
+			n, _ := s.daemon.metric("evictd_holds_total", "hold", "no candidates")
+			return n > 0
+		})
+		s.endure(2 * time.Second)
+		if got := s.hand.taken(); len(got) != 0 {
+			t.Errorf("evicted %v, want nobody", got)
+		}
+	})
+	t.Run("goes no more often than its owner's limit", func(t *testing.T) {
+		t.Parallel()
+		s := newScene(t)
+		first := s.pin("pinned")
+		s.startWith("evictionHard: {memory.available: 500Mi}\nprotect: {pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 1}\n")
+		s.within("evictd is ready", s.ready)
+		s.pressed()
+		s.within("the pod was evicted", func() bool { return slices.Equal(s.hand.taken(), []string{first.Name}) })
+		s.until("its controller has made it again, on the same node", func(ctx context.Context) bool {
+			pods := s.runningPods(ctx, "pinned")
+			return len(pods) == 1 && pods[0].UID != first.UID && pods[0].Spec.NodeName == s.node
+		})
+		s.endure(5 * time.Second) // the node is as short as before
+		if pressed, _ := s.daemon.metric("evictd_pressure", "signal", "memory.available", "kind", "hard"); pressed != 1 {
+			t.Error("the node is not short any more: the test shows nothing")
+		}
+		if got := s.hand.taken(); !slices.Equal(got, []string{first.Name}) {
+			t.Errorf("evicted %v, want %s once", got, first.Name)
+		}
+	})
+}
+
+// pin makes a Deployment whose pods are on the scene's node, and does for them what the
+// kubelet does until the end of the test: they run, and hold a GiB. It returns the first.
+func (s *scene) pin(name string) *corev1.Pod {
+	s.t.Helper()
+	labels := map[string]string{"app": name}
+	_, err := s.client.AppsV1().Deployments(s.namespace).Create(s.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{NodeName: s.node, Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			s.runPods(ctx, name)
+			time.Sleep(50 * time.Millisecond)
+		}
+	}()
+	s.t.Cleanup(func() { cancel(); <-ended })
+	var pods []corev1.Pod
+	s.until("the first pod of "+name+" runs", func(ctx context.Context) bool {
+		pods = s.runningPods(ctx, name)
+		return len(pods) == 1
+	})
+	return &pods[0]
+}
+
+// runPods lets pods that are new to the node run.
+func (s *scene) runPods(ctx context.Context, app string) {
+	list, err := s.client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return // the test ends
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if pod.Status.Phase == corev1.PodRunning || pod.DeletionTimestamp != nil {
+			continue
+		}
+		s.host.group(groupOf(pod), 1024)
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		_, _ = s.client.CoreV1().Pods(s.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}) // else the next time
+	}
+}
+
+func (s *scene) runningPods(ctx context.Context, app string) []corev1.Pod {
+	list, err := s.client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool {
+		return p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil
+	})
+}
+
+func TestHardCaseTwoBudgetsOnOnePod(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.budget("one", "large")
+	s.budget("two", "large")
+	s.start()
+	s.within("evictd is ready", s.ready)
+	s.pressed()
+	s.expectVictims("small")
+	if s.counted("Misconfigured") == 0 || s.terminating("large") {
+		t.Errorf("%v requests were Misconfigured, want one, and the large pod there", s.counted("Misconfigured"))
+	}
+	s.told("large", "EvictionMisconfigured")
+}
+
+// How long a denied pod is left alone is the business of TestDeniedPodIsAskedForAgainAfterAWhile
+// in internal/agent; here another evictd, which knows of no denial, asks.
+func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	hook := newWebhook(s.world)
+	hook.deny(http.StatusForbidden, "it is payday", "small")
+	s.start()
+	s.within("evictd is ready", s.ready)
+	s.pressed()
+	s.expectVictims("small")
+	if _, page := s.daemon.get("/debug/decisions"); !strings.Contains(page, "it is payday") || s.counted("Denied") != 1 {
+		t.Errorf("%v requests were Denied, want one, and the webhook's words in the decision:\n%s", s.counted("Denied"), page)
+	}
+	s.told("large", "EvictionDenied")
+	hook.allow()
+	asked := hook.count("large")
+	s.pressed()
+	s.endure(3 * time.Second)
+	if again := hook.count("large") - asked; again != 0 || s.terminating("large") {
+		t.Errorf("the pod was asked for %d times within its back-off", again)
+	}
+	s.daemon.stop()
+	s.start()
+	s.expectVictims("small", "large")
+}

@@ -1,0 +1,134 @@
+package integration
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// webhook is somebody's admission webhook on the evictions of one namespace. It allows
+// all until it is told otherwise.
+type webhook struct {
+	server *httptest.Server
+
+	mu      sync.Mutex
+	denial  *metav1.Status  // nil allows
+	allowed map[string]bool // pods that the denial is not for
+	asked   map[string]int  // how often, by pod
+	held    map[string]chan struct{}
+}
+
+// newWebhook registers a webhook, until the end of the test, and waits until the API
+// server asks it.
+func newWebhook(w *world) *webhook {
+	w.t.Helper()
+	h := &webhook{asked: map[string]int{}}
+	ca := newAuthority(w.t)
+	serving := *ca.issue(w.t)
+	h.server = httptest.NewUnstartedServer(h)
+	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		// httptest has a certificate of its own, which would be taken otherwise.
+		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{serving}}, nil
+	}}
+	h.server.StartTLS()
+	w.t.Cleanup(h.server.Close)
+	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, h.server.URL
+	_, err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "evictions.example.com", SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca.pem},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
+			}},
+		}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() {
+		w.kubectl(context.Background(), "", "delete", "validatingwebhookconfiguration", w.namespace)
+	})
+	w.until("the API server asks the webhook", func(ctx context.Context) bool {
+		evictorFor(w.t, unlimited()).Evict(ctx, evict.Request{Namespace: w.namespace, Name: "probe", UID: "x", DryRun: true})
+		return h.count("probe") > 0
+	})
+	return h
+}
+
+// deny denies every eviction but those of the pods named, with a code and words.
+func (h *webhook) deny(code int32, message string, but ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.denial, h.allowed = &metav1.Status{Code: code, Message: message}, map[string]bool{}
+	for _, pod := range but {
+		h.allowed[pod] = true
+	}
+}
+
+// allow allows every eviction.
+func (h *webhook) allow() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.denial = nil
+}
+
+// hold lets questions about a pod wait for an answer, until release or the end of the test.
+func (h *webhook) hold(t *testing.T, pod string) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.held = map[string]chan struct{}{pod: make(chan struct{})}
+	t.Cleanup(h.release)
+}
+
+// release answers what waits.
+func (h *webhook) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, waits := range h.held {
+		close(waits)
+	}
+	h.held = nil
+}
+
+// count returns how often the webhook was asked about a pod.
+func (h *webhook) count(pod string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.asked[pod]
+}
+
+func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(w, "no review", http.StatusBadRequest)
+		return
+	}
+	pod := review.Request.Name
+	h.mu.Lock()
+	h.asked[pod]++
+	denial, waits := h.denial, h.held[pod]
+	if h.allowed[pod] {
+		denial = nil
+	}
+	h.mu.Unlock()
+	if waits != nil {
+		<-waits
+	}
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: denial == nil, Result: denial}
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(&review); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,158 @@
+package parity
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/configfiles"
+	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+// kubeletReads returns the thresholds that the kubelet has from a file, and its mark for
+// images. The file is read by the kubelet's own loader; what the kubelet does about the
+// default thresholds after that is not exported (cmd/kubelet/app/server.go,
+// loadConfigFile) and done here with its own map.
+func kubeletReads(t *testing.T, path string) (lines []string, imageGC int32, err error) {
+	t.Helper()
+	loader, err := configfiles.NewFsLoader(&utilfs.DefaultFs{}, path)
+	if err != nil {
+		return nil, 0, err
+	}
+	kc, err := loader.Load(t.Context())
+	if err != nil {
+		return nil, 0, err
+	}
+	if kc.EvictionHard == nil {
+		kc.EvictionHard = eviction.DefaultEvictionHard
+	} else if kc.MergeDefaultEvictionSettings {
+		for name, text := range eviction.DefaultEvictionHard {
+			if _, there := kc.EvictionHard[name]; !there {
+				kc.EvictionHard[name] = text
+			}
+		}
+	}
+	parsed, err := eviction.ParseThresholdConfig(kc.EnforceNodeAllocatable, kc.EvictionHard, kc.EvictionSoft, kc.EvictionSoftGracePeriod, kc.EvictionMinimumReclaim)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i := range parsed {
+		one := &parsed[i]
+		line := evictionapi.GetThresholdQuantity(one.Value, resource.NewQuantity(fileCapacity, resource.BinarySI)).Value()
+		if line > 0 { // one at 0 is never met, and evictd leaves it out
+			lines = append(lines, fmt.Sprintf("%s<%d after %v", one.Signal, line, one.GracePeriod))
+		}
+	}
+	slices.Sort(lines)
+	return lines, kc.ImageGCHighThresholdPercent, nil
+}
+
+// fileCapacity is what percentages are of.
+const fileCapacity = 107374182400
+
+// evictdReads returns the same as evictd reads it, and what it does not understand.
+func evictdReads(t *testing.T, path string) (lines []string, imageGC int32, unread []string) {
+	t.Helper()
+	read, err := config.ReadKubelet(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range read.Thresholds {
+		one := &read.Thresholds[i]
+		lines = append(lines, fmt.Sprintf("%s<%d after %v", one.Signal, one.Quantity.Of(fileCapacity), one.Grace))
+	}
+	slices.Sort(lines)
+	return lines, int32(read.ImageGCHighPercent), read.Unread
+}
+
+func writeKubeletFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What evictd reads in a kubelet's file is what the kubelet reads in it, defaults included.
+func TestKubeletsFileMeansTheSame(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"nothing said":        "",
+		"empty maps":          "evictionHard: {}\nevictionSoft: {}\n",
+		"null":                "evictionHard: null\n",
+		"amounts and shares":  "evictionHard: {memory.available: 1.5Gi, nodefs.available: 10.5%, pid.available: 5%, nodefs.inodesFree: '1000'}\n",
+		"switched off":        "evictionHard: {memory.available: 0%, nodefs.available: 100%}\n",
+		"merged":              "mergeDefaultEvictionSettings: true\nevictionHard: {nodefs.available: 20%, imagefs.available: 0%}\n",
+		"soft":                "evictionSoft: {memory.available: 10%, nodefs.available: 15%}\nevictionSoftGracePeriod: {memory.available: 1m30s, nodefs.available: 0s}\n",
+		"no limit on pods":    "enforceNodeAllocatable: [none]\n",
+		"an empty list":       "enforceNodeAllocatable: []\n",
+		"images":              "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 60\n",
+		"images, never":       "imageGCHighThresholdPercent: 100\n",
+		"allocatable by hand": "evictionHard: {allocatableMemory.available: 1Gi, memory.available: 2Gi}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := writeKubeletFile(t, kubeletHead+text)
+			want, images, err := kubeletReads(t, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, ourImages, unread := evictdReads(t, path)
+			if diff := cmp.Diff(want, got); diff != "" || images != ourImages || len(unread) != 0 {
+				t.Errorf("images at %d, want %d; unread %q; thresholds (-kubelet +evictd):\n%s", ourImages, images, unread, diff)
+			}
+		})
+	}
+}
+
+// The same for generated thresholds: what evictd understands of a file that the kubelet
+// starts with means the same, and what it does not understand it says.
+func TestKubeletsGrammarMeansTheSame(t *testing.T) {
+	t.Parallel()
+	const files = 2000
+	compared := 0
+	for seed := range uint64(files) {
+		generated := GenerateThresholds(seed)
+		text, err := json.Marshal(map[string]any{
+			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "enforceNodeAllocatable": []string{"none"},
+			"evictionHard": generated.Hard, "evictionSoft": generated.Soft, "evictionSoftGracePeriod": generated.Grace,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := writeKubeletFile(t, string(text))
+		want, _, err := kubeletReads(t, path)
+		if err != nil {
+			continue // the kubelet does not start with it
+		}
+		got, _, unread := evictdReads(t, path)
+		want = slices.DeleteFunc(want, func(line string) bool {
+			signal, _, _ := strings.Cut(line, "<")
+			return slices.ContainsFunc(unread, func(entry string) bool { return strings.Contains(entry, signal) })
+		})
+		got = slices.DeleteFunc(got, func(line string) bool {
+			signal, _, _ := strings.Cut(line, "<")
+			return slices.ContainsFunc(unread, func(entry string) bool { return strings.Contains(entry, signal) })
+		})
+		if !slices.Equal(want, got) {
+			t.Fatalf("seed %d, %s: thresholds (-kubelet +evictd):\n%s", seed, text, cmp.Diff(want, got))
+		}
+		compared += len(got)
+	}
+	if compared < files/4 {
+		t.Errorf("only %d thresholds of %d files were compared", compared, files)
+	}
+}
