@@ -19,8 +19,33 @@ import (
 // defaultKubeletPort is the kubelet's port where the node does not name it.
 const defaultKubeletPort = 10250
 
-// summaryDisk measures the pods' disk use by the kubelet's Summary API. It is asked
-// under disk pressure only.
+// disk measures the pods' disk use by the source that the configuration in force
+// names. It is asked under disk pressure only.
+type disk struct {
+	summary *summaryDisk
+	node    *nodeDisk
+	inForce func() *config.EvictdConfiguration
+}
+
+func newDisk(
+	c *clients, flags *whereFlags, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
+) *disk {
+	return &disk{
+		summary: newSummaryDisk(c, flags.nodeName, inForce, dedicatedImageFS),
+		node:    &nodeDisk{hostRoot: flags.hostRoot},
+		inForce: inForce,
+	}
+}
+
+// Measure returns the pods' disk use by UID.
+func (d *disk) Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+	if c := d.inForce(); c.Disk.Source == config.DiskNode {
+		return d.node.measure(ctx, c, pods)
+	}
+	return d.summary.Measure(ctx, pods)
+}
+
+// summaryDisk measures the pods' disk use by the kubelet's Summary API.
 type summaryDisk struct {
 	clients          *clients
 	nodeName         string

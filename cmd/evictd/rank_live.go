@@ -78,7 +78,7 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	// The kubelet is asked only where somebody needs its answer.
 	if l.flags.save != "" || ranksByDisk(l.signal) {
 		inForce := func() *config.EvictdConfiguration { return l.loaded }
-		seen.SetDisk(newSummaryDisk(l.clients, l.flags.nodeName, inForce, l.dedicatedImageFS).Measure(ctx, seen.Pods))
+		seen.SetDisk(newDisk(l.clients, &l.flags.whereFlags, inForce, l.dedicatedImageFS).Measure(ctx, seen.Pods))
 	}
 	return seen, nil
 }

@@ -174,7 +174,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Sampler:  d.host.current(),
 		Pods:     d.pods,
 		Cgroups:  d.host.tree,
-		Disk:     newSummaryDisk(d.clients, d.flags.nodeName, d.inForce.Load, d.host.dedicatedImageFS),
+		Disk:     newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
 		Evictor:  evictor,
 		Budgets:  evictor,
 		Recorder: d.recorder,
@@ -248,6 +248,9 @@ func (d *daemon) run(ctx context.Context) error {
 func (d *daemon) warn(c *config.EvictdConfiguration) {
 	for _, warning := range c.Warnings() {
 		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
+	}
+	if err := checkDisk(d.flags.hostRoot, c); err != nil {
+		d.logger.Warn("the pods' disk use cannot be measured; nobody is evicted for disk until it can", zap.Error(err))
 	}
 }
 

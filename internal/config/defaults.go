@@ -62,6 +62,7 @@ func Default() *EvictdConfiguration {
 			SoftJitter:     metav1.Duration{Duration: 5 * time.Second},
 			MinimumRelease: "5%",
 		},
+		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1},
 	}
 }
 

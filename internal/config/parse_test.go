@@ -259,6 +259,19 @@ func TestParseFaults(t *testing.T) {
 		{"no release", "limits: {minimumRelease: ''}", []string{
 			`limits.minimumRelease: Invalid value: "": must be a percentage of what is missing, such as "5%"`,
 		}},
+		{"a disk source that there is not", "disk: {source: du}", []string{
+			`disk.source: Unsupported value: "du": supported values: "summary", "node"`,
+		}},
+		{"no CPU for the disk", "disk: {cpu: 9m}", []string{
+			`disk.cpu: Invalid value: "9m": must be between 10m and 1, one core for each of disk.workers`,
+		}},
+		{"more CPU for the disk than its workers can take", "disk: {cpu: 2001m, workers: 2}", []string{
+			`disk.cpu: Invalid value: "2001m": must be between 10m and 2, one core for each of disk.workers`,
+		}},
+		{"CPU in words", "disk: {cpu: 20%, workers: 17}", []string{
+			`disk.workers: Invalid value: 17: must be between 1 and 16`,
+			`disk.cpu: Invalid value: "20%": must be an amount of CPU, such as "200m"`,
+		}},
 		{"a number for a release", "limits: {minimumRelease: 5}", []string{
 			`limits.minimumRelease: Invalid value: 5: must be text: put it in quotes`,
 		}},
@@ -409,6 +422,7 @@ sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, annotationNamespaces: [team-*]}
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumRelease: 7.5%}
+disk: {source: node, cpu: 1500m, workers: 2}
 kubelet: {insecureSkipTLSVerify: true}
 `)
 	want := &EvictdConfiguration{
@@ -437,6 +451,7 @@ kubelet: {insecureSkipTLSVerify: true}
 			AnnotationNamespaces: []string{"team-*"},
 		},
 		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9), MinimumRelease: "7.5%"},
+		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

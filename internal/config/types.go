@@ -93,6 +93,8 @@ type EvictdConfiguration struct {
 	TaintNode bool `json:"taintNode"`
 	// A bound on the evictions of one workload that holds for all nodes together.
 	Brake Brake `json:"brake"`
+	// How the pods' disk use is measured, under disk pressure only.
+	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
 }
@@ -247,6 +249,34 @@ type Brake struct {
 	// write Leases: deploy/overlays/brake. Unset and 0 mean no brake.
 	SlotsPerWorkload int32 `json:"slotsPerWorkload"`
 }
+
+// Disk says how the pods' disk use is measured; [disk.md](disk.md) compares the
+// sources.
+type Disk struct {
+	// `summary` asks the kubelet (Summary API), whose figures are a minute old. `node`
+	// looks at the files themselves and needs the rights and mounts of
+	// deploy/components/disk-node. Unset means `summary`.
+	Source DiskSource `json:"source"`
+	// CPU that the source `node` may use while it walks, 10m to 1 for each worker. Keep
+	// it below the container's CPU limit, or the kernel pauses the decisions with the
+	// walk. Unset means `200m`.
+	CPU string `json:"cpu"`
+	// Threads that walk at a time with the source `node`, 1 to 16. They share `cpu`.
+	// Unset means 1.
+	Workers int32 `json:"workers"`
+}
+
+// DiskSource names a source of the pods' disk use. The empty value means nothing: a
+// file that leaves it out gets DiskSummary.
+type DiskSource string
+
+// The sources.
+const (
+	// DiskSummary is the kubelet's Summary API.
+	DiskSummary DiskSource = "summary"
+	// DiskNode are the files on the node.
+	DiskNode DiskSource = "node"
+)
 
 // Kubelet says how evictd talks to the node's kubelet, which it asks for the
 // pods' disk use (Summary API).

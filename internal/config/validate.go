@@ -58,6 +58,7 @@ func (v *validator) validate() {
 	v.queues()
 	v.limits()
 	v.brake()
+	v.disk()
 }
 
 func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }

@@ -141,6 +141,23 @@ func UsageUID(pod *corev1.Pod) string {
 	return string(pod.UID)
 }
 
+// RunningContainers returns the container runtime's ids of the pod's containers that
+// run by its status, init and ephemeral ones included.
+func RunningContainers(pod *corev1.Pod) []string {
+	var ids []string
+	for _, statuses := range [][]corev1.ContainerStatus{
+		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses,
+	} {
+		for i := range statuses {
+			// "containerd://<id>"; the runtime's name does not matter.
+			if _, id, found := strings.Cut(statuses[i].ContainerID, "://"); found && statuses[i].State.Running != nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
 // DiskVolumes returns the names of the pod's volumes whose files are on the
 // node's own disk and count as the pod's: emptyDir on the default medium,
 // configMap and gitRepo. The kubelet also names hostPath, whose usage it cannot

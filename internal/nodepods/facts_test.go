@@ -216,3 +216,23 @@ func volumes() []corev1.Volume {
 		v("claim", corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "p"}}),
 	}
 }
+
+// TestRunningContainers: the ids of what runs survive the transform, and nothing else
+// is taken for one.
+func TestRunningContainers(t *testing.T) {
+	t.Parallel()
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	status := func(id string, state corev1.ContainerState) []corev1.ContainerStatus {
+		return []corev1.ContainerStatus{{ContainerID: id, State: state}}
+	}
+	pod := &corev1.Pod{Status: corev1.PodStatus{
+		ContainerStatuses: append(status("containerd://app", running),
+			status("containerd://ended", corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}})...),
+		InitContainerStatuses:      status("cri-o://sidecar", running),
+		EphemeralContainerStatuses: append(status("docker://debug", running), status("", running)...),
+	}}
+	want := []string{"app", "sidecar", "debug"}
+	if diff := cmp.Diff(want, nodepods.RunningContainers(nodepods.Trim(pod))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

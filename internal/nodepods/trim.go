@@ -140,6 +140,8 @@ func trimStatus(status *corev1.PodStatus) corev1.PodStatus {
 		AllocatedResources:    status.AllocatedResources,
 		ContainerStatuses:     trimStatuses(status.ContainerStatuses),
 		InitContainerStatuses: trimStatuses(status.InitContainerStatuses),
+
+		EphemeralContainerStatuses: trimStatuses(status.EphemeralContainerStatuses),
 	}
 	for i := range status.Conditions {
 		switch c := &status.Conditions[i]; c.Type {
@@ -164,6 +166,8 @@ func trimStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 		s := &statuses[i]
 		kept = append(kept, corev1.ContainerStatus{
 			Name:               s.Name,
+			ContainerID:        s.ContainerID,
+			State:              corev1.ContainerState{Running: s.State.Running},
 			AllocatedResources: s.AllocatedResources,
 			Resources:          trimResources(s.Resources),
 		})

@@ -100,18 +100,18 @@ func (n *Node) openFilesystems(sys system) error {
 	if err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
-	nodeDevice, err := sys.device(kubeletDir)
-	if err != nil {
+	if _, err = sys.device(kubeletDir); err != nil {
 		return fmt.Errorf("preparing nodefs: the kubelet's root directory: %w", err)
 	}
-	imageDir, imageDevice, err := n.findImages(sys)
+	imageDir, err := n.findImages(sys)
 	if err != nil {
 		return fmt.Errorf("preparing imagefs: %w", err)
 	}
-	n.dedicatedImageFS = imageDir != "" && imageDevice != nodeDevice
+	n.device, n.kubeletDir, n.imageDir = sys.device, kubeletDir, imageDir
 	n.nodefs = newProbe(kubeletDir, sys.statfs)
 	n.imagefs = n.nodefs
-	if n.dedicatedImageFS && images {
+	if imageDir != "" && images {
+		// Also where both are one filesystem now: another one may be mounted there later.
 		n.imagefs = newProbe(imageDir, sys.statfs)
 	}
 	nodefs, imagefs := n.readFilesystems()
@@ -124,20 +124,40 @@ func (n *Node) openFilesystems(sys system) error {
 	return nil
 }
 
-// findImages returns the first directory for images that exists, and its device;
-// "" when there is none.
-func (n *Node) findImages(sys system) (dir string, dev uint64, err error) {
+// findImages returns the first directory for images that exists; "" when there is none.
+func (n *Node) findImages(sys system) (string, error) {
 	for _, candidate := range n.options.ImageDirs {
-		dir, err = resolve(n.options.HostRoot, candidate)
+		dir, err := resolve(n.options.HostRoot, candidate)
 		if err == nil {
-			dev, err = sys.device(dir)
+			_, err = sys.device(dir)
 		}
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		return dir, dev, err
+		return dir, err
 	}
-	return "", 0, nil
+	return "", nil
+}
+
+// DedicatedImageFS reports whether the runtime's images are on a filesystem of
+// their own now, as the kubelet's ranking by disk use must know: by device number, so
+// that subvolumes of one btrfs count as two. It looks each time it is called, since
+// mounts change, and does not return while one of them does not answer. An error says
+// that a directory cannot be looked at, or that no signal that was asked for is about
+// a filesystem.
+func (n *Node) DedicatedImageFS() (bool, error) {
+	if n.nodefs == nil {
+		return false, ErrUnasked
+	}
+	if n.imageDir == "" {
+		return false, nil
+	}
+	node, err := n.device(n.kubeletDir)
+	if err != nil {
+		return false, err
+	}
+	images, err := n.device(n.imageDir)
+	return node != images, err
 }
 
 // startProbes asks the filesystems; readFilesystems waits for both together.

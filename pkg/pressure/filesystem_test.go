@@ -78,6 +78,35 @@ func TestFilesystems(t *testing.T) {
 	}
 }
 
+// TestMountsChange: a filesystem that is mounted where the images are, or goes from
+// there, is noticed without a restart.
+func TestMountsChange(t *testing.T) {
+	t.Parallel()
+	node := procTree()
+	node["var/lib/containerd"] = directory
+	root := node.plant(t)
+	one, two := fakeSystem(), twoFilesystems(root)
+	now := one
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, system{
+		statfs:  func(path string) (filesystem, error) { return now.statfs(path) },
+		device:  func(path string) (uint64, error) { return now.device(path) },
+		release: one.release, pidNamespace: one.pidNamespace,
+	})
+	for i, want := range []bool{false, true, false} {
+		wantImages := known(40*gib, 100*gib)
+		if now = one; want {
+			now, wantImages = two, known(7, 70)
+		}
+		s := n.Sample(moment(0))
+		if got := s.Of(ImageFSAvailable); got != wantImages {
+			t.Errorf("step %d: imagefs.available is %+v; want %+v", i, got, wantImages)
+		}
+		if got, err := n.DedicatedImageFS(); err != nil || got != want {
+			t.Errorf("step %d: DedicatedImageFS is %t, %v; want %t", i, got, err, want)
+		}
+	}
+}
+
 // TestLinksOfTheHost: a link leads where it leads on the host, not in the container
 // that sees the host's root somewhere.
 func TestLinksOfTheHost(t *testing.T) {

@@ -99,9 +99,11 @@ type Node struct {
 	noStall  error // why stall is nil although it was asked for
 	pids     *pidSource
 	nodefs   *probe
-	imagefs  *probe // the same as nodefs on a node with one filesystem
+	imagefs  *probe // the same as nodefs where nobody has images, or asks for them
 
-	dedicatedImageFS bool
+	// What DedicatedImageFS compares; set when a filesystem is asked for.
+	device               func(path string) (uint64, error)
+	kubeletDir, imageDir string
 }
 
 // Open prepares the reading of the signals that options ask for, and reads each of
@@ -238,17 +240,6 @@ func (n *Node) closeFiles() {
 			g.close()
 		}
 	}
-}
-
-// DedicatedImageFS reports whether the runtime's images are on a filesystem of
-// their own, as the kubelet's ranking by disk use must know. It is decided once,
-// by device number, at Open; subvolumes of one btrfs count as two filesystems. An
-// error says that no signal that was asked for is about a filesystem.
-func (n *Node) DedicatedImageFS() (bool, error) {
-	if n.nodefs == nil {
-		return false, ErrUnasked
-	}
-	return n.dedicatedImageFS, nil
 }
 
 func unknown(err error) Observation { return Observation{State: Unknown, Err: err} }

@@ -10,7 +10,8 @@ import (
 
 // FSUse is what one pod uses of one filesystem. The zero value is: nothing known.
 type FSUse struct {
-	// Bytes means nothing unless BytesKnown, Inodes nothing unless InodesKnown.
+	// Bytes and Inodes are exact where BytesKnown and InodesKnown say so. Where they do
+	// not, they are lower bounds: there may be any amount more.
 	Bytes, Inodes           int64
 	BytesKnown, InodesKnown bool
 }
@@ -20,10 +21,33 @@ type DiskUse struct {
 	// NodeFS is the kubelet's filesystem, ImageFS the container runtime's. On a node
 	// with one filesystem both are the same figures.
 	NodeFS, ImageFS FSUse
-	// Time is when the oldest of the figures was taken, by the kubelet's clock; zero
-	// when one of them carries no time.
+	// Layers, Logs and Volumes are what these sums are made of: containers' writable
+	// layers, their logs, and disk emptyDirs (in a Summary also the other volumes that
+	// DiskUses names).
+	Layers, Logs, Volumes FSUse
+	// Deleted are files that the pod's processes have open and that have no name any
+	// more. They are in the sums too where they are known; where they are not, the sums
+	// are without them, as the kubelet's always are.
+	Deleted FSUse
+	// Time is when the oldest of the figures was taken, by the kubelet's clock when it
+	// took them; zero when one of them carries no time.
 	Time time.Time
+	// Reason says why a sum is a lower bound or nothing at all is known; "" when all is
+	// known, and in what a Summary says.
+	Reason string
 }
+
+// add adds a figure, and makes a sum that would be too large unknown.
+func (u *FSUse) add(bytes, inodes int64) {
+	if bytes > math.MaxInt64-u.Bytes || inodes > math.MaxInt64-u.Inodes {
+		u.forget()
+		return
+	}
+	u.Bytes, u.Inodes = u.Bytes+bytes, u.Inodes+inodes
+}
+
+// forget makes the figures lower bounds.
+func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 
 // DiskUses computes the pods' disk use as the kubelet ranks by it
 // (pkg/kubelet/eviction/helpers.go, podDiskUsage): writable layers, logs and local
@@ -63,11 +87,17 @@ func diskUse(pod *statsapi.PodStats, dedicatedImageFS bool, volumes []string, vo
 	if !volumesKnown {
 		rest = append(rest, nil)
 	}
+	logs := len(pod.Containers)
 	all := slices.Concat(layers, rest)
-	if dedicatedImageFS {
-		return DiskUse{NodeFS: sum(rest), ImageFS: sum(layers), Time: oldest(all)}
+	use := DiskUse{
+		NodeFS: sum(all), ImageFS: sum(all),
+		Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:]),
+		Time: oldest(all),
 	}
-	return DiskUse{NodeFS: sum(all), ImageFS: sum(all), Time: oldest(all)}
+	if dedicatedImageFS {
+		use.NodeFS, use.ImageFS = sum(rest), sum(layers)
+	}
+	return use
 }
 
 // volume returns the figures of a volume, nil when there are none.

@@ -11,9 +11,10 @@
 //		fmt.Println(p.UID, p.WorkingSet, p.Anonymous+p.Shared)
 //	}
 //
-// Disk use comes from the kubelet's Summary API, see [FetchSummary] and
-// [DiskUses]: the kubelet measures it anyway, and walking every pod's files a second
-// time would load the disk that is in trouble.
+// Disk use comes from the kubelet's Summary API, see [FetchSummary] and [DiskUses],
+// which needs no right to the pods' files, or from these files themselves, see
+// [OpenNodeDisk]: newer, and with deleted files that are open. docs/disk.md compares
+// the two.
 //
 // Unknown is never zero: a pod is in a result only when all of it was read, and a
 // figure that may be missing says whether it is known. A pod whose cgroup went away

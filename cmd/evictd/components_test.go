@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// patched returns the shipped DaemonSet with a patch, as kustomize and kubectl merge
+// it.
+func patched(t *testing.T, path string) *appsv1.DaemonSet {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := yaml.ToJSON(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original, err := json.Marshal(readShipped(t).daemonSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(original, patch, appsv1.DaemonSet{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &appsv1.DaemonSet{}
+	if err := json.Unmarshal(merged, result); err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// TestDiskNodeComponent: two rights and one mount more than the shipped manifest, and
+// everything still read-only.
+func TestDiskNodeComponent(t *testing.T) {
+	t.Parallel()
+	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/disk-node/daemonset.patch.yaml")
+	container := &after.Spec.Template.Spec.Containers[0]
+	security := container.SecurityContext
+	want := &corev1.Capabilities{
+		Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"DAC_READ_SEARCH", "SYS_PTRACE"},
+	}
+	if diff := cmp.Diff(want, security.Capabilities); diff != "" {
+		t.Errorf("capabilities (-want +got):\n%s", diff)
+	}
+	if *security.RunAsUser != 0 || *security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
+		t.Errorf("the security context is %+v", security)
+	}
+	if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/host/var/log/pods" }) {
+		t.Error("the logs are not mounted")
+	}
+	for _, m := range container.VolumeMounts {
+		if !m.ReadOnly {
+			t.Errorf("%s can be written to", m.MountPath)
+		}
+	}
+	// Put back what the component is for, and nothing else may differ.
+	base := &before.Spec.Template.Spec.Containers[0]
+	container.SecurityContext, container.VolumeMounts = base.SecurityContext, base.VolumeMounts
+	after.Spec.Template.Spec.Volumes = slices.DeleteFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "logs" })
+	volumes := func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) } // the patch changes their order
+	slices.SortFunc(after.Spec.Template.Spec.Volumes, volumes)
+	slices.SortFunc(before.Spec.Template.Spec.Volumes, volumes)
+	if diff := cmp.Diff(&before, after); diff != "" {
+		t.Errorf("the overlay changes more (-shipped +overlay):\n%s", diff)
+	}
+}

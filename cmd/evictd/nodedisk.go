@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// nodeDisk measures the pods' disk use by their files on the node. It is opened when
+// it is first asked, and again when the configuration gives it other bounds.
+type nodeDisk struct {
+	hostRoot string
+	bounds   config.Disk
+	opened   *usage.NodeDisk
+}
+
+func (n *nodeDisk) measure(ctx context.Context, c *config.EvictdConfiguration, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+	if err := n.open(c); err != nil {
+		return nil, err
+	}
+	known := make([]usage.NodePod, 0, len(pods))
+	for _, pod := range pods {
+		known = append(known, usage.NodePod{
+			UID: nodepods.UsageUID(pod), Namespace: pod.Namespace, Name: pod.Name,
+			Containers: nodepods.RunningContainers(pod),
+		})
+	}
+	measured, err := n.opened.Measure(ctx, time.Now(), known)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the pods' files: %w", err)
+	}
+	uses := make(map[string]usage.DiskUse, len(measured))
+	for _, pod := range pods {
+		if use, found := measured[nodepods.UsageUID(pod)]; found {
+			uses[string(pod.UID)] = use
+		}
+	}
+	return uses, nil
+}
+
+func (n *nodeDisk) open(c *config.EvictdConfiguration) error {
+	if n.opened != nil && n.bounds == c.Disk {
+		return nil
+	}
+	opened, err := openNodeDisk(n.hostRoot, c)
+	if err != nil {
+		return err
+	}
+	if n.opened != nil {
+		err = n.opened.Close()
+	}
+	n.opened, n.bounds = opened, c.Disk
+	return err
+}
+
+func openNodeDisk(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
+	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{
+		HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
+	}
+	return opened, nil
+}
+
+// checkDisk returns why the source that a configuration names cannot work here. What
+// the Summary API would answer is not known before it is asked.
+func checkDisk(hostRoot string, c *config.EvictdConfiguration) error {
+	if c.Disk.Source != config.DiskNode {
+		return nil
+	}
+	opened, err := openNodeDisk(hostRoot, c)
+	if err != nil {
+		return err
+	}
+	return opened.Close()
+}

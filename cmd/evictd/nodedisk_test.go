@@ -1,0 +1,99 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+// nodeWithFiles is a host with two pods that have a file of 1 MiB each, one of them a
+// static pod, whose directories have another name than its UID.
+func nodeWithFiles(t *testing.T) (root string, pods []*corev1.Pod) {
+	t.Helper()
+	root = t.TempDir()
+	pods = []*corev1.Pod{
+		{ObjectMeta: metav1.ObjectMeta{UID: "uid-web", Namespace: "shop", Name: "web"}},
+		{ObjectMeta: metav1.ObjectMeta{UID: "uid-mirror", Namespace: "shop", Name: "proxy", Annotations: map[string]string{
+			"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash", "kubernetes.io/config.source": "file",
+		}}},
+	}
+	for _, path := range []string{
+		"var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/file",
+		"var/lib/kubelet/pods/hash/volumes/kubernetes.io~empty-dir/cache/file",
+		"var/log/pods/x", "proc/1/mountinfo",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		content := ""
+		if strings.HasSuffix(path, "file") {
+			content = strings.Repeat("x", 1<<20)
+		}
+		if err := os.WriteFile(filepath.Join(root, path), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root, pods
+}
+
+// TestDiskSourceFollowsTheConfiguration: an edit of disk.source is followed without a
+// restart, and its bounds too.
+func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
+	t.Parallel()
+	root, pods := nodeWithFiles(t)
+	flags := &whereFlags{kubeconfig: kubeconfigFor(t, "http://127.0.0.1:1"), nodeName: "node-1", hostRoot: root}
+	clients, err := newClients(flags, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inForce atomic.Pointer[config.EvictdConfiguration]
+	d := newDisk(clients, flags, inForce.Load, func() (bool, error) { return false, nil })
+	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
+		c := config.Default()
+		c.Disk.Source, c.Disk.Workers = source, int32(i+1)
+		inForce.Store(c)
+		uses, err := d.Measure(t.Context(), pods)
+		if source == config.DiskSummary {
+			if err == nil || len(uses) > 0 { // nobody answers for the API server here
+				t.Errorf("step %d: %+v, %v; want the kubelet to be asked", i, uses, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, uid := range []types.UID{"uid-web", "uid-mirror"} {
+			if use := uses[string(uid)].NodeFS; !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
+				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
+			}
+		}
+	}
+}
+
+// TestCheckDisk says at the start what would only be found out under pressure.
+func TestCheckDisk(t *testing.T) {
+	t.Parallel()
+	root, _ := nodeWithFiles(t)
+	c := config.Default()
+	c.Disk.Source = config.DiskNode
+	if err := checkDisk(root, c); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(filepath.Join(root, "var/log/pods")); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkDisk(root, c); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
+		t.Errorf("without logs: %v", err)
+	}
+	if err := checkDisk(root, config.Default()); err != nil {
+		t.Errorf("the other source needs no logs: %v", err)
+	}
+}

@@ -1,0 +1,26 @@
+// Package filetree answers one question: what do the files below a directory take?
+// It is for a privileged process that looks at directories in which others write.
+//
+//	pool := filetree.NewPool(1, 0.2)
+//	results, err := pool.Count(ctx, []filetree.Start{open})
+//	for r := range results {
+//		fmt.Println(r.Bytes, r.Inodes, r.Partial)
+//	}
+//
+// What is counted: allocated blocks and inodes of the start and of all that is below
+// it, a file with several links once. What is not: other mounts and other
+// filesystems, so a bind mount that leads back up ends where it begins.
+//
+// Nobody leads the walk out of the tree. Each directory is opened by one name,
+// relative to the directory that holds it, and neither through a symbolic link nor
+// into a mount (openat2); where a directory has to be opened again from below, it
+// must still be the same inode. A mount whose server is dead is never touched.
+//
+// Nobody makes it take more than it may. File descriptors, the names that are
+// remembered and the inodes with several links are bounded; what lies beyond a bound
+// is left out, and the count says that it is a lower bound and why. So does one that
+// ends with its context. In the steady state nothing is allocated for a file.
+//
+// It needs Linux 5.6, and read and search permission for every directory: as root of
+// a container, CAP_DAC_READ_SEARCH.
+package filetree

@@ -1,0 +1,101 @@
+package filetree
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// inNamespace runs a test on a thread with mounts of its own, which end with it.
+func inNamespace(t *testing.T, run func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock it
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			t.Errorf("making a mount namespace: %v", err)
+			return
+		}
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			t.Errorf("making mounts private: %v", err)
+			return
+		}
+		run()
+	}()
+	<-done
+}
+
+func mount(t *testing.T, source, target, kind string, flags uintptr, data string) bool {
+	t.Helper()
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		t.Error(err)
+		return false
+	}
+	if err := unix.Mount(source, target, kind, flags, data); err != nil {
+		t.Errorf("mounting %s: %v", target, err)
+		return false
+	}
+	return true
+}
+
+// TestWalkEntersNoMount: neither another filesystem nor the same one again, by which a
+// tree would have no end.
+func TestWalkEntersNoMount(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "a", "file"), 1<<16)
+	put(t, filepath.Join(root, "target"), 1)
+	put(t, filepath.Join(root, "big"), 1<<20)
+	want := expected(t, root)
+	inNamespace(t, func() {
+		// The mount points hide directories of the tree, which are not counted: nobody
+		// can see whether they are empty.
+		mount(t, root, filepath.Join(root, "a", "loop"), "", unix.MS_BIND, "")
+		if mount(t, "none", filepath.Join(root, "memory"), "tmpfs", 0, "") {
+			put(t, filepath.Join(root, "memory", "file"), 1<<20)
+		}
+		// A file that lies on another one of the same filesystem is a mount, too.
+		if err := unix.Mount(filepath.Join(root, "big"), filepath.Join(root, "target"), "", unix.MS_BIND, ""); err != nil {
+			t.Error(err)
+		}
+		got := newWalker().walk(t.Context(), start(t, root))
+		// Making the mount points may have made the directories larger, but hardly here.
+		if got.Partial != nil || got.Inodes != want.Inodes-1 || got.Bytes > want.Bytes {
+			t.Errorf("counted %+v, want %d inodes and at most %d bytes", got, want.Inodes-1, want.Bytes)
+		}
+	})
+}
+
+// TestWalkLeavesADeadFilesystemAlone: a FUSE filesystem whose server never answers, as
+// a dead NFS server would not, is mounted in the tree. Whoever asks it anything waits
+// for ever.
+func TestWalkLeavesADeadFilesystemAlone(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "a", "file"), 1<<16)
+	put(t, filepath.Join(root, "z", "file"), 1<<16)
+	want := expected(t, root)
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no FUSE here: %v", err)
+	}
+	defer device.Close() // which ends the wait of whoever asked
+	inNamespace(t, func() {
+		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
+		if !mount(t, "dead", filepath.Join(root, "m"), "fuse", 0, options) {
+			return
+		}
+		got := newWalker().walk(t.Context(), start(t, root))
+		if got.Partial != nil || got.Inodes != want.Inodes || got.Bytes > want.Bytes {
+			t.Errorf("counted %+v, want %d inodes and at most %d bytes", got, want.Inodes, want.Bytes)
+		}
+	})
+}

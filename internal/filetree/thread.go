@@ -1,0 +1,91 @@
+package filetree
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The priorities of a walk: the lowest that still gets on. The idle class of disk I/O
+// would get nothing at all while whoever fills the disk keeps it busy, which is when
+// the figures are wanted.
+const (
+	niceness     = 10
+	ioClassShift = 13
+	ioBestEffort = 2
+	ioLowest     = 7
+	ioWhoThread  = 1
+)
+
+// beModest ties the goroutine to a thread and gives that a low priority. The thread
+// ends with the goroutine, since it is never untied. Neither call needs a right; a
+// kernel that refuses them leaves the walk at the priority of the process.
+func beModest() {
+	runtime.LockOSThread()
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, niceness) // on Linux 0 is this thread
+	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioWhoThread, 0, ioBestEffort<<ioClassShift|ioLowest)
+}
+
+// pace keeps one thread within a share of a core. It measures what the thread took,
+// in the kernel too, and sleeps for as long as that was too much.
+type pace struct {
+	share float64 // of a core, above 0; 1 and more never sleeps
+	// began and spent are the clocks at the moment from which the share is counted.
+	began, spent time.Duration
+	timer        *time.Timer
+}
+
+// The share is kept over a few milliseconds, well below the 100 ms over which the
+// kernel counts a container's CPU limit: the rest of the process would be paused with
+// the walk.
+const (
+	paceSlack = 2 * time.Millisecond
+	// paceCredit is how much CPU that was left unused, while the disk was waited for,
+	// may be taken later.
+	paceCredit = 5 * time.Millisecond
+)
+
+func newPace(share float64) *pace {
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	return &pace{share: share, began: clock(unix.CLOCK_MONOTONIC), spent: clock(unix.CLOCK_THREAD_CPUTIME_ID), timer: timer}
+}
+
+// pause sleeps when the thread is ahead of its share.
+func (p *pace) pause(ctx context.Context) {
+	if p.share >= 1 {
+		return
+	}
+	wait := p.due(clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID))
+	if wait == 0 {
+		return
+	}
+	p.timer.Reset(wait)
+	select {
+	case <-ctx.Done():
+	case <-p.timer.C:
+	}
+}
+
+// due returns how long to sleep at a time by which the thread has spent so much.
+func (p *pace) due(now, spent time.Duration) time.Duration {
+	ahead := (spent - p.spent) - time.Duration(float64(now-p.began)*p.share)
+	if ahead < -paceCredit {
+		p.began, p.spent = now, spent+paceCredit
+	}
+	if ahead < paceSlack {
+		return 0
+	}
+	return time.Duration(float64(ahead) / p.share)
+}
+
+// clock reads a clock of the kernel; 0 when there is none, which paces nothing.
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(id, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,564 @@
+package filetree
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// start opens a directory to walk.
+func start(tb testing.TB, dir string) int {
+	tb.Helper()
+	fd, err := unix.Open(dir, openFlags, 0)
+	if err != nil {
+		tb.Fatalf("opening %s: %v", dir, err)
+	}
+	return fd
+}
+
+// put writes a file of a size, which takes blocks.
+func put(tb testing.TB, path string, size int) {
+	tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// expected counts a tree in the plainest way there is.
+func expected(tb testing.TB, root string) Count {
+	tb.Helper()
+	var want Count
+	links := map[uint64]bool{}
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var stat unix.Stat_t
+		if err := unix.Lstat(path, &stat); err != nil {
+			return err
+		}
+		if path == root {
+			want.Device = stat.Dev
+		}
+		directory := stat.Mode&unix.S_IFMT == unix.S_IFDIR
+		if stat.Nlink > 1 && !directory && links[stat.Ino] {
+			return nil
+		}
+		links[stat.Ino] = true
+		want.Inodes++
+		want.Bytes += stat.Blocks * blockSize
+		return nil
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return want
+}
+
+// same compares two counts, and asks for a complete one.
+func same(tb testing.TB, got, want Count) {
+	tb.Helper()
+	if got.Partial != nil {
+		tb.Errorf("the count is partial: %v", got.Partial)
+	}
+	if got.Bytes != want.Bytes || got.Inodes != want.Inodes || got.Device != want.Device {
+		tb.Errorf("counted %d bytes, %d inodes on %#x; want %d, %d on %#x",
+			got.Bytes, got.Inodes, got.Device, want.Bytes, want.Inodes, want.Device)
+	}
+}
+
+func TestWalkCountsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(t *testing.T, root string){
+		"nothing": func(*testing.T, string) {},
+		"files": func(t *testing.T, root string) {
+			t.Helper()
+			for _, size := range []int{0, 1, 4096, 4097, 1 << 20} {
+				put(t, filepath.Join(root, "a", strconv.Itoa(size)), size)
+			}
+		},
+		"a file with holes takes what is allocated": func(t *testing.T, root string) {
+			t.Helper()
+			put(t, filepath.Join(root, "holes"), 4096)
+			if err := os.Truncate(filepath.Join(root, "holes"), 1<<40); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"hard links once": func(t *testing.T, root string) {
+			t.Helper()
+			put(t, filepath.Join(root, "a", "one"), 1<<20)
+			put(t, filepath.Join(root, "b", "other"), 1)
+			for _, name := range []string{"a/two", "b/three", "b/four"} {
+				if err := os.Link(filepath.Join(root, "a", "one"), filepath.Join(root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+		"names of any bytes": func(t *testing.T, root string) {
+			t.Helper()
+			for _, name := range []string{
+				"new\nline", "not UTF-8 \xff\xfe\x80", " ", "...", ".hidden", "\x01\x1b[2J", "%s%n", strings.Repeat("x", 255),
+			} {
+				put(t, filepath.Join(root, name, name), 5000)
+			}
+		},
+		"neither links nor devices are followed": func(t *testing.T, root string) {
+			t.Helper()
+			put(t, filepath.Join(root, "file"), 1)
+			for name, target := range map[string]string{
+				"out": "/", "up": "..", "self": ".", "gone": "nowhere", "long": strings.Repeat("y", 200),
+			} {
+				if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := unix.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"wide": func(t *testing.T, root string) {
+			t.Helper()
+			for i := range 5000 {
+				path := filepath.Join(root, strings.Repeat("wide", 10)+strconv.Itoa(i))
+				if i%10 == 0 {
+					if err := os.Mkdir(path, 0o700); err != nil {
+						t.Fatal(err)
+					}
+					continue
+				}
+				put(t, path, i%2)
+			}
+		},
+	}
+	for name, plant := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			plant(t, root)
+			want := expected(t, root)
+			w := newWalker()
+			for range 2 { // the second time with what the first one left behind
+				same(t, w.walk(t.Context(), start(t, root)), want)
+			}
+			w.listing = make([]byte, 512) // a few names at a time
+			same(t, w.walk(t.Context(), start(t, root)), want)
+		})
+	}
+}
+
+// deep makes directories in each other, deeper than a path can be, each with a file,
+// a directory before the next level and one behind it.
+func deep(tb testing.TB, root string, levels int) Count {
+	tb.Helper()
+	fd := start(tb, root)
+	var want Count
+	add := func(dir int, name string) {
+		var stat unix.Stat_t
+		if err := unix.Fstatat(dir, name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			tb.Fatal(err)
+		}
+		want.Inodes++
+		want.Bytes += stat.Blocks * blockSize
+		want.Device = stat.Dev
+	}
+	for range levels {
+		add(fd, ".")
+		for _, name := range []string{"a", "m", "z"} {
+			if err := unix.Mkdirat(fd, name, 0o755); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		add(fd, "a")
+		add(fd, "z")
+		file, err := unix.Openat(fd, "file", unix.O_CREAT|unix.O_WRONLY, 0o600)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_ = unix.Close(file)
+		add(fd, "file")
+		next, err := unix.Openat(fd, "m", openFlags, 0)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		_ = unix.Close(fd)
+		fd = next
+	}
+	add(fd, ".")
+	_ = unix.Close(fd)
+	return want
+}
+
+// TestWalkDeep: five thousand directories in each other need no more descriptors than
+// sixty, and what is left of a directory is read on the way back.
+func TestWalkDeep(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	want := deep(t, root, 5000)
+	w := newWalker()
+	w.listing = make([]byte, 48) // one or two names at a time
+	most, deepest := 0, 0
+	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
+		most, deepest = max(most, len(w.frames)-w.closed), max(deepest, len(w.frames))
+		closedFrames(t, w)
+		return openDirectory(dir, name, how)
+	}
+	same(t, w.walk(t.Context(), start(t, root)), want)
+	if deepest != 5001-1 || most > maxOpen {
+		t.Errorf("%d directories deep, %d of them open; want 5000 and at most %d", deepest, most, maxOpen)
+	}
+}
+
+// closedFrames makes sure that the walker knows which directories are closed.
+func closedFrames(tb testing.TB, w *walker) {
+	tb.Helper()
+	for i, f := range w.frames {
+		if isClosed := i > 0 && i <= w.closed; isClosed != (f.fd < 0) {
+			tb.Fatalf("directory %d of %d is closed: %t, and %d should be", i, len(w.frames), f.fd < 0, w.closed)
+		}
+	}
+}
+
+// hook makes a walker that calls before with the name of each directory it is about to
+// open.
+func hook(before func(name string)) *walker {
+	w := newWalker()
+	w.open = func(dir int, name []byte, how *unix.OpenHow) (int, error) {
+		before(string(name[:len(name)-1]))
+		return openDirectory(dir, name, how)
+	}
+	return w
+}
+
+// TestWalkWhileItVanishes: what is removed while it is walked is neither counted nor a
+// fault.
+func TestWalkWhileItVanishes(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, dir := range []string{"a", "b", "c"} {
+		for i := range 500 {
+			put(t, filepath.Join(root, dir, "x", strconv.Itoa(i)), 1)
+		}
+	}
+	removed := 0
+	w := hook(func(name string) {
+		if removed++; name != "x" && removed == 1 {
+			for _, other := range []string{"a", "b", "c"} { // this one and those that are known already
+				if err := os.RemoveAll(filepath.Join(root, other)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	got := w.walk(t.Context(), start(t, root))
+	if got.Partial != nil || got.Inodes != 1 {
+		t.Errorf("counted %+v, want the start alone", got)
+	}
+}
+
+// TestWalkRemovedWhileInside: the directory that is being read goes away with all
+// that is in it.
+func TestWalkRemovedWhileInside(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "stays"), 1)
+	for i := range 1000 {
+		put(t, filepath.Join(root, "goes", strconv.Itoa(i)), 1)
+	}
+	w := newWalker()
+	w.listing = make([]byte, 4096)
+	w.pause = func(context.Context) {
+		if err := os.RemoveAll(filepath.Join(root, "goes")); err != nil {
+			t.Error(err)
+		}
+	}
+	got := w.walk(t.Context(), start(t, root))
+	if got.Partial != nil || got.Inodes < breath || got.Inodes > 1000 {
+		t.Errorf("counted %+v, want some of a thousand files", got)
+	}
+}
+
+// TestWalkIsNotLedOut: whoever writes in the tree swaps a directory for a link just
+// before it is opened, or moves one while the walk is below it.
+func TestWalkIsNotLedOut(t *testing.T) {
+	t.Parallel()
+	t.Run("a link in a directory's place", func(t *testing.T) {
+		t.Parallel()
+		root, outside := t.TempDir(), t.TempDir()
+		put(t, filepath.Join(outside, "secret"), 1<<20)
+		put(t, filepath.Join(root, "dir", "file"), 4096)
+		w := hook(func(name string) {
+			if name != "dir" {
+				t.Errorf("entered %q", name)
+			}
+			if err := errors.Join(os.RemoveAll(filepath.Join(root, name)), os.Symlink(outside, filepath.Join(root, name))); err != nil {
+				t.Error(err)
+			}
+		})
+		got := w.walk(t.Context(), start(t, root))
+		same(t, got, expected(t, root))
+	})
+	t.Run("a file in a directory's place", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		put(t, filepath.Join(root, "dir", "file"), 4096)
+		w := hook(func(name string) {
+			if err := os.RemoveAll(filepath.Join(root, name)); err != nil {
+				t.Error(err)
+			}
+			put(t, filepath.Join(root, name), 1<<16)
+		})
+		got := w.walk(t.Context(), start(t, root))
+		same(t, got, expected(t, root))
+	})
+	t.Run("moved while it is walked", func(t *testing.T) {
+		t.Parallel()
+		root, outside := t.TempDir(), t.TempDir()
+		put(t, filepath.Join(outside, "secret"), 1<<20)
+		put(t, filepath.Join(root, "inside"), 4096)
+		// Level 10 is moved when the walk is so far below it that it was closed.
+		at := root
+		for range 10 {
+			at = filepath.Join(at, "m")
+		}
+		below := at
+		for range 10 + maxOpen {
+			below = filepath.Join(below, "m")
+		}
+		put(t, filepath.Join(below, "last", "file"), 1)
+		w := hook(func(name string) {
+			if name != "last" {
+				return
+			}
+			if err := os.Rename(at, filepath.Join(outside, "moved")); err != nil {
+				t.Error(err)
+			}
+		})
+		got := w.walk(t.Context(), start(t, root))
+		if !errors.Is(got.Partial, ErrMoved) {
+			t.Errorf("partial: %v, want %v", got.Partial, ErrMoved)
+		}
+		if want := int64(1 + 1 + 10 + 10 + maxOpen + 2); got.Inodes != want || got.Bytes >= 1<<20 {
+			t.Errorf("counted %d inodes and %d bytes, want %d and less than a MiB", got.Inodes, got.Bytes, want)
+		}
+	})
+}
+
+// TestWalkAbandons: after a directory was moved away, what is left of the start is
+// still counted.
+func TestWalkAbandons(t *testing.T) {
+	t.Parallel()
+	root, outside := t.TempDir(), t.TempDir()
+	at := root
+	for range maxOpen * 2 {
+		at = filepath.Join(at, "m")
+		put(t, filepath.Join(at, "later", "file"), 1)
+	}
+	put(t, filepath.Join(at, "last", "file"), 1)
+	for i := range 100 {
+		put(t, filepath.Join(root, "more"+strconv.Itoa(i), "sub", "file"), 1)
+	}
+	more, moved := 0, false
+	var w *walker
+	w = hook(func(name string) {
+		closedFrames(t, w)
+		if strings.HasPrefix(name, "more") {
+			more++
+		}
+		if name == "last" && !moved {
+			moved = true
+			if err := os.Rename(filepath.Join(root, "m", "m"), filepath.Join(outside, "moved")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	got := w.walk(t.Context(), start(t, root))
+	if !moved || !errors.Is(got.Partial, ErrMoved) || more != 100 {
+		t.Errorf("moved %t, entered %d of 100 directories, partial: %v", moved, more, got.Partial)
+	}
+	if want := int64(1 + 300); got.Inodes < want {
+		t.Errorf("counted %d inodes, want at least %d", got.Inodes, want)
+	}
+}
+
+func TestWalkEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for i := range 2000 {
+		put(t, filepath.Join(root, "d"+strconv.Itoa(i%10), strconv.Itoa(i)), 1)
+	}
+	for _, rounds := range []int{0, 1, 7} {
+		ctx, cancel := context.WithCancel(t.Context())
+		w := newWalker()
+		left := rounds
+		w.pause = func(context.Context) {
+			if left--; left <= 0 {
+				cancel()
+			}
+		}
+		if rounds == 0 {
+			cancel()
+		}
+		got := w.walk(ctx, start(t, root))
+		cancel()
+		if !errors.Is(got.Partial, context.Canceled) {
+			t.Errorf("after %d pauses: partial: %v, want %v", rounds, got.Partial, context.Canceled)
+		}
+		if low, high := int64(max(1, rounds*breath-20)), int64(1+rounds*breath); got.Inodes < low || got.Inodes > high {
+			t.Errorf("after %d pauses: counted %d inodes, want %d to %d", rounds, got.Inodes, low, high)
+		}
+	}
+}
+
+func TestWalkKeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for i := range 10 {
+		put(t, filepath.Join(root, "dirs", "dir"+strconv.Itoa(i), "file"), 1)
+		put(t, filepath.Join(root, "links", strconv.Itoa(i)), 4096)
+		if err := os.Link(filepath.Join(root, "links", strconv.Itoa(i)), filepath.Join(root, "links", "again"+strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := expected(t, root)
+	for name, tc := range map[string]struct {
+		bounds bounds
+		inodes int64 // that are not counted
+	}{
+		"names": {bounds{names: 5 * len("dirN\x00"), depth: 100, links: 100}, 5},
+		"depth": {bounds{names: 1 << 10, depth: 2, links: 100}, 10},
+		"links": {bounds{names: 1 << 10, depth: 100, links: 7}, 3},
+	} {
+		w := newWalker()
+		w.bounds = tc.bounds
+		got := w.walk(t.Context(), start(t, root))
+		if !errors.Is(got.Partial, ErrBounds) || got.Inodes != all.Inodes-tc.inodes {
+			t.Errorf("%s: counted %d inodes, partial: %v; want %d and %v", name, got.Inodes, got.Partial, all.Inodes-tc.inodes, ErrBounds)
+		}
+	}
+}
+
+// TestWalkWithoutTypes: a filesystem may leave the type of an entry open.
+func TestWalkWithoutTypes(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "dir", "file"), 1)
+	w := newWalker()
+	fd := start(t, root)
+	w.push(fd, 0)
+	defer w.closeAll()
+	if err := stat(fd, w.empty, unix.AT_EMPTY_PATH|statFlags, &w.stat); err != nil {
+		t.Fatal(err)
+	}
+	w.major, w.minor = w.stat.Dev_major, w.stat.Dev_minor
+	w.look(fd, []byte("dir\x00"), unix.DT_UNKNOWN)
+	if w.count.Inodes != 0 || string(w.names) != "dir\x00" {
+		t.Errorf("counted %d, remembered %q; want 0 and the directory", w.count.Inodes, w.names)
+	}
+	w.look(start(t, filepath.Join(root, "dir")), []byte("file\x00"), unix.DT_UNKNOWN)
+	if w.count.Inodes != 1 {
+		t.Errorf("counted %d, want the file", w.count.Inodes)
+	}
+}
+
+// TestWalkWithoutPermission: what may not be read makes the count partial, and names
+// the directory. It runs on a thread that has lost its rights.
+func TestWalkWithoutPermission(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "open", "file"), 1)
+	put(t, filepath.Join(root, "locked\n", "file"), 1)
+	put(t, filepath.Join(root, "blind", "file"), 1)
+	all := expected(t, root)
+	if err := errors.Join(os.Chmod(root, 0o755), os.Chmod(filepath.Join(root, "locked\n"), 0),
+		os.Chmod(filepath.Join(root, "blind"), 0o444)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = errors.Join(os.Chmod(filepath.Join(root, "locked\n"), 0o700), os.Chmod(filepath.Join(root, "blind"), 0o700))
+	})
+	counts, fd := make(chan Count), start(t, root)
+	go func() {
+		runtime.LockOSThread() // and never unlock it: the thread ends with its rights
+		if os.Geteuid() == 0 {
+			if err := unix.Setfsuid(65534); err != nil {
+				t.Error(err)
+			}
+		}
+		counts <- newWalker().walk(t.Context(), fd)
+	}()
+	got := <-counts
+	if !errors.Is(got.Partial, unix.EACCES) || got.Inodes != all.Inodes-2 {
+		t.Errorf("counted %d inodes, partial: %v; want %d and EACCES", got.Inodes, got.Partial, all.Inodes-2)
+	}
+	if got.Partial != nil && (!strings.Contains(got.Partial.Error(), filepath.Base(root)) || strings.Contains(got.Partial.Error(), "\n")) {
+		t.Errorf("the fault is %q, want one line that names the directory", got.Partial)
+	}
+}
+
+// TestWalkWhileAFileGrows: the count is one that was true at some moment.
+func TestWalkWhileAFileGrows(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	put(t, filepath.Join(root, "dir", "log"), 1<<16)
+	before := expected(t, root)
+	log, err := os.OpenFile(filepath.Join(root, "dir", "log"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	w := hook(func(string) {
+		if _, err := log.Write(make([]byte, 1<<20)); err != nil {
+			t.Error(err)
+		}
+		if err := log.Sync(); err != nil { // blocks are allocated late
+			t.Error(err)
+		}
+	})
+	got := w.walk(t.Context(), start(t, root))
+	if got.Partial != nil || got.Inodes != before.Inodes || got.Bytes < before.Bytes+1<<20 {
+		t.Errorf("counted %+v, want %d inodes and a MiB more than %d", got, before.Inodes, before.Bytes)
+	}
+}
+
+// TestWalkAllocatesNothing for a file, once its buffers have grown.
+func TestWalkAllocatesNothing(t *testing.T) {
+	root := t.TempDir()
+	for i := range 3000 {
+		put(t, filepath.Join(root, "d"+strconv.Itoa(i%30), strconv.Itoa(i)), 0)
+	}
+	w := newWalker()
+	walk := func() { w.walk(t.Context(), start(t, root)) }
+	walk()
+	if got := testing.AllocsPerRun(5, walk); got > 3 { // the path and what opens the start
+		t.Errorf("a walk of 3000 files allocates %v times", got)
+	}
+}
+
+func FuzzNextEntry(f *testing.F) {
+	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x18\x00\x04a\x00\x00\x00\x00"))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, listing []byte) {
+		for len(listing) > 0 {
+			e, rest, err := nextEntry(listing)
+			if err != nil {
+				return
+			}
+			if len(rest) >= len(listing) || len(e.name) < 2 || e.name[len(e.name)-1] != 0 || strings.Contains(string(e.name[:len(e.name)-1]), "\x00") {
+				t.Fatalf("%q gives %q and %q", listing, e.name, rest)
+			}
+			_ = isDots(e.name)
+			listing = rest
+		}
+	})
+}

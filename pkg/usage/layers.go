@@ -1,0 +1,119 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// layer is a container's writable layer.
+type layer struct {
+	// dir is where it is on the host.
+	dir string
+	// device is st_dev of the container's root, which shows the layer's files as its own.
+	device uint64
+}
+
+// layers finds the writable layers of containers, without asking the runtime.
+//
+// The runtime mounts each container's root in the node's mount namespace, and the
+// options of an overlay name the directory that it writes to. containerd's mount point
+// has the container's id in it. Where it has not (CRI-O, Docker), a process of the
+// container shows its root, and the root must be one that the node knows too: a
+// process may have made a mount namespace of its own, with any root it likes.
+type layers struct {
+	proc string // the host's /proc as seen from here
+	// byID and byDevice are the overlays in the node's mount namespace.
+	byID     map[string]layer
+	byDevice map[uint64]layer
+}
+
+// lookers is how many processes of a container are asked for their root.
+const lookers = 8
+
+// openLayers reads the node's mounts: those of its first process.
+func openLayers(proc string) (*layers, error) {
+	l := &layers{proc: proc, byID: map[string]layer{}, byDevice: map[uint64]layer{}}
+	err := readMounts(filepath.Join(proc, "1", "mountinfo"), func(m *mount) {
+		dir := m.upperDir()
+		if dir == "" {
+			return
+		}
+		found := layer{dir: dir, device: m.device}
+		l.byDevice[m.device] = found
+		if id := idIn(m.point); id != "" {
+			l.byID[id] = found
+		}
+	})
+	return l, err
+}
+
+// idIn returns the container's id in the mount point of its root:
+// /run/containerd/io.containerd.runtime.v2.task/k8s.io/<id>/rootfs.
+func idIn(point string) string {
+	const rootfs = "rootfs"
+	if filepath.Base(point) != rootfs {
+		return ""
+	}
+	return filepath.Base(filepath.Dir(point))
+}
+
+// of returns the layer of a container that has these processes.
+func (l *layers) of(container string, processes []int) (layer, error) {
+	found, known := l.byID[container]
+	if !known {
+		var err error
+		if found, err = l.ofProcesses(processes); err != nil {
+			return layer{}, fmt.Errorf("finding the writable layer of container %s: %w", short(container), err)
+		}
+	}
+	if !filepath.IsAbs(found.dir) {
+		return layer{}, fmt.Errorf("finding the writable layer of container %s: its overlay was mounted with a relative path, %q",
+			short(container), found.dir)
+	}
+	return found, nil
+}
+
+func (l *layers) ofProcesses(processes []int) (layer, error) {
+	err := errors.New("no process of it was found")
+	for _, pid := range processes[:min(len(processes), lookers)] {
+		var root *mount
+		if root, err = l.rootOf(pid); err != nil {
+			continue
+		}
+		found, known := l.byDevice[root.device]
+		switch {
+		case known:
+			return found, nil
+		case root.kind != "overlay":
+			err = fmt.Errorf("its root is of type %s, and only overlay says where it writes to", root.kind)
+		case len(l.byDevice) > 0:
+			err = errors.New("its processes have a root that the runtime did not mount")
+		default: // the runtime mounts in a namespace of its own
+			return layer{dir: root.upperDir(), device: root.device}, nil
+		}
+	}
+	return layer{}, err
+}
+
+// rootOf returns the mount that is a process's root.
+func (l *layers) rootOf(pid int) (*mount, error) {
+	var root *mount
+	err := readMounts(filepath.Join(l.proc, strconv.Itoa(pid), "mountinfo"), func(m *mount) {
+		if m.point == "/" {
+			root = m // a later one lies on top
+		}
+	})
+	if err == nil && root == nil {
+		err = errors.New("its processes are below a directory that is no mount (chroot)")
+	}
+	return root, err
+}
+
+// short makes a container's id fit into a sentence, as the runtimes' tools do.
+func short(container string) string {
+	const length = 12
+	return strings.ToValidUTF8(container[:min(len(container), length)], "?")
+}

@@ -1,0 +1,422 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
+)
+
+// NodeDiskOptions say where a node keeps the pods' files, and what measuring them may
+// take.
+type NodeDiskOptions struct {
+	// HostRoot is the directory below which the host's directories are mounted; "" is
+	// the host itself.
+	HostRoot string
+	// KubeletDir is the kubelet's root directory on the host, whose filesystem is
+	// nodefs; "" is /var/lib/kubelet.
+	KubeletDir string
+	// LogDir is where the kubelet has the pods' logs; "" is /var/log/pods.
+	LogDir string
+	// LinkedLogDir is where a runtime keeps the logs to which LogDir only has links; ""
+	// is Docker's, /var/lib/docker/containers.
+	LinkedLogDir string
+	// ImageDirs are as in pressure.Options; nil is the same default.
+	ImageDirs []string
+	// Workers is how many threads walk at a time, 0 is one. Cores is how much CPU time
+	// they take together in a second, in seconds; 0 is one core.
+	Workers int
+	Cores   float64
+}
+
+func (o *NodeDiskOptions) setDefaults() {
+	o.HostRoot = cmp.Or(o.HostRoot, "/")
+	o.KubeletDir = cmp.Or(o.KubeletDir, "/var/lib/kubelet")
+	o.LogDir = cmp.Or(o.LogDir, "/var/log/pods")
+	o.LinkedLogDir = cmp.Or(o.LinkedLogDir, "/var/lib/docker/containers")
+	o.Cores = cmp.Or(o.Cores, 1)
+	if o.ImageDirs == nil {
+		o.ImageDirs = []string{"/var/lib/containerd", "/var/lib/containers/storage", "/var/lib/docker"}
+	}
+}
+
+// NodePod is what has to be known of a pod to find its files.
+type NodePod struct {
+	// UID is the kubelet's, in the names of directories: the API server's, except for
+	// static pods.
+	UID string
+	// Namespace and Name are in the name of the directory of logs.
+	Namespace, Name string
+	// Containers are the runtime's ids of the containers that run. What containers that
+	// have ended left behind is not counted, as in the kubelet
+	// (pkg/kubelet/stats/cri_stats_provider.go, removeTerminatedContainers).
+	Containers []string
+}
+
+// NodeDisk measures the pods' disk use by looking at their files. It does nothing
+// between two calls of Measure. It is for one goroutine.
+type NodeDisk struct {
+	options NodeDiskOptions
+	root    int    // HostRoot, open
+	proc    string // the host's /proc as seen from here
+	pool    *filetree.Pool
+	// looking holds a token while nothing looks for the pods' files.
+	looking chan struct{}
+	last    map[string]DiskUse // by UID
+	hung    map[string]bool    // places that have not answered
+	// opening is called before a place is opened; a test lets it hang.
+	opening func(p *place)
+}
+
+// OpenNodeDisk prepares the measuring and finds out whether it can work here: an
+// error says which directory is missing, or which right.
+func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
+	options.setDefaults()
+	root, err := unix.Open(options.HostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", options.HostRoot, err)
+	}
+	d := &NodeDisk{
+		options: options,
+		root:    root,
+		proc:    filepath.Join(options.HostRoot, "proc"),
+		pool:    filetree.NewPool(options.Workers, options.Cores),
+		looking: make(chan struct{}, 1),
+		last:    map[string]DiskUse{},
+		hung:    map[string]bool{},
+		opening: func(*place) {},
+	}
+	d.looking <- struct{}{}
+	if err := d.check(); err != nil {
+		_ = d.Close() // the first fault is the one to tell
+		return nil, err
+	}
+	return d, nil
+}
+
+// check opens what Measure needs.
+func (d *NodeDisk) check() error {
+	if _, err := d.layout(); err != nil {
+		return d.explain(err)
+	}
+	for _, dir := range []string{filepath.Join(d.options.KubeletDir, "pods"), d.options.LogDir} {
+		fd, err := inHost(d.root, dir, unix.O_RDONLY)
+		if err != nil {
+			return d.explain(err)
+		}
+		_ = unix.Close(fd) // nothing was written
+	}
+	if _, err := openLayers(d.proc); err != nil {
+		return d.explain(err)
+	}
+	return nil
+}
+
+// explain adds to a fault what to do about it.
+func (d *NodeDisk) explain(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("%w; the kernel is older than Linux 5.6 and cannot open files safely: use the source summary", err)
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return fmt.Errorf("%w; measuring on the node needs root and CAP_DAC_READ_SEARCH", err)
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("%w; mount it below %s", err, d.options.HostRoot)
+	default:
+		return err
+	}
+}
+
+// Close ends the use of the host's root. While a worker is held by a filesystem that
+// does not answer, it stays open.
+func (d *NodeDisk) Close() error {
+	if d.pool.Out() > 0 || len(d.looking) == 0 {
+		return nil
+	}
+	return unix.Close(d.root)
+}
+
+// Measure returns what the pods use, by their UIDs. Pods are walked in the order of
+// what they used last, those that are not known yet first, until the context ends;
+// what was not walked by then has its last figures, with their time, or a reason. Now
+// is the time of what is measured. A pod that the kubelet has no directory of is left
+// out. An error means that nothing is known.
+func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
+	ordered := d.byUrgency(pods)
+	f, err := d.look(ctx, ordered)
+	if err != nil {
+		return nil, d.explain(err)
+	}
+	counts, err := d.count(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	measured := f.sum(ordered, counts, now)
+	for uid, use := range measured {
+		measured[uid] = better(d.last[uid], use)
+	}
+	d.last = measured
+	return measured, nil
+}
+
+// better returns the last figures where the new ones are cut short and show no more.
+func better(last, use DiskUse) DiskUse {
+	if use.Reason != "" && last.Reason == "" && !last.Time.IsZero() &&
+		last.NodeFS.Bytes >= use.NodeFS.Bytes && last.ImageFS.Bytes >= use.ImageFS.Bytes &&
+		last.NodeFS.Inodes >= use.NodeFS.Inodes && last.ImageFS.Inodes >= use.ImageFS.Inodes {
+		return last
+	}
+	return use
+}
+
+// byUrgency orders pods by what they used last, those first that are not known.
+func (d *NodeDisk) byUrgency(pods []NodePod) []NodePod {
+	ordered := slices.Clone(pods)
+	slices.SortStableFunc(ordered, func(a, b NodePod) int {
+		lastA, knownA := d.last[a.UID]
+		lastB, knownB := d.last[b.UID]
+		switch {
+		case knownB && !knownA:
+			return -1
+		case knownA && !knownB:
+			return 1
+		}
+		return cmp.Compare(lastB.NodeFS.Bytes+lastB.ImageFS.Bytes, lastA.NodeFS.Bytes+lastA.ImageFS.Bytes)
+	})
+	return ordered
+}
+
+// where is a set of the node's filesystems.
+type where uint8
+
+const (
+	nowhere  where = 0
+	onNodeFS where = 1 << iota
+	onImageFS
+)
+
+// layout is which filesystem is which.
+type layout struct{ node, image uint64 }
+
+func (l layout) where(device uint64) where {
+	on := nowhere
+	if device == l.node {
+		on |= onNodeFS
+	}
+	if device == l.image {
+		on |= onImageFS
+	}
+	return on
+}
+
+// layout looks which filesystems there are now.
+func (d *NodeDisk) layout() (layout, error) {
+	node, err := d.device(d.options.KubeletDir)
+	if err != nil {
+		return layout{}, err
+	}
+	for _, dir := range d.options.ImageDirs {
+		image, err := d.device(dir)
+		if err == nil {
+			return layout{node: node, image: image}, nil
+		}
+		if !errors.Is(err, unix.ENOENT) {
+			return layout{}, err
+		}
+	}
+	return layout{node: node, image: node}, nil
+}
+
+func (d *NodeDisk) device(dir string) (uint64, error) {
+	fd, err := inHost(d.root, dir, unix.O_PATH)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	return deviceOf(fd)
+}
+
+// found is where the pods' files are.
+type found struct {
+	disk      *NodeDisk
+	layout    layout
+	mounts    *layers
+	processes map[string][]int // by container
+	devices   map[uint64]where // of containers' roots
+	places    []*place
+	pods      []foundPod
+}
+
+// foundPod is what is known of a pod before its files are counted.
+type foundPod struct {
+	faults    [3]error // by part
+	absent    bool
+	deleted   deletedFiles
+	noDeleted error
+}
+
+// look finds the pods' files on a goroutine that is left behind when the context
+// ends before it: a directory may be on a filesystem that does not answer.
+func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*found, error) {
+	type answer struct {
+		found *found
+		err   error
+	}
+	select {
+	case <-d.looking:
+	default:
+		return nil, fmt.Errorf("looking for the pods' files: %w", filetree.ErrBusy)
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		f, err := d.find(ctx, pods)
+		answers <- answer{f, err}
+		d.looking <- struct{}{}
+	}()
+	select {
+	case a := <-answers:
+		return a.found, a.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("looking for the pods' files: %w", ctx.Err())
+	}
+}
+
+func (d *NodeDisk) find(ctx context.Context, pods []NodePod) (*found, error) {
+	f := &found{disk: d, devices: map[uint64]where{}, pods: make([]foundPod, len(pods))}
+	var err error
+	if f.layout, err = d.layout(); err != nil {
+		return nil, err
+	}
+	if f.mounts, err = openLayers(d.proc); err != nil {
+		return nil, err
+	}
+	wanted := map[string]bool{}
+	for i := range pods {
+		for _, container := range pods[i].Containers {
+			wanted[container] = true
+		}
+	}
+	if f.processes, err = processesOf(d.proc, wanted); err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f.findPod(ctx, i, &pods[i])
+	}
+	return f, nil
+}
+
+func (f *found) findPod(ctx context.Context, index int, pod *NodePod) {
+	p := &f.pods[index]
+	if err := pod.check(); err != nil {
+		p.faults[volumePart] = err
+		return
+	}
+	if present, err := f.disk.present(pod); err != nil || !present {
+		p.absent, p.faults[volumePart] = err == nil, err
+		return
+	}
+	p.faults[volumePart] = f.volumes(index, pod)
+	p.faults[logPart] = f.logs(index, pod)
+	p.faults[layerPart] = f.layers(index, pod)
+	p.deleted, p.noDeleted = f.deleted(ctx, pod)
+}
+
+// check refuses names that would lead elsewhere. The API server has none.
+func (p *NodePod) check() error {
+	for _, name := range []string{p.UID, p.Namespace, p.Name} {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return fmt.Errorf("looking for the pod's files: %q is no name", name)
+		}
+	}
+	return nil
+}
+
+// present reports whether the kubelet has a directory of the pod.
+func (d *NodeDisk) present(pod *NodePod) (bool, error) {
+	base, err := inHost(d.root, filepath.Join(d.options.KubeletDir, "pods"), unix.O_PATH)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(base) //nolint:errcheck // nothing was written
+	fd, err := below(base, pod.UID)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, unix.Close(fd)
+}
+
+// settleWait is how long workers get to notice that the time is up.
+const settleWait = 100 * time.Millisecond
+
+// errSilent is why nothing is known of a place.
+var errSilent = errors.New("its filesystem has not answered")
+
+// count walks the places. A place whose filesystem did not answer before is left
+// alone until the worker that it holds has come back.
+func (d *NodeDisk) count(ctx context.Context, f *found) ([]filetree.Count, error) {
+	if d.pool.Out() == 0 {
+		clear(d.hung)
+	}
+	counts := make([]filetree.Count, len(f.places))
+	starts := make([]filetree.Start, len(f.places))
+	// The workers may outlive this call, so they write to places of their own.
+	opened := make([]*place, len(f.places))
+	for i, p := range f.places {
+		counts[i].Partial = errSilent
+		own := *p
+		opened[i] = &own
+		starts[i] = d.start(&own, f.layout)
+		if d.hung[p.name()] {
+			starts[i] = func() (int, error) { return -1, errSilent }
+		}
+	}
+	results, err := d.pool.Count(ctx, starts)
+	if err != nil {
+		return nil, err
+	}
+	receive(ctx, results, func(r filetree.Result) {
+		counts[r.Index] = r.Count
+		f.places[r.Index].device = opened[r.Index].device
+	})
+	for i, p := range f.places {
+		if errors.Is(counts[i].Partial, errSilent) {
+			d.hung[p.name()] = true
+		}
+	}
+	return counts, nil
+}
+
+// receive takes results until there are no more, or a little longer than the context
+// lasts.
+func receive(ctx context.Context, results <-chan filetree.Result, take func(filetree.Result)) {
+	var late <-chan time.Time
+	done := ctx.Done()
+	for {
+		select {
+		case r, more := <-results:
+			if !more {
+				return
+			}
+			take(r)
+		case <-done:
+			timer := time.NewTimer(settleWait)
+			defer timer.Stop()
+			done, late = nil, timer.C
+		case <-late:
+			return
+		}
+	}
+}

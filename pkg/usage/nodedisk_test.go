@@ -1,0 +1,648 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
+)
+
+// measuredAt is the time of the tests' measurements.
+func measuredAt() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+const kib64 = 64 << 10
+
+// fakeHost is a directory that looks like a host's root.
+type fakeHost struct {
+	root   string
+	mounts strings.Builder
+}
+
+const (
+	containerA = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	containerB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+	snapshots  = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots"
+)
+
+func newFakeHost(tb testing.TB) *fakeHost {
+	tb.Helper()
+	h := &fakeHost{root: tb.TempDir()}
+	for _, dir := range []string{"/var/lib/kubelet/pods", "/var/log/pods", snapshots, "/proc/1"} {
+		if err := os.MkdirAll(h.at(dir), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	h.writeMounts(tb)
+	return h
+}
+
+func (h *fakeHost) at(path string) string { return filepath.Join(h.root, path) }
+
+// file makes a file of 64 KiB.
+func (h *fakeHost) file(tb testing.TB, path string) {
+	tb.Helper()
+	put(tb, h.at(path), strings.Repeat("x", kib64))
+}
+
+func (h *fakeHost) link(tb testing.TB, path, target string) {
+	tb.Helper()
+	if err := os.MkdirAll(filepath.Dir(h.at(path)), 0o755); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.Symlink(target, h.at(path)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// mounted adds a container's root to the node's mounts.
+func (h *fakeHost) mounted(tb testing.TB, device int, point, upper string) {
+	tb.Helper()
+	fmt.Fprintf(&h.mounts, "%d 1 0:%d / %s rw,relatime shared:1 - overlay none rw,lowerdir=%s/1/fs,upperdir=%s,workdir=/w\n",
+		100+device, device, point, snapshots, upper)
+	h.writeMounts(tb)
+}
+
+func (h *fakeHost) writeMounts(tb testing.TB) {
+	tb.Helper()
+	put(tb, h.at("/proc/1/mountinfo"), "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"+h.mounts.String())
+}
+
+// process adds a process of a container, whose root is on a device.
+func (h *fakeHost) process(tb testing.TB, pid int, cgroup, mountinfo string) {
+	tb.Helper()
+	dir := "/proc/" + strconv.Itoa(pid)
+	put(tb, h.at(dir+"/cgroup"), "0::"+cgroup+"\n")
+	put(tb, h.at(dir+"/mountinfo"), mountinfo)
+}
+
+func (h *fakeHost) open(tb testing.TB, change func(*NodeDiskOptions)) *NodeDisk {
+	tb.Helper()
+	options := NodeDiskOptions{HostRoot: h.root}
+	if change != nil {
+		change(&options)
+	}
+	d, err := OpenNodeDisk(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+// web is a pod with one container.
+func web() NodePod {
+	return NodePod{UID: "uid-web", Namespace: "shop", Name: "web", Containers: []string{containerA}}
+}
+
+// pod plants all that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs.
+func (h *fakeHost) pod(tb testing.TB) {
+	tb.Helper()
+	h.mounted(tb, 61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", snapshots+"/7/fs")
+	h.file(tb, snapshots+"/7/fs/tmp/written")
+	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log")
+	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log.20260301")
+	for _, name := range []string{"cache/a", "cache/dir/b", "scratch/new\nline \xff"} {
+		h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/"+name)
+	}
+	// Neither is the pod's: what other kinds of volumes hold.
+	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~csi/pvc/mount/data")
+	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~configmap/settings/x")
+}
+
+// exactly is a figure that is known: files of 64 KiB, and directories.
+func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
+	tb.Helper()
+	var stat unix.Stat_t
+	if err := unix.Stat(h.root, &stat); err != nil {
+		tb.Fatal(err)
+	}
+	return FSUse{
+		Bytes: files*kib64 + directories*stat.Blocks*512, BytesKnown: true,
+		Inodes: files + directories, InodesKnown: true,
+	}
+}
+
+// measureOne measures web alone.
+func measureOne(tb testing.TB, d *NodeDisk) DiskUse {
+	tb.Helper()
+	uses, err := d.Measure(tb.Context(), measuredAt(), []NodePod{web()})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(uses) != 1 {
+		tb.Errorf("%d pods, want one", len(uses))
+	}
+	return uses["uid-web"]
+}
+
+func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	known := FSUse{BytesKnown: true, InodesKnown: true}
+	want := DiskUse{
+		NodeFS: exactly(t, h, 6, 7), ImageFS: exactly(t, h, 6, 7),
+		Layers: exactly(t, h, 1, 2), Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3),
+		Deleted: known, Time: measuredAt(),
+	}
+	if diff := gocmp.Diff(want, measureOne(t, h.open(t, nil))); diff != "" {
+		t.Errorf("use (-want +got):\n%s", diff)
+	}
+}
+
+// planting is a host that a row of a table changes.
+type planting struct {
+	t    *testing.T
+	host *fakeHost
+}
+
+func (p planting) mount(device int, point, upper string) { p.host.mounted(p.t, device, point, upper) }
+
+func (p planting) process(pid int, cgroup, mountinfo string) {
+	p.host.process(p.t, pid, cgroup, mountinfo)
+}
+
+// TestNodeDiskLayers finds a container's writable layer by each way there is.
+func TestNodeDiskLayers(t *testing.T) {
+	t.Parallel()
+	const (
+		cgroup = "/kubepods.slice/kubepods-poduid_web.slice/crio-" + containerA + ".scope/below"
+		v1     = "/kubepods/burstable/poduid-web/" + containerA
+		nested = "/../../kubepods-poduid.slice/cri-containerd-" + containerA + ".scope/" + containerB
+	)
+	root := func(device int, kind, options string) string {
+		return fmt.Sprintf("5 4 0:5 / /proc rw - proc none rw\n7 6 0:%d / / rw,relatime master:3 - %s src %s\n", device, kind, options)
+	}
+	overlay := func(device int, upper string) string {
+		return root(device, "overlay", "rw,upperdir="+upper+",workdir=/w")
+	}
+	const here = snapshots + "/7/fs"
+	tests := map[string]struct {
+		plant func(p planting)
+		want  string // in the reason; "" for one that is found
+	}{
+		"containerd, by the id in the mount point": {func(p planting) {
+			p.mount(61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", here)
+		}, ""},
+		"CRI-O or Docker, by a process whose root the node has mounted": {func(p planting) {
+			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
+			p.process(900, cgroup, overlay(61, "/proc/lies"))
+		}, ""},
+		"cgroup v1": {func(p planting) {
+			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
+			p.process(900, v1, overlay(61, here))
+		}, ""},
+		"a cgroup namespace, and a group that is called like another container": {func(p planting) {
+			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
+			p.process(900, nested, overlay(61, here))
+		}, ""},
+		"the second process, since the first one has made a root of its own": {func(p planting) {
+			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
+			p.process(900, cgroup, overlay(62, snapshots+"/small"))
+			p.process(901, cgroup, overlay(61, here))
+		}, ""},
+		"a runtime in a mount namespace of its own": {func(p planting) {
+			p.process(900, cgroup, overlay(61, here))
+		}, ""},
+		"a comma and a space in the path": {func(p planting) {
+			p.host.file(p.t, snapshots+"/7,\\ x/fs/tmp/written")
+			p.process(900, cgroup, overlay(61, snapshots+`/7\054\134\040x/fs`))
+		}, ""},
+		"a root that the runtime did not mount": {func(p planting) {
+			p.mount(61, "/var/lib/containers/storage/overlay/1234/merged", here)
+			p.process(900, cgroup, overlay(62, snapshots+"/small"))
+		}, "a root that the runtime did not mount"},
+		"no process": {func(planting) {}, "no process of it was found"},
+		"btrfs": {func(p planting) {
+			p.process(900, cgroup, root(61, "btrfs", "rw,subvolid=300"))
+		}, "its root is of type btrfs"},
+		"native": {func(p planting) {
+			p.process(900, cgroup, root(61, "ext4", "rw"))
+		}, "its root is of type ext4"},
+		"fuse-overlayfs": {func(p planting) {
+			p.process(900, cgroup, root(61, "fuse.fuse-overlayfs", "rw,user_id=0"))
+		}, "its root is of type fuse.fuse-overlayfs"},
+		"a changed root": {func(p planting) {
+			p.process(900, cgroup, "5 4 0:5 / /proc rw - proc none rw\n")
+		}, "chroot"},
+		"an unreadable mountinfo": {func(p planting) {
+			p.process(900, cgroup, "what\n")
+		}, "no mountinfo"},
+		"a relative path": {func(p planting) {
+			p.process(900, cgroup, overlay(61, "1234/diff"))
+		}, "relative path"},
+		"not mounted below the host's root": {func(p planting) {
+			p.process(900, cgroup, overlay(61, "/data/containers/7/fs"))
+		}, "mount it below"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newFakeHost(t)
+			h.file(t, here+"/tmp/written")
+			h.file(t, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/a")
+			tc.plant(planting{t, h})
+			use := measureOne(t, h.open(t, nil))
+			if tc.want == "" {
+				if want := exactly(t, h, 1, 2); use.Layers != want || use.Reason != "" || !use.NodeFS.BytesKnown {
+					t.Errorf("layers %+v, reason %q; want %+v", use.Layers, use.Reason, want)
+				}
+				return
+			}
+			if use.Layers.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, tc.want) {
+				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.Layers, use.Reason, tc.want)
+			}
+			if use.NodeFS.Bytes < kib64 || !use.Volumes.BytesKnown {
+				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Bytes, use.Volumes)
+			}
+		})
+	}
+}
+
+// TestNodeDiskLogs: logs are where the kubelet has them, or where its links lead to
+// when a runtime keeps them elsewhere; no other link is followed.
+func TestNodeDiskLogs(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	const dir = "/var/log/pods/shop_web_uid-web/app/"
+	h.file(t, "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
+	h.file(t, "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
+	h.file(t, "/var/lib/docker/containers/"+containerB+"/secret")
+	h.file(t, "/elsewhere/secret")
+	h.link(t, dir+"0.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log")
+	h.link(t, dir+"1.log", "/var/lib/docker/containers/"+containerA+"/"+containerA+"-json.log.1")
+	h.link(t, dir+"2.log", "/elsewhere/secret")
+	h.link(t, dir+"3.log", "/var/lib/docker/containers/../../../elsewhere/secret")
+	h.link(t, dir+"4.log", "../../../../lib/docker/containers/"+containerB+"/secret")
+	h.link(t, dir+"5.log", "/var/lib/docker/containers/x")
+	h.link(t, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/out", "/elsewhere")
+	pod := web()
+	pod.Containers = nil
+	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{pod})
+	if err != nil {
+		t.Fatal(err)
+	}
+	use := uses[pod.UID]
+	want := exactly(t, h, 2, 3)
+	for i := range 6 {
+		var link unix.Stat_t
+		if err := unix.Lstat(h.at(dir+strconv.Itoa(i)+".log"), &link); err != nil {
+			t.Fatal(err)
+		}
+		want.add(link.Blocks*512, 1)
+	}
+	if use.Logs != want {
+		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.Logs, want)
+	}
+	// The emptyDir that became a link cannot be opened, and nobody knows what it held.
+	if use.Volumes.Bytes != 0 || use.Volumes.BytesKnown {
+		t.Errorf("volumes %+v, want nothing known", use.Volumes)
+	}
+}
+
+// TestNodeDiskDeletedFiles: what a process holds open without a name is the pod's,
+// once, and only where it is on one of the node's filesystems.
+func TestNodeDiskDeletedFiles(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	held := func(path string) *os.File {
+		h.file(t, path)
+		file, err := os.OpenFile(h.at(path), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = file.Close() })
+		return file
+	}
+	const volume = "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/"
+	gone, again, named, linked := held(volume+"gone"), held(volume+"too"), held(volume+"there (deleted)"), held(volume+"linked")
+	if err := errors.Join(os.Remove(gone.Name()), os.Remove(again.Name()),
+		os.Link(linked.Name(), h.at(volume+"other name")), os.Remove(linked.Name())); err != nil {
+		t.Fatal(err)
+	}
+	memfd, err := unix.MemfdCreate("not on disk", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := os.NewFile(uintptr(memfd), "memory")
+	t.Cleanup(func() { _ = memory.Close() })
+	if _, err := memory.WriteString(strings.Repeat("x", kib64)); err != nil {
+		t.Fatal(err)
+	}
+	process := exec.CommandContext(t.Context(), "sleep", "600")
+	process.ExtraFiles = []*os.File{gone, again, named, linked, memory, gone}
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = process.Wait() }) // the test's context ends it
+	for _, pid := range []int{900, 901} {    // two processes with the same files
+		h.process(t, pid, "/kubepods/poduid-web/"+containerA, "")
+		h.link(t, fmt.Sprintf("/proc/%d/fd", pid), fmt.Sprintf("/proc/%d/fd", process.Process.Pid))
+	}
+	use := measureOne(t, h.open(t, nil))
+	if want := exactly(t, h, 2, 0); use.Deleted != want {
+		t.Errorf("deleted %+v, want two files: %+v", use.Deleted, want)
+	}
+	if want := exactly(t, h, 6+2+2, 7); use.NodeFS != want { // those of the pod, with another name, and without
+		t.Errorf("on nodefs %+v, want %+v", use.NodeFS, want)
+	}
+}
+
+// TestNodeDiskWithoutTheRightToLookIntoProcesses: the sums are as the kubelet's, and
+// what was deleted is unknown.
+func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
+	put(t, h.at("/proc/900/fd"), "no directory, as good as none that may be read")
+	use := measureOne(t, h.open(t, nil))
+	if use.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
+		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.Deleted, use.NodeFS, use.Reason)
+	}
+}
+
+// TestNodeDiskLeavesOutUnknownPods: a pod without a directory of the kubelet's is not
+// there, and one whose name would lead elsewhere is not looked for.
+func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	h.file(t, "/var/lib/kubelet/pods/x_y/volumes/kubernetes.io~empty-dir/cache/a")
+	uses, err := h.open(t, nil).Measure(t.Context(), measuredAt(), []NodePod{
+		{UID: "uid-other", Namespace: "shop", Name: "other"},
+		{UID: "..", Namespace: "shop", Name: "up"},
+		{UID: "a/b", Namespace: "shop", Name: "sub"},
+		{UID: "x_y", Namespace: "..", Name: "ns"},
+		web(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, found := uses["uid-other"]; found || !uses["uid-web"].NodeFS.BytesKnown {
+		t.Errorf("uses %+v, want web and not the pod that is not there", uses)
+	}
+	for _, uid := range []string{"..", "a/b", "x_y"} {
+		if use := uses[uid]; use.NodeFS.BytesKnown || use.NodeFS.Bytes != 0 || !strings.Contains(use.Reason, "is no name") {
+			t.Errorf("%q: %+v, want nothing known", uid, use)
+		}
+	}
+}
+
+// TestNodeDiskTwoFilesystems: each figure is where it lies. The layers are in memory
+// here, which is another filesystem than that of the temporary directory.
+func TestNodeDiskTwoFilesystems(t *testing.T) {
+	t.Parallel()
+	memory, err := os.MkdirTemp("/dev/shm", "evictd-test-") //nolint:usetesting // on another filesystem than t.TempDir
+	if err != nil {
+		t.Skipf("no second filesystem to write to: %v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(memory) })
+	h := newFakeHost(t)
+	h.pod(t)
+	var here, there unix.Stat_t
+	if err := errors.Join(unix.Stat(h.root, &here), unix.Stat(memory, &there)); err != nil {
+		t.Fatal(err)
+	}
+	if here.Dev == there.Dev {
+		t.Skip("the temporary directory is in memory, too")
+	}
+	upper := filepath.Join(memory, "7", "fs")
+	put(t, filepath.Join(upper, "written"), strings.Repeat("x", 3*kib64))
+	known := FSUse{BytesKnown: true, InodesKnown: true}
+	layer := FSUse{Bytes: 3 * kib64, Inodes: 2, BytesKnown: true, InodesKnown: true}
+	logsAndVolumes := exactly(t, h, 5, 5)
+	// As the host itself sees it: paths as they are, and the processes of the test.
+	measure := func(images string) DiskUse {
+		d := (&fakeHost{root: "/"}).open(t, func(o *NodeDiskOptions) {
+			o.KubeletDir, o.LogDir, o.ImageDirs = h.at("/var/lib/kubelet"), h.at("/var/log/pods"), []string{"/nowhere", images}
+		})
+		d.proc = h.at("/proc")
+		h.mounts.Reset()
+		h.mounted(t, 61, "/run/"+containerA+"/rootfs", upper)
+		return measureOne(t, d)
+	}
+	use := measure(memory)
+	want := DiskUse{
+		NodeFS: logsAndVolumes, ImageFS: layer, Layers: layer,
+		Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known, Time: measuredAt(),
+	}
+	if diff := gocmp.Diff(want, use); diff != "" {
+		t.Errorf("a filesystem for images (-want +got):\n%s", diff)
+	}
+	// A third filesystem is nobody's concern.
+	want.ImageFS, want.Layers = logsAndVolumes, known
+	if diff := gocmp.Diff(want, measure(h.at("/var/lib/containerd"))); diff != "" {
+		t.Errorf("layers elsewhere (-want +got):\n%s", diff)
+	}
+}
+
+// TestNodeDiskKeepsWhatItKnows: when the time is up, a pod has its last figures with
+// their time, unless what was counted since is more.
+func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
+	t.Parallel()
+	all := FSUse{BytesKnown: true, InodesKnown: true, Bytes: 100, Inodes: 10}
+	last := DiskUse{NodeFS: all, ImageFS: all, Time: measuredAt()}
+	cut := DiskUse{NodeFS: FSUse{Bytes: 50, Inodes: 5}, ImageFS: FSUse{Bytes: 50, Inodes: 5}, Time: measuredAt().Add(time.Minute), Reason: "no time"}
+	more := cut
+	more.NodeFS.Bytes = 200
+	whole := last
+	whole.Time = cut.Time
+	for name, tc := range map[string]struct{ last, use, want DiskUse }{
+		"cut short":               {last, cut, last},
+		"cut short, and more":     {last, more, more},
+		"cut short the last time": {cut, cut, cut},
+		"the first time":          {DiskUse{}, cut, cut},
+		"whole":                   {last, whole, whole},
+	} {
+		if got := better(tc.last, tc.use); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+// TestNodeDiskLargestFirst: within a bounded time the pods are walked that used most
+// the last time, those that nobody has looked at before all others.
+func TestNodeDiskLargestFirst(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	d := h.open(t, nil)
+	pods := []NodePod{{UID: "small"}, {UID: "new"}, {UID: "large"}, {UID: "newer"}}
+	d.last = map[string]DiskUse{
+		"small": {NodeFS: FSUse{Bytes: 1}}, "large": {NodeFS: FSUse{Bytes: 9}},
+	}
+	var order []string
+	for _, pod := range d.byUrgency(pods) {
+		order = append(order, pod.UID)
+	}
+	if diff := gocmp.Diff([]string{"new", "newer", "large", "small"}, order); diff != "" {
+		t.Errorf("the order (-want +got):\n%s", diff)
+	}
+}
+
+// TestNodeDiskIsNotHeldUp: a place whose filesystem does not answer is unknown, and all
+// others are not; it is left alone until it answers, and then counted.
+func TestNodeDiskIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	h.file(t, "/var/lib/kubelet/pods/uid-dead/volumes/kubernetes.io~empty-dir/cache/a")
+	dead := NodePod{UID: "uid-dead", Namespace: "shop", Name: "dead"}
+	pods := []NodePod{dead, web()}
+	d := h.open(t, func(o *NodeDiskOptions) { o.Workers = 2 })
+	answer, asked := make(chan struct{}), make(chan struct{}, 1)
+	d.opening = func(p *place) {
+		if p.part == volumePart && strings.HasPrefix(p.path, dead.UID) {
+			asked <- struct{}{}
+			<-answer
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		for d.pool.Out() > 1 { // the other worker walks all that is left
+			runtime.Gosched()
+		}
+		cancel()
+	}()
+	uses, err := d.Measure(ctx, measuredAt(), pods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, uses map[string]DiskUse) {
+		t.Helper()
+		if use := uses[dead.UID]; use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "has not answered") {
+			t.Errorf("%s: the dead pod is %+v", when, use)
+		}
+		if use := uses["uid-web"]; use.NodeFS != exactly(t, h, 6, 7) {
+			t.Errorf("%s: the other pod is %+v", when, use)
+		}
+	}
+	check("while it hangs", uses)
+	if uses, err = d.Measure(t.Context(), measuredAt(), pods); err != nil {
+		t.Fatal(err)
+	}
+	check("asked again", uses)
+	close(answer)
+	for d.pool.Out() > 0 {
+		runtime.Gosched()
+	}
+	if uses, err = d.Measure(t.Context(), measuredAt(), pods); err != nil {
+		t.Fatal(err)
+	}
+	if use := uses[dead.UID]; use.Volumes != exactly(t, h, 1, 1) || use.Reason != "" {
+		t.Errorf("once it answers, the pod is %+v", use)
+	}
+}
+
+func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/log/pods", "/proc/1"} {
+		h := newFakeHost(t)
+		remove(t, h.at(dir))
+		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root})
+		if d != nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "mount it below") {
+			t.Errorf("without %s: %v", dir, err)
+		}
+	}
+	if _, err := OpenNodeDisk(NodeDiskOptions{HostRoot: "/nowhere"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without a host: %v", err)
+	}
+	for errno, want := range map[error]string{unix.ENOSYS: "Linux 5.6", unix.EACCES: "CAP_DAC_READ_SEARCH"} {
+		if err := (&NodeDisk{}).explain(errno); !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v is explained as %v", errno, err)
+		}
+	}
+}
+
+func TestParseMounts(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		text string
+		want *mount
+	}{
+		"plain":              {"36 35 98:3 /a /b\\040c rw,noatime master:1 - ext3 /dev/root rw,errors=continue", &mount{unix.Mkdev(98, 3), "/b c", "ext3", "rw,errors=continue"}},
+		"no optional field":  {"36 35 0:61 / / rw - overlay none rw,upperdir=/u", &mount{unix.Mkdev(0, 61), "/", "overlay", "rw,upperdir=/u"}},
+		"two of them":        {"36 35 0:61 / / rw shared:1 master:2 - tmpfs none rw", &mount{unix.Mkdev(0, 61), "/", "tmpfs", "rw"}},
+		"no source":          {"36 35 0:61 / / rw - tmpfs  rw", &mount{unix.Mkdev(0, 61), "/", "tmpfs", ""}},
+		"empty line":         {"\n", nil},
+		"no dash":            {"36 35 98:3 / / rw ext3 /dev/root rw", nil},
+		"too short":          {"36 35 98:3 / - ext3 /dev/root rw", nil},
+		"nothing behind":     {"36 35 98:3 / / rw - ", nil},
+		"no device":          {"36 35 98 / / rw - ext3 x rw", nil},
+		"a device of words":  {"36 35 a:b / / rw - ext3 x rw", nil},
+		"a negative device":  {"36 35 1:-1 / / rw - ext3 x rw", nil},
+		"a device too large": {"36 35 1:99999999999 / / rw - ext3 x rw", nil},
+	} {
+		var got *mount
+		err := parseMounts(strings.NewReader(tc.text), func(m *mount) { got = m })
+		if (err == nil) != (tc.want != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := gocmp.Diff(tc.want, got, gocmp.AllowUnexported(mount{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	endless := io.MultiReader(strings.NewReader(strings.Repeat("36 35 98:3 / / rw - ext3 x rw\n", mountinfoMax/30+1)))
+	if err := parseMounts(endless, func(*mount) {}); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("an endless one: %v", err)
+	}
+}
+
+func FuzzParseMounts(f *testing.F) {
+	f.Add("36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n")
+	f.Add("7 6 0:61 / / rw - overlay none rw,lowerdir=/l\\054x,upperdir=/u\\040v,workdir=/w\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_ = parseMounts(strings.NewReader(text), func(m *mount) {
+			if m.point == "" || m.kind == "" || strings.ContainsRune(m.upperDir(), ',') && !strings.Contains(text, `\`) {
+				t.Errorf("%q gives %+v", text, m)
+			}
+		})
+	})
+}
+
+func FuzzContainerIn(f *testing.F) {
+	f.Add("0::/kubepods.slice/cri-containerd-" + containerA + ".scope\n")
+	f.Add("4:memory:/kubepods/pod1/" + containerA + "\n3:cpu:/\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		if got := containerIn(text, map[string]bool{containerA: true}); got != "" && got != containerA {
+			t.Errorf("%q gives %q", text, got)
+		}
+	})
+}
+
+func TestNodeDiskWithoutTime(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if uses, err := h.open(t, nil).Measure(ctx, measuredAt(), []NodePod{web()}); !errors.Is(err, context.Canceled) {
+		t.Errorf("uses %+v, %v", uses, err)
+	}
+}
+
+// TestNodeDiskBusy: nothing looks for files twice at a time.
+func TestNodeDiskBusy(t *testing.T) {
+	t.Parallel()
+	d := newFakeHost(t).open(t, nil)
+	<-d.looking
+	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrBusy) {
+		t.Errorf("%v, want %v", err, filetree.ErrBusy)
+	}
+	d.looking <- struct{}{}
+}

@@ -1,0 +1,56 @@
+package usage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// processesOf returns the processes of containers by the containers' ids. A process
+// belongs to the container whose id is in the path of its cgroup, the outermost one
+// where there are several: a container may make groups below its own.
+//
+// The list of processes in the container's cgroup would be shorter to read, but shows
+// each reader the numbers of its own PID namespace only, and all others as 0.
+// /proc/<pid>/cgroup may be read by anybody and has the numbers of the /proc that is
+// read.
+func processesOf(proc string, wanted map[string]bool) (map[string][]int, error) {
+	entries, err := os.ReadDir(proc)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the pods' processes: %w", err)
+	}
+	found := make(map[string][]int, len(wanted))
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // not a process
+		}
+		content, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cgroup")) //nolint:gosec // below the host's /proc
+		if err != nil {
+			continue // it has ended
+		}
+		if id := containerIn(string(content), wanted); id != "" {
+			found[id] = append(found[id], pid)
+		}
+	}
+	return found, nil
+}
+
+// containerIn returns the id of the container that a /proc/<pid>/cgroup is about: one
+// line on cgroup v2, one for each hierarchy on v1,
+//
+//	0::/kubepods.slice/kubepods-pod1234.slice/cri-containerd-<id>.scope/below
+//	4:memory:/kubepods/burstable/pod1234/<id>
+func containerIn(content string, wanted map[string]bool) string {
+	for line := range strings.Lines(content) {
+		for name := range strings.SplitSeq(strings.TrimSpace(line), "/") {
+			name = strings.TrimSuffix(name, ".scope")
+			if id := name[strings.LastIndexByte(name, '-')+1:]; wanted[id] {
+				return id
+			}
+		}
+	}
+	return ""
+}

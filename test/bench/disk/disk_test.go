@@ -1,0 +1,23 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSmall goes through all of it with few files; the figures mean nothing.
+func TestSmall(t *testing.T) {
+	if err := run(t.Context(), []string{"-dir", t.TempDir(), "-pods", "3", "-files", "100", "-rounds", "1", "-cold", "0"}); err != nil {
+		t.Error(err)
+	}
+	if err := run(t.Context(), []string{"-pods", "0"}); err == nil {
+		t.Error("measured no pods")
+	}
+}
+
+func TestMiddle(t *testing.T) {
+	got := middle([]cost{{wall: 3 * time.Second, cpu: time.Second, read: 5}, {wall: time.Second, cpu: 9 * time.Second, read: 1}, {wall: 2 * time.Second, cpu: 2 * time.Second, read: 3}})
+	if want := (cost{wall: 2 * time.Second, cpu: 2 * time.Second, read: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Where the files of a pod are, and how they lie: most in the writable layer, twenty
+// to a directory, four directories deep.
+const (
+	partsOfPod    = 3
+	layerShare    = 0.60
+	volumeShare   = 0.38
+	filesInDir    = 20
+	dirsInDir     = 8
+	everyWithData = 10 // one file of so many has a block
+	oneBlock      = 4096
+)
+
+// node is a tree that looks like a node's, with its pods.
+type node struct {
+	pods   []usage.NodePod
+	inodes int64 // of the pods
+}
+
+// plant makes the files of the pods, and what says where they are.
+func plant(ctx context.Context, root string, pods, files int) (*node, error) {
+	n := &node{}
+	var mounts strings.Builder
+	for i := range pods {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		uid := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+		container := fmt.Sprintf("%064x", i)
+		n.pods = append(n.pods, usage.NodePod{UID: uid, Namespace: "bench", Name: fmt.Sprintf("pod-%d", i), Containers: []string{container}})
+		layer := fmt.Sprintf("/var/lib/containerd/snapshots/%d/fs", i)
+		fmt.Fprintf(&mounts, "%d 1 0:%d / /run/containerd/io.containerd.runtime.v2.task/k8s.io/%s/rootfs rw - overlay none rw,upperdir=%s\n",
+			i+100, i+100, container, layer)
+		share := files / pods
+		if i < files%pods {
+			share++
+		}
+		inLayer, inVolume := int(float64(share)*layerShare), int(float64(share)*volumeShare)
+		for dir, count := range map[string]int{
+			layer: inLayer,
+			"/var/lib/kubelet/pods/" + uid + "/volumes/kubernetes.io~empty-dir/cache": inVolume,
+			"/var/log/pods/bench_" + n.pods[i].Name + "_" + uid:                       share - inLayer - inVolume,
+		} {
+			made, err := fill(filepath.Join(root, dir), count)
+			if err != nil {
+				return nil, err
+			}
+			n.inodes += made
+		}
+	}
+	proc := filepath.Join(root, "proc", "1")
+	if err := os.MkdirAll(proc, 0o750); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(proc, "mountinfo"), []byte(mounts.String()), 0o600); err != nil {
+		return nil, err
+	}
+	unix.Sync() // or the first measurement waits for the writing
+	return n, nil
+}
+
+// fill makes files, and returns how many inodes that took.
+func fill(dir string, files int) (int64, error) {
+	inodes := int64(1)
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return 0, err
+	}
+	data := make([]byte, oneBlock)
+	at := ""
+	for i := range files {
+		if i%filesInDir == 0 {
+			k := i / filesInDir
+			at = filepath.Join(dir, fmt.Sprintf("lib-%d", k/(dirsInDir*dirsInDir)), fmt.Sprintf("module-%d", k/dirsInDir), fmt.Sprintf("dir-%d", k))
+			made, err := newDirs(dir, at)
+			if err != nil {
+				return 0, err
+			}
+			inodes += made
+		}
+		content := data[:0]
+		if i%everyWithData == 0 {
+			content = data
+		}
+		if err := os.WriteFile(filepath.Join(at, fmt.Sprintf("some-file-%d.txt", i)), content, 0o600); err != nil {
+			return 0, err
+		}
+		inodes++
+	}
+	return inodes, nil
+}
+
+// newDirs makes a directory with those between it and the top, and counts the new ones.
+func newDirs(top, dir string) (int64, error) {
+	if dir == top {
+		return 0, nil
+	}
+	above, err := newDirs(top, filepath.Dir(dir))
+	if err != nil {
+		return 0, err
+	}
+	err = os.Mkdir(dir, 0o750)
+	if os.IsExist(err) {
+		return above, nil
+	}
+	return above + 1, err
+}

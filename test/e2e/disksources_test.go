@@ -1,0 +1,116 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// TestDiskSourcesAgree: with the component disk-node, what evictd counts by the files is
+// what the kubelet says a minute later: a writable layer, an emptyDir, and nothing of
+// an emptyDir in memory.
+func TestDiskSourcesAgree(t *testing.T) {
+	s := newScene(t, true, "disk: {source: node}\n")
+	s.withPatch(filepath.Join(filepath.Dir(live.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml"))
+	const written = int64(40 << 20)
+	volume := func(medium corev1.StorageMedium) func(*corev1.PodSpec) {
+		return func(spec *corev1.PodSpec) {
+			spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}}}
+			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "cache", MountPath: "/cache"}}
+		}
+	}
+	want := map[string]int64{}
+	for name, w := range map[string]struct {
+		path   string
+		change func(*corev1.PodSpec)
+		used   int64
+	}{
+		"layer":  {"/written", nil, written},
+		"volume": {"/cache/written", volume(corev1.StorageMediumDefault), written},
+		"memory": {"/cache/written", volume(corev1.StorageMediumMemory), 0},
+	} {
+		pod := s.deploy(node.Workload{Name: name, UsesMiB: 1, AsksMiB: 60, Change: w.change, Flags: []string{"--write=" + w.path, "--write-bytes=40Mi"}})
+		want[pod.Name] = w.used
+	}
+	figures := map[string]map[string]int64{}
+	for _, source := range []string{"node", "summary"} {
+		line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
+		s.must(err)
+		s.must(live.Configure(t.Context(), node.Policy{
+			Signal: node.PodMemory, Line: line, DryRun: true,
+			Extra: "disk: {source: " + source + "}\nkubelet: {insecureSkipTLSVerify: true}\n",
+		}))
+		s.untilIn(3*time.Minute, "the figures of "+source+" are there", func(ctx context.Context) bool {
+			figures[source] = s.diskUse(ctx)
+			for name, used := range want {
+				is, known := figures[source][name]
+				// The kubelet's are older; directories and logs are a little more.
+				if !known || is < used || is > used+1<<20 {
+					return false
+				}
+			}
+			return true
+		})
+		t.Logf("%s: %v", source, figures[source])
+	}
+}
+
+// diskUse asks the running evictd's binary, in its pod, what the scene's pods use.
+func (s *scene) diskUse(ctx context.Context) map[string]int64 {
+	s.Helper()
+	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--config=/etc/evictd/evictd.yaml",
+		"--node-name="+live.Name(), "--host-root=/host", "--signal=nodefs.available", "--budgets=0", "-o=json")
+	if err != nil {
+		s.Logf("evictd rank: %v", err)
+		return nil
+	}
+	type entry struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Usage     *int64 `json:"usage"`
+	}
+	var report struct {
+		Candidates []entry `json:"candidates"`
+		Protected  []entry `json:"protected"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		s.Logf("evictd rank prints %q: %v", out, err)
+		return nil
+	}
+	used := map[string]int64{}
+	for _, e := range append(report.Candidates, report.Protected...) {
+		if e.Namespace == s.namespace && e.Usage != nil {
+			used[e.Name] = *e.Usage
+		}
+	}
+	return used
+}
+
+// withPatch changes evictd's DaemonSet for one test.
+func (s *scene) withPatch(path string) {
+	s.Helper()
+	rolled := func(ctx context.Context, verb ...string) {
+		s.Helper()
+		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)
+		s.must(err)
+		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout=90s")
+		s.must(err)
+	}
+	rolled(s.Context(), "patch", "ds/evictd", "--patch-file", path)
+	s.Cleanup(func() { rolled(context.Background(), "rollout", "undo", "ds/evictd") })
+}
+
+func (s *scene) untilIn(atMost time.Duration, what string, met func(context.Context) bool) {
+	s.Helper()
+	if err := node.Until(s.Context(), atMost, met); err != nil {
+		s.Fatalf("waited in vain until %s", what)
+	}
+}
