@@ -103,7 +103,7 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	}
 	volumes := make(map[string][]string, len(pods))
 	for _, pod := range pods {
-		volumes[string(pod.UID)] = nodepods.DiskVolumes(pod)
+		volumes[nodepods.UsageUID(pod)] = nodepods.DiskVolumes(pod)
 	}
 	return usage.DiskUses(summary, dedicated, volumes), nil
 }

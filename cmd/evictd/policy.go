@@ -38,6 +38,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		BestEffort:       c.DisruptionBudgets == config.BudgetsBestEffort,
 		TaintNode:        c.TaintNode,
 		SlotsPerWorkload: int(c.Brake.SlotsPerWorkload),
+		Settle:           c.Disk.SettleWindow.Duration,
 	}, nil
 }
 

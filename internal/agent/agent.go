@@ -149,6 +149,7 @@ type Agent struct {
 	rehearsed time.Time
 	resting   time.Time // until when nobody goes past a budget, see besteffort.go
 	disk      diskReading
+	settling  settling
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
@@ -283,6 +284,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.options.Recorder.Sample(&sample, &verdict)
 	a.noteStalls(&sample)
 	a.wantTaints(&verdict)
+	a.noteSpace(&sample, &verdict, ended)
 	if a.acting != nil {
 		a.keepWatch(a.acting, &sample)
 	} else {

@@ -43,6 +43,9 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold, detail := a.mayDecide(&p); hold != HoldNone {
 		return made, hold, detail
 	}
+	if hold, detail := a.comesBack(&p); hold != HoldNone {
+		return made, hold, detail
+	}
 	pods := a.options.Pods.List()
 	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
 	if reached != "" && overdue == nil {
@@ -55,6 +58,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold != HoldNone {
 		return made, hold, detail
 	}
+	made.decision.Breakdown = breakdownOf(&p, uses)
 	a.bookLeaving(&p, pods, uses)
 	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
 	if hold, detail = a.onItsWay(&p); hold != HoldNone {
@@ -99,6 +103,9 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 // askable leaves out the candidates that were refused a short while ago, those whose
 // owner has lost enough pods and those whose end would not help.
 func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
+	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
+		return nil, HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.needed(&d.Pressure), uses.incomplete)
+	}
 	if len(d.Ranking.Candidates) == 0 {
 		return nil, HoldNoCandidates, nobody(&d.Ranking)
 	}

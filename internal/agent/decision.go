@@ -47,6 +47,8 @@ const (
 	HoldOnItsWay Hold = "enough is on its way out"
 	// HoldSettling: no sample newer than the last victim's end yet.
 	HoldSettling Hold = "waiting for a newer sample"
+	// HoldSettleWindow: space may be coming back by itself.
+	HoldSettleWindow Hold = "settle window"
 	// HoldUnheard: the answer to the last request was not heard, and what became of
 	// its pod could not be read since.
 	HoldUnheard Hold = "last request unanswered"
@@ -77,7 +79,7 @@ const (
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldOwners, HoldJitter,
+		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldOwners, HoldJitter,
 		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown,
 	}
 }
@@ -122,6 +124,9 @@ type Decision struct {
 	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking
+	// Breakdown says where what is used of a disk is; nil for other signals, and where
+	// not all of it is known.
+	Breakdown Breakdown
 	// Attempts are the requests that were sent, in order.
 	Attempts []Attempt
 	// OnTheirWay are the victims that had not ended yet when the decision was made.

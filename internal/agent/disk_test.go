@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -71,10 +72,20 @@ func diskUseOf(nodeBytes, nodeInodes, imageBytes, imageInodes int64) usage.DiskU
 // runDisk runs an agent on a node that is short of the signal.
 func runDisk(t *testing.T, n *fakeNode, disk *fakeDisk, short pressure.Signal, during time.Duration) {
 	t.Helper()
+	runDiskBy(t, n, disk, diskPolicy(short), during)
+}
+
+// diskPolicy asks for 100 of the 1000 that there are.
+func diskPolicy(short pressure.Signal) Policy {
 	policy := hardPolicy()
-	policy.Thresholds = []pressure.Threshold{{Signal: short, Quantity: pressure.Fraction(0.1), Hard: true}}
+	policy.Thresholds = []pressure.Threshold{{Signal: short, Quantity: pressure.Absolute(100), Hard: true}}
+	return policy
+}
+
+func runDiskBy(t *testing.T, n *fakeNode, disk *fakeDisk, policy Policy, during time.Duration) {
+	t.Helper()
 	a := newAgent(t, n, policy)
-	a.options.Sampler, a.options.Disk = withDisk{n, short}, disk
+	a.options.Sampler, a.options.Disk = withDisk{n, policy.Thresholds[0].Signal}, disk
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
 	if err := a.Run(ctx); err != nil {
@@ -159,19 +170,124 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 	}
 }
 
-// A pod that the measurement does not tell of is not ranked.
+// Of a pod that was not measured, or not all of it, nobody knows whether it filled the
+// disk. Somebody goes only when what is known would return the 50 that are missing, also
+// with limits.minimumRelease off.
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
+	t.Parallel()
+	partly := func(counted int64) usage.DiskUse {
+		use := diskUseOf(counted, 1, 1, 1)
+		use.NodeFS.BytesKnown = false
+		return use
+	}
+	for _, test := range []struct {
+		name     string
+		measured map[string]usage.DiskUse
+		want     []string
+		detail   string
+	}{
+		{"one is missing and the other suffices", map[string]usage.DiskUse{"uid-old": diskUseOf(50, 1, 1, 1)}, []string{"old"}, ""},
+		{
+			"one is missing and the other does not suffice",
+			map[string]usage.DiskUse{"uid-old": diskUseOf(49, 1, 1, 1)},
+			[]string{},
+			"the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new",
+		},
+		{"all are missing", map[string]usage.DiskUse{}, []string{}, "of 2 pods not all could be measured: shop/new, shop/old"},
+		{"what was counted of one suffices", map[string]usage.DiskUse{"uid-old": diskUseOf(5, 1, 1, 1), "uid-new": partly(50)}, []string{"new"}, ""},
+		{
+			"what was counted does not suffice",
+			map[string]usage.DiskUse{"uid-old": diskUseOf(5, 1, 1, 1), "uid-new": partly(49)},
+			[]string{},
+			"shop/new",
+		},
+	} {
+		for _, least := range []float32{0, 0.05} {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					n := newFakeNode(1000)
+					n.run("new", 1, 0)
+					n.run("old", 1, 0)
+					policy := diskPolicy(pressure.NodeFSAvailable)
+					policy.MinimumRelease = pressure.Fraction(least)
+					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
+					if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+						t.Errorf("victims (-want +got):\n%s", diff)
+					}
+					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown != nil) {
+						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
+					}
+				})
+			})
+		}
+	}
+}
+
+// When the line is just crossed, candidates that hold next to nothing of the disk would
+// do for a moment, one after the other. Whoever filled it is not among them.
+func TestDiskThatWasFilledElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		line, held int64 // 50 are available
+		want       []string
+		detail     string
+	}{
+		{
+			"they hold less than a twentieth of the line", 51, 1,
+			[]string{},
+			"all 2 candidates together hold 1, less than limits.minimumRelease (5%) of the threshold's 51: look at images, hostPath volumes, files of the host and deleted files that are still open",
+		},
+		{"they hold a twentieth", 51, 2, []string{"a"}, ""},
+		{
+			"they hold a twentieth, and it does not suffice", 90, 4,
+			[]string{},
+			"all 2 candidates together could return 4 of the 40 that are missing: look at images, hostPath volumes, files of the host and deleted files that are still open",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("a", 1, 0)
+				n.run("b", 1, 0)
+				n.stubborn = true
+				policy := diskPolicy(pressure.NodeFSAvailable)
+				policy.Thresholds[0].Quantity, policy.MinimumRelease = pressure.Absolute(test.line), pressure.Fraction(0.05)
+				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
+					"uid-a": partsOf(false, test.held, 0, 0, 0), "uid-b": partsOf(false, 0, 0, 0, 0),
+				}}
+				runDiskBy(t, n, disk, policy, 5*time.Second)
+				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+				d := n.decisions[len(n.decisions)-1]
+				if test.detail != "" && (d.Hold != HoldUseless || d.Detail != test.detail || d.Breakdown[PartOther] != 950-test.held) {
+					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
+				}
+			})
+		})
+	}
+}
+
+// While a pressure lasts, its figures are renewed before they are too old, so that what is
+// said about it does not change to and fro.
+func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
-		n.run("new", 1, 0)
-		n.run("old", 1, 0)
-		partly := diskUseOf(900, 900, 900, 900)
-		partly.NodeFS.BytesKnown = false
-		disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{"uid-old": diskUseOf(5, 1, 1, 1), "uid-new": partly}}
-		runDisk(t, n, disk, pressure.NodeFSAvailable, 5*time.Second)
-		if diff := cmp.Diff([]string{"old"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
+		n.run("a", 1, 0)
+		n.run("b", 1, 0)
+		policy := diskPolicy(pressure.NodeFSAvailable)
+		policy.MinimumRelease = pressure.Fraction(0.05)
+		disk := &fakeDisk{node: n, slow: time.Second, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(9, 1, 1, 1), "uid-b": diskUseOf(9, 1, 1, 1)}}
+		runDiskBy(t, n, disk, policy, 5*time.Minute)
+		if diff := cmp.Diff([]Hold{HoldUsageUnknown, HoldUseless}, n.holds()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		if got := disk.asked.Load(); got < 20 || got > 40 {
+			t.Errorf("measured %d times in 5 minutes", got)
 		}
 	})
 }

@@ -27,12 +27,14 @@ import (
 //     the first is relied on as ever.
 //   - The second must help without the first: limits.minimumRelease asks of it what is
 //     missing beside those that are relied on.
+//   - Not for disks: a full one ends no node, and the space comes back when the kubelet has
+//     removed the dead containers, of a second victim no sooner than of the first.
 
 // late returns the victims that come too late for the forecast among those that are
 // relied on otherwise, and when nothing will be left.
 func (a *Agent) late(p *pressure.Pressure) (late []evict.Booking, exhausted time.Duration) {
 	exhausted, expected := p.Forecast.Exhaustion()
-	if !p.Threshold.Hard || !expected {
+	if !p.Threshold.Hard || !expected || onDisk(p.Threshold.Signal) {
 		return nil, 0
 	}
 	signal, now := p.Threshold.Signal.String(), p.SampleTime

@@ -42,7 +42,7 @@ func RankNow(
 		if err != nil {
 			return rank.Ranking{}, nil, fmt.Errorf("measuring the pods' disk use: %w", err)
 		}
-		all = diskUses(signal, pods, measured)
+		all = diskUses(signal, pods, measured, 0)
 	case rank.Memory, rank.PIDs:
 		var read []usage.Pod
 		read, unread = source.Cgroups.Collect(nil)

@@ -39,6 +39,9 @@ type Policy struct {
 	// SoftJitter is the longest that the first soft eviction of a pressure waits at
 	// random; 0 is off.
 	SoftJitter time.Duration
+	// Settle is how long space gets to come back by itself before anybody is evicted for
+	// a disk, see settle.go; 0 is off.
+	Settle time.Duration
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity

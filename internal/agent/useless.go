@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -79,17 +80,24 @@ func (a *Agent) missing(p *pressure.Pressure) int64 {
 }
 
 // withholdUseless holds a decision when all candidates together could not return what is
-// missing, and otherwise withholds those that would return too little of it.
+// missing, and otherwise withholds those that would return too little of it. Where not all
+// is known of each pod, only candidates that suffice may go, whatever the rules.
 func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 	signal, missing := d.Pressure.Threshold.Signal, a.missing(&d.Pressure)
-	if a.policy.MinimumRelease.IsZero() || missing == 0 {
+	if missing == 0 || a.policy.MinimumRelease.IsZero() && len(uses.incomplete) == 0 {
 		return HoldNone, ""
 	}
 	releases := make([]release, 0, len(d.Ranking.Candidates))
 	for i := range d.Ranking.Candidates {
 		releases = append(releases, releaseOf(signal, uses.byUID[d.Ranking.Candidates[i].Pod.UID].expected))
 	}
-	if !suffice(missing, releases) {
+	switch needed := a.needed(&d.Pressure); {
+	case suffice(needed, releases):
+	case len(uses.incomplete) > 0:
+		return HoldUsageUnknown, notKnownToSuffice(signal, needed, uses.incomplete)
+	case suffice(missing, releases):
+		return HoldUseless, filledElsewhere(&d.Pressure, releases, a.policy.MinimumRelease)
+	default:
 		return HoldUseless, useless(d, missing, releases)
 	}
 	atLeast := a.policy.MinimumRelease.Of(missing)
@@ -108,14 +116,50 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 	return HoldNone, ""
 }
 
-// useless says how far the candidates would not suffice, and where else to look.
-func useless(d *Decision, missing int64, releases []release) string {
-	signal, all := d.Pressure.Threshold.Signal, int64(0)
+// needed returns what all candidates together must return: what is missing, and of a disk
+// at least the minimum release of the line itself. A disk is filled over hours, by
+// whatever: when its line is crossed almost nothing is missing, and the pods that happen
+// to be there would go one after the other, each for a moment of rest. What is less than
+// that did not fill the disk.
+func (a *Agent) needed(p *pressure.Pressure) int64 {
+	missing := a.missing(p)
+	if missing == 0 || !onDisk(p.Threshold.Signal) {
+		return missing
+	}
+	return max(missing, a.policy.MinimumRelease.Of(p.Line))
+}
+
+// notKnownToSuffice says of whom not all is known, and that the others do not do.
+func notKnownToSuffice(signal pressure.Signal, needed int64, incomplete []string) string {
+	const named = 3
+	text := fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s",
+		amountOf(signal, needed), len(incomplete), strings.Join(incomplete[:min(named, len(incomplete))], ", "))
+	if len(incomplete) > named {
+		text += ", ..."
+	}
+	return text
+}
+
+// filledElsewhere says how little of a disk is the candidates'.
+func filledElsewhere(p *pressure.Pressure, releases []release, least pressure.Quantity) string {
+	signal := p.Threshold.Signal
+	return fmt.Sprintf("all %d candidates together hold %s, less than limits.minimumRelease (%v) of the threshold's %s: look at %s",
+		len(releases), amountOf(signal, total(releases)), least, amountOf(signal, p.Line), elsewhere(signal))
+}
+
+func total(releases []release) int64 {
+	all := int64(0)
 	for _, r := range releases {
 		all += r.amount
 	}
+	return all
+}
+
+// useless says how far the candidates would not suffice, and where else to look.
+func useless(d *Decision, missing int64, releases []release) string {
+	signal := d.Pressure.Threshold.Signal
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing: look at %s",
-		len(releases), amountOf(signal, all), amountOf(signal, missing), elsewhere(signal))
+		len(releases), amountOf(signal, total(releases)), amountOf(signal, missing), elsewhere(signal))
 	if e := largest(d.Ranking.Protected); e != nil && e.Pod.Usage > missing {
 		text += fmt.Sprintf("; %s alone uses %s and is protected: %s",
 			e.Pod.Key(), amountOf(signal, e.Pod.Usage), e.Protection)
@@ -127,7 +171,7 @@ func useless(d *Decision, missing int64, releases []release) string {
 func elsewhere(signal pressure.Signal) string {
 	switch resourceOf(signal) {
 	case rank.Disk, rank.Inodes:
-		return "images, hostPath volumes and files of the host"
+		return "images, hostPath volumes, files of the host and deleted files that are still open"
 	case rank.PIDs:
 		return "processes of the host"
 	case rank.Memory:

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,9 +24,11 @@ const (
 
 // diskFresh is how old a measurement of the pods' disk use may be when something
 // is decided from it, and diskTimeout how long one may take. The kubelet itself
-// computes these figures once a minute.
+// computes these figures once a minute. One that is as old as diskRefresh is made again
+// while it is still good, so that a pressure that lasts is not without one now and then.
 const (
 	diskFresh   = 15 * time.Second
+	diskRefresh = 10 * time.Second
 	diskTimeout = 10 * time.Second
 )
 
@@ -46,7 +49,13 @@ type use struct {
 }
 
 // uses holds the pods' usage by the UID of the API server.
-type uses struct{ byUID map[string]use }
+type uses struct {
+	byUID map[string]use
+	// disk is what was measured of a disk; incomplete names the pods of which not all was.
+	// Finished pods have neither: nobody measures them, and nobody evicts them.
+	disk       []usage.DiskUse
+	incomplete []string
+}
 
 func (u *uses) of(pod *corev1.Pod) use { return u.byUID[string(pod.UID)] }
 
@@ -137,26 +146,45 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 	if a.options.Disk == nil {
 		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
-	fresh := p.SampleTime.Sub(a.disk.at) < diskFresh && a.disk.at.After(a.ledger.LastEnd())
-	if !fresh {
+	age, current := p.SampleTime.Sub(a.disk.at), a.disk.at.After(a.ledger.LastEnd())
+	if age >= diskRefresh || !current {
 		a.askDisk(ctx, p.SampleTime, pods)
+	}
+	if age >= diskFresh || !current {
 		return nil, HoldUsageUnknown, "measuring the pods' disk use"
 	}
 	if a.disk.err != nil {
 		return nil, HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
 	}
-	return diskUses(p.Threshold.Signal, pods, a.disk.uses), HoldNone, ""
+	return diskUses(p.Threshold.Signal, pods, a.disk.uses, a.needed(p)), HoldNone, ""
 }
 
-// diskUses joins what was measured with the pods.
-func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]usage.DiskUse) *uses {
+// diskUses joins what was measured with the pods. Enough is what one pod must return to
+// do alone; 0 when that is not the question.
+func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]usage.DiskUse, enough int64) *uses {
 	all := &uses{byUID: make(map[string]use, len(pods))}
 	for _, pod := range pods {
-		if u, known := measured[string(pod.UID)]; known {
-			all.byUID[string(pod.UID)] = diskUse(signal, &u)
+		u, known := measured[string(pod.UID)]
+		if !known { // a static pod has another UID on its node
+			u, known = measured[nodepods.UsageUID(pod)]
+		}
+		if known {
+			all.byUID[string(pod.UID)] = diskUse(signal, &u, enough)
+		}
+		if finished(pod) {
+			continue
+		}
+		all.disk = append(all.disk, u)
+		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
+			all.incomplete = append(all.incomplete, pod.Namespace+"/"+pod.Name)
 		}
 	}
+	slices.Sort(all.incomplete)
 	return all
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // askDisk starts a measurement unless one is under way.
@@ -204,19 +232,15 @@ func factsOf(signal pressure.Signal, pods []*corev1.Pod, all *uses, self nodepod
 }
 
 // diskUse picks the filesystem that is pressed. What a pod's end frees there is
-// all that it uses there: its layers, logs and local volumes go with it.
-func diskUse(signal pressure.Signal, u *usage.DiskUse) use {
-	used := u.NodeFS
-	switch signal {
-	case pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
-		pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
-		used = u.ImageFS
-	default:
+// all that it uses there: its layers, logs and local volumes go with it. A pod of which
+// only a part was counted is known when that part is enough.
+func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) use {
+	amount, exact := amountUsed(signal, filesystemOf(signal, u))
+	expected := diskExpected(u)
+	if !exact && enough > 0 && amount >= enough {
+		exact, expected[signal.String()] = true, amount
 	}
-	if resourceOf(signal) == rank.Inodes {
-		return use{value: used.Inodes, known: used.InodesKnown, expected: diskExpected(u)}
-	}
-	return use{value: used.Bytes, known: used.BytesKnown, expected: diskExpected(u)}
+	return use{value: amount, known: exact, expected: expected}
 }
 
 // diskExpected leaves out what is not known: it is not relied on.

@@ -93,7 +93,7 @@ type EvictdConfiguration struct {
 	TaintNode bool `json:"taintNode"`
 	// A bound on the evictions of one workload that holds for all nodes together.
 	Brake Brake `json:"brake"`
-	// How the pods' disk use is measured, under disk pressure only.
+	// How disk pressure is dealt with, and how the pods' disk use is measured.
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
@@ -250,8 +250,9 @@ type Brake struct {
 	SlotsPerWorkload int32 `json:"slotsPerWorkload"`
 }
 
-// Disk says how the pods' disk use is measured; [disk.md](disk.md) compares the
-// sources.
+// Disk says how pressure on a filesystem is dealt with, and how the pods' disk use is
+// measured; [disk.md](disk.md) compares the sources. The kubelet deletes unused images and
+// dead containers itself and evicts when that did not suffice.
 type Disk struct {
 	// `summary` asks the kubelet (Summary API), whose figures are a minute old. `node`
 	// looks at the files themselves and needs the rights and mounts of
@@ -264,6 +265,11 @@ type Disk struct {
 	// Threads that walk at a time with the source `node`, 1 to 16. They share `cpu`.
 	// Unset means 1.
 	Workers int32 `json:"workers"`
+	// Duration: how long space gets to come back by itself after a disk threshold was
+	// first met, or a victim has gone, before somebody is evicted; up to six times that
+	// while it comes back fast enough. Not waited for when the disk would be full before a
+	// victim could help. 0s to 5m; `0s` switches it off. Unset means 10s.
+	SettleWindow metav1.Duration `json:"settleWindow"`
 }
 
 // DiskSource names a source of the pods' disk use. The empty value means nothing: a

@@ -29,6 +29,10 @@ const (
 // are apart enough, and all of them are still waiting for relief.
 const softJitterLongest = time.Minute
 
+// settleWindowLongest is the kubelet's own pause between two collections of images: what
+// has not begun to come back by then does not come back.
+const settleWindowLongest = 5 * time.Minute
+
 // Validate returns nil, or an *[InvalidError] with every fault of the values. It
 // completes nothing: an empty field that a file could leave out is a fault here.
 func (c *EvictdConfiguration) Validate() error {
@@ -59,6 +63,7 @@ func (v *validator) validate() {
 	v.limits()
 	v.brake()
 	v.disk()
+	v.settleWindow()
 }
 
 func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }
@@ -195,6 +200,13 @@ func (v *validator) brake() {
 	if n := v.c.Brake.SlotsPerWorkload; n < 0 || n > slotsMost {
 		v.add(field.Invalid(field.NewPath("brake", "slotsPerWorkload"), n,
 			fmt.Sprintf("must be between 0, which is no brake, and %d", slotsMost)))
+	}
+}
+
+func (v *validator) settleWindow() {
+	if d := v.c.Disk.SettleWindow.Duration; d < 0 || d > settleWindowLongest {
+		v.add(field.Invalid(field.NewPath("disk", "settleWindow"), d.String(),
+			fmt.Sprintf("must be between 0s, which switches it off, and %s", settleWindowLongest)))
 	}
 }
 

@@ -104,6 +104,10 @@ func TestEventTexts(t *testing.T) {
 	for _, hold := range agent.Holds() {
 		show(string(hold), held(hold))
 	}
+	show("a disk that was filled elsewhere", filledElsewhere())
+	nobodyKnows := filledElsewhere()
+	delete(nobodyKnows.Breakdown, agent.PartDeleted)
+	show("a disk whose deleted files are not known", nobodyKnows)
 	golden(t, "testdata/events.golden", out.String())
 }
 

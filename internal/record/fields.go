@@ -124,16 +124,11 @@ func (l *Line) addLists(enc zapcore.ObjectEncoder) error {
 	if err := addArray(enc, keyRunnersUp, l.RunnersUp, (*CandidateLine).fields); err != nil {
 		return err
 	}
-	if len(l.Protected) > 0 {
-		counts := zapcore.ObjectMarshalerFunc(func(enc zapcore.ObjectEncoder) error {
-			for _, reason := range slices.Sorted(maps.Keys(l.Protected)) {
-				enc.AddInt(reason, l.Protected[reason])
-			}
-			return nil
-		})
-		if err := enc.AddObject(keyProtected, counts); err != nil {
-			return err
-		}
+	if err := addNumbers(enc, keyBreakdown, l.Breakdown); err != nil {
+		return err
+	}
+	if err := addNumbers(enc, keyProtected, l.Protected); err != nil {
+		return err
 	}
 	if err := addArray(enc, keyHeldOff, l.HeldOff, (*HeldOffLine).fields); err != nil {
 		return err
@@ -187,6 +182,19 @@ func addString(enc zapcore.ObjectEncoder, key, value string) {
 	if value != "" {
 		enc.AddString(key, value)
 	}
+}
+
+// addNumbers leaves out an empty map, as omitempty does.
+func addNumbers[N int | int64](enc zapcore.ObjectEncoder, key string, numbers map[string]N) error {
+	if len(numbers) == 0 {
+		return nil
+	}
+	return enc.AddObject(key, zapcore.ObjectMarshalerFunc(func(enc zapcore.ObjectEncoder) error {
+		for _, name := range slices.Sorted(maps.Keys(numbers)) {
+			enc.AddInt64(name, int64(numbers[name]))
+		}
+		return nil
+	}))
 }
 
 // addArray leaves out an empty list, as omitempty does.

@@ -8,6 +8,7 @@ const (
 	keyAttempts     = "attempts"
 	keyAvailable    = "available"
 	keyBestEffort   = "best_effort"
+	keyBreakdown    = "breakdown"
 	keyBudget       = "budget"
 	keyBudgetHas    = "budget_has"
 	keyBudgetWants  = "budget_wants"
@@ -75,14 +76,14 @@ const (
 // Keys returns every key, in alphabetical order.
 func Keys() []string {
 	return []string{
-		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBudget, keyBudgetHas, keyBudgetWants,
-		keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective, keyError,
-		keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyFiles, keyForecast, keyGraceCut, keyGrace,
-		keyHeldOff, keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage, keyNotReliedOn,
-		keyNotes, keyOf, keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod, keyPriority,
-		keyProtected, keyQueue, keyRank, keyReaction, keyReleased, keyRepeats, keyRequest, keyRetryAfter,
-		keyRunnersUp, keySignal, keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime, keyTook,
-		keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
+		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBreakdown, keyBudget, keyBudgetHas,
+		keyBudgetWants, keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective,
+		keyError, keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyFiles, keyForecast, keyGraceCut,
+		keyGrace, keyHeldOff, keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage,
+		keyNotReliedOn, keyNotes, keyOf, keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod,
+		keyPriority, keyProtected, keyQueue, keyRank, keyReaction, keyReleased, keyRepeats, keyRequest,
+		keyRetryAfter, keyRunnersUp, keySignal, keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime,
+		keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
 	}
 }
 

@@ -58,6 +58,9 @@ type Line struct {
 	ReactionSeconds *float64        `json:"reaction_seconds,omitempty"`
 	Attempts        []AttemptLine   `json:"attempts,omitempty"`
 	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
+	// Breakdown says where what is used of a disk is, by [agent.Part], in the signal's
+	// unit; missing for other signals, and where not all of it is known.
+	Breakdown map[string]int64 `json:"breakdown,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[string]int `json:"protected,omitempty"`
 	// HeldOff are the owners whose pods were passed over because too many of them came
@@ -161,6 +164,7 @@ func newLine(d *agent.Decision) Line {
 	line.Verb, line.Hold, line.Detail, line.BestEffort = string(d.Verb), string(d.Hold), d.Detail, string(d.BestEffort)
 	line.Notes = slices.Clone(d.Notes)
 	line.RunnersUp = runnersUpOf(d)
+	line.Breakdown = breakdownLine(d.Breakdown)
 	line.Protected = protectedOf(&d.Ranking)
 	line.HeldOff = heldOffLines(&d.Ranking)
 	line.OnTheirWay = bookingLines(d.OnTheirWay)
@@ -270,6 +274,17 @@ func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
 		}
 	}
 	return lines
+}
+
+func breakdownLine(b agent.Breakdown) map[string]int64 {
+	if b == nil {
+		return nil
+	}
+	line := make(map[string]int64, len(b))
+	for part, amount := range b {
+		line[string(part)] = amount
+	}
+	return line
 }
 
 func bookingLines(bookings []evict.Booking) []BookingLine {

@@ -25,14 +25,14 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// keysOf adds every key of an object to into, but not the reasons below
-// "protected", which are values.
+// keysOf adds every key of an object to into, but not the reasons below "protected" and
+// the parts below "breakdown", which are values.
 func keysOf(value any, into map[string]bool) {
 	switch v := value.(type) {
 	case map[string]any:
 		for key, inner := range v {
 			into[key] = true
-			if key != "protected" {
+			if key != "protected" && key != "breakdown" {
 				keysOf(inner, into)
 			}
 		}
@@ -60,7 +60,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -75,6 +75,13 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 			t.Errorf("%s: the log and /debug/decisions differ (-log +page):\n%s", name, diff)
 		}
 	}
+}
+
+// filledElsewhere is a decision that knows where a disk's space went.
+func filledElsewhere() *agent.Decision {
+	d := held(agent.HoldUseless)
+	d.Breakdown = brokenDown()
+	return d
 }
 
 // cutShort is a decision on a soft threshold whose grace period was not waited for.
@@ -308,7 +315,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheList(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
+	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
 		d.Notes = []string{"said in one sentence"}
 		if len(d.Attempts) > 0 {

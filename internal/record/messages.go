@@ -291,7 +291,23 @@ func (r *Recorder) heldMessage(d *agent.Decision) string {
 	if d.DryRun {
 		text = "Dry run: " + text
 	}
-	return shorten(text+". "+r.shortage(&d.Pressure), messageLimit)
+	return shorten(text+". "+r.shortage(&d.Pressure)+whereUsed(d), messageLimit)
+}
+
+// whereUsed tells the breakdown of a disk; "" when there is none.
+func whereUsed(d *agent.Decision) string {
+	other, known := d.Breakdown[agent.PartOther]
+	if !known {
+		return ""
+	}
+	signal := d.Pressure.Threshold.Signal
+	var parts []string
+	for _, part := range agent.Parts() {
+		if used, told := d.Breakdown[part]; told && part != agent.PartOther {
+			parts = append(parts, string(part)+" "+amount(signal, used))
+		}
+	}
+	return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), amount(signal, other))
 }
 
 // amount returns an amount of a signal for people, with its unit.

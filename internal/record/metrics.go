@@ -56,6 +56,7 @@ type metrics struct {
 	onTheirWay  prometheus.Gauge
 	stuck       prometheus.Gauge
 	ranked      *prometheus.GaugeVec
+	disk        *prometheus.GaugeVec
 	reloads     *prometheus.CounterVec
 	lastReload  prometheus.Gauge
 	readErrors  *prometheus.CounterVec
@@ -87,6 +88,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		onTheirWay:  gaugeOf("victims_on_their_way", "Victims that have not ended yet."),
 		stuck:       gaugeOf("victims_stuck", "Victims that should have ended by now and have not. They are not relied on."),
 		ranked:      gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
+		disk:        gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure, and while not all of it is known.", "signal", "part"),
 		reloads:     counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
 		lastReload:  gaugeOf("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
 		readErrors:  counters("read_errors_total", "Readings that failed, by what was read.", "source"),
@@ -111,7 +113,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 	m.create(version)
 	for _, c := range append(m.optIns.collectors(),
 		m.evictions, m.decisions, m.holds, m.bestEffort, m.escalations, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
-		m.ranked, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
+		m.ranked, m.disk, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
 		m.endings.took, m.endings.expected, m.endings.actual, m.heldOff, m.blocked, m.apiErrors, m.kubeletRead, m.kubeletFirst,
 	) {
 		if err := registerer.Register(c); err != nil {
@@ -237,6 +239,18 @@ func (m *metrics) decided(d *agent.Decision) {
 	}
 	if len(d.Ranking.Candidates)+len(d.Ranking.Protected) > 0 {
 		m.rankedPods(&d.Ranking)
+	}
+	m.diskUsed(d.Pressure.Threshold.Signal, d.Breakdown)
+}
+
+// diskUsed shows a breakdown, and removes what is not known of it.
+func (m *metrics) diskUsed(signal pressure.Signal, b agent.Breakdown) {
+	for _, part := range agent.Parts() {
+		if amount, known := b[part]; known {
+			m.disk.WithLabelValues(signal.String(), string(part)).Set(float64(amount))
+		} else {
+			m.disk.DeleteLabelValues(signal.String(), string(part))
+		}
 	}
 }
 

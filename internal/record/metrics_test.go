@@ -313,6 +313,55 @@ func everything(r *rig) {
 	r.Sample(sampleOf(start), &verdict)
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 	r.Treaty(&config.KubeletConfiguration{}, &treaty.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
+	for _, signal := range []pressure.Signal{
+		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
+	} {
+		d := held(agent.HoldUseless)
+		d.Pressure.Threshold.Signal, d.Breakdown = signal, brokenDown()
+		r.Decision(d)
+	}
+}
+
+// brokenDown is a breakdown with every part.
+func brokenDown() agent.Breakdown {
+	return agent.Breakdown{
+		agent.PartLayers: 10, agent.PartLogs: 20, agent.PartEmptyDirs: 30, agent.PartDeleted: 0, agent.PartOther: 40,
+	}
+}
+
+// What a disk is used by is shown while it is known, and no longer than the pressure.
+func TestDiskUsed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const head = `
+# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure, and while not all of it is known.
+# TYPE evictd_disk_used gauge
+`
+	useless := held(agent.HoldUseless)
+	p := useless.Pressure
+	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
+	expect(t, r, "", "evictd_disk_used")
+	useless.Breakdown = brokenDown()
+	r.Decision(useless)
+	expect(t, r, head+`evictd_disk_used{part="deleted",signal="nodefs.inodesFree"} 0
+evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
+`, "evictd_disk_used")
+	delete(useless.Breakdown, agent.PartDeleted)
+	r.Decision(useless)
+	r.Decision(decision()) // about memory: it changes nothing here
+	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
+`, "evictd_disk_used")
+	r.Decision(held(agent.HoldUsageUnknown))
+	expect(t, r, "", "evictd_disk_used")
+	r.Decision(useless)
+	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
+	expect(t, r, "", "evictd_disk_used")
 }
 
 // TestMetricsDoc keeps docs/metrics.md as the registry is.

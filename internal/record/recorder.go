@@ -134,7 +134,7 @@ func levelOf(d *agent.Decision) zapcore.Level {
 	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
 		agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
-	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldRecovered,
+	case agent.HoldNone, agent.HoldOnItsWay, agent.HoldSettling, agent.HoldSettleWindow, agent.HoldRecovered,
 		agent.HoldBackingOff, agent.HoldOwners, agent.HoldJitter, agent.HoldLimited, agent.HoldNoSlot:
 		return zapcore.InfoLevel
 	default:
@@ -250,6 +250,7 @@ func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {
 	since := r.since[signal][kind]
 	r.since[signal][kind] = time.Time{}
 	r.held[signal][kind] = agent.HoldNone
+	r.metrics.diskUsed(signal, nil)
 	r.logger.Info(messageEnded, zap.Stringer(keySignal, signal), zap.String(keyKind, kindName(kind)),
 		zap.Time(keySince, since.UTC()), zap.Float64(keyDuration, now.Sub(since).Seconds()))
 }

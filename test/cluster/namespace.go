@@ -37,8 +37,9 @@ func onOwnThread(f func() error) error {
 
 // inNewNamespace runs f in a new mount namespace in which the host looks like
 // a standard node: the binds are at their places, and no mount reaches the
-// host. The namespace lasts as long as a process that f started is in it.
-func inNewNamespace(binds []bind, f func() error) error {
+// host. What prepare mounts is there too, and the binds may lie on it. The namespace
+// lasts as long as a process that f started is in it.
+func inNewNamespace(prepare func() error, binds []bind, f func() error) error {
 	return onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 			return fmt.Errorf("making a mount namespace: %w", err)
@@ -46,8 +47,14 @@ func inNewNamespace(binds []bind, f func() error) error {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return fmt.Errorf("making the mounts private: %w", err)
 		}
+		if err := prepare(); err != nil {
+			return err
+		}
 		copied := make(map[string]bool)
 		for _, each := range binds {
+			if err := os.MkdirAll(each.source, 0o755); err != nil { //nolint:gosec // pods of any user look into it
+				return fmt.Errorf("making a folder of the node: %w", err)
+			}
 			if err := makeMountPoint(each.target, copied); err != nil {
 				return err
 			}

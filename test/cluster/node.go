@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -85,10 +84,8 @@ func checkFilesystem(dir string) error {
 // startNode runs the scheduler, containerd and the kubelet, and waits until
 // the node takes pods.
 func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) error {
-	for _, each := range c.nodeBinds() {
-		if err := os.MkdirAll(each.source, 0o755); err != nil { //nolint:gosec // pods of any user look into it
-			return fmt.Errorf("making a folder of the node: %w", err)
-		}
+	if err := c.makeDisk(ctx, options.Disk); err != nil {
+		return err
 	}
 	if err := c.startComponent(ctx, c.scheduler(at)); err != nil {
 		return err
@@ -132,7 +129,8 @@ func (c *Cluster) relaunchNamespace() error {
 	if err != nil {
 		return err
 	}
-	return inNewNamespace(c.nodeBinds(), func() error {
+	prepare := func() error { return c.mountDisk(read) }
+	return inNewNamespace(prepare, c.nodeBinds(), func() error {
 		// Already inside: the launch itself must not look for the namespace.
 		outside := *found
 		outside.InNode = false

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -36,7 +37,8 @@ func TestNode(t *testing.T) {
 	}
 	bin := builtBinaries(t, true)
 	before := traces(t)
-	c, client := started(t, Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: bin, Node: true})
+	c, client := started(t, Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: bin, Node: true, Disk: &Disk{Size: 512 << 20}})
+	testDisk(t, c)
 	if during := traces(t); slices.Equal(during.cgroups, before.cgroups) || maps.Equal(during.sysctls, before.sysctls) {
 		t.Error("no trace of the node is seen while it runs: the comparison at the end is worth nothing")
 	}
@@ -60,9 +62,28 @@ func TestNode(t *testing.T) {
 	compareTraces(t, before, traces(t))
 }
 
+// testDisk holds the node's folders against the size of its disk.
+func testDisk(t *testing.T, c *Cluster) {
+	t.Helper()
+	for _, dir := range []string{kubeletRoot, containerdRoot, "/var/log/pods", c.DiskDir()} {
+		path, err := c.InNode(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var filesystem unix.Statfs_t
+		if err := unix.Statfs(path, &filesystem); err != nil {
+			t.Fatal(err)
+		}
+		if size := filesystem.Blocks * uint64(filesystem.Bsize); size == 0 || size > 512<<20 {
+			t.Errorf("%s is on a filesystem of %d bytes, not on the node's own", dir, size)
+		}
+	}
+}
+
 // marks are what a node must not leave behind.
 type marks struct {
 	mounts  []string
+	loops   []string
 	cgroups []string
 	sysctls map[string]string
 	folders []string
@@ -78,6 +99,7 @@ func traces(t *testing.T) marks {
 	for _, each := range mounts {
 		found.mounts = append(found.mounts, each.path)
 	}
+	found.loops = glob(t, "/sys/block/loop*/loop/backing_file")
 	all, err := hierarchies()
 	if err != nil {
 		t.Fatal(err)
@@ -107,6 +129,9 @@ func compareTraces(t *testing.T, before, after marks) {
 	t.Helper()
 	if !slices.Equal(before.mounts, after.mounts) {
 		t.Errorf("mounts before %v, after %v", before.mounts, after.mounts)
+	}
+	if !slices.Equal(before.loops, after.loops) {
+		t.Errorf("loop devices before %v, after %v", before.loops, after.loops)
 	}
 	if !slices.Equal(before.cgroups, after.cgroups) {
 		t.Errorf("cgroups before %v, after %v", before.cgroups, after.cgroups)

@@ -30,6 +30,9 @@ type Options struct {
 	// EvictionHard holds the kubelet's own hard thresholds. Nil is
 	// memory.available at 1Mi and nothing else, so that evictd acts first.
 	EvictionHard map[string]string
+	// Disk puts the kubelet's, containerd's and the logs' folders on one small
+	// filesystem. Nil leaves them on that of Dir. It needs mkfs.ext4 and a loop device.
+	Disk *Disk
 	// Kubelet holds fields of the KubeletConfiguration that replace or
 	// extend those of the cluster, by their names in the file.
 	Kubelet map[string]any

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -29,7 +30,7 @@ func run(m *testing.M) int {
 	defer stop()
 	files, err := node.FilesFromEnvironment()
 	if err == nil {
-		live, err = node.Start(ctx, files, os.Stderr)
+		live, err = node.Start(ctx, files, os.Stderr, onSmallDisk)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -50,6 +51,15 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// onSmallDisk puts the node on a filesystem that a test fills in a second. The kubelet
+// measures volumes every few seconds instead of every minute or two, and leaves logs as
+// large as they become.
+func onSmallDisk(options *cluster.Options) {
+	options.Disk = &cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
+	options.Kubelet["volumeStatsAggPeriod"] = "2s"
+	options.Kubelet["containerLogMaxSize"] = "1Gi"
 }
 
 // headroom is how many MiB the pods may take together before they press. evictd
@@ -124,7 +134,12 @@ func (s *scene) deploy(w node.Workload) corev1.Pod {
 // until waits for what the test is about.
 func (s *scene) until(what string, met func(context.Context) bool) {
 	s.Helper()
-	if err := node.Until(s.Context(), time.Minute, met); err != nil {
+	s.within(time.Minute, what, met)
+}
+
+func (s *scene) within(atMost time.Duration, what string, met func(context.Context) bool) {
+	s.Helper()
+	if err := node.Until(s.Context(), atMost, met); err != nil {
 		decisions, _, _ := live.Get(context.WithoutCancel(s.Context()), "/debug/decisions")
 		s.Fatalf("waited in vain until %s; the last decisions:\n%.6000s", what, decisions)
 	}

@@ -152,13 +152,17 @@ const (
 	NodeMemory = "memory.available"
 	// PodMemory is what is left to the pods together: nothing but pods moves it.
 	PodMemory = "allocatableMemory.available"
+	// DiskSpace and DiskInodes are what is left of the node's own filesystem; the node
+	// must have been started with one.
+	DiskSpace  = "nodefs.available"
+	DiskInodes = "nodefs.inodesFree"
 )
 
 // Policy is what an administrator would write for a test.
 type Policy struct {
-	// Signal is NodeMemory or PodMemory.
+	// Signal is one of the above.
 	Signal string
-	// Line is its hard threshold in bytes.
+	// Line is its hard threshold in the signal's unit.
 	Line int64
 	// PerMinute is limits.evictionsPerMinute; 0 means 60.
 	PerMinute int
@@ -168,11 +172,18 @@ type Policy struct {
 }
 
 // LineBelow returns a threshold that pods cross when they take so many MiB more
-// than is taken now (NodeMemory), or in all (PodMemory).
+// than is taken now, or in all (PodMemory). DiskInodes counts one by one.
 func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (int64, error) {
 	if signal == NodeMemory {
 		available, err := MemoryAvailable()
 		return available - headroom<<20, err
+	}
+	if signal == DiskSpace || signal == DiskInodes {
+		available, err := n.DiskAvailable(signal)
+		if signal == DiskSpace {
+			headroom <<= 20
+		}
+		return available - headroom, err
 	}
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {

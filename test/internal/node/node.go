@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -75,7 +76,7 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 	for _, c := range change {
 		c(&options)
 	}
-	if err = cluster.InstallRunc(ctx, options); err != nil {
+	if err = cluster.InstallPackages(ctx, options); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	c, err := cluster.Start(ctx, options)
@@ -106,6 +107,30 @@ func (n *Node) Stop(ctx context.Context) error {
 
 // Name is the node's name in the API.
 func (*Node) Name() string { return cluster.DefaultNodeName }
+
+// HostPath returns where the test finds what the node has below the root of its own
+// filesystem, and what the node calls it.
+func (n *Node) HostPath(name string) (here, there string, err error) {
+	there = filepath.Join(n.Cluster.DiskDir(), name)
+	here, err = n.Cluster.InNode(there)
+	return here, there, err
+}
+
+// DiskAvailable returns what is left of the node's own filesystem, by statfs.
+func (n *Node) DiskAvailable(signal string) (int64, error) {
+	path, _, err := n.HostPath("")
+	if err != nil {
+		return 0, err
+	}
+	var filesystem unix.Statfs_t
+	if err := unix.Statfs(path, &filesystem); err != nil {
+		return 0, fmt.Errorf("reading the node's filesystem: %w", err)
+	}
+	if signal == DiskInodes {
+		return int64(filesystem.Ffree), nil //nolint:gosec // far below
+	}
+	return int64(filesystem.Bavail) * filesystem.Bsize, nil //nolint:gosec // far below
+}
 
 // Kubectl runs the real kubectl.
 func (n *Node) Kubectl(ctx context.Context, arguments ...string) (string, error) {

@@ -117,7 +117,7 @@ func up(ctx context.Context, chosen settings, out, log io.Writer) error {
 		return err
 	}
 	if options.Node {
-		if err = cluster.InstallRunc(ctx, options); err != nil {
+		if err = cluster.InstallPackages(ctx, options); err != nil {
 			return err
 		}
 	}

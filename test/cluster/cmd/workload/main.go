@@ -8,7 +8,7 @@
 //
 //	2006-01-02T15:04:05.999999999Z term
 //
-// The words: start, memory (all held), files (all written), term (SIGTERM came),
+// The words: start, memory (all held), files (all written), output (all printed), term (SIGTERM came),
 // exit, prestop-start, prestop-end.
 package main
 
@@ -40,6 +40,7 @@ type settings struct {
 	writePath    string
 	writeBytes   size
 	files        int
+	outputBytes  size
 	threads      int
 	prestopSleep time.Duration
 	logFile      string
@@ -77,6 +78,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
 	flags.IntVar(&chosen.files, "files", 1, "number of files to spread the bytes over")
+	flags.Var(&chosen.outputBytes, "output-bytes", "bytes to print in lines, such as 100Mi: they are the container's log")
 	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output")
@@ -148,13 +150,21 @@ func work(chosen settings, log journal) error {
 			return err
 		}
 	}
-	if chosen.writePath == "" {
+	if chosen.writePath != "" {
+		if err := writeFiles(chosen.writePath, chosen.writeBytes, chosen.files); err != nil {
+			return err
+		}
+		if err := log.note("files"); err != nil {
+			return err
+		}
+	}
+	if chosen.outputBytes == 0 {
 		return nil
 	}
-	if err := writeFiles(chosen.writePath, chosen.writeBytes, chosen.files); err != nil {
+	if err := printLines(log.out, chosen.outputBytes); err != nil {
 		return err
 	}
-	return log.note("files")
+	return log.note("output")
 }
 
 // journal writes the lines. The file is opened for each: the hook and the

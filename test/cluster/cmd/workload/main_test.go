@@ -61,6 +61,18 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
+func TestPrintLines(t *testing.T) {
+	for _, total := range []size{1, 8 << 10, 20<<10 + 1} {
+		var out bytes.Buffer
+		if err := printLines(&out, total); err != nil {
+			t.Fatal(err)
+		}
+		if size(out.Len()) != total || !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
+			t.Errorf("%d bytes, want %d that end a line", out.Len(), total)
+		}
+	}
+}
+
 func TestLifeAndHook(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	var out bytes.Buffer

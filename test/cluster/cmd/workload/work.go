@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -153,4 +155,19 @@ func writeFile(name string, length int64, random uint64) (_ uint64, err error) {
 		}
 	}
 	return random, file.Sync()
+}
+
+// printLines prints so many bytes of lines, each a little shorter than what a container
+// runtime splits.
+func printLines(out io.Writer, total size) error {
+	const length = 8 << 10
+	line := bytes.Repeat([]byte("x"), length)
+	for ; total > 0; total -= size(len(line)) {
+		line = line[:min(total, length)]
+		line[len(line)-1] = '\n'
+		if _, err := out.Write(line); err != nil {
+			return fmt.Errorf("printing: %w", err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+func fsUse(n int64) usage.FSUse {
+	return usage.FSUse{Bytes: n, BytesKnown: true, Inodes: n / 10, InodesKnown: true}
+}
+
+// partsOf is a pod with these parts, as a source tells that knows of deleted files.
+func partsOf(dedicated bool, layers, logs, volumes, deleted int64) usage.DiskUse {
+	all := fsUse(layers + logs + volumes + deleted)
+	use := usage.DiskUse{
+		NodeFS: all, ImageFS: all,
+		Layers: fsUse(layers), Logs: fsUse(logs), Volumes: fsUse(volumes), Deleted: fsUse(deleted),
+	}
+	if dedicated {
+		use.NodeFS, use.ImageFS = fsUse(logs+volumes+deleted), fsUse(layers)
+	}
+	return use
+}
+
+func TestBreakdown(t *testing.T) {
+	t.Parallel()
+	seen := pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1100}
+	withoutDeleted := func(u usage.DiskUse) usage.DiskUse {
+		u.Deleted = usage.FSUse{}
+		return u
+	}
+	unknownParts := diskUseOf(10, 10, 10, 10)
+	tooMuch := partsOf(false, 900, 100, 0, 1)
+	for _, test := range []struct {
+		name   string
+		signal pressure.Signal
+		uses   map[string]usage.DiskUse
+		want   Breakdown
+	}{
+		{
+			"one filesystem", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
+			Breakdown{PartLayers: 110, PartLogs: 20, PartEmptyDirs: 300, PartDeleted: 40, PartOther: 530},
+		},
+		{
+			"inodes", pressure.NodeFSInodesFree,
+			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
+			Breakdown{PartLayers: 11, PartLogs: 2, PartEmptyDirs: 30, PartDeleted: 4, PartOther: 953},
+		},
+		{
+			"nodefs beside images of their own", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
+			Breakdown{PartLayers: 0, PartLogs: 20, PartEmptyDirs: 300, PartDeleted: 0, PartOther: 680},
+		},
+		{
+			"imagefs", pressure.ImageFSAvailable,
+			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
+			Breakdown{PartLayers: 110, PartLogs: 0, PartEmptyDirs: 0, PartDeleted: 0, PartOther: 890},
+		},
+		{
+			"a source that knows of no deleted files", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": withoutDeleted(partsOf(false, 100, 20, 300, 0)), "b": partsOf(false, 10, 0, 0, 0)},
+			Breakdown{PartLayers: 110, PartLogs: 20, PartEmptyDirs: 300, PartOther: 570},
+		},
+		{"a pod is missing", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40)}, nil},
+		{"the parts of one are not known", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": unknownParts}, nil},
+		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": partsOf(false, 0, 0, 0, 0)}, nil},
+		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partsOf(false, 1, 1, 1, 1)}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			pods := []*corev1.Pod{
+				{ObjectMeta: metav1.ObjectMeta{UID: "a"}},
+				{ObjectMeta: metav1.ObjectMeta{UID: "b"}},
+				{ObjectMeta: metav1.ObjectMeta{UID: "done"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+			}
+			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}
+			got := breakdownOf(p, diskUses(test.signal, pods, test.uses, 0))
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("breakdown (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The kubelet measures a static pod under the UID that it has on its node.
+func TestStaticPodIsMeasured(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID:         types.UID("mirror"),
+		Annotations: map[string]string{"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash"},
+	}}
+	all := diskUses(pressure.NodeFSAvailable, []*corev1.Pod{pod}, map[string]usage.DiskUse{"hash": partsOf(false, 1, 2, 3, 4)}, 0)
+	if got := all.of(pod); !got.known || got.value != 10 || len(all.incomplete) > 0 {
+		t.Errorf("%+v, incomplete %v", got, all.incomplete)
+	}
+}

@@ -1,0 +1,195 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Space on a disk often comes back by itself: the kubelet and the runtime are deleting
+// images, a log is rotated, a job cleans up, or the last victim's containers are still to
+// be removed. A pod that goes meanwhile goes for nothing. So before anybody is chosen for
+// a disk:
+//
+//   - the settle window passes, from when the threshold was first met, or from when a
+//     victim of evictd's last ended. A grace period that is as long has the window in it;
+//   - then it goes on while what is available rises fast enough to relieve the pressure
+//     before settleBound windows are over. What is slower than that comes too late, and
+//     what goes up and down comes and goes;
+//   - and a victim that has gone and should have sufficed is waited for until the kubelet
+//     has removed its containers.
+//
+// None of that is waited for once the disk would be full before a victim could help.
+// Memory and PIDs come back at once and wait for nothing.
+
+// settleReadings is how many readings a settle window is judged by at most. Under pressure
+// the loop makes ten a second with the default sampling.
+const settleReadings = 20
+
+// settleBound is how many settle windows a decision waits for space that comes back. By
+// the default that is a minute: each of the kubelet's collections of dead containers,
+// one a minute, has had its turn (ContainerGCPeriod, pkg/kubelet/kubelet.go).
+const settleBound = 6
+
+// settleNoise is the part of the threshold's line that a rise must have to count: logs,
+// journals and databases move that much all the time.
+const settleNoise = 1000
+
+// collectedWithin is how long after its end a victim's layers and logs may still be
+// there: the kubelet removes them with the next collection of dead containers, and the
+// runtime takes a moment for it.
+const collectedWithin = time.Minute + deadlineMargin
+
+// settleReserve is what must be left until the disk is full when nobody was chosen yet: a
+// pod's grace period, where it writes none.
+const settleReserve = 30 * time.Second
+
+// settling is what has been seen of space that comes back. The zero value has seen
+// nothing.
+type settling struct {
+	space [pressure.SignalCount][]spaceReading // under pressure, the oldest first
+	gone  []goneVictim
+}
+
+type spaceReading struct {
+	at        time.Time
+	available int64
+}
+
+// goneVictim is a victim of evictd's that has ended, and what should come back, by signal.
+type goneVictim struct {
+	at       time.Time
+	expected map[string]int64
+}
+
+// noteSpace follows the disks that are under pressure, and the victims that have ended.
+func (a *Agent) noteSpace(sample *pressure.Sample, verdict *pressure.Verdict, ended []evict.Booking) {
+	if a.policy.Settle == 0 || verdict.Stale {
+		return
+	}
+	s := &a.settling
+	s.gone = slices.DeleteFunc(s.gone, func(v goneVictim) bool { return sample.Time.Sub(v.at) >= collectedWithin })
+	for i := range ended {
+		// What comes back of others that end shows as it comes; where pods end all the
+		// time, to wait for each of them would be for ever.
+		if ended[i].Signal != "" {
+			s.gone = append(s.gone, goneVictim{at: sample.Time, expected: ended[i].Expected})
+		}
+	}
+	met := [pressure.SignalCount]bool{}
+	for _, lines := range [][]pressure.Pressure{verdict.Pressures, verdict.Waiting} {
+		for i := range lines {
+			met[lines[i].Threshold.Signal] = onDisk(lines[i].Threshold.Signal)
+		}
+	}
+	for signal := range s.space {
+		switch seen := sample.Observations[signal]; {
+		case met[signal]:
+			s.note(pressure.Signal(signal), spaceReading{sample.Time, seen.Available}, a.policy.Settle)
+		case seen.State == pressure.Known:
+			s.space[signal] = s.space[signal][:0]
+		}
+	}
+}
+
+// note keeps the readings of one window.
+func (s *settling) note(signal pressure.Signal, now spaceReading, window time.Duration) {
+	kept := s.space[signal]
+	if n := len(kept); n > 0 && now.at.Sub(kept[n-1].at) < window/settleReadings {
+		return
+	}
+	old := 0
+	for old < len(kept) && now.at.Sub(kept[old].at) > window {
+		old++
+	}
+	s.space[signal] = append(slices.Delete(kept, 0, old), now)
+}
+
+// rise returns how far the signal stands above its lowest within the window. Each point
+// is the median of three readings in a row: a single odd one is neither.
+func (s *settling) rise(signal pressure.Signal) int64 {
+	kept := s.space[signal]
+	if len(kept) < 3 {
+		return 0
+	}
+	last, lowest := int64(0), kept[0].available
+	for i := range len(kept) - 2 {
+		a, b, c := kept[i].available, kept[i+1].available, kept[i+2].available
+		last = max(min(a, b), min(max(a, b), c))
+		if i == 0 || last < lowest {
+			lowest = last
+		}
+	}
+	return last - lowest
+}
+
+// comesBack holds a decision about a disk while space may come back by itself.
+func (a *Agent) comesBack(p *pressure.Pressure) (Hold, string) {
+	if a.policy.Settle == 0 || !onDisk(p.Threshold.Signal) {
+		return HoldNone, ""
+	}
+	wait, why := a.awaitCollection(p)
+	if wait <= 0 {
+		wait, why = a.awaitSettling(p)
+	}
+	if wait <= 0 || fullWithin(p, wait+settleReserve) {
+		return HoldNone, ""
+	}
+	return HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
+}
+
+// awaitCollection returns how long victims that have gone under this pressure are still
+// waited for, where they should have sufficed, and why. What went before came back: the
+// pressure had ended.
+func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
+	signal := p.Threshold.Signal
+	var last time.Time
+	expected := int64(0)
+	for _, v := range a.settling.gone {
+		if v.at.After(p.Since) && v.expected[signal.String()] > 0 {
+			last, expected = v.at, expected+v.expected[signal.String()]
+		}
+	}
+	if expected == 0 || expected < p.Deficit() {
+		return 0, ""
+	}
+	return collectedWithin - p.SampleTime.Sub(last),
+		fmt.Sprintf("the kubelet removes dead containers once a minute, and victims that have gone held %s", amountOf(signal, expected))
+}
+
+// awaitSettling returns how long the pressure is still given to end by itself, and why.
+func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
+	signal, window, since := p.Threshold.Signal, a.policy.Settle, p.Since
+	for _, v := range a.settling.gone {
+		if v.at.After(since) {
+			since = v.at
+		}
+	}
+	waited := p.SampleTime.Sub(since)
+	if waited < window {
+		return window - waited, "space may come back by itself"
+	}
+	back, left := a.settling.rise(signal), settleBound*window-waited
+	inTime := float64(p.Deficit())/float64(back)*float64(window) <= float64(left)
+	if back <= 0 || back < p.Line/settleNoise || !inTime {
+		return 0, ""
+	}
+	return left, fmt.Sprintf("%s came back within %v and %s are missing", amountOf(signal, back), window, amountOf(signal, p.Deficit()))
+}
+
+// fullWithin reports whether nothing will be left of the signal within so long, as far
+// as that can be told.
+func fullWithin(p *pressure.Pressure, within time.Duration) bool {
+	after, expected := p.Forecast.Exhaustion()
+	return expected && after < within
+}
+
+// onDisk reports whether the signal is a filesystem's.
+func onDisk(signal pressure.Signal) bool {
+	r := resourceOf(signal)
+	return r == rank.Disk || r == rank.Inodes
+}

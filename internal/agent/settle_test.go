@@ -1,0 +1,313 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// spaceNode is a node with one filesystem of 1000, on which 100 should be available. The
+// test says what is, besides what its pods have freed.
+type spaceNode struct {
+	*fakeNode
+
+	signal    pressure.Signal
+	started   time.Time
+	available func(since time.Duration) int64
+	freed     func(ended map[string]time.Duration) int64 // by how long ago pods ended; nil: 90 each, at once
+	names     []string
+	ended     map[string]time.Time
+	measured  map[string]usage.DiskUse
+}
+
+func (s *spaceNode) Sample(now time.Time) pressure.Sample {
+	sample := s.fakeNode.Sample(now)
+	available := s.available(now.Sub(s.started))
+	if ages := s.ages(now); s.freed != nil {
+		available += s.freed(ages)
+	} else {
+		available += 90 * int64(len(ages))
+	}
+	sample.Observations[s.signal] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
+	return sample
+}
+
+// ages returns how long ago pods have ended.
+func (s *spaceNode) ages(now time.Time) map[string]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ages := map[string]time.Duration{}
+	for _, name := range s.names {
+		if _, there := s.pods["uid-"+name]; there {
+			continue
+		}
+		if s.ended[name].IsZero() {
+			s.ended[name] = now
+		}
+		ages[name] = now.Sub(s.ended[name])
+	}
+	return ages
+}
+
+const window = 10 * time.Second
+
+// settle runs an agent with a settle window on a node with the pods large and small, of
+// which large alone can return what is missing, and returns when victims were asked for.
+func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
+	t.Helper()
+	n.fakeNode, n.started, n.ended = newFakeNode(1000), time.Now(), map[string]time.Time{}
+	n.measured = map[string]usage.DiskUse{}
+	for name, used := range map[string]int64{"large": 90, "small": 15} {
+		n.run(name, 1, 0)
+		n.names = append(n.names, name)
+		n.measured["uid-"+name] = diskUseOf(used, used, used, used)
+	}
+	policy := hardPolicy()
+	policy.Thresholds = []pressure.Threshold{{Signal: n.signal, Quantity: pressure.Absolute(100), Hard: true}}
+	policy.Settle = window
+	for _, c := range change {
+		c(&policy)
+	}
+	a := newAgent(t, n.fakeNode, policy)
+	a.options.Sampler, a.options.Disk = n, &fakeDisk{node: n.fakeNode, measured: n.measured}
+	ctx, stop := context.WithTimeout(t.Context(), during)
+	defer stop()
+	if err := a.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	synctest.Wait()
+	var acted []time.Duration
+	for i := range n.decisions {
+		if d := &n.decisions[i]; d.Verb == Acted {
+			acted = append(acted, d.Time.Sub(n.started))
+		}
+	}
+	return acted
+}
+
+// steps returns a function that has the last value whose time has come.
+func steps(values map[time.Duration]int64) func(time.Duration) int64 {
+	return func(since time.Duration) int64 {
+		best, value := time.Duration(-1), int64(0)
+		for at, v := range values {
+			if at <= since && at > best {
+				best, value = at, v
+			}
+		}
+		return value
+	}
+}
+
+// sloped goes from one value to the other in a time that begins at from.
+func sloped(from, over time.Duration, first, last int64) func(time.Duration) int64 {
+	return func(since time.Duration) int64 {
+		share := min(1, max(0, float64(since-from)/float64(over)))
+		return first + int64(share*float64(last-first))
+	}
+}
+
+func TestSettleWindow(t *testing.T) {
+	t.Parallel()
+	const met = 5 * time.Second
+	for _, test := range []struct {
+		name      string
+		available func(time.Duration) int64
+		from, to  time.Duration // when the first victim goes; 0: never
+	}{
+		{"a deleter that gives the space back within the window", steps(map[time.Duration]int64{0: 200, met: 50, met + 8*time.Second: 200}), 0, 0},
+		{"a deleter that comes too late", steps(map[time.Duration]int64{0: 200, met: 50, met + 12*time.Second: 200}), met + window, met + window + time.Second},
+		{"nothing comes back", steps(map[time.Duration]int64{0: 200, met: 50}), met + window, met + window + time.Second},
+		{"it comes back slowly, and fast enough", sloped(5*time.Second, 30*time.Second, 50, 110), 0, 0},
+		{"it comes back too slowly", sloped(0, 500*time.Second, 50, 110), window, window + time.Second},
+		{"it falls first", func(since time.Duration) int64 {
+			return sloped(0, 3*time.Second, 99, 92)(since) + sloped(5*time.Second, 20*time.Second, 0, 20)(since)
+		}, 0, 0},
+		{"it comes back in lumps", steps(map[time.Duration]int64{0: 50, 4 * time.Second: 60, 12 * time.Second: 75, 20 * time.Second: 90, 28 * time.Second: 105}), 0, 0},
+		{"one lump, and no more", steps(map[time.Duration]int64{0: 50, 9 * time.Second: 80}), 8*time.Second + window, 9*time.Second + window + 2*time.Second},
+		{"one odd reading", func(since time.Duration) int64 {
+			if since > 4900*time.Millisecond && since < 5300*time.Millisecond {
+				return 5
+			}
+			return 50
+		}, window, window + time.Second},
+		{"up and down for ever", func(since time.Duration) int64 {
+			return 50 + 30*int64(since/(4*time.Second)%2)
+		}, window, window + time.Second},
+		{"it comes back more and more slowly, and stops short", func(since time.Duration) int64 {
+			return 99 - int64(49*math.Exp(-since.Seconds()/15))
+		}, 3 * window, settleBound * window},
+		{"it would be full before a victim could help", sloped(met, 20*time.Second, 150, 20), met + time.Second, met + window},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{signal: pressure.NodeFSAvailable, available: test.available}
+				acted := settle(t, n, 2*time.Minute)
+				if test.to == 0 {
+					if len(acted) > 0 || cmp.Diff([]Hold{HoldSettleWindow}, n.holds()) != "" {
+						t.Errorf("evictions after %v; holds %v", acted, n.holds())
+					}
+					return
+				}
+				if len(acted) == 0 || acted[0] < test.from || acted[0] > test.to {
+					t.Fatalf("evictions after %v, want the first between %v and %v", acted, test.from, test.to)
+				}
+				if diff := cmp.Diff([]string{"large"}, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestSettleWindowOfInodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.ImageFSInodesFree, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
+		if acted := settle(t, n, time.Minute); len(acted) > 0 {
+			t.Errorf("evictions after %v", acted)
+		}
+	})
+}
+
+func TestSettleWindowOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
+		if acted := settle(t, n, 5*time.Second, func(p *Policy) { p.Settle = 0 }); len(acted) != 1 {
+			t.Errorf("evictions after %v, want one at once", acted)
+		}
+	})
+}
+
+// A grace period that is as long as the window has the window in it.
+func TestSettleWindowWithinAGracePeriod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
+		acted := settle(t, n, 40*time.Second, func(p *Policy) {
+			p.Thresholds[0].Hard, p.Thresholds[0].Grace = false, 30*time.Second
+		})
+		if len(acted) == 0 || acted[0] < 30*time.Second || acted[0] > 32*time.Second {
+			t.Errorf("evictions after %v, want the first after 30 s", acted)
+		}
+	})
+}
+
+// Memory that runs short meanwhile is dealt with at once.
+func TestSettleWindowDoesNotDelayMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
+		acted := settle(t, n, 4*time.Second, func(p *Policy) {
+			p.Thresholds = append(hardPolicy().Thresholds, p.Thresholds...)
+			n.host = 899 * mebi
+		})
+		if len(acted) == 0 || n.decisions[0].Pressure.Threshold.Signal != pressure.MemoryAvailable || acted[0] > time.Second {
+			t.Errorf("evictions after %v; the first decision: %+v", acted, n.decisions)
+		}
+	})
+}
+
+// The kubelet removes a victim's containers up to a minute after the API server has let
+// go of it: nobody else goes meanwhile, although small alone could return what is missing
+// by then.
+func TestVictimsContainersAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		after time.Duration // from the victim's end until its files are removed
+		want  []string
+	}{
+		{"they are removed", 55 * time.Second, []string{"large"}},
+		{"they are not", time.Hour, []string{"large", "small"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90})}
+				n.freed = func(ended map[string]time.Duration) int64 {
+					if ended["large"] > test.after {
+						return 90
+					}
+					return 0
+				}
+				acted := settle(t, n, 3*time.Minute)
+				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
+					t.Errorf("victims (-want +got):\n%s", diff)
+				}
+				if len(acted) > 1 && acted[1]-acted[0] < collectedWithin {
+					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, collectedWithin)
+				}
+			})
+		})
+	}
+}
+
+// A victim whose space came back, so that the pressure ended, says nothing of the next one.
+func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const again = 30 * time.Second
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90, again: 5})}
+		n.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
+		acted := settle(t, n, time.Minute)
+		if len(acted) != 2 || acted[1] < again+window || acted[1] > again+window+5*time.Second {
+			t.Errorf("evictions after %v, want the second one a window after %v", acted, again)
+		}
+	})
+}
+
+// A victim that could not suffice is not waited for longer than the window.
+func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
+		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
+		acted := settle(t, n, time.Minute)
+		if len(acted) != 2 || acted[1]-acted[0] < window || acted[1]-acted[0] > window+5*time.Second {
+			t.Errorf("evictions after %v, want two, a window apart", acted)
+		}
+	})
+}
+
+// Pods that end one after the other, and nothing comes back: whom evictd did not evict is
+// not waited for, or it would wait for ever.
+func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
+		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
+		acted := settle(t, n, 30*time.Second, func(*Policy) {
+			for i := range 10 {
+				name := fmt.Sprint("job-", i)
+				n.run(name, 1, 0)
+				n.measured["uid-"+name] = diskUseOf(0, 0, 0, 0)
+				n.after(window+time.Second, func() { // large is on its way
+					n.ends = time.Duration(2+2*i) * time.Second
+					n.terminate("uid-" + name)
+				})
+			}
+		})
+		if len(acted) != 2 || acted[1]-acted[0] < window || acted[1]-acted[0] > window+5*time.Second {
+			t.Errorf("evictions after %v, want the second one a window after the first victim's end", acted)
+		}
+	})
+}
+
+func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
+	t.Parallel()
+	pods := []*corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, {Status: corev1.PodStatus{Phase: corev1.PodFailed}}}
+	if all := diskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.incomplete) != 0 {
+		t.Errorf("incomplete: %v", all.incomplete)
+	}
+}

@@ -1,0 +1,294 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// What the pods of these tests write, in MiB, and how much may be written before the
+// threshold is met. The modest pod could not return what is missing; the greedy one can.
+const (
+	modestMiB, greedyMiB = 20, 160
+	untilMetMiB          = 110
+)
+
+// The same in files.
+const (
+	modestFiles, greedyFiles = 300, 6000
+	untilMetFiles            = 4000
+)
+
+// bareToo lets pods without a controller go: nobody makes them again, and what they
+// wrote is written once.
+const bareToo = "protect: {barePods: false}\ndisk: {settleWindow: %s}"
+
+// newDiskScene puts a threshold on the node's own filesystem in force. At the end it
+// waits until the space is back: the kubelet removes dead containers once a minute.
+func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *scene {
+	t.Helper()
+	before, err := live.DiskAvailable(signal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := node.Until(context.Background(), 2*time.Minute, func(context.Context) bool { return spaceIsBack(signal, before) })
+		if err != nil {
+			t.Errorf("waiting for the space to come back: %v", err)
+		}
+	})
+	return newSceneOf(t, signal, untilMet, false, fmt.Sprintf(bareToo, window))
+}
+
+// spaceIsBack tells what the node itself writes from what pods of a test did.
+func spaceIsBack(signal string, want int64) bool {
+	available, err := live.DiskAvailable(signal)
+	if signal == node.DiskSpace {
+		return err == nil && available >= want-(8<<20)
+	}
+	return err == nil && available >= want-100
+}
+
+// writer is a pod that writes when the test says so.
+type writer struct {
+	corev1.Pod
+
+	control string
+}
+
+// writer makes a pod with a disk emptyDir at /data, and at /control what the test tells
+// it, outside of the node's own filesystem.
+func (s *scene) writer(name string, flags []string, change ...func(*corev1.PodSpec)) *writer {
+	s.Helper()
+	control := s.TempDir()
+	s.must(node.Workload{
+		Name: name, AsksMiB: 10,
+		Flags: append([]string{"--start-file=/control/go", "--log-file=/control/lines"}, flags...),
+		Change: func(spec *corev1.PodSpec) {
+			mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
+			for _, c := range change {
+				c(spec)
+			}
+		},
+	}.Bare(s.Context(), live, s.namespace))
+	pod, err := live.Running(s.Context(), s.namespace, name)
+	s.must(err)
+	return &writer{Pod: pod, control: control}
+}
+
+func mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	c := &spec.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
+}
+
+// writes lets a pod write, and waits until it has.
+func (s *scene) writes(w *writer) {
+	s.Helper()
+	s.must(os.WriteFile(filepath.Join(w.control, "go"), nil, 0o600))
+	s.until(w.Name+" has written", func(context.Context) bool {
+		lines, err := os.ReadFile(filepath.Join(w.control, "lines"))
+		return err == nil && (strings.Contains(string(lines), " files\n") || strings.Contains(string(lines), " output\n"))
+	})
+}
+
+func (s *scene) modest() *writer {
+	s.Helper()
+	w := s.writer("modest", []string{"--write=/data/keep", fmt.Sprintf("--write-bytes=%dMi", modestMiB), fmt.Sprintf("--files=%d", modestFiles)})
+	s.writes(w)
+	return w
+}
+
+// count returns the sum of a metric's series that have the labels, and no number where
+// evictd does not answer.
+func (s *scene) count(ctx context.Context, name string, labels map[string]string) float64 {
+	s.Helper()
+	families, err := live.Metrics(ctx)
+	if err != nil {
+		s.Log(err)
+		return math.NaN()
+	}
+	sum, _ := node.Value(families, name, labels)
+	return sum
+}
+
+func (s *scene) evicted() float64 {
+	s.Helper()
+	return s.count(s.Context(), "evictd_evictions_total", map[string]string{"outcome": "Evicted"})
+}
+
+// held returns how often evictd said of a signal that it held back, and why.
+func (s *scene) held(ctx context.Context, signal, hold string) float64 {
+	s.Helper()
+	return s.count(ctx, "evictd_holds_total", map[string]string{"signal": signal, "hold": hold})
+}
+
+func (s *scene) calm(signal string) {
+	s.Helper()
+	s.until("the pressure has ended", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_pressure", map[string]string{"signal": signal}) == 0
+	})
+}
+
+// The space went to the host: first through a pod that wrote into a hostPath, then to a
+// file of the host's own. Nobody's end would bring it back.
+func TestDiskFilledByTheHostEvictsNobody(t *testing.T) {
+	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
+	evicted := s.evicted()
+	modest := s.modest()
+	here, there, err := live.HostPath("mounted")
+	s.must(err)
+	t.Cleanup(func() { _ = os.RemoveAll(here) }) // it is gone but where the test failed
+	kind := corev1.HostPathDirectoryOrCreate
+	into := s.writer("into-the-host", []string{"--write=/host/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)}, func(spec *corev1.PodSpec) {
+		mount(spec, "host", "/host", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: there, Type: &kind}})
+	})
+	s.writes(into)
+	s.filledElsewhere(0)
+	s.must(os.RemoveAll(here))
+	s.calm(node.DiskSpace)
+
+	own := s.hostsFile("own", greedyMiB)
+	s.filledElsewhere(1)
+	s.must(os.Remove(own))
+	s.calm(node.DiskSpace)
+
+	s.stays(&modest.Pod)
+	s.stays(&into.Pod)
+	if now := s.evicted(); now != evicted {
+		t.Errorf("%v evictions, were %v before", now, evicted)
+	}
+}
+
+// hostsFile writes a file that no pod knows of on the node's filesystem.
+func (s *scene) hostsFile(name string, mebibytes int) string {
+	s.Helper()
+	path, _, err := live.HostPath(name)
+	s.must(err)
+	s.Cleanup(func() { _ = os.Remove(path) }) // it is gone but where the test failed
+	s.must(os.WriteFile(path, make([]byte, mebibytes<<20), 0o600))
+	return path
+}
+
+// filledElsewhere waits for an Event on the node, besides so many that are there, and
+// holds the metric against what was written.
+func (s *scene) filledElsewhere(before int32) {
+	s.Helper()
+	message := ""
+	s.until("an Event on the node says that evictions would not suffice", func(ctx context.Context) bool {
+		var count int32
+		message, count = s.eventsOnTheNode(ctx)
+		return count > before
+	})
+	s.Log(message)
+	// The first figures may be from before the pods wrote; they are told again every 30 s.
+	s.until("the metric tells whose the space is", func(ctx context.Context) bool {
+		used := func(part string) float64 {
+			return s.count(ctx, "evictd_disk_used", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
+		}
+		pods := used("layers") + used("logs") + used("emptyDirs")
+		return used("other") >= greedyMiB && used("emptyDirs") >= modestMiB && pods < modestMiB+10
+	})
+}
+
+// eventsOnTheNode returns how often evictd has said that its space went elsewhere, and one
+// such text. Equal texts are one Event with a count.
+func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int32) {
+	list, err := live.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err.Error(), 0
+	}
+	for i := range list.Items {
+		e := &list.Items[i]
+		if e.Reason == "EvictionHeld" && e.InvolvedObject.Kind == "Node" && strings.Contains(e.Message, "evictions would not suffice") &&
+			strings.Contains(e.Message, "Used otherwise") {
+			message, count = e.Message, count+e.Count
+		}
+	}
+	return message, count
+}
+
+// A deleter gives the space back after a while: within the settle window nobody goes,
+// and without it one pod does, which could have returned it.
+func TestDeleterWithinTheSettleWindow(t *testing.T) {
+	const window = 10 * time.Second
+	s := newDiskScene(t, node.DiskSpace, greedyMiB+modestMiB+60, window.String())
+	modest := s.modest()
+	large := s.writer("large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
+	s.writes(large)
+	evicted, settled := s.evicted(), s.held(t.Context(), node.DiskSpace, "settle window")
+
+	file := s.hostsFile("temporary", 100)
+	removed := make(chan error, 1)
+	time.AfterFunc(window/2, func() { removed <- os.Remove(file) })
+	s.until("evictd waits for the space", func(ctx context.Context) bool {
+		return s.held(ctx, node.DiskSpace, "settle window") > settled
+	})
+	s.must(<-removed)
+	s.calm(node.DiskSpace)
+	s.stays(&large.Pod)
+	s.stays(&modest.Pod)
+	if now := s.evicted(); now != evicted {
+		t.Errorf("%v evictions, were %v before", now, evicted)
+	}
+
+	file = s.hostsFile("temporary", 100)
+	s.gone(&large.Pod)
+	s.must(os.Remove(file))
+	s.calm(node.DiskSpace)
+	s.stays(&modest.Pod)
+	if now := s.evicted(); now != evicted+1 {
+		t.Errorf("%v evictions, want one more than %v", now, evicted)
+	}
+}
+
+// The pod goes that filled the disk, first and alone, whatever it filled.
+func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
+	amount := fmt.Sprintf("%dMi", greedyMiB)
+	for _, test := range []struct {
+		name, signal string
+		untilMet     int64
+		flags        []string
+	}{
+		{"emptyDir", node.DiskSpace, untilMetMiB, []string{"--write=/data/fill", "--write-bytes=" + amount}},
+		{"inodes", node.DiskInodes, untilMetFiles, []string{"--write=/data/f", fmt.Sprintf("--files=%d", greedyFiles)}},
+		{"log", node.DiskSpace, untilMetMiB, []string{"--output-bytes=" + amount}},
+		{"layer", node.DiskSpace, untilMetMiB, []string{"--write=/fill", "--write-bytes=" + amount}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newDiskScene(t, test.signal, test.untilMet, "5s")
+			evicted := s.evicted()
+			modest := s.modest()
+			greedy := s.writer("greedy", test.flags)
+			line := s.count(t.Context(), "evictd_threshold_line", map[string]string{"signal": test.signal})
+			s.writes(greedy)
+			d := s.gone(&greedy.Pod)
+			if d.Signal != test.signal || d.Verb != "acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
+				t.Errorf("the decision: %+v", d)
+			}
+			// Until the kubelet has removed its containers, the disk is still full.
+			s.within(2*time.Minute, "the victim's space has come back", func(context.Context) bool {
+				available, err := live.DiskAvailable(test.signal)
+				return err == nil && float64(available) >= line
+			})
+			s.calm(test.signal)
+			s.stays(&modest.Pod)
+			if now := s.evicted(); now != evicted+1 {
+				t.Errorf("%v evictions, want one more than %v", now, evicted)
+			}
+		})
+	}
+}
