@@ -29,7 +29,9 @@ const unset = time.Duration(math.MinInt64)
 // Default returns the whole default configuration, a new one at each call. Its
 // thresholds lie before the kubelet's own defaults for Linux (memory.available
 // 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available 15%,
-// imagefs.inodesFree 5%), which stay behind as the backstop.
+// imagefs.inodesFree 5%), which stay behind as the backstop. That of imagefs.available is
+// not met before the kubelet collects images by default (imageGCHighThresholdPercent 85, a
+// whole percentage): pods should not go for what unused images hold.
 func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,
@@ -38,7 +40,7 @@ func Default() *EvictdConfiguration {
 			"memory.available":   "5%",
 			"nodefs.available":   "12%",
 			"nodefs.inodesFree":  "6%",
-			"imagefs.available":  "17%",
+			"imagefs.available":  "16%",
 			"imagefs.inodesFree": "6%",
 		},
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},

@@ -100,7 +100,7 @@ func TestCompleteThresholds(t *testing.T) {
 	none := map[string]string{}
 	own := map[string]string{"memory.available": "500Mi"}
 	withoutMemory := map[string]string{
-		"nodefs.available": "12%", "nodefs.inodesFree": "6%", "imagefs.available": "17%", "imagefs.inodesFree": "6%",
+		"nodefs.available": "12%", "nodefs.inodesFree": "6%", "imagefs.available": "16%", "imagefs.inodesFree": "6%",
 	}
 	grace := map[string]string{"memory.available": "1m"}
 	const graceLine = "\nevictionSoftGracePeriod: {memory.available: 1m}\n"

@@ -34,7 +34,7 @@ func TestThresholdsOfDefaults(t *testing.T) {
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true, MinReclaim: reclaim},
 		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(12) / 100), Hard: true},
 		{Signal: pressure.NodeFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
-		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(float32(17) / 100), Hard: true},
+		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(float32(16) / 100), Hard: true},
 		{Signal: pressure.ImageFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second, MinReclaim: reclaim},
 	}, thresholds(t, Default()))
