@@ -136,7 +136,7 @@ func (t *tally) Decision(d *agent.Decision) {
 		switch result.Outcome {
 		case evict.Denied, evict.Misconfigured, evict.Unconfirmed, evict.Throttled:
 			t.unlucky = append(t.unlucky, string(result.Outcome)+": "+result.Message)
-		case evict.Evicted, evict.WouldEvict, evict.Gone, evict.BlockedByBudget, evict.BudgetPending:
+		case evict.Evicted, evict.WouldEvict, evict.Deleted, evict.WouldDelete, evict.Gone, evict.BlockedByBudget, evict.BudgetPending:
 		}
 	}
 	for _, note := range d.Notes {
