@@ -170,29 +170,6 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 	})
 }
 
-// A delete hits the pod that was judged, and no other of its name.
-func TestDeleteWithAnotherUIDAnswers409AndTheNewPodStays(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	request := requestFor(w.pod("web", 100))
-	request.Delete = true
-	judged := request
-	judged.UID = "00000000-0000-0000-0000-000000000000"
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), judged), evict.Gone, "UID")
-	expectCode(t, seen, http.StatusConflict)
-	request.DryRun = true
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.WouldDelete)
-	if w.terminating("web") {
-		t.Fatal("the pod is terminating")
-	}
-	request.DryRun = false
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.Deleted)
-	if !w.terminating("web") {
-		t.Error("the pod is not terminating")
-	}
-}
-
 // What evictd reads of a budget is what the disruption controller writes.
 func TestBudgetIsRead(t *testing.T) {
 	t.Parallel()

@@ -366,3 +366,44 @@ func TestOutcomeUnknownWithoutAServer(t *testing.T) {
 	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
 	expect(t, got, evict.Unconfirmed, "refused")
 }
+
+// A delete past a budget is accepted where an eviction is not.
+func TestOutcomeDeletedOn200PastABudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	request := requestFor(w.pod("web", 100))
+	w.budget("web", "web")
+	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
+	request.Delete = true
+	config, seen := listening(unlimited())
+	expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Deleted)
+	expectCode(t, seen, http.StatusOK)
+	if !w.terminating("web") {
+		t.Error("the pod is not terminating")
+	}
+}
+
+func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	request := requestFor(w.pod("web", 100))
+	request.Delete, request.DryRun = true, true
+	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.WouldDelete)
+	if w.terminating("web") {
+		t.Error("a dry run deleted the pod")
+	}
+}
+
+// A delete too hits the pod that was judged, and no other of its name.
+func TestOutcomeGoneOn409OfADelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	request := requestFor(w.pod("web", 100))
+	request.Delete, request.UID = true, "00000000-0000-0000-0000-000000000000"
+	config, seen := listening(unlimited())
+	expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Gone, "UID")
+	expectCode(t, seen, http.StatusConflict)
+	if w.terminating("web") {
+		t.Error("a pod of the same name is terminating")
+	}
+}

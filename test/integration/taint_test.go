@@ -60,15 +60,19 @@ func (w *world) retaint(ctx context.Context, change func([]corev1.Taint) []corev
 	}
 }
 
-// meddle taints and untaints the node all the time, until the function that it returns is
-// called; what is left then is foreign taints that must be there.
+// meddle taints and untaints the node four times a second, until the function that it returns
+// is called; what is left then is foreign taints that must be there. A faster writer would
+// be faster than evictd each time, on a busy machine, and evictd waits a second at most.
 func (w *world) meddle() (stop func() []string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var left []string
 	var work sync.WaitGroup
 	work.Go(func() {
+		pace := time.NewTicker(time.Second / 4)
+		defer pace.Stop()
 		for i := 0; ctx.Err() == nil; i++ {
+			<-pace.C
 			key := fmt.Sprintf("example.org/taint-%d", i)
 			err := w.retaint(context.WithoutCancel(ctx), func(taints []corev1.Taint) []corev1.Taint {
 				if i >= 5 {
@@ -121,6 +125,12 @@ func (d *daemon) logged(message string) []time.Time {
 	return times
 }
 
+// untainted reports whether the node's taint is removed and the log has it, which is a moment
+// later.
+func (s *scene) untainted(ctx context.Context) bool {
+	return !s.tainted(ctx) && len(s.daemon.logged("removed the node's taint")) > 0
+}
+
 // The taint is on the node before the first eviction request comes, until the transition
 // period has passed, and not longer; what somebody else does to the node's taints all the
 // while is not lost, and neither is evictd's. A calm evictd writes nothing.
@@ -152,7 +162,7 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	if !s.tainted(t.Context()) {
 		t.Errorf("the node is not tainted while a victim is on its way: %v", s.keys(t.Context()))
 	}
-	s.until("the taint is removed", func(ctx context.Context) bool { return !s.tainted(ctx) })
+	s.until("the taint is removed", s.untainted)
 	ended, removed := s.daemon.logged("pressure ended"), s.daemon.logged("removed the node's taint")
 	if len(ended) != 1 || len(removed) != 1 || removed[0].Sub(ended[0]) < transition-time.Second { // the last sample under pressure was up to a second before
 		t.Errorf("the pressure ended at %v, the taint was removed at %v, want %v between", ended, removed, transition)
@@ -212,7 +222,7 @@ func TestTaintIsFoundAgainAfterAKill(t *testing.T) {
 			s.host.free(totalMiB / 2)
 			s.settings = settings
 			s.start()
-			s.until("the next process removes the taint", func(ctx context.Context) bool { return !s.tainted(ctx) })
+			s.until("the next process removes the taint", s.untainted)
 			started, removed := s.daemon.logged("started"), s.daemon.logged("removed the node's taint")
 			if len(started) != 1 || len(removed) != 1 {
 				t.Fatalf("started at %v, removed at %v", started, removed)
