@@ -171,7 +171,7 @@ func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]us
 		if known {
 			all.byUID[string(pod.UID)] = diskUse(signal, &u, enough)
 		}
-		if finished(pod) {
+		if nodepods.Finished(pod) {
 			continue
 		}
 		all.disk = append(all.disk, u)
@@ -181,10 +181,6 @@ func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]us
 	}
 	slices.Sort(all.incomplete)
 	return all
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // askDisk starts a measurement unless one is under way.
