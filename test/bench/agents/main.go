@@ -10,11 +10,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
@@ -23,15 +20,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "agents:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("agents", run)) }
 
 func parse(arguments []string) (fleet.Options, error) {
 	const nodes, workloads, pods, victims, unavailable, slots = 200, 10, 5, 2, 15, 5
@@ -53,24 +42,19 @@ func parse(arguments []string) (fleet.Options, error) {
 	return o, nil
 }
 
-func run(ctx context.Context, arguments []string) (err error) {
+func run(ctx context.Context, arguments []string) error {
 	options, err := parse(arguments)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "evictd-agents-")
-	if err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c, err := cluster.Start(ctx, cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stdout,
+	return measure.OnCluster(ctx, "agents", func(c *cluster.Cluster, _ string) error {
+		options.Config = c.RESTConfig()
+		return compare(ctx, options)
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	options.Config = c.RESTConfig()
+}
+
+// compare runs the agents without the brake and with it, and prints both.
+func compare(ctx context.Context, options fleet.Options) error {
 	slots := options.Slots
 	var rows [][]string
 	var faults error

@@ -10,8 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
@@ -27,15 +25,7 @@ type settings struct {
 	budget float64
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "disk:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("disk", run)) }
 
 func parse(arguments []string) (settings, error) {
 	const pods, files, rounds, cold, budget = 110, 1_000_000, 5, 3, 0.2

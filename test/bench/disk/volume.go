@@ -77,7 +77,7 @@ func (v *volume) remove(ctx context.Context) error {
 	if err != nil {
 		return err // or the tree would be removed file by file
 	}
-	return os.RemoveAll(v.dir) //nolint:gosec // made by newVolume
+	return os.RemoveAll(v.dir)
 }
 
 func isMount(dir string) bool {

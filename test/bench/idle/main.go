@@ -9,10 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -28,15 +25,7 @@ type settings struct {
 	windows int
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "idle:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("idle", run)) }
 
 func parse(arguments []string) (settings, error) {
 	const pods, windows = 110, 3
@@ -54,35 +43,28 @@ func parse(arguments []string) (settings, error) {
 	return s, nil
 }
 
-func run(ctx context.Context, arguments []string) (err error) {
+func run(ctx context.Context, arguments []string) error {
 	chosen, err := parse(arguments)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "evictd-idle-")
-	if err != nil {
-		return fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	c, err := cluster.Start(ctx, cluster.Options{
-		Dir: filepath.Join(dir, "cluster"), BinDir: os.Getenv("EVICTD_CLUSTER_BIN"), Log: os.Stdout,
+	return measure.OnCluster(ctx, "idle", func(c *cluster.Cluster, dir string) error {
+		return measureAll(ctx, &idleNode{settings: chosen, dir: dir, cluster: c})
 	})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Stop(context.WithoutCancel(ctx))) }()
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
-	if err != nil {
+}
+
+// measureAll measures every case on a node and prints them.
+func measureAll(ctx context.Context, n *idleNode) (err error) {
+	if n.client, err = kubernetes.NewForConfig(n.cluster.RESTConfig()); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	n := &idleNode{settings: chosen, dir: dir, cluster: c, client: client}
 	defer func() { err = errors.Join(err, n.remove(context.WithoutCancel(ctx))) }()
 	if err := n.make(ctx); err != nil {
 		return err
 	}
 	var rows [][]string
 	for _, each := range cases() {
-		fmt.Printf("%s: %d times %v.\n", each.name, chosen.windows, chosen.window)
+		fmt.Printf("%s: %d times %v.\n", each.name, n.settings.windows, n.settings.window)
 		row, err := n.measure(ctx, each)
 		if err != nil {
 			return fmt.Errorf("measuring %q: %w", each.name, err)
@@ -90,6 +72,6 @@ func run(ctx context.Context, arguments []string) (err error) {
 		fmt.Println(" ", strings.Join(row[1:], " | "))
 		rows = append(rows, row)
 	}
-	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), chosen.pods, chosen.windows, chosen.window)
+	fmt.Printf("\n%s; %d pods; medians of %d times %v\n\n", measure.Machine(), n.settings.pods, n.settings.windows, n.settings.window)
 	return measure.Table(os.Stdout, header(), rows)
 }

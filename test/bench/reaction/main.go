@@ -15,13 +15,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -57,15 +56,7 @@ type settings struct {
 	rates   []int64 // bytes a second
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "reaction:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("reaction", run)) }
 
 func parse(arguments []string) (settings, error) {
 	var s settings
