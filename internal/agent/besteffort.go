@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -143,7 +144,7 @@ func (p *plan) useless(kept []*candidate, policy *Policy) string {
 		return ""
 	}
 	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are missing",
-		len(kept), amountOf(signal, all), amountOf(signal, p.bestEffort.missing))
+		len(kept), wording.Amount(signal, all), wording.Amount(signal, p.bestEffort.missing))
 }
 
 // leastViolated returns the candidate whose budget its end violates least, the first of

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -158,7 +159,7 @@ func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 		return 0, ""
 	}
 	return collectedWithin - p.SampleTime.Sub(last),
-		fmt.Sprintf("the kubelet removes dead containers once a minute, and victims that have gone held %s", amountOf(signal, expected))
+		fmt.Sprintf("the kubelet removes dead containers once a minute, and victims that have gone held %s", wording.Amount(signal, expected))
 }
 
 // awaitSettling returns how long the pressure is still given to end by itself, and why.
@@ -178,7 +179,7 @@ func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 	if back <= 0 || back < p.Line/settleNoise || !inTime {
 		return 0, ""
 	}
-	return left, fmt.Sprintf("%s came back within %v and %s are missing", amountOf(signal, back), window, amountOf(signal, p.Deficit()))
+	return left, fmt.Sprintf("%s came back within %v and %s are missing", wording.Amount(signal, back), window, wording.Amount(signal, p.Deficit()))
 }
 
 // fullWithin reports whether nothing will be left of the signal within so long, as far

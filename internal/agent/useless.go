@@ -2,9 +2,9 @@ package agent
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -110,7 +110,7 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 			return rank.NotProtected
 		}
 		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumRelease is %v",
-			amountOf(signal, r.amount), amountOf(signal, missing), a.policy.MinimumRelease)
+			wording.Amount(signal, r.amount), wording.Amount(signal, missing), a.policy.MinimumRelease)
 		return rank.ProtectedUseless
 	})
 	return HoldNone, ""
@@ -133,7 +133,7 @@ func (a *Agent) needed(p *pressure.Pressure) int64 {
 func notKnownToSuffice(signal pressure.Signal, needed int64, incomplete []string) string {
 	const named = 3
 	text := fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s",
-		amountOf(signal, needed), len(incomplete), strings.Join(incomplete[:min(named, len(incomplete))], ", "))
+		wording.Amount(signal, needed), len(incomplete), strings.Join(incomplete[:min(named, len(incomplete))], ", "))
 	if len(incomplete) > named {
 		text += ", ..."
 	}
@@ -144,7 +144,7 @@ func notKnownToSuffice(signal pressure.Signal, needed int64, incomplete []string
 func filledElsewhere(p *pressure.Pressure, releases []release, least pressure.Quantity) string {
 	signal := p.Threshold.Signal
 	return fmt.Sprintf("all %d candidates together hold %s, less than limits.minimumRelease (%v) of the threshold's %s: look at %s",
-		len(releases), amountOf(signal, total(releases)), least, amountOf(signal, p.Line), elsewhere(signal))
+		len(releases), wording.Amount(signal, total(releases)), least, wording.Amount(signal, p.Line), elsewhere(signal))
 }
 
 func total(releases []release) int64 {
@@ -159,10 +159,10 @@ func total(releases []release) int64 {
 func useless(d *Decision, missing int64, releases []release) string {
 	signal := d.Pressure.Threshold.Signal
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing: look at %s",
-		len(releases), amountOf(signal, total(releases)), amountOf(signal, missing), elsewhere(signal))
+		len(releases), wording.Amount(signal, total(releases)), wording.Amount(signal, missing), elsewhere(signal))
 	if e := largest(d.Ranking.Protected); e != nil && e.Pod.Usage > missing {
 		text += fmt.Sprintf("; %s alone uses %s and is protected: %s",
-			e.Pod.Key(), amountOf(signal, e.Pod.Usage), e.Protection)
+			e.Pod.Key(), wording.Amount(signal, e.Pod.Usage), e.Protection)
 	}
 	return text
 }
@@ -191,12 +191,4 @@ func largest(protected []rank.Entry) *rank.Entry {
 		}
 	}
 	return found
-}
-
-// amountOf returns an amount of a signal with its unit.
-func amountOf(signal pressure.Signal, n int64) string {
-	if signal.Unit() == pressure.Bytes {
-		return rank.Bytes(n)
-	}
-	return strconv.FormatInt(n, 10) + " " + string(signal.Unit())
 }

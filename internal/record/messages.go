@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -238,18 +239,18 @@ func budget(a *agent.Attempt) string {
 // shortage returns what the node is short of.
 func (r *Recorder) shortage(p *pressure.Pressure) string {
 	signal := p.Threshold.Signal
-	line := amount(signal, p.Line)
+	line := wording.Amount(signal, p.Line)
 	if text := p.Threshold.Quantity.String(); strings.HasSuffix(text, "%") {
 		line = text + " (" + line + ")"
 	}
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
-		r.node, signal, figure(signal, p.Observed.Available), amount(signal, p.Observed.Capacity),
+		r.node, signal, figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
 		p.Threshold.Kind(), line)
 	if p.GraceCut {
 		text += fmt.Sprintf(" and its grace period is cut short, because the hard one would be met in %.1f s", p.Forecast.After.Seconds())
 	}
 	if p.Target > p.Line {
-		text += ", and evictd stops at " + amount(signal, p.Target)
+		text += ", and evictd stops at " + wording.Amount(signal, p.Target)
 	}
 	return text + "."
 }
@@ -304,18 +305,10 @@ func whereUsed(d *agent.Decision) string {
 	var parts []string
 	for _, part := range agent.Parts() {
 		if used, told := d.Breakdown[part]; told && part != agent.PartOther {
-			parts = append(parts, string(part)+" "+amount(signal, used))
+			parts = append(parts, string(part)+" "+wording.Amount(signal, used))
 		}
 	}
-	return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), amount(signal, other))
-}
-
-// amount returns an amount of a signal for people, with its unit.
-func amount(signal pressure.Signal, n int64) string {
-	if signal.Unit() == pressure.Bytes {
-		return rank.Bytes(n)
-	}
-	return figure(signal, n) + " " + string(signal.Unit())
+	return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), wording.Amount(signal, other))
 }
 
 // figure is amount without the unit, where the unit follows.

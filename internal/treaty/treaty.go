@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -175,7 +176,7 @@ func (p *pair) remedy(theirs *pressure.Threshold) string {
 		wait = fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
 	return fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
-		amount(p.signal, p.line(theirs)), wait)
+		wording.Amount(p.signal, p.line(theirs)), wait)
 }
 
 func (p *pair) file() string { return strings.Join(p.kubelet.Files, ", ") }
@@ -187,7 +188,7 @@ func (p *pair) written(t *pressure.Threshold, where string) string {
 	if t.Hard {
 		field = "evictionHard"
 	}
-	text := amount(p.signal, p.line(t))
+	text := wording.Amount(p.signal, p.line(t))
 	if percent := t.Quantity.String(); strings.HasSuffix(percent, "%") {
 		text, field = percent, text+", "+field
 	}
@@ -218,16 +219,8 @@ func (p *pair) images() (Finding, bool) {
 		return Finding{p.signal, BeforeImages, fmt.Sprintf(
 			"evictd evicts pods below %s, and the kubelet deletes unused images only below %s (imageGCHighThresholdPercent %d in %s); "+
 				"write a threshold of at most %d%% in evictd's configuration, or a lower imageGCHighThresholdPercent in the kubelet's",
-			p.written(&p.ours[i], ""), amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
+			p.written(&p.ours[i], ""), wording.Amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
 			hundred+1-p.kubelet.ImageGCHighPercent)}, true
 	}
 	return Finding{}, false
-}
-
-// amount returns an amount of a signal for people.
-func amount(signal pressure.Signal, n int64) string {
-	if signal.Unit() == pressure.Bytes {
-		return rank.Bytes(n)
-	}
-	return fmt.Sprintf("%d %s", n, signal.Unit())
 }
