@@ -159,9 +159,7 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	}
 	s.pressed()
 	s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
-	if !s.tainted(t.Context()) {
-		t.Errorf("the node is not tainted while a victim is on its way: %v", s.keys(t.Context()))
-	}
+	s.until("the node is tainted", s.tainted)
 	s.until("the taint is removed", s.untainted)
 	ended, removed := s.daemon.logged("pressure ended"), s.daemon.logged("removed the node's taint")
 	if len(ended) != 1 || len(removed) != 1 || removed[0].Sub(ended[0]) < transition-time.Second { // the last sample under pressure was up to a second before
@@ -172,20 +170,39 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("somebody else's taints are %v, want %v", got, want)
 	}
-	lines := seen.all()
-	patch, eviction := lastBefore(lines, "patch answered", "eviction asked for"), slices.Index(lines, "eviction asked for")
-	if patch < 0 || eviction < 0 || len(s.hand.taken()) != 1 {
-		t.Errorf("the order: %v, evicted %v; want an answered patch before the first eviction", lines, s.hand.taken())
+	if len(s.hand.taken()) != 1 {
+		t.Errorf("evicted %v, want one", s.hand.taken())
 	}
-	tainted := s.daemon.logged("tainted the node")
-	intents := s.daemon.logged("sending an eviction request")
-	if len(tainted) != 1 || len(intents) == 0 || tainted[0].After(intents[0]) {
-		t.Errorf("tainted at %v, first request at %v", tainted, intents)
-	}
+	s.taintCameFirst(seen.all())
 	before := len(seen.all())
 	s.endure(3 * time.Second)
 	if after := seen.all(); len(after) != before {
 		t.Errorf("a calm evictd wrote: %v", after[before:])
+	}
+}
+
+// taintCameFirst fails the test unless an answered patch of the node came before the first
+// eviction request. On a machine as busy as the tests make it the API server may need more
+// than the second that evictd waits for it; then evictd must have waited that long, and its
+// decision must say what it went without.
+func (s *scene) taintCameFirst(lines []string) {
+	s.t.Helper()
+	patch, eviction := lastBefore(lines, "patch answered", "eviction asked for"), slices.Index(lines, "eviction asked for")
+	if eviction < 0 {
+		s.t.Errorf("the order: %v; want an eviction", lines)
+		return
+	}
+	tainted, intents := s.daemon.logged("tainted the node"), s.daemon.logged("sending an eviction request")
+	if len(tainted) != 1 || len(intents) == 0 {
+		s.t.Errorf("tainted at %v, first request at %v", tainted, intents)
+		return
+	}
+	if patch >= 0 && !tainted[0].After(intents[0]) {
+		return
+	}
+	waited := intents[0].Sub(s.daemon.logged("pressure began")[0])
+	if waited < time.Second-50*time.Millisecond || !strings.Contains(s.daemon.log.String(), "the node may not carry "+memoryTaint) { // the log's line is a moment after the decision
+		s.t.Errorf("evicted %v after the pressure began, without the taint; want the taint, or a second's wait and a note: %v", waited, lines)
 	}
 }
 
