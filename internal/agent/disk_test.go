@@ -159,7 +159,7 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 				n.run("a", 1, 0)
 				n.run("b", 1, 0)
 				runDisk(t, n, disk, pressure.NodeFSAvailable, time.Minute)
-				if len(n.evictions) != 0 || len(n.readFault) == 0 || n.readFault[0] != SourceSummary {
+				if len(n.evictions) != 0 || len(n.readFault) == 0 || n.readFault[0] != SourceDisk {
 					t.Errorf("%d evictions, read errors of %v", len(n.evictions), n.readFault)
 				}
 				if got := disk.asked.Load(); got < 2 || got > 7 {

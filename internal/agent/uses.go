@@ -18,8 +18,8 @@ import (
 const (
 	// SourceUsage are the pods' cgroups.
 	SourceUsage = "usage"
-	// SourceSummary is the kubelet's Summary API.
-	SourceSummary = "summary"
+	// SourceDisk is the pods' disk use, whoever measures it.
+	SourceDisk = "disk"
 )
 
 // diskFresh is how old a measurement of the pods' disk use may be when something
@@ -201,7 +201,7 @@ func (a *Agent) askDisk(ctx context.Context, now time.Time, pods []*corev1.Pod) 
 func (a *Agent) noteDisk(reading diskReading) {
 	a.disk = reading
 	if reading.err != nil {
-		a.options.Recorder.ReadError(SourceSummary, reading.err)
+		a.options.Recorder.ReadError(SourceDisk, reading.err)
 	}
 }
 

@@ -21,14 +21,14 @@ const (
 	sourceCgroup     = "cgroup"
 	sourceFilesystem = "filesystem"
 	sourceUsage      = "usage"
-	sourceSummary    = "summary"
+	sourceDisk       = "disk"
 	sourceOther      = "other"
 )
 
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
-	return []string{sourceProc, sourceCgroup, sourceFilesystem, sourceUsage, sourceSummary, sourceOther}
+	return []string{sourceProc, sourceCgroup, sourceFilesystem, sourceUsage, sourceDisk, sourceOther}
 }
 
 // candidateLabel stands for candidates where a label holds a protection: an empty
