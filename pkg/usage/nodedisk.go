@@ -145,7 +145,8 @@ func (d *NodeDisk) Close() error {
 
 // Measure returns what the pods use, by their UIDs. Pods are walked in the order of
 // what they used last, those that are not known yet first, until the context ends;
-// what was not walked by then has its last figures, with their time, or a reason. Now
+// what was not walked by then has its last figures of a minute at most, with their time, or
+// a reason. Now
 // is the time of what is measured. A pod that the kubelet has no directory of is left
 // out. An error means that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
@@ -160,15 +161,20 @@ func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (
 	}
 	measured := f.sum(ordered, counts, now)
 	for uid, use := range measured {
-		measured[uid] = better(d.last[uid], use)
+		measured[uid] = better(d.last[uid], use, now)
 	}
 	d.last = measured
 	return measured, nil
 }
 
+// lastFor is how long a pod's last figures stand in for those that there was no time for:
+// as long as the kubelet takes its own (its interval of a minute). Older ones would hold
+// against a pod what it may have deleted since.
+const lastFor = time.Minute
+
 // better returns the last figures where the new ones are cut short and show no more.
-func better(last, use DiskUse) DiskUse {
-	if use.Reason != "" && last.Reason == "" && !last.Time.IsZero() &&
+func better(last, use DiskUse, now time.Time) DiskUse {
+	if use.Reason != "" && last.Reason == "" && now.Sub(last.Time) <= lastFor &&
 		last.NodeFS.Bytes >= use.NodeFS.Bytes && last.ImageFS.Bytes >= use.ImageFS.Bytes &&
 		last.NodeFS.Inodes >= use.NodeFS.Inodes && last.ImageFS.Inodes >= use.ImageFS.Inodes {
 		return last

@@ -462,14 +462,17 @@ func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
 	more.NodeFS.Bytes = 200
 	whole := last
 	whole.Time = cut.Time
+	old := last
+	old.Time = cut.Time.Add(-time.Minute - time.Second)
 	for name, tc := range map[string]struct{ last, use, want DiskUse }{
 		"cut short":               {last, cut, last},
+		"cut short long after":    {old, cut, cut},
 		"cut short, and more":     {last, more, more},
 		"cut short the last time": {cut, cut, cut},
 		"the first time":          {DiskUse{}, cut, cut},
 		"whole":                   {last, whole, whole},
 	} {
-		if got := better(tc.last, tc.use); got != tc.want {
+		if got := better(tc.last, tc.use, cut.Time); got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
