@@ -11,28 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/evictd/evictd/internal/golden"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares with a file, or writes it with -update.
-func golden(t *testing.T, path, got string) {
+// compare compares with a file, or writes it with -update.
+func compare(t *testing.T, path, got string) {
 	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./cmd/evictd -update writes it", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is out of date (-file +now), go test ./cmd/evictd -update writes it:\n%s", filepath.Base(path), diff)
-	}
+	golden.Compare(t, path, got, *update, "go test ./cmd/evictd -update")
 }
 
 const example = "testdata/rank/worker-1.yaml"
@@ -70,7 +59,7 @@ func TestRecordedNodeIsRanked(t *testing.T) {
 		"itself-why.txt": {"--why", "evictd/evictd-jtzhr"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden(t, "testdata/rank/"+name, ranked(t, append([]string{"--snapshot", example}, args...)...))
+			compare(t, "testdata/rank/"+name, ranked(t, append([]string{"--snapshot", example}, args...)...))
 		})
 	}
 }

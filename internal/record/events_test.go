@@ -108,7 +108,7 @@ func TestEventTexts(t *testing.T) {
 	nobodyKnows := filledElsewhere()
 	delete(nobodyKnows.Breakdown, agent.PartDeleted)
 	show("a disk whose deleted files are not known", nobodyKnows)
-	golden(t, "testdata/events.golden", out.String())
+	compare(t, "testdata/events.golden", out.String())
 }
 
 func TestALongAnswerLeavesTheFigures(t *testing.T) {

@@ -238,7 +238,7 @@ func TestDecisionLine(t *testing.T) {
 	if err := json.Unmarshal(r.log.Bytes(), &line); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "testdata/decision.golden.json", indent(t, r.log.Bytes()))
+	compare(t, "testdata/decision.golden.json", indent(t, r.log.Bytes()))
 	if line.VictimLine == nil || line.Victim != "shop/over" || line.Rank != 2 || line.Of != 4 || line.GraceSeconds != 10 {
 		t.Errorf("victim = %+v of %d, want shop/over, rank 2 of 4, grace 10", line.VictimLine, line.Of)
 	}

@@ -6,19 +6,17 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/golden"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -27,22 +25,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files and the generated docs")
 
-// golden compares with a file, or writes it with -update.
-func golden(t *testing.T, path, got string) {
+// compare compares with a file, or writes it with -update.
+func compare(t *testing.T, path, got string) {
 	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./internal/record -update writes it", err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s is out of date (-file +now), go test ./internal/record -update writes it:\n%s", filepath.Base(path), diff)
-	}
+	golden.Compare(t, path, got, *update, "go test ./internal/record -update")
 }
 
 const (
