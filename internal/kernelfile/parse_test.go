@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 func TestNumber(t *testing.T) {
@@ -31,7 +33,7 @@ func TestNumber(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := Number([]byte(tc.content))
-			check(t, got, err, tc.want, tc.wantErr)
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
@@ -54,7 +56,7 @@ func TestStat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := Stat([]byte(tc.content), "inactive_file ")
-			check(t, got, err, tc.want, tc.wantErr)
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
@@ -86,7 +88,7 @@ func TestStallTotal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := StallTotal([]byte(tc.content), "full")
-			check(t, got, err, tc.want, tc.wantErr)
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
@@ -100,21 +102,6 @@ func FuzzStallTotal(f *testing.F) {
 			t.Errorf("%d is not in %q", n, content)
 		}
 	})
-}
-
-// check compares a parsed number or its error; no error comes with a number.
-func check(t *testing.T, got int64, err error, want int64, wantErr string) {
-	t.Helper()
-	switch {
-	case wantErr == "" && (err != nil || got != want):
-		t.Errorf("got %d, %v; want %d", got, err, want)
-	case wantErr != "" && err == nil:
-		t.Errorf("got %d; want an error with %q", got, wantErr)
-	case wantErr != "" && !strings.Contains(err.Error(), wantErr):
-		t.Errorf("got the error %q; want one with %q", err, wantErr)
-	case wantErr != "" && got != 0:
-		t.Errorf("got %d beside the error %q", got, err)
-	}
 }
 
 func FuzzNumber(f *testing.F) {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 func TestMemoryCgroup(t *testing.T) {
@@ -46,7 +48,7 @@ func TestMemoryCgroup(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, err := findMemoryCgroup(tc.mount.plant(t), group)
+			g, err := findMemoryCgroup(tc.mount.Plant(t), group)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +71,7 @@ func TestRootOfV2(t *testing.T) {
 		mount tree
 		want  int64
 	}{"on the host": {onHost, 2500}, "in a namespace": {namespaced, 3200}} {
-		g, err := findMemoryCgroup(tc.mount.plant(t), "/")
+		g, err := findMemoryCgroup(tc.mount.Plant(t), "/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +80,7 @@ func TestRootOfV2(t *testing.T) {
 		}
 	}
 	for _, stat := range []string{"anon 0\nfile 0\ninactive_file 0\n", "anon 1\nfile 1\n", "file 1\ninactive_file 0\n", "anon 1\ninactive_file 0\n"} {
-		g, err := findMemoryCgroup(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}.plant(t), "/")
+		g, err := findMemoryCgroup(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}.Plant(t), "/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +94,7 @@ func TestRootOfV2(t *testing.T) {
 func TestGroupThatHasGone(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {
-		root := mount.plant(t)
+		root := mount.Plant(t)
 		g, err := findMemoryCgroup(root, "/gone")
 		if err != nil {
 			t.Fatal(err)
@@ -100,8 +102,8 @@ func TestGroupThatHasGone(t *testing.T) {
 		if got, err := g.read(); err == nil {
 			t.Errorf("%s: a group that has gone reads as %+v", name, got)
 		}
-		put(t, filepath.Join(root, "memory/gone/x"), "")
-		put(t, filepath.Join(root, "gone/x"), "")
+		kernelfiletest.Put(t, filepath.Join(root, "memory/gone/x"), "")
+		kernelfiletest.Put(t, filepath.Join(root, "gone/x"), "")
 		if got, err := g.read(); err == nil {
 			t.Errorf("%s: a directory without files reads as %+v", name, got)
 		}
@@ -114,7 +116,7 @@ func TestAllocatable(t *testing.T) {
 		all := v1Tree()
 		maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", usage, limit, "0"))
 		return mustOpen(t, Options{
-			HostRoot: all.plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable},
+			HostRoot: all.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable},
 		}, fakeSystem())
 	}
 	s := node("9000", "5000").Sample(moment(0))

@@ -53,7 +53,7 @@ func TestFilesystems(t *testing.T) {
 			for _, dir := range tc.dirs {
 				node[dir] = directory
 			}
-			root := node.plant(t)
+			root := node.Plant(t)
 			sys := twoFilesystems(root)
 			if !tc.wantDedicated {
 				sys.device = fakeSystem().device
@@ -84,7 +84,7 @@ func TestMountsChange(t *testing.T) {
 	t.Parallel()
 	node := procTree()
 	node["var/lib/containerd"] = directory
-	root := node.plant(t)
+	root := node.Plant(t)
 	one, two := fakeSystem(), twoFilesystems(root)
 	now := one
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, system{
@@ -114,7 +114,7 @@ func TestLinksOfTheHost(t *testing.T) {
 	node := procTree()
 	delete(node, "var/lib/kubelet")
 	node["data/kubelet"], node["data/containerd"], node["var/lib/x"] = directory, directory, ""
-	root := node.plant(t)
+	root := node.Plant(t)
 	for link, target := range map[string]string{"kubelet": "/data/kubelet", "containerd": "../../../../data/containerd"} {
 		if err := os.Symlink(target, filepath.Join(root, "var/lib", link)); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestLinksOfTheHost(t *testing.T) {
 
 func TestDedicatedImageFSNeedsAFilesystemSignal(t *testing.T) {
 	t.Parallel()
-	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
 	if got, err := n.DedicatedImageFS(); err == nil {
 		t.Errorf("got %t", got)
 	}
@@ -146,7 +146,7 @@ func TestNoInodes(t *testing.T) {
 	t.Parallel()
 	sys := fakeSystem()
 	sys.statfs = func(string) (filesystem, error) { return filesystem{available: 1, capacity: 10}, nil }
-	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: Signals()}, sys)
+	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: Signals()}, sys)
 	s := n.Sample(moment(0))
 	for _, signal := range []Signal{NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree} {
 		if got := s.Of(signal); got.State != Absent || !errors.Is(got.Err, errNoInodes) {
@@ -169,7 +169,7 @@ func TestFilesystemFails(t *testing.T) {
 		}
 		return good(path)
 	}
-	root := procTree().plant(t)
+	root := procTree().Plant(t)
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}}, sys)
 	fault = unix.EIO
 	s := n.Sample(moment(0))
@@ -197,7 +197,7 @@ func TestHungFilesystem(t *testing.T) {
 	t.Parallel()
 	node := procTree()
 	node["var/lib/containerd"] = directory
-	root := node.plant(t)
+	root := node.Plant(t)
 	synctest.Test(t, func(t *testing.T) {
 		sys := twoFilesystems(root)
 		answers, hung := sys.statfs, make(chan struct{})

@@ -2,10 +2,8 @@ package pressure
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
-	"strings"
-	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 // The files of a node with 24 GiB, of which the kernel says 22 GiB are available.
@@ -32,11 +30,9 @@ Hugepagesize:       2048 kB
 	gib int64 = 1 << 30
 )
 
-// tree is a directory tree: the content of files by path. directory stands for a
-// directory.
-type tree map[string]string
+type tree = kernelfiletest.Tree
 
-const directory = "\x00directory"
+const directory = kernelfiletest.Directory
 
 const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
 
@@ -95,95 +91,10 @@ func v2Tree() tree {
 	return all
 }
 
-// plant writes the tree to a directory of its own and returns it.
-func (tr tree) plant(tb testing.TB) string {
-	tb.Helper()
-	root := tb.TempDir()
-	for path, content := range tr {
-		put(tb, filepath.Join(root, path), content)
-	}
-	return root
-}
-
-// put replaces what is at the path.
-func put(tb testing.TB, path, content string) {
-	tb.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		tb.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	var err error
-	if content == directory {
-		err = os.Mkdir(path, 0o755)
-	} else {
-		err = os.WriteFile(path, []byte(content), 0o644)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-// breakages are ways in which a file can be unreadable or make no sense. Each is
-// given the path of a good file and spoils it.
-func breakages() map[string]func(tb testing.TB, path string) {
-	with := func(content string) func(testing.TB, string) {
-		return func(tb testing.TB, path string) { tb.Helper(); put(tb, path, content) }
-	}
-	return map[string]func(testing.TB, string){
-		"missing": func(tb testing.TB, path string) {
-			tb.Helper()
-			if err := os.Remove(path); err != nil {
-				tb.Fatal(err)
-			}
-		},
-		// The kernel answers EIO for the first page of a process's memory, which nothing
-		// is mapped at.
-		"input/output error": func(tb testing.TB, path string) {
-			tb.Helper()
-			if err := os.Remove(path); err != nil {
-				tb.Fatal(err)
-			}
-			if err := os.Symlink("/proc/self/mem", path); err != nil {
-				tb.Fatal(err)
-			}
-		},
-		"cut off in a number": func(tb testing.TB, path string) {
-			tb.Helper()
-			good, err := os.ReadFile(path)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			put(tb, path, string(good[:strings.IndexAny(string(good), "0123456789")+1]))
-		},
-		"negative": func(tb testing.TB, path string) {
-			tb.Helper()
-			good, err := os.ReadFile(path)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			put(tb, path, negated(string(good)))
-		},
-		"directory": with(directory),
-		"empty":     with(""),
-		"newline":   with("\n"),
-		"NUL bytes": with(strings.Repeat("\x00", 200)),
-		"huge":      with(strings.Repeat("MemTotal: 1 kB\nMemAvailable: 1 kB\n", 1<<15)),
-		"no number": with("MemTotal: lots kB\nMemAvailable: some kB\n"),
-		"overflow":  with("99999999999999999999\n"),
-	}
-}
-
-// negated puts a minus before every number.
-func negated(text string) string {
-	var b strings.Builder
-	digit := func(r byte) bool { return '0' <= r && r <= '9' }
-	for i := range len(text) {
-		if digit(text[i]) && (i == 0 || !digit(text[i-1])) {
-			b.WriteByte('-')
-		}
-		b.WriteByte(text[i])
-	}
-	return b.String()
+// spoils are the ways in which a file of the node can be at fault.
+func spoils() map[string]kernelfiletest.Spoil {
+	all := kernelfiletest.Spoils()
+	all["missing"] = kernelfiletest.Remove
+	all["no number"] = kernelfiletest.With("MemTotal: lots kB\nMemAvailable: some kB\n")
+	return all
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 func TestParseMeminfo(t *testing.T) {
@@ -40,7 +42,7 @@ func TestParseMeminfo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseMeminfo([]byte(tc.content), "MemAvailable:")
-			check(t, got, err, tc.want, tc.wantErr)
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
@@ -71,7 +73,7 @@ func TestParseLoadavg(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseLoadavg([]byte(tc.content))
-			check(t, got, err, tc.want, tc.wantErr)
+			kernelfiletest.CheckNumber(t, got, err, tc.want, tc.wantErr)
 		})
 	}
 }
@@ -89,21 +91,6 @@ func TestAtLeast(t *testing.T) {
 		if got, err := atLeast(release, 6, 14); err == nil {
 			t.Errorf("atLeast(%q, 6, 14) = %t; want an error", release, got)
 		}
-	}
-}
-
-// check compares a parsed number or its error; no error comes with a number.
-func check(t *testing.T, got int64, err error, want int64, wantErr string) {
-	t.Helper()
-	switch {
-	case wantErr == "" && (err != nil || got != want):
-		t.Errorf("got %d, %v; want %d", got, err, want)
-	case wantErr != "" && err == nil:
-		t.Errorf("got %d; want an error with %q", got, wantErr)
-	case wantErr != "" && !strings.Contains(err.Error(), wantErr):
-		t.Errorf("got the error %q; want one with %q", err, wantErr)
-	case wantErr != "" && got != 0:
-		t.Errorf("got %d beside the error %q", got, err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 func TestPIDs(t *testing.T) {
@@ -29,12 +31,12 @@ func TestPIDs(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			root := procTree().plant(t)
+			root := procTree().Plant(t)
 			n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{PIDAvailable}}, fakeSystem())
 			n.closeFiles()
-			put(t, filepath.Join(root, "proc/sys/kernel"), directory)
+			kernelfiletest.Put(t, filepath.Join(root, "proc/sys/kernel"), directory)
 			for path, content := range tc.files {
-				put(t, filepath.Join(root, path), content)
+				kernelfiletest.Put(t, filepath.Join(root, path), content)
 			}
 			s := n.Sample(moment(0))
 			got := s.Of(PIDAvailable)
@@ -75,7 +77,7 @@ func TestPIDNamespace(t *testing.T) {
 			sys := fakeSystem()
 			sys.release = func() (string, error) { return tc.release, tc.releaseErr }
 			sys.pidNamespace = func() (string, error) { return tc.namespace, tc.namespaceErr }
-			n, err := open(Options{HostRoot: procTree().plant(t), Signals: []Signal{PIDAvailable}}, sys)
+			n, err := open(Options{HostRoot: procTree().Plant(t), Signals: []Signal{PIDAvailable}}, sys)
 			if tc.want != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("error %v, want one with %q", err, tc.want)

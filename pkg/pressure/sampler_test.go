@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/evictd/evictd/internal/kernelfile"
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 // fakeSystem is a node with one filesystem of 100 GiB, in the host's PID
@@ -112,7 +113,7 @@ func TestSample(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.options.HostRoot = tc.node.plant(t)
+			tc.options.HostRoot = tc.node.Plant(t)
 			n := mustOpen(t, tc.options, fakeSystem())
 			for range 2 { // opened files are read again
 				if diff := cmp.Diff(tc.want, n.Sample(moment(0)), cmpopts.EquateErrors()); diff != "" {
@@ -150,11 +151,11 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}
 	for _, source := range sources {
 		for _, file := range source.files {
-			for name, spoil := range breakages() {
+			for name, spoil := range spoils() {
 				t.Run(source.signal.String()+"/"+file+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					options := source.options
-					options.HostRoot = source.node().plant(t)
+					options.HostRoot = source.node().Plant(t)
 					options.Signals = []Signal{source.signal, NodeFSAvailable}
 					n := mustOpen(t, options, fakeSystem())
 					spoil(t, filepath.Join(options.HostRoot, file))
@@ -187,7 +188,7 @@ func TestMeminfoThatContradictsItself(t *testing.T) {
 		"more than there is": "MemTotal: 5 kB\nMemAvailable: 6 kB\n",
 		"no MemAvailable":    "MemTotal: 5 kB\nMemFree: 4 kB\n",
 	} {
-		root := tree{"proc/meminfo": content}.plant(t)
+		root := tree{"proc/meminfo": content}.Plant(t)
 		if _, err := Open(Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}); err == nil {
 			t.Errorf("%s: opened", name)
 		} else if !strings.Contains(err.Error(), "memory.available") || !strings.Contains(err.Error(), root) {
@@ -199,7 +200,7 @@ func TestMeminfoThatContradictsItself(t *testing.T) {
 // TestRecovers: a file that fails for a while is read again when it is back.
 func TestRecovers(t *testing.T) {
 	t.Parallel()
-	root := procTree().plant(t)
+	root := procTree().Plant(t)
 	path := filepath.Join(root, "proc/meminfo")
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryAvailable}}, fakeSystem())
 	if err := os.Truncate(path, 0); err != nil {
@@ -209,7 +210,7 @@ func TestRecovers(t *testing.T) {
 	if got := s.Of(MemoryAvailable); got.State != Unknown || !errors.Is(got.Err, kernelfile.ErrEmpty) {
 		t.Errorf("while the file is empty: %+v", got)
 	}
-	put(t, path, meminfoText)
+	kernelfiletest.Put(t, path, meminfoText)
 	s = n.Sample(moment(time.Second))
 	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
 		t.Errorf("when it is back: %+v", got)
@@ -218,7 +219,7 @@ func TestRecovers(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	t.Parallel()
-	n := mustOpen(t, Options{HostRoot: v1Tree().plant(t), Kubepods: "/kubepods", Signals: Signals()}, fakeSystem())
+	n := mustOpen(t, Options{HostRoot: v1Tree().Plant(t), Kubepods: "/kubepods", Signals: Signals()}, fakeSystem())
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func TestOpenRefuses(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tc.options.HostRoot = tc.node.plant(t)
+			tc.options.HostRoot = tc.node.Plant(t)
 			_, err := open(tc.options, fakeSystem())
 			if err == nil {
 				t.Fatal("opened")
@@ -334,7 +335,7 @@ func BenchmarkSampleMemory(b *testing.B) {
 
 func BenchmarkSampleEverything(b *testing.B) {
 	n := mustOpen(b, Options{
-		HostRoot: v1Tree().plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals(),
+		HostRoot: v1Tree().Plant(b), Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals(),
 	}, kernel())
 	b.ReportAllocs()
 	for b.Loop() {
@@ -346,7 +347,7 @@ func BenchmarkSampleEverything(b *testing.B) {
 
 // TestSampleMemoryAllocatesNothing: it is read every 10 ms on a node in trouble.
 func TestSampleMemoryAllocatesNothing(t *testing.T) {
-	n := mustOpen(t, Options{HostRoot: procTree().plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
+	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: []Signal{MemoryAvailable}}, fakeSystem())
 	var s Sample
 	if got := testing.AllocsPerRun(100, func() { s = n.Sample(moment(0)) }); got != 0 {
 		t.Errorf("a sample allocates %v times", got)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 // stalledNode is a node whose total of stalls the test writes.
@@ -17,7 +19,7 @@ type stalledNode struct {
 
 func newStalledNode(t *testing.T, kind StallKind, window time.Duration) stalledNode {
 	t.Helper()
-	root := procTree().plant(t)
+	root := procTree().Plant(t)
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall}, StallKind: kind, StallWindow: window}, fakeSystem())
 	return stalledNode{n, filepath.Join(root, "proc/pressure/memory")}
 }
@@ -25,7 +27,7 @@ func newStalledNode(t *testing.T, kind StallKind, window time.Duration) stalledN
 // at returns memory.stall when the total is so much, and full half of it.
 func (n stalledNode) at(t *testing.T, offset, total time.Duration) Observation {
 	t.Helper()
-	put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
+	kernelfiletest.Put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",
 		total.Microseconds(), total.Microseconds()/2))
 	n.closeFiles() // a regular file, unlike the kernel's, outlives its name
 	s := n.Sample(moment(offset))
@@ -107,7 +109,7 @@ func TestStallSampledOften(t *testing.T) {
 
 func TestKernelWithoutStalls(t *testing.T) {
 	t.Parallel()
-	root := tree{"proc/meminfo": meminfoText}.plant(t)
+	root := tree{"proc/meminfo": meminfoText}.Plant(t)
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{MemoryStall, MemoryAvailable}}, fakeSystem())
 	s := n.Sample(moment(0))
 	if got := s.Of(MemoryStall); got.State != Absent || !strings.Contains(fmt.Sprint(got.Err), "proc/pressure/memory") {
@@ -120,7 +122,7 @@ func TestKernelWithoutStalls(t *testing.T) {
 
 func TestStallIsUnknownWhenItsFileIsSpoilt(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range breakages() {
+	for name, spoil := range spoils() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newStalledNode(t, Some, 2*time.Second)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 const (
@@ -177,7 +179,7 @@ func TestATriggerLeavesNoDescriptor(t *testing.T) {
 		return len(open)
 	}
 	plain := filepath.Join(t.TempDir(), "memory")
-	put(t, plain, "some avg10=0.00")
+	kernelfiletest.Put(t, plain, "some avg10=0.00")
 	before := count()
 	for range 50 {
 		if trigger, err := OpenTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged); err == nil {

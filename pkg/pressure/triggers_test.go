@@ -239,7 +239,7 @@ func TestWakersWithoutPSI(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			root := tc.node.plant(t)
+			root := tc.node.Plant(t)
 			own := filepath.Join(t.TempDir(), "own")
 			w := openWakers(WakeOptions{HostRoot: root, Kubepods: tc.group}, own)
 			for i, want := range []error{tc.wantNode, tc.want} {
@@ -265,7 +265,7 @@ func TestWakersWithoutPSI(t *testing.T) {
 func TestAFileThatIsPassedOverIsTold(t *testing.T) {
 	t.Parallel()
 	mustTrigger(t, nodePSI)
-	root := tree{"proc/pressure/memory": "some avg10=0"}.plant(t)
+	root := tree{"proc/pressure/memory": "some avg10=0"}.Plant(t)
 	w := openWakers(WakeOptions{HostRoot: root}, nodePSI)
 	if err := w.Close(); err != nil {
 		t.Error(err)

@@ -419,7 +419,7 @@ func BenchmarkCollect110(b *testing.B) {
 		for i := range count {
 			v1.add(node, fmt.Sprintf("/kubepods/burstable/pod%08d-aaaa-4bbb-8ccc-%012d", i, i), fourPods()[0])
 		}
-		benchmarkCollect(b, mustOpen(b, node.plant(b), "/kubepods"), count)
+		benchmarkCollect(b, mustOpen(b, node.Plant(b), "/kubepods"), count)
 	})
 }
 

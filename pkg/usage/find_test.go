@@ -56,7 +56,7 @@ func TestFindKubepods(t *testing.T) {
 					node[filepath.Join("pids/elsewhere", group)] = directory
 				}
 			}
-			mount := node.plant(t)
+			mount := node.Plant(t)
 			got, err := FindKubepods(mount)
 			if got != tc.want || (err == nil) != (tc.wantIn == nil) {
 				t.Errorf("%s: got %q, %v; want %q", name, got, err, tc.want)
@@ -87,7 +87,7 @@ func TestNoCgroups(t *testing.T) {
 		"v2, cannot be read":     {files{"cgroup.controllers": directory}, "looking for cgroups"},
 		"v1, memory is no group": {files{"memory": "x"}, "no cgroup accounts for memory"},
 	} {
-		mount := tc.mount.plant(t)
+		mount := tc.mount.Plant(t)
 		if got, err := FindKubepods(mount); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), mount) {
 			t.Errorf("%s: FindKubepods is %q, %v", name, got, err)
 		}

@@ -2,52 +2,14 @@ package usage
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
-	"testing"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
-// files is a directory tree: the content of files by path. directory stands for a
-// directory.
-type files map[string]string
+type files = kernelfiletest.Tree
 
-const directory = "\x00directory"
-
-// plant writes the tree to a directory of its own and returns it.
-func (f files) plant(tb testing.TB) string {
-	tb.Helper()
-	root := tb.TempDir()
-	for path, content := range f {
-		put(tb, filepath.Join(root, path), content)
-	}
-	return root
-}
-
-// put replaces what is at the path.
-func put(tb testing.TB, path, content string) {
-	tb.Helper()
-	remove(tb, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		tb.Fatal(err)
-	}
-	var err error
-	if content == directory {
-		err = os.Mkdir(path, 0o755)
-	} else {
-		err = os.WriteFile(path, []byte(content), 0o644)
-	}
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func remove(tb testing.TB, path string) {
-	tb.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		tb.Fatal(err)
-	}
-}
+const directory = kernelfiletest.Directory
 
 // version is one of the ways in which a node's cgroups are mounted.
 type version int
@@ -118,45 +80,11 @@ func (v version) add(f files, group string, n figures) {
 	}
 }
 
-// breakages are ways in which a file can be unreadable or make no sense. Each is
-// given the path of a good file and spoils it.
-func breakages() map[string]func(tb testing.TB, path string) {
-	with := func(content string) func(testing.TB, string) {
-		return func(tb testing.TB, path string) { tb.Helper(); put(tb, path, content) }
-	}
-	return map[string]func(testing.TB, string){
-		// The kernel answers EIO for the first page of a process's memory, which nothing
-		// is mapped at.
-		"input/output error": func(tb testing.TB, path string) {
-			tb.Helper()
-			remove(tb, path)
-			if err := os.Symlink("/proc/self/mem", path); err != nil {
-				tb.Fatal(err)
-			}
-		},
-		"cut off in a number": func(tb testing.TB, path string) {
-			tb.Helper()
-			good, err := os.ReadFile(path)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			put(tb, path, string(good[:strings.IndexAny(string(good), "0123456789")+1]))
-		},
-		"negative": func(tb testing.TB, path string) {
-			tb.Helper()
-			good, err := os.ReadFile(path)
-			if err != nil {
-				tb.Fatal(err)
-			}
-			put(tb, path, "-"+strings.ReplaceAll(string(good), " ", " -"))
-		},
-		"directory": with(directory),
-		"empty":     with(""),
-		"newline":   with("\n"),
-		"NUL bytes": with(strings.Repeat("\x00", 200)),
-		"huge":      with(strings.Repeat("total_rss 1\nanon 1\n", 1<<15)),
-		"max":       with("max\n"),
-		"overflow":  with("99999999999999999999\n"),
-		"other":     with("total_rss x\ntotal_shmem y\ntotal_inactive_file z\nanon x\nshmem y\ninactive_file z\n"),
-	}
+// spoils are the ways in which a file of a pod can be at fault. A missing one is that of a
+// pod that has gone.
+func spoils() map[string]kernelfiletest.Spoil {
+	all := kernelfiletest.Spoils()
+	all["max"] = kernelfiletest.With("max\n")
+	all["other"] = kernelfiletest.With("total_rss x\ntotal_shmem y\ntotal_inactive_file z\nanon x\nshmem y\ninactive_file z\n")
+	return all
 }

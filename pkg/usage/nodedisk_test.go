@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 // measuredAt is the time of the tests' measurements.
@@ -54,7 +55,7 @@ func (h *fakeHost) at(path string) string { return filepath.Join(h.root, path) }
 // file makes a file of 64 KiB.
 func (h *fakeHost) file(tb testing.TB, path string) {
 	tb.Helper()
-	put(tb, h.at(path), strings.Repeat("x", kib64))
+	kernelfiletest.Put(tb, h.at(path), strings.Repeat("x", kib64))
 }
 
 func (h *fakeHost) link(tb testing.TB, path, target string) {
@@ -77,15 +78,15 @@ func (h *fakeHost) mounted(tb testing.TB, device int, point, upper string) {
 
 func (h *fakeHost) writeMounts(tb testing.TB) {
 	tb.Helper()
-	put(tb, h.at("/proc/1/mountinfo"), "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"+h.mounts.String())
+	kernelfiletest.Put(tb, h.at("/proc/1/mountinfo"), "20 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"+h.mounts.String())
 }
 
 // process adds a process of a container, whose root is on a device.
 func (h *fakeHost) process(tb testing.TB, pid int, cgroup, mountinfo string) {
 	tb.Helper()
 	dir := "/proc/" + strconv.Itoa(pid)
-	put(tb, h.at(dir+"/cgroup"), "0::"+cgroup+"\n")
-	put(tb, h.at(dir+"/mountinfo"), mountinfo)
+	kernelfiletest.Put(tb, h.at(dir+"/cgroup"), "0::"+cgroup+"\n")
+	kernelfiletest.Put(tb, h.at(dir+"/mountinfo"), mountinfo)
 }
 
 func (h *fakeHost) open(tb testing.TB, change func(*NodeDiskOptions)) *NodeDisk {
@@ -369,7 +370,7 @@ func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
 	h := newFakeHost(t)
 	h.pod(t)
 	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
-	put(t, h.at("/proc/900/fd"), "no directory, as good as none that may be read")
+	kernelfiletest.Put(t, h.at("/proc/900/fd"), "no directory, as good as none that may be read")
 	use := measureOne(t, h.open(t, nil))
 	if use.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
 		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.Deleted, use.NodeFS, use.Reason)
@@ -422,7 +423,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 		t.Skip("the temporary directory is in memory, too")
 	}
 	upper := filepath.Join(memory, "7", "fs")
-	put(t, filepath.Join(upper, "written"), strings.Repeat("x", 3*kib64))
+	kernelfiletest.Put(t, filepath.Join(upper, "written"), strings.Repeat("x", 3*kib64))
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	layer := FSUse{Bytes: 3 * kib64, Inodes: 2, BytesKnown: true, InodesKnown: true}
 	logsAndVolumes := exactly(t, h, 5, 5)
@@ -556,7 +557,7 @@ func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/log/pods", "/proc/1"} {
 		h := newFakeHost(t)
-		remove(t, h.at(dir))
+		kernelfiletest.Remove(t, h.at(dir))
 		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root})
 		if d != nil || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "mount it below") {
 			t.Errorf("without %s: %v", dir, err)

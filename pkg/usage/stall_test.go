@@ -10,6 +10,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 const psiText = "some avg10=13.22 avg60=8.96 avg300=2.76 total=14917686\nfull avg10=11.28 avg60=5.15 avg300=1.40 total=8154993\n"
@@ -37,7 +39,7 @@ func TestStalls(t *testing.T) {
 	for name, v := range versions() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tree := mustOpen(t, stalledPods(v).plant(t), "kubepods")
+			tree := mustOpen(t, stalledPods(v).Plant(t), "kubepods")
 			got, err := tree.Stalls()
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +61,7 @@ func TestStallsWithoutPSI(t *testing.T) {
 	t.Parallel()
 	pods := stalledPods(v2)
 	delete(pods, "kubepods/podcalm/memory.pressure")
-	stalls, err := mustOpen(t, pods.plant(t), "kubepods").Stalls()
+	stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +89,9 @@ func TestStallsThatCannotBeRead(t *testing.T) {
 		} {
 			t.Run(filepath.Base(test.file)+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				root := stalledPods(test.version).plant(t)
+				root := stalledPods(test.version).Plant(t)
 				tree := mustOpen(t, root, "kubepods")
-				put(t, filepath.Join(root, test.file), content)
+				kernelfiletest.Put(t, filepath.Join(root, test.file), content)
 				got, err := tree.Stalls()
 				var unread *UnreadError
 				if !errors.As(err, &unread) || len(unread.Unread) != 1 || unread.Unread[0].UID != "calm" {
@@ -107,11 +109,11 @@ func TestStallsOfAPodThatHasGone(t *testing.T) {
 	t.Parallel()
 	pods := stalledPods(v2)
 	delete(pods, "kubepods/podcalm/memory.events") // it went while it was read
-	stalls, err := mustOpen(t, pods.plant(t), "kubepods").Stalls()
+	stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
 	if err != nil || len(stalls) != 1 {
 		t.Errorf("%+v, %v; want the other pod alone", stalls, err)
 	}
-	closed := mustOpen(t, stalledPods(v2).plant(t), "kubepods")
+	closed := mustOpen(t, stalledPods(v2).Plant(t), "kubepods")
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}

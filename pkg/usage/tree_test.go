@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/kernelfile"
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
 // The UIDs of three pods, one of each class, and of a static pod.
@@ -94,7 +95,7 @@ func TestCollect(t *testing.T) {
 				// Groups beside the pods', and one that is named like a pod without a UID.
 				version.add(node, filepath.Join(kubepods, "system.slice"), figures{usage: 9, anonymous: 9})
 				version.add(node, filepath.Join(kubepods, "pod"), figures{usage: 9, anonymous: 9})
-				mount := node.plant(t)
+				mount := node.Plant(t)
 
 				found, err := FindKubepods(mount)
 				if err != nil || found != kubepods {
@@ -138,7 +139,7 @@ func twoPods(t *testing.T, v version) (mount, memory, pids string) {
 	node := v.node()
 	v.add(node, "/kubepods/burstable/pod"+burstableUID, fourPods()[1])
 	v.add(node, "/kubepods/pod"+guaranteedUID, fourPods()[0])
-	mount = node.plant(t)
+	mount = node.Plant(t)
 	group := "/kubepods/pod" + guaranteedUID
 	return mount, filepath.Join(mount, v.memoryDir(group)), filepath.Join(mount, v.pidsDir(group))
 }
@@ -152,7 +153,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 			if file == "pids.current" && version == v1NoPIDs {
 				continue
 			}
-			for breakage, spoil := range breakages() {
+			for breakage, spoil := range spoils() {
 				t.Run(name+"/"+file+"/"+breakage, func(t *testing.T) {
 					t.Parallel()
 					mount, memory, pids := twoPods(t, version)
@@ -187,7 +188,7 @@ func TestFileMissingInAGroupThatIsThere(t *testing.T) {
 	for name, version := range versions() {
 		for _, file := range []string{"memory.stat", version.usageFile()} {
 			mount, memory, _ := twoPods(t, version)
-			remove(t, filepath.Join(memory, file))
+			kernelfiletest.Remove(t, filepath.Join(memory, file))
 			pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
 			var unread *UnreadError
 			if len(pods) != 1 || !errors.As(err, &unread) || !errors.Is(err, os.ErrNotExist) {
@@ -203,7 +204,7 @@ func TestTasksUnknown(t *testing.T) {
 	t.Parallel()
 	for _, version := range []version{v1, hybrid, v2} {
 		mount, _, pids := twoPods(t, version)
-		remove(t, filepath.Join(pids, "pids.current"))
+		kernelfiletest.Remove(t, filepath.Join(pids, "pids.current"))
 		pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
 		if err != nil || len(pods) != 2 {
 			t.Fatalf("%+v, %v", pods, err)
@@ -239,8 +240,8 @@ func TestPodsComeAndGo(t *testing.T) {
 		if got := uids(); got != both {
 			t.Errorf("%s: pods are %q", name, got)
 		}
-		remove(t, memory)
-		remove(t, pids)
+		kernelfiletest.Remove(t, memory)
+		kernelfiletest.Remove(t, pids)
 		if got := uids(); got != burstableUID {
 			t.Errorf("%s: after an end, pods are %q", name, got)
 		}
@@ -250,12 +251,12 @@ func TestPodsComeAndGo(t *testing.T) {
 		again := files{}
 		version.add(again, "/kubepods/pod"+guaranteedUID, figures{usage: 77, anonymous: 7})
 		for file, content := range again {
-			put(t, filepath.Join(mount, file), content)
+			kernelfiletest.Put(t, filepath.Join(mount, file), content)
 		}
 		if got := uids(); got != both {
 			t.Errorf("%s: after a start, pods are %q", name, got)
 		}
-		remove(t, filepath.Join(mount, version.memoryDir("/kubepods/burstable")))
+		kernelfiletest.Remove(t, filepath.Join(mount, version.memoryDir("/kubepods/burstable")))
 		if got := uids(); got != guaranteedUID {
 			t.Errorf("%s: without a class, pods are %q", name, got)
 		}
@@ -273,7 +274,7 @@ func TestVanishesWhileRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	remove(t, memory)
+	kernelfiletest.Remove(t, memory)
 	for _, c := range tree.classes[:2] {
 		pods, unread := tree.read(c, nil, nil)
 		if len(unread) > 0 || (c.dir == "") != (len(pods) == 0) {
@@ -290,7 +291,7 @@ func TestUnusedPodIsNoSample(t *testing.T) {
 		node := version.node()
 		version.add(node, "/kubepods/pod"+guaranteedUID, figures{})
 		version.add(node, "/kubepods/pod"+burstableUID, figures{usage: 5, inactiveFile: 5, tasks: 1})
-		pods, err := mustOpen(t, node.plant(t), "/kubepods").Collect(nil)
+		pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
 		if err != nil || len(pods) != 1 || pods[0].UID != burstableUID || pods[0].WorkingSet != 0 {
 			t.Errorf("%s: %+v, %v", name, pods, err)
 		}
@@ -303,8 +304,8 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 	tree := mustOpen(t, mount, "/kubepods")
 	root := filepath.Join(mount, "memory/kubepods")
 	for name, spoil := range map[string]func(){
-		"gone":        func() { remove(t, root) },
-		"not a group": func() { put(t, root, "x") },
+		"gone":        func() { kernelfiletest.Remove(t, root) },
+		"not a group": func() { kernelfiletest.Put(t, root, "x") },
 	} {
 		spoil()
 		pods, err := tree.Collect(make([]Pod, 3))
@@ -326,7 +327,7 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 func TestClassThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
-	put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
+	kernelfiletest.Put(t, filepath.Join(mount, "memory/kubepods/burstable"), "x")
 	pods, err := mustOpen(t, mount, "/kubepods").Collect(nil)
 	var unread *UnreadError
 	if len(pods) != 1 || !errors.As(err, &unread) || len(unread.Unread) != 1 || unread.Unread[0].UID != "" {
@@ -379,8 +380,8 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 		for i := range count {
 			v1.add(node, fmt.Sprintf("/kubepods/burstable/pod%08d", i), fourPods()[0])
 		}
-		tree := mustOpen(t, node.plant(t), "/kubepods")
-		put(t, filepath.Join(tree.hierarchy.memory, "kubepods/besteffort"), directory)
+		tree := mustOpen(t, node.Plant(t), "/kubepods")
+		kernelfiletest.Put(t, filepath.Join(tree.hierarchy.memory, "kubepods/besteffort"), directory)
 		var pods []Pod
 		got := testing.AllocsPerRun(20, func() {
 			var err error
@@ -408,7 +409,7 @@ func TestMadeAnewWhileRead(t *testing.T) {
 	if err := os.Rename(memory, memory+"-before"); err != nil { // keeps the inode from being used again
 		t.Fatal(err)
 	}
-	put(t, memory, directory)
+	kernelfiletest.Put(t, memory, directory)
 	if pods, unread := tree.read(tree.classes[0], nil, nil); len(pods) != 0 || len(unread) != 0 {
 		t.Errorf("%+v, %+v", pods, unread)
 	}
