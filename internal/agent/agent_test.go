@@ -23,9 +23,7 @@ func TestEvictsTheFirstOfTheOrderAndNobodyElse(t *testing.T) {
 		n.run("greedy", 500, 100)
 		n.run("modest", 450, 500)
 		watch(t, n, hardPolicy(), time.Minute)
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 		d := n.decisions[0]
 		if d.Verb != Acted || d.Victim() == nil || d.Victim().Entry.Position != 1 || len(d.Ranking.Candidates) != 2 {
 			t.Errorf("the record does not tell the story: %+v", d)
@@ -200,9 +198,7 @@ func TestInvariant04OneVictimAtATime(t *testing.T) {
 		n.run("small-2", 200, 0)
 		n.run("small-3", 250, 300)
 		watch(t, n, hardPolicy(), 20*time.Second)
-		if diff := cmp.Diff([]string{"big"}, n.victims()); diff != "" {
-			t.Errorf("a spike worth one victim (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "big")
 	})
 }
 
@@ -216,9 +212,7 @@ func TestSecondVictimWhenTheFirstCannotSuffice(t *testing.T) {
 		n.run("third", 40, 0)
 		n.host = 830 * mebi // 20 available, 100 wanted
 		watch(t, n, hardPolicy(), 20*time.Second)
-		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first", "second")
 	})
 }
 
@@ -231,9 +225,7 @@ func TestVictimIsNotAskedForAgainWhileTheWatchIsBehind(t *testing.T) {
 		n.run("second", 50, 0)
 		n.host = 870 * mebi // 20 available, 100 wanted
 		watch(t, n, hardPolicy(), 20*time.Second)
-		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first", "second")
 	})
 }
 
@@ -246,19 +238,13 @@ func TestStuckVictimIsNotReliedOn(t *testing.T) {
 		n.run("next", 290, 0)
 		n.host = 400 * mebi
 		watch(t, n, hardPolicy(), 40*time.Second)
-		if diff := cmp.Diff([]string{"stuck"}, n.victims()); diff != "" {
-			t.Errorf("before the deadline (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "stuck")
 		// A restart counts from when it first sees the victim: it may wait longer, never
 		// less.
 		watch(t, n, hardPolicy(), 40*time.Second)
-		if diff := cmp.Diff([]string{"stuck"}, n.victims()); diff != "" {
-			t.Errorf("after a restart (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "stuck")
 		watch(t, n, hardPolicy(), 50*time.Second)
-		if diff := cmp.Diff([]string{"stuck", "next"}, n.victims()); diff != "" {
-			t.Errorf("after the deadline (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "stuck", "next")
 	})
 }
 
@@ -283,9 +269,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		a.tick(t.Context())
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"first"}, n.victims()); diff != "" {
-			t.Errorf("victims from the next sample (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first")
 	})
 }
 
@@ -304,9 +288,7 @@ func TestRecoveryMeanwhileEndsTheWalk(t *testing.T) {
 			n.capacity *= 2 // while the first answer is awaited
 		}()
 		watch(t, n, hardPolicy(), 20*time.Second)
-		if diff := cmp.Diff([]string{"guarded"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "guarded")
 		if len(n.decisions) != 1 || n.decisions[0].Detail == "" {
 			t.Errorf("the record does not say why the walk ended: %+v", n.decisions)
 		}
@@ -328,9 +310,7 @@ func TestInvariant06RefusalGoesOnToTheNext(t *testing.T) {
 			return evict.Result{Outcome: evict.Evicted}
 		}
 		watch(t, n, hardPolicy(), time.Minute)
-		if diff := cmp.Diff([]string{"guarded", "free"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "guarded", "free")
 		d := n.decisions[0]
 		if len(d.Attempts) != 2 || d.Verb != Acted || d.Victim().Entry.Pod.Name != "free" {
 			t.Errorf("one decision should hold both attempts: %+v", d)
@@ -468,9 +448,7 @@ func TestInvariant09RestartEvictsNobodyTwice(t *testing.T) {
 				n.run("also", 450, 100)
 				watch(t, n, hardPolicy(), time.Millisecond+after)
 				watch(t, n, hardPolicy(), time.Minute)
-				if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-					t.Errorf("victims of two lives (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, "greedy")
 			})
 		})
 	}
@@ -486,9 +464,7 @@ func TestInvariant10NoEvictionAfterTheEnd(t *testing.T) {
 		n.slow = time.Second
 		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 		watch(t, n, hardPolicy(), 500*time.Millisecond)
-		if diff := cmp.Diff([]string{"first"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first")
 		if len(n.decisions) != 1 || len(n.decisions[0].Attempts) != 1 {
 			t.Errorf("the request that was under way is not on record: %+v", n.decisions)
 		}
@@ -661,9 +637,7 @@ func TestReloadPutsThePolicyInForce(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("victims after the reload (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 	})
 }
 

@@ -118,9 +118,7 @@ func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 				}
 				n.stubborn = true
 				runDisk(t, n, disk, signal, 20*time.Second)
-				if diff := cmp.Diff([]string{want}, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, want)
 				if d := n.decisions[0]; d.Hold != HoldUsageUnknown || d.Detail != "measuring the pods' disk use" {
 					t.Errorf("the record does not say that it is being measured: %+v", d)
 				}
@@ -212,9 +210,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 					policy := diskPolicy(pressure.NodeFSAvailable)
 					policy.MinimumRelease = pressure.Fraction(least)
 					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
-					if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-						t.Errorf("victims (-want +got):\n%s", diff)
-					}
+					n.wantVictims(t, test.want...)
 					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown != nil) {
 						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
 					}
@@ -259,9 +255,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 					"uid-a": partsOf(false, test.held, 0, 0, 0), "uid-b": partsOf(false, 0, 0, 0, 0),
 				}}
 				runDiskBy(t, n, disk, policy, 5*time.Second)
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 				d := n.decisions[len(n.decisions)-1]
 				if test.detail != "" && (d.Hold != HoldUseless || d.Detail != test.detail || d.Breakdown[PartOther] != 950-test.held) {
 					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
@@ -308,9 +302,7 @@ func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
 			disk.measured = map[string]usage.DiskUse{"uid-a": diskUseOf(30, 1, 1, 1), "uid-b": diskUseOf(90, 1, 1, 1)}
 		})
 		runDisk(t, n, disk, pressure.NodeFSAvailable, 4*time.Second)
-		if diff := cmp.Diff([]string{"c", "b"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "c", "b")
 		if got := disk.asked.Load(); got != 2 {
 			t.Errorf("measured %d times, want 2", got)
 		}

@@ -193,9 +193,7 @@ func TestWhoComesTooLate(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, a := bookedLate(t, test.change)
 				test.run(t, n, a)
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 			})
 		})
 	}
@@ -223,8 +221,6 @@ func TestInvariant09RestartInAFallTakesNoThird(t *testing.T) {
 		n, a := bookedLate(t, nil)
 		goOn(t, n, a, 8*time.Second, 20)
 		goOn(t, n, newAgent(t, n, hardPolicy()), 4*time.Second, 10)
-		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
-			t.Errorf("victims of two lives (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first", "second")
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -313,6 +315,14 @@ func (n *fakeNode) victims() []string {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+// wantVictims fails the test unless these pods were asked for, in this order.
+func (n *fakeNode) wantVictims(t *testing.T, names ...string) {
+	t.Helper()
+	if diff := cmp.Diff(names, n.victims(), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
 }
 
 // holds returns why nobody was evicted, in order, repetitions left out.

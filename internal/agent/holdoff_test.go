@@ -147,8 +147,6 @@ func TestHeldOffOwnerLeavesTheNext(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"next"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "next")
 	})
 }

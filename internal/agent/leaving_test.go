@@ -36,9 +36,7 @@ func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
 				policy := hardPolicy()
 				policy.MemoryAvailable = definition
 				watch(t, n, policy, 20*time.Second)
-				if diff := cmp.Diff(want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, want...)
 			})
 		})
 	}
@@ -91,9 +89,7 @@ func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 				n.after(time.Second, func() { test.shrink(n.pods["uid-first"]) })
 				n.after(2*time.Second, func() { n.host += 300 * mebi })
 				watch(t, n, hardPolicy(), 10*time.Second)
-				if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, "first", "second")
 			})
 		})
 	}
@@ -158,9 +154,7 @@ func TestPatienceWithALongGrace(t *testing.T) {
 				policy := hardPolicy()
 				policy.Thresholds[0].Hard = test.hard
 				watch(t, n, policy, test.during)
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 			})
 		})
 	}
@@ -183,9 +177,7 @@ func TestEndlessGraceIsNotInThePast(t *testing.T) {
 				want = []string{}
 			}
 			watch(t, n, hardPolicy(), 10*time.Second)
-			if diff := cmp.Diff(want, n.victims()); diff != "" {
-				t.Errorf("victims (-want +got):\n%s", diff)
-			}
+			n.wantVictims(t, want...)
 		})
 	}
 }
@@ -296,9 +288,7 @@ func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()[:1]); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"second"}, n.victims()); diff != "" {
-			t.Errorf("victims of the pressure after that (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "second")
 	})
 }
 
@@ -313,9 +303,7 @@ func TestKubeletsOldVictimsHoldNobodyBack(t *testing.T) {
 		n.run("second", 200, 0)
 		n.host = 800 * mebi // more is missing than the first one returns
 		watch(t, n, hardPolicy(), time.Second)
-		if diff := cmp.Diff([]string{"first", "second"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "first", "second")
 		for _, booking := range n.last(t).OnTheirWay {
 			if booking.Name == "yesterdays" {
 				t.Error("yesterday's victim is on its way out")

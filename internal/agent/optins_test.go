@@ -180,9 +180,7 @@ func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 				taints.journal = &journal{}
 				n.run("greedy", 950, 100)
 				watchOptIns(t, n, taints.journal, taints, nil, taintPolicy(), 10*time.Second)
-				if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-					t.Errorf("asked for (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, "greedy")
 				d := n.decisions[0]
 				if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "may not carry evictd.dev/memory-pressure") {
 					t.Errorf("notes %q", d.Notes)

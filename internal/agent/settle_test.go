@@ -161,9 +161,7 @@ func TestSettleWindow(t *testing.T) {
 				if len(acted) == 0 || acted[0] < test.from || acted[0] > test.to {
 					t.Fatalf("evictions after %v, want the first between %v and %v", acted, test.from, test.to)
 				}
-				if diff := cmp.Diff([]string{"large"}, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, "large")
 			})
 		})
 	}
@@ -242,9 +240,7 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 					return 0
 				}
 				acted := settle(t, n, 3*time.Minute)
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 				if len(acted) > 1 && acted[1]-acted[0] < collectedWithin {
 					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, collectedWithin)
 				}

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -75,9 +73,7 @@ func TestStallEvictsTheFirstOfTheOrder(t *testing.T) {
 		stall(t, n, &share, 15*time.Second, func() {
 			n.pods["uid-modest"].waited += 50 * time.Millisecond
 		})
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("victims while one is on its way out (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 	})
 }
 
@@ -95,9 +91,7 @@ func TestStallIsMeasuredAnewAfterAVictimsEnd(t *testing.T) {
 				share -= 0.015 // the window slides out of the stall in two seconds
 			}
 		})
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("victims of a stall that ended with the first (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 	})
 }
 
@@ -156,9 +150,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.run("other", 300, 300)
 				share := 0.3
 				stall(t, n, &share, 10*time.Second, func() { test.grow(n) })
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 				if d := n.last(t); test.hold != "" && d.Hold != test.hold {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
 				}
@@ -206,9 +198,7 @@ func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
 		time.Sleep(stallWindow / 2)
 		a.tick(t.Context())
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("victims after half a window (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 	})
 }
 

@@ -215,9 +215,7 @@ func TestWhoWouldHelp(t *testing.T) {
 					policy.Thresholds[0].Hard = hard
 					test.setUp(n, &policy)
 					watch(t, n, policy, 10*time.Second)
-					if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-						t.Errorf("victims (-want +got):\n%s", diff)
-					}
+					n.wantVictims(t, test.want...)
 					d := n.last(t)
 					if test.hold != HoldNone && d.Hold != test.hold {
 						t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
@@ -318,9 +316,7 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 				if err := a.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff(test.want, n.victims()); diff != "" {
-					t.Errorf("victims (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, test.want...)
 				if d := n.last(t); test.detail != "" && (d.Hold != HoldUseless || !strings.Contains(d.Detail, test.detail)) {
 					t.Errorf("hold %q, detail %q, want %q", d.Hold, d.Detail, test.detail)
 				}
@@ -365,9 +361,7 @@ func TestNobodyIsUselessInAStall(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]string{"thrashing"}, n.victims()); diff != "" {
-			t.Errorf("victims (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "thrashing")
 	})
 }
 
@@ -436,9 +430,7 @@ func TestGuaranteeOutlastsARefusal(t *testing.T) {
 			Holds: func(namespace string, _ map[string]string) bool { return namespace == "tenant" },
 		}}
 		watch(t, n, policy, 5*time.Second)
-		if diff := cmp.Diff([]string{"refused"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "refused")
 		if d := n.last(t); d.Hold != HoldBackingOff || d.Detail != "all 1 candidates were refused a short while ago" {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}

@@ -31,9 +31,7 @@ func TestUnheardRequestIsLookedIntoBeforeAnybodyElseIsAskedFor(t *testing.T) {
 			return lost(r)
 		}
 		watch(t, n, hardPolicy(), 15*time.Second)
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 		if diff := cmp.Diff([]string{"greedy"}, n.looks); diff != "" {
 			t.Errorf("looked into (-want +got):\n%s", diff)
 		}
@@ -59,9 +57,7 @@ func TestUnheardRequestThatWasNotCarriedOutIsSentAgain(t *testing.T) {
 			return evict.Result{Outcome: evict.Evicted}
 		}
 		watch(t, n, hardPolicy(), 15*time.Second)
-		if diff := cmp.Diff([]string{"greedy", "greedy"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy", "greedy")
 	})
 }
 
@@ -81,9 +77,7 @@ func TestUnheardRequestOfAPodThatHasEndedIsOver(t *testing.T) {
 			return lost(r)
 		}
 		watch(t, n, hardPolicy(), 15*time.Second)
-		if diff := cmp.Diff([]string{"greedy", "other"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy", "other")
 	})
 }
 
@@ -97,9 +91,7 @@ func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 		n.run("other", 450, 100)
 		n.answer, n.unlooked = lost, errPlanted()
 		watch(t, n, hardPolicy(), time.Minute)
-		if diff := cmp.Diff([]string{"greedy"}, n.victims()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy")
 		if got := len(n.looks); got < 7 || got > 9 { // after 1, 3, 7, 15 s, then every 8 s
 			t.Errorf("looked %d times in a minute, want about 8", got)
 		}
@@ -196,9 +188,7 @@ func TestBlindnessEndsTheWalk(t *testing.T) {
 				if err := a.Run(ctx); err != nil {
 					t.Error(err)
 				}
-				if diff := cmp.Diff([]string{"guarded"}, n.victims()); diff != "" {
-					t.Errorf("asked for (-want +got):\n%s", diff)
-				}
+				n.wantVictims(t, "guarded")
 				if d := n.decisions[0]; !strings.Contains(d.Detail, "could not be read") {
 					t.Errorf("the record does not say why the walk ended: %+v", d)
 				}
@@ -235,9 +225,7 @@ func TestOverloadedServerIsNotHammered(t *testing.T) {
 			return evict.Result{Outcome: evict.Throttled, RetryAfter: 20 * time.Second}
 		}
 		watch(t, n, hardPolicy(), 50*time.Second)
-		if diff := cmp.Diff([]string{"greedy", "greedy", "greedy"}, n.victims()); diff != "" {
-			t.Errorf("asked for, at 0, 20 and 40 s (-want +got):\n%s", diff)
-		}
+		n.wantVictims(t, "greedy", "greedy", "greedy")
 		if d := n.last(t); d.Hold != HoldBackingOff && d.Verb != Refused {
 			t.Errorf("the record does not say that it waits: %+v", d)
 		}
