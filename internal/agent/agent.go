@@ -277,8 +277,9 @@ func (a *Agent) drain() {
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
-	ended := a.letGo(started)
-	a.releaseSlots()
+	listed := sync.OnceValue(a.listed)
+	ended := a.letGo(started, listed)
+	a.releaseSlots(listed)
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
 	a.options.Recorder.Sample(&sample, &verdict)

@@ -74,16 +74,12 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 // the pod any more, or lists it as finished, and its cgroup is not there either. A
 // force-deleted pod that still runs still holds what it holds. It returns the bookings
 // that have ended.
-func (a *Agent) letGo(now time.Time) []evict.Booking {
+func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Booking {
 	if !a.options.Pods.Synced() {
 		return nil
 	}
-	var listed map[string]bool
 	present := func(uid string) bool {
-		if listed == nil {
-			listed = a.listed()
-		}
-		if listed[uid] {
+		if listed()[uid] {
 			return true
 		}
 		there, err := a.options.Cgroups.Present(uid)
@@ -100,6 +96,8 @@ func (a *Agent) letGo(now time.Time) []evict.Booking {
 	return ended
 }
 
+// listed returns the pods that the API server lists and that have not finished. It is asked
+// for only where somebody is on the way out: a calm tick makes no map.
 func (a *Agent) listed() map[string]bool {
 	pods := a.options.Pods.List()
 	uids := make(map[string]bool, len(pods))

@@ -86,21 +86,13 @@ func (a *Agent) withholdSlotless(d *Decision) (Hold, string) {
 	return HoldNoSlot, "the last of them: " + detail
 }
 
-// releaseSlots gives back the slots of victims that have ended.
-func (a *Agent) releaseSlots() {
+// releaseSlots gives back the slots of victims that have ended. A victim that is booked may
+// run although the API server has forgotten it.
+func (a *Agent) releaseSlots(listed func() map[string]bool) {
 	if a.options.Brake == nil || !a.options.Pods.Synced() {
 		return
 	}
-	var listed map[string]bool
-	a.options.Brake.Release(func(uid string) bool {
-		if a.ledger.Booked(uid) { // it may run although the API server has forgotten it
-			return true
-		}
-		if listed == nil {
-			listed = a.listed()
-		}
-		return listed[uid]
-	})
+	a.options.Brake.Release(func(uid string) bool { return a.ledger.Booked(uid) || listed()[uid] })
 }
 
 // slotWalk is what one walk knows of the brake.
