@@ -41,8 +41,8 @@ func patched(t *testing.T, path string) *appsv1.DaemonSet {
 	return result
 }
 
-// TestDiskNodeComponent: two rights and one mount more than the shipped manifest, and
-// everything still read-only.
+// TestDiskNodeComponent: two rights and one mount more than the shipped manifest,
+// everything still read-only, and what root could harm read-only to the bottom.
 func TestDiskNodeComponent(t *testing.T) {
 	t.Parallel()
 	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/disk-node/daemonset.patch.yaml")
@@ -63,6 +63,9 @@ func TestDiskNodeComponent(t *testing.T) {
 	for _, m := range container.VolumeMounts {
 		if !m.ReadOnly {
 			t.Errorf("%s can be written to", m.MountPath)
+		}
+		if (m.Name == "cgroup" || m.Name == "proc") && (m.RecursiveReadOnly == nil || *m.RecursiveReadOnly != corev1.RecursiveReadOnlyIfPossible) {
+			t.Errorf("what is mounted below %s can be written to", m.MountPath)
 		}
 	}
 	// Put back what the component is for, and nothing else may differ.

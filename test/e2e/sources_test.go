@@ -5,7 +5,10 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +23,7 @@ import (
 func TestDiskSourcesAgree(t *testing.T) {
 	s := newScene(t, true, "disk: {source: node}\n")
 	s.withPatch(filepath.Join(filepath.Dir(live.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml"))
+	s.readOnlyBelow("/host/sys/fs/cgroup")
 	const written = int64(40 << 20)
 	volume := func(medium corev1.StorageMedium) func(*corev1.PodSpec) {
 		return func(spec *corev1.PodSpec) {
@@ -92,6 +96,35 @@ func (s *scene) diskUse(ctx context.Context) map[string]int64 {
 		}
 	}
 	return used
+}
+
+// readOnlyBelow holds a hostPath of evictd's container, and all that is mounted below it,
+// to be read-only: what root could write there would be other pods' limits.
+func (s *scene) readOnlyBelow(dir string) {
+	s.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/mountinfo")
+	s.must(err)
+	mounts := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		for line := range strings.Lines(string(text)) {
+			// mountinfo: ID, parent, device, root, mount point, options: proc_pid_mountinfo(5)
+			fields := strings.Fields(line)
+			if len(fields) < 6 || fields[4] != dir && !strings.HasPrefix(fields[4], dir+"/") {
+				continue
+			}
+			mounts++
+			if !slices.Contains(strings.Split(fields[5], ","), "ro") {
+				s.Errorf("%s of evictd's container can be written to: %s", fields[4], fields[5])
+			}
+		}
+	}
+	if mounts == 0 {
+		s.Errorf("no process has %s mounted", dir)
+	}
 }
 
 // withPatch changes evictd's DaemonSet for one test.
