@@ -352,6 +352,35 @@ func TestRealPod(t *testing.T) {
 	}
 }
 
+// TestRealPodTasksOfNestedGroups: the tasks in groups that a container has made below its
+// own are the pod's, with all their threads.
+func TestRealPodTasksOfNestedGroups(t *testing.T) {
+	n := newRealNode(t)
+	if n.hierarchy.pids == "" {
+		t.Skip("SKIP: the pids controller is not mounted")
+	}
+	pod := n.kubepods + "/burstable/pod" + burstableUID
+	processes := map[string]*process{}
+	for _, group := range []string{pod + "/flat", pod + "/container/inner/deeper"} {
+		n.group(group)
+		processes[group] = start(t)
+		processes[group].do("join 64 %s", strings.Join(n.procs(group), " "))
+	}
+	threads := func() (sum int64) {
+		for _, p := range processes {
+			sum += p.threads()
+		}
+		return sum
+	}
+	few := threads()
+	pods, err := mustOpen(t, cgroupMount, n.kubepods).Collect(nil)
+	many := threads()
+	if err != nil || len(pods) != 1 || !pods[0].TasksKnown || pods[0].Tasks < few || pods[0].Tasks > many {
+		t.Errorf("collected %+v, %v; want one pod with %d to %d tasks", pods, err, few, many)
+	}
+	t.Logf("%d to %d threads in %d groups", few, many, len(processes))
+}
+
 // TestRealPodsComeAndGo makes and removes pods while they are read: none of them is
 // ever a fault, and one that stays is always there.
 func TestRealPodsComeAndGo(t *testing.T) {

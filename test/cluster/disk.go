@@ -17,51 +17,72 @@ type Disk struct {
 	Size int64
 	// Inodes is how many files and folders fit in it; 0 is mkfs.ext4's own choice.
 	Inodes int64
+	// Images is the size of a second one, for containerd's folder alone: the kubelet's
+	// imagefs. 0 is none.
+	Images int64
 }
 
 // ErrNoMkfs says that mkfs.ext4 is not installed.
 var ErrNoMkfs = errors.New("mkfs.ext4 is not installed; on Debian: apt-get install e2fsprogs")
 
-// diskImage is the file of a node's own filesystem, in the state folder.
-const diskImage = "node.ext4"
+// The folders that may lie on filesystems of their own, in the state folder, and where
+// the filesystem of one is.
+const nodeFolder = "node"
+
+func containerdFolder() string { return filepath.Join(nodeFolder, "containerd") }
+
+func diskImage(folder string) string { return filepath.Base(folder) + ".ext4" }
 
 func findMkfs() (string, error) { return findProgram("mkfs.ext4", ErrNoMkfs) }
 
-// makeDisk makes the filesystem, as large a file as it is but without its blocks.
-func (c *Cluster) makeDisk(ctx context.Context, disk *Disk) error {
+// makeDisks makes the filesystems that the options ask for.
+func (c *Cluster) makeDisks(ctx context.Context, disk *Disk) error {
 	if disk == nil {
 		return nil
 	}
+	if err := c.makeDisk(ctx, nodeFolder, disk.Size, disk.Inodes); err != nil || disk.Images == 0 {
+		return err
+	}
+	return c.makeDisk(ctx, containerdFolder(), disk.Images, 0)
+}
+
+// makeDisk makes a folder's filesystem, as large a file as it is but without its blocks.
+func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int64) error {
 	mkfs, err := findMkfs()
 	if err != nil {
 		return err
 	}
-	image, err := os.OpenFile(c.path(diskImage), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	image, err := os.OpenFile(c.path(diskImage(folder)), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("making the node's disk: %w", err)
 	}
-	if err = errors.Join(image.Truncate(disk.Size), image.Close()); err != nil {
+	if err = errors.Join(image.Truncate(size), image.Close()); err != nil {
 		return fmt.Errorf("making the node's disk: %w", err)
 	}
 	// All tables are written now: the kernel would do it while a test looks.
 	arguments := []string{"-q", "-F", "-b", "4096", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"}
-	if disk.Inodes > 0 {
-		arguments = append(arguments, "-N", strconv.FormatInt(disk.Inodes, 10))
+	if inodes > 0 {
+		arguments = append(arguments, "-N", strconv.FormatInt(inodes, 10))
 	}
 	output, err := exec.CommandContext(ctx, mkfs, append(arguments, image.Name())...).CombinedOutput() //nolint:gosec // findMkfs found it
 	if err != nil {
 		return fmt.Errorf("making the node's disk: %w: %s", err, lastLines(string(output), 5))
 	}
-	return c.update(func(s *state) { s.Disk = true })
+	return c.update(func(s *state) { s.Disks = append(s.Disks, folder) })
 }
 
-// mountDisk mounts the filesystem over the node's folder, in the mount namespace of
-// this thread. The loop device goes with the mount, and that with the namespace.
-func (c *Cluster) mountDisk(read *state) error {
-	if !read.Disk {
-		return nil
+// mountDisks mounts the filesystems over their folders, in the mount namespace of this
+// thread. The loop devices go with the mounts, and these with the namespace.
+func (c *Cluster) mountDisks(read *state) error {
+	for _, folder := range read.Disks {
+		if err := mountDisk(c.path(diskImage(folder)), c.path(folder)); err != nil {
+			return err
+		}
 	}
-	target := c.path("node")
+	return nil
+}
+
+func mountDisk(image, target string) error {
 	if err := os.MkdirAll(target, 0o755); err != nil { //nolint:gosec // pods of any user look into it
 		return fmt.Errorf("making a folder of the node: %w", err)
 	}
@@ -70,7 +91,7 @@ func (c *Cluster) mountDisk(read *state) error {
 		return err
 	}
 	// It writes nothing to /run/mount, which the machine has too.
-	output, err := exec.Command(mount, "-n", "-t", "ext4", "-o", "loop", c.path(diskImage), target).CombinedOutput() //nolint:gosec,noctx // constants; it does not wait for anything
+	output, err := exec.Command(mount, "-n", "-t", "ext4", "-o", "loop", image, target).CombinedOutput() //nolint:gosec,noctx // constants; it does not wait for anything
 	if err != nil {
 		return fmt.Errorf("mounting the node's disk: %w: %s", err, lastLines(string(output), 5))
 	}
@@ -89,4 +110,7 @@ func (c *Cluster) InNode(path string) (string, error) {
 
 // DiskDir is the root of the node's own filesystem, as the node sees it. What is made
 // there is the host's: neither the kubelet nor containerd knows of it.
-func (c *Cluster) DiskDir() string { return c.path("node") }
+func (c *Cluster) DiskDir() string { return c.path(nodeFolder) }
+
+// ImagesDir is containerd's folder, as the node sees it: where images and writable layers are.
+func (*Cluster) ImagesDir() string { return containerdRoot }

@@ -28,11 +28,11 @@ const (
 
 func (c *Cluster) nodeBinds() []bind {
 	return []bind{
-		{source: c.path("node", "kubelet"), target: kubeletRoot},
-		{source: c.path("node", "containerd"), target: containerdRoot},
-		{source: c.path("node", "run-containerd"), target: containerdState},
-		{source: c.path("node", "log-pods"), target: "/var/log/pods"},
-		{source: c.path("node", "log-containers"), target: "/var/log/containers"},
+		{source: c.path(nodeFolder, "kubelet"), target: kubeletRoot},
+		{source: c.path(containerdFolder()), target: containerdRoot},
+		{source: c.path(nodeFolder, "run-containerd"), target: containerdState},
+		{source: c.path(nodeFolder, "log-pods"), target: "/var/log/pods"},
+		{source: c.path(nodeFolder, "log-containers"), target: "/var/log/containers"},
 	}
 }
 
@@ -84,7 +84,7 @@ func checkFilesystem(dir string) error {
 // startNode runs the scheduler, containerd and the kubelet, and waits until
 // the node takes pods.
 func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) error {
-	if err := c.makeDisk(ctx, options.Disk); err != nil {
+	if err := c.makeDisks(ctx, options.Disk); err != nil {
 		return err
 	}
 	if err := c.startComponent(ctx, c.scheduler(at)); err != nil {
@@ -129,7 +129,7 @@ func (c *Cluster) relaunchNamespace() error {
 	if err != nil {
 		return err
 	}
-	prepare := func() error { return c.mountDisk(read) }
+	prepare := func() error { return c.mountDisks(read) }
 	return inNewNamespace(prepare, c.nodeBinds(), func() error {
 		// Already inside: the launch itself must not look for the namespace.
 		outside := *found

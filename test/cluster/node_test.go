@@ -37,7 +37,7 @@ func TestNode(t *testing.T) {
 	}
 	bin := builtBinaries(t, true)
 	before := traces(t)
-	c, client := started(t, Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: bin, Node: true, Disk: &Disk{Size: 512 << 20}})
+	c, client := started(t, Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: bin, Node: true, Disk: &Disk{Size: nodeSize, Images: imagesSize}})
 	testDisk(t, c)
 	if during := traces(t); slices.Equal(during.cgroups, before.cgroups) || maps.Equal(during.sysctls, before.sysctls) {
 		t.Error("no trace of the node is seen while it runs: the comparison at the end is worth nothing")
@@ -62,10 +62,15 @@ func TestNode(t *testing.T) {
 	compareTraces(t, before, traces(t))
 }
 
-// testDisk holds the node's folders against the size of its disk.
+// The node's two filesystems, in bytes.
+const nodeSize, imagesSize = 512 << 20, 256 << 20
+
+// testDisk holds the node's folders against the sizes of its disks.
 func testDisk(t *testing.T, c *Cluster) {
 	t.Helper()
-	for _, dir := range []string{kubeletRoot, containerdRoot, "/var/log/pods", c.DiskDir()} {
+	for dir, most := range map[string]uint64{
+		kubeletRoot: nodeSize, "/var/log/pods": nodeSize, c.DiskDir(): nodeSize, c.ImagesDir(): imagesSize,
+	} {
 		path, err := c.InNode(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -74,8 +79,8 @@ func testDisk(t *testing.T, c *Cluster) {
 		if err := unix.Statfs(path, &filesystem); err != nil {
 			t.Fatal(err)
 		}
-		if size := filesystem.Blocks * uint64(filesystem.Bsize); size == 0 || size > 512<<20 {
-			t.Errorf("%s is on a filesystem of %d bytes, not on the node's own", dir, size)
+		if size := filesystem.Blocks * uint64(filesystem.Bsize); size <= most/2 || size > most {
+			t.Errorf("%s is on a filesystem of %d bytes, want one of %d with its tables", dir, size, most)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Options struct {
 	// memory.available at 1Mi and nothing else, so that evictd acts first.
 	EvictionHard map[string]string
 	// Disk puts the kubelet's, containerd's and the logs' folders on one small
-	// filesystem. Nil leaves them on that of Dir. It needs mkfs.ext4 and a loop device.
+	// filesystem, or two. Nil leaves them on that of Dir. It needs mkfs.ext4 and loop devices.
 	Disk *Disk
 	// Kubelet holds fields of the KubeletConfiguration that replace or
 	// extend those of the cluster, by their names in the file.

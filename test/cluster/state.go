@@ -23,7 +23,7 @@ type state struct {
 	Node       bool              `json:"node"`
 	NodeName   string            `json:"nodeName"`
 	CgroupRoot string            `json:"cgroupRoot,omitempty"` // absolute, in every hierarchy
-	Disk       bool              `json:"disk,omitempty"`       // the node's folders lie on a filesystem of their own
+	Disks      []string          `json:"disks,omitempty"`      // folders on filesystems of their own, the outer one first
 	Enabled    []string          `json:"enabledControllers,omitempty"`
 	Sysctls    map[string]string `json:"sysctls,omitempty"` // their values before the kubelet
 	Components []component       `json:"components"`        // in the order of their start

@@ -23,7 +23,7 @@ const (
 // ownedFolders are the entries of the state folder, the logs apart. Nothing
 // else in it is ever deleted.
 func ownedFolders() []string {
-	return []string{"pki", "config", "etcd", "node", diskImage, "images", "kubeconfig"}
+	return []string{"pki", "config", "etcd", nodeFolder, diskImage(nodeFolder), diskImage(containerdFolder()), "images", "kubeconfig"}
 }
 
 // KeepLogs makes [Cluster.Stop] leave Dir/logs behind.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,7 @@ const bareToo = "protect: {barePods: false}\ndisk: {settleWindow: %s}"
 // waits until the space is back: the kubelet removes dead containers once a minute.
 func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *scene {
 	t.Helper()
+	on(t, oneDisk)
 	before, err := live.DiskAvailable(signal)
 	if err != nil {
 		t.Fatal(err)
@@ -66,6 +68,7 @@ type writer struct {
 	corev1.Pod
 
 	control string
+	last    string // what it notes in the end
 }
 
 // writer makes a pod with a disk emptyDir at /data, and at /control what the test tells
@@ -86,7 +89,11 @@ func (s *scene) writer(name string, flags []string, change ...func(*corev1.PodSp
 	}.Bare(s.Context(), live, s.namespace))
 	pod, err := live.Running(s.Context(), s.namespace, name)
 	s.must(err)
-	return &writer{Pod: pod, control: control}
+	w := &writer{Pod: pod, control: control, last: " files\n"}
+	if slices.ContainsFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--output-bytes") }) {
+		w.last = " output\n"
+	}
+	return w
 }
 
 func mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
@@ -101,7 +108,7 @@ func (s *scene) writes(w *writer) {
 	s.must(os.WriteFile(filepath.Join(w.control, "go"), nil, 0o600))
 	s.until(w.Name+" has written", func(context.Context) bool {
 		lines, err := os.ReadFile(filepath.Join(w.control, "lines"))
-		return err == nil && (strings.Contains(string(lines), " files\n") || strings.Contains(string(lines), " output\n"))
+		return err == nil && strings.Contains(string(lines), w.last)
 	})
 }
 

@@ -20,46 +20,81 @@ import (
 )
 
 // live is the node that all tests use, one after the other: pressure is the whole
-// node's.
-var live *node.Node
+// node's. Said is the log of evictd on those that were there before it.
+var (
+	live *node.Node
+	said string
+)
+
+// What the node's folders lie on: filesystems so small that a test fills them in a second,
+// and that 70 MiB are not too little to return (limits.minimumRelease).
+var (
+	oneDisk  = cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
+	twoDisks = cluster.Disk{Size: 1280 << 20, Images: 1 << 30}
+)
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	files, err := node.FilesFromEnvironment()
-	if err == nil {
-		live, err = node.Start(ctx, files, os.Stderr, onSmallDisk)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		return 1
-	}
 	code := 1
-	if err := live.Deploy(ctx); err != nil {
+	if err := bringUp(ctx, oneDisk); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 	} else {
 		code = m.Run()
 	}
+	err := takeDown(context.WithoutCancel(ctx))
 	if code != 0 {
-		log, _ := live.Log(context.WithoutCancel(ctx))
-		fmt.Fprintln(os.Stderr, "evictd's log:\n"+log)
+		fmt.Fprintln(os.Stderr, "evictd's log:\n"+said)
 	}
-	if err := live.Stop(context.WithoutCancel(ctx)); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: stopping the node:", err)
 		return 1
 	}
 	return code
 }
 
-// onSmallDisk puts the node on a filesystem that a test fills in a second. The kubelet
-// measures volumes every few seconds instead of every minute or two, and leaves logs as
-// large as they become.
-func onSmallDisk(options *cluster.Options) {
-	options.Disk = &cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
-	options.Kubelet["volumeStatsAggPeriod"] = "2s"
-	options.Kubelet["containerLogMaxSize"] = "1Gi"
+// bringUp makes live a node with evictd on it. The kubelet measures volumes every few
+// seconds instead of every minute or two, and leaves logs as large as they become.
+func bringUp(ctx context.Context, disk cluster.Disk) error {
+	files, err := node.FilesFromEnvironment()
+	if err != nil {
+		return err
+	}
+	live, err = node.Start(ctx, files, os.Stderr, func(options *cluster.Options) {
+		options.Disk = &disk
+		options.Kubelet["volumeStatsAggPeriod"] = "2s"
+		options.Kubelet["containerLogMaxSize"] = "1Gi"
+	})
+	if err != nil {
+		return err
+	}
+	return live.Deploy(ctx)
+}
+
+func takeDown(ctx context.Context) error {
+	if live == nil {
+		return nil
+	}
+	log, _ := live.Log(ctx)
+	said += log
+	return live.Stop(ctx)
+}
+
+// on puts a node with these disks in the place of one with others: only one can run on a
+// machine. That takes its time, so tests of the same disks belong side by side.
+func on(t *testing.T, disk cluster.Disk) {
+	t.Helper()
+	if live != nil && live.Disk == disk {
+		return
+	}
+	if err := takeDown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := bringUp(t.Context(), disk); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // headroom is how many MiB the pods may take together before they press. evictd
@@ -85,6 +120,15 @@ func newScene(t *testing.T, dryRun bool, extra string) *scene {
 
 func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra string) *scene {
 	t.Helper()
+	on(t, oneDisk)
+	s := emptyScene(t)
+	s.threshold(pressed, below, dryRun, extra)
+	return s
+}
+
+// emptyScene makes a namespace on the node that runs.
+func emptyScene(t *testing.T) *scene {
+	t.Helper()
 	s := &scene{T: t}
 	ns, err := live.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
@@ -92,10 +136,15 @@ func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra st
 	s.must(err)
 	s.namespace = ns.Name
 	t.Cleanup(s.clear)
-	line, err := live.LineBelow(t.Context(), pressed, below)
-	s.must(err)
-	s.must(live.Configure(t.Context(), node.Policy{Signal: pressed, Line: line, DryRun: dryRun, Extra: extra}))
 	return s
+}
+
+// threshold puts one in force that is met when so much more is taken.
+func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string) {
+	s.Helper()
+	line, err := live.LineBelow(s.Context(), pressed, below)
+	s.must(err)
+	s.must(live.Configure(s.Context(), node.Policy{Signal: pressed, Line: line, DryRun: dryRun, Extra: extra}))
 }
 
 // clear removes the namespace and waits until its pods have gone, and their

@@ -22,7 +22,7 @@ import (
 // an emptyDir in memory.
 func TestDiskSourcesAgree(t *testing.T) {
 	s := newScene(t, true, "disk: {source: node}\n")
-	s.withPatch(filepath.Join(filepath.Dir(live.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml"))
+	s.withDiskNode()
 	s.readOnlyBelow("/host/sys/fs/cgroup")
 	const written = int64(40 << 20)
 	volume := func(medium corev1.StorageMedium) func(*corev1.PodSpec) {
@@ -46,14 +46,9 @@ func TestDiskSourcesAgree(t *testing.T) {
 	}
 	figures := map[string]map[string]int64{}
 	for _, source := range []string{"node", "summary"} {
-		line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
-		s.must(err)
-		s.must(live.Configure(t.Context(), node.Policy{
-			Signal: node.PodMemory, Line: line, DryRun: true,
-			Extra: "disk: {source: " + source + "}\nkubelet: {insecureSkipTLSVerify: true}\n",
-		}))
+		s.threshold(node.PodMemory, headroom, true, "disk: {source: "+source+"}\nkubelet: {insecureSkipTLSVerify: true}\n")
 		s.untilIn(3*time.Minute, "the figures of "+source+" are there", func(ctx context.Context) bool {
-			figures[source] = s.diskUse(ctx)
+			figures[source] = s.diskUse(ctx, node.DiskSpace)
 			for name, used := range want {
 				is, known := figures[source][name]
 				// The kubelet's are older; directories and logs are a little more.
@@ -67,11 +62,12 @@ func TestDiskSourcesAgree(t *testing.T) {
 	}
 }
 
-// diskUse asks the running evictd's binary, in its pod, what the scene's pods use.
-func (s *scene) diskUse(ctx context.Context) map[string]int64 {
+// diskUse asks the running evictd's binary, in its pod, what the scene's pods use of the
+// signal's filesystem.
+func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 	s.Helper()
 	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--config=/etc/evictd/evictd.yaml",
-		"--node-name="+live.Name(), "--host-root=/host", "--signal=nodefs.available", "--budgets=0", "-o=json")
+		"--node-name="+live.Name(), "--host-root=/host", "--signal="+signal, "--budgets=0", "-o=json")
 	if err != nil {
 		s.Logf("evictd rank: %v", err)
 		return nil
@@ -127,9 +123,10 @@ func (s *scene) readOnlyBelow(dir string) {
 	}
 }
 
-// withPatch changes evictd's DaemonSet for one test.
-func (s *scene) withPatch(path string) {
+// withDiskNode gives evictd the component's rights to the pods' files for one test.
+func (s *scene) withDiskNode() {
 	s.Helper()
+	path := filepath.Join(filepath.Dir(live.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
 	rolled := func(ctx context.Context, verb ...string) {
 		s.Helper()
 		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)

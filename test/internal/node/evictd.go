@@ -156,6 +156,8 @@ const (
 	// must have been started with one.
 	DiskSpace  = "nodefs.available"
 	DiskInodes = "nodefs.inodesFree"
+	// ImageSpace is what is left of the filesystem of images and writable layers.
+	ImageSpace = "imagefs.available"
 )
 
 // Policy is what an administrator would write for a test.
@@ -174,15 +176,15 @@ type Policy struct {
 // LineBelow returns a threshold that pods cross when they take so many MiB more
 // than is taken now, or in all (PodMemory). DiskInodes counts one by one.
 func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (int64, error) {
-	if signal == NodeMemory {
+	switch signal {
+	case NodeMemory:
 		available, err := MemoryAvailable()
 		return available - headroom<<20, err
-	}
-	if signal == DiskSpace || signal == DiskInodes {
+	case DiskSpace, ImageSpace:
 		available, err := n.DiskAvailable(signal)
-		if signal == DiskSpace {
-			headroom <<= 20
-		}
+		return available - headroom<<20, err
+	case DiskInodes:
+		available, err := n.DiskAvailable(signal)
 		return available - headroom, err
 	}
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})

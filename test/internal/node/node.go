@@ -56,8 +56,10 @@ type Node struct {
 	Cluster *cluster.Cluster
 	Client  kubernetes.Interface
 	Files   Files
-	dir     string
-	edits   int64 // of evictd's configuration
+	// Disk is what the node's folders lie on; the zero value is the machine's own.
+	Disk  cluster.Disk
+	dir   string
+	edits int64 // of evictd's configuration
 }
 
 // Start brings the node up, with evictd's image on it but not yet evictd. What is
@@ -84,6 +86,9 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	n := &Node{Cluster: c, Files: files, dir: dir}
+	if options.Disk != nil {
+		n.Disk = *options.Disk
+	}
 	if err := n.prepare(ctx); err != nil {
 		return nil, errors.Join(err, n.Stop(context.WithoutCancel(ctx)))
 	}
@@ -116,9 +121,14 @@ func (n *Node) HostPath(name string) (here, there string, err error) {
 	return here, there, err
 }
 
-// DiskAvailable returns what is left of the node's own filesystem, by statfs.
+// DiskAvailable returns what is left of the node's own filesystem, or of its images', by
+// statfs.
 func (n *Node) DiskAvailable(signal string) (int64, error) {
-	path, _, err := n.HostPath("")
+	dir := n.Cluster.DiskDir()
+	if signal == ImageSpace {
+		dir = n.Cluster.ImagesDir()
+	}
+	path, err := n.Cluster.InNode(dir)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,35 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Filesystems returns how large nodefs and imagefs are, in bytes, as the kubelet says.
+func (n *Node) Filesystems(ctx context.Context) (nodefs, imagefs uint64, err error) {
+	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the kubelet's port: %w", err)
+	}
+	client, err := rest.HTTPClientFor(n.Cluster.RESTConfig())
+	if err != nil {
+		return 0, 0, fmt.Errorf("building a client of the kubelet: %w", err)
+	}
+	port := current.Status.DaemonEndpoints.KubeletEndpoint.Port
+	summary, err := usage.FetchSummary(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/stats/summary", port))
+	if err != nil {
+		return 0, 0, err
+	}
+	seen := summary.Node
+	if seen.Fs == nil || seen.Fs.CapacityBytes == nil ||
+		seen.Runtime == nil || seen.Runtime.ImageFs == nil || seen.Runtime.ImageFs.CapacityBytes == nil {
+		return 0, 0, errors.New("reading the kubelet's summary: it has not measured the filesystems yet")
+	}
+	return *seen.Fs.CapacityBytes, *seen.Runtime.ImageFs.CapacityBytes, nil
+}
