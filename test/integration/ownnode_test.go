@@ -125,6 +125,7 @@ func TestOwnNode(t *testing.T) {
 	f.confine()
 	t.Run("evictions", func(t *testing.T) { evictionsAreConfined(t, f.again(t)) })
 	t.Run("what an eviction must name", func(t *testing.T) { evictionsNameNodeAndUID(t, f.again(t)) })
+	t.Run("pod that would go at once", func(t *testing.T) { evictionsLeaveTime(t, f.again(t)) })
 	t.Run("pod that is not bound", func(t *testing.T) { unboundPodIsNobodys(t, f.again(t)) })
 	t.Run("nobody else is bound", func(t *testing.T) { nobodyElseIsBound(t, f.again(t)) })
 	t.Run("no other rights", func(t *testing.T) { noOtherRights(t, f.again(t)) })
@@ -186,6 +187,39 @@ func evictionsNameNodeAndUID(t *testing.T, f *fenced) {
 	if f.terminating("mine") {
 		t.Error("the pod is terminating")
 	}
+}
+
+// A grace period of 0 would take a pod off the books while it runs. evictd leaves the
+// choice to a pod whose own is 0, which therefore can be evicted.
+func evictionsLeaveTime(t *testing.T, f *fenced) {
+	t.Helper()
+	evictor, zero, one := evictorFor(t, f.here), int64(0), int64(1)
+	for name, grace := range map[string]*int64{"own": nil, "short": &one} {
+		pod := f.podOn(f.near, name)
+		for _, dryRun := range []bool{true, false} {
+			request := requestFor(pod)
+			request.GraceSeconds, request.DryRun = &zero, dryRun
+			expect(t, evictor.Evict(t.Context(), request), evict.Denied, "may not evict a pod at once")
+		}
+		if f.terminating(name) {
+			t.Errorf("%s is terminating", name)
+		}
+		request := requestFor(pod)
+		request.GraceSeconds = grace
+		config, seen := listening(rest.CopyConfig(f.here))
+		expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Evicted)
+		expectCode(t, seen, http.StatusCreated)
+		request.GraceSeconds = &zero // what is terminating may not be hurried either
+		expect(t, evictor.Evict(t.Context(), request), evict.Denied, "may not evict a pod at once")
+	}
+	hasty, err := f.client.CoreV1().Pods(f.namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "hasty"},
+		Spec: corev1.PodSpec{
+			NodeName: f.near, TerminationGracePeriodSeconds: &zero, Containers: []corev1.Container{{Name: "c", Image: "none"}},
+		},
+	}, metav1.CreateOptions{})
+	f.must(err)
+	expect(t, evictor.Evict(t.Context(), requestFor(hasty)), evict.Evicted)
 }
 
 func unboundPodIsNobodys(t *testing.T, f *fenced) {
