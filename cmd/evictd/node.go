@@ -55,8 +55,8 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.compareCapacity(ctx, node)
-			d.checkBestEffort(ctx, d.inForce.Load())
 			d.optIns.taints.Found(node)
+			d.checkRights(ctx, d.inForce.Load())
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault

@@ -302,6 +302,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
 	}
-	d.checkBestEffort(ctx, c)
+	d.checkRights(ctx, c)
 	return nil
 }

@@ -88,8 +88,9 @@ type EvictdConfiguration struct {
 	Limits Limits `json:"limits"`
 	// Keeps a taint of evictd's own on the node while it is under pressure, until the
 	// transition period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or
-	// `pid-pressure`, with the effect NoSchedule. It is set before the first eviction.
-	// Needs the right to patch nodes: deploy/overlays/taint. Unset means false.
+	// `pid-pressure`, with the effect NoSchedule. It is set before the first eviction,
+	// which waits a second for it at most and goes without where that fails. Needs the
+	// right to patch nodes: deploy/overlays/taint. Unset means false.
 	TaintNode bool `json:"taintNode"`
 	// A bound on the evictions of one workload that holds for all nodes together.
 	Brake Brake `json:"brake"`
@@ -244,9 +245,10 @@ type Limits struct {
 // the pod's pod-template-hash, else its controller. Pods without a controller have none.
 type Brake struct {
 	// Slots of each workload, 0 to 100: as many of its pods may be on their way out at
-	// once. A slot is a Lease in evictd's own namespace. Where the API server cannot tell
-	// whether one is free, soft evictions wait and hard ones do not. Needs the right to
-	// write Leases: deploy/overlays/brake. Unset and 0 mean no brake.
+	// once. A slot is a Lease in evictd's own namespace, held until its pod has ended.
+	// Where the API server cannot tell whether one is free, soft evictions wait and hard
+	// ones do not. Needs the right to write Leases: deploy/overlays/brake. Unset and 0 mean
+	// no brake.
 	SlotsPerWorkload int32 `json:"slotsPerWorkload"`
 }
 

@@ -204,7 +204,8 @@ func TestBestEffortOverlay(t *testing.T) {
 	_, err := evictor.Budget(t.Context(), f.namespace, "mine")
 	refused(t, "reading a budget without the overlay", err, "cannot get")
 	const lacks, may = "the account lacks rights for it", "a pod may be deleted past its budget"
-	f.says(lacks, may, "the right to delete pods and to get poddisruptionbudgets is missing")
+	const settings = "disruptionBudgets: bestEffort\n"
+	f.says(settings, lacks, may, "the right to delete pods and to get poddisruptionbudgets is missing; apply deploy/overlays/best-effort")
 
 	f.overlay("best-effort")
 	f.mayDo("testdata/can-i-best-effort.golden", "poddisruptionbudgets.policy")
@@ -218,7 +219,7 @@ func TestBestEffortOverlay(t *testing.T) {
 		denied := pods.Delete(ctx, "mine", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 		return denied != nil && strings.Contains(denied.Error(), "only by its UID")
 	})
-	f.says(may, lacks, "")
+	f.says(settings, may, lacks, "")
 	expect(t, evictor.Evict(t.Context(), deletes(theirs)), evict.Denied, `may delete only pods of that node`, "/theirs")
 	expect(t, evictorFor(t, f.nowhere).Evict(t.Context(), deletes(mine)), evict.Denied, "token that names its node")
 	atOnce := deletes(mine)
@@ -243,9 +244,9 @@ func TestBestEffortOverlay(t *testing.T) {
 	f.must(f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})) // nobody else is bound
 }
 
-// says runs evictd with the account's token and bestEffort: its log has one message, with
-// the detail, and not the other.
-func (f *fenced) says(message, other, detail string) {
+// says runs evictd with the account's token and those settings: its log has one message,
+// with the detail, and not the other.
+func (f *fenced) says(settings, message, other, detail string) {
 	f.t.Helper()
 	token := filepath.Join(f.t.TempDir(), "token")
 	f.must(os.WriteFile(token, []byte(f.here.BearerToken), 0o600))
@@ -254,7 +255,7 @@ func (f *fenced) says(message, other, detail string) {
 	if !isTest {
 		f.t.Fatal("this needs a test")
 	}
-	d := startDaemon(t, newHost(t), f.near, strings.TrimPrefix(config.Host, "https://"), config.CAData, token, usual+"disruptionBudgets: bestEffort\n")
+	d := startDaemon(t, newHost(t), f.near, strings.TrimPrefix(config.Host, "https://"), config.CAData, token, usual+settings)
 	f.until("evictd says that "+message, func(context.Context) bool { return strings.Contains(d.log.String(), message) })
 	if log := d.log.String(); !strings.Contains(log, detail) || strings.Contains(log, other) {
 		f.t.Errorf("the log lacks %q, or has %q:\n%s", detail, other, log)

@@ -284,13 +284,17 @@ type quiet struct{ tb testing.TB }
 func (quiet) Tainted([]string, []string, bool) {}
 func (q quiet) TaintError(err error)           { q.tb.Log(err) }
 
-// keeper keeps a node's taints with those credentials.
-func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) *taint.Keeper {
+// keeper keeps a node's taints with those credentials until the context ends.
+func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
 	f.t.Helper()
 	k, err := taint.New(taint.Options{Nodes: f.as(as).CoreV1().Nodes(), Node: node, Random: rand.Float64, Recorder: quiet{f.t}})
 	f.must(err)
-	go func() { _ = k.Run(ctx) }()
-	return k
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = k.Run(ctx)
+	}()
+	return k, ended
 }
 
 // The overlay's rights, confined by the shipped policy: the own node and nothing else.
@@ -303,7 +307,13 @@ func TestTaintOverlay(t *testing.T) {
 		return k.Settled(ctx)
 	}
 	memory := taint.Wanted{Pressures: taint.Memory}
-	refused(t, "without the overlay", settled(f.keeper(t.Context(), f.here, f.near), memory), "cannot patch")
+	early, end := context.WithCancel(t.Context())
+	k, ended := f.keeper(early, f.here, f.near)
+	refused(t, "without the overlay", settled(k, memory), "cannot patch")
+	end() // with the overlay it would taint the node, whenever it tries again
+	<-ended
+	const lacks, may = "taintNode is true and the account lacks rights for it", "taintNode is true: the node is tainted"
+	f.says("taintNode: true\n", lacks, may, "the right to patch nodes is missing; apply deploy/overlays/taint")
 	f.confine()
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
 	f.kubectl(t.Context(), "", "apply", "-f", overlay)
@@ -311,12 +321,15 @@ func TestTaintOverlay(t *testing.T) {
 	f.must(f.retaint(t.Context(), func(taints []corev1.Taint) []corev1.Taint {
 		return append(taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
 	}))
-	own := f.keeper(t.Context(), f.here, f.near)
-	own.Want(memory)
-	f.until("evictd may taint its own node", f.tainted)
-	f.must(settled(own, memory))
-	refused(t, "another node", settled(f.keeper(t.Context(), f.here, f.far), memory), "evictd-taints-own-node")
-	k := f.keeper(t.Context(), f.here, f.near)
+	own, _ := f.keeper(t.Context(), f.here, f.near)
+	f.until("evictd may taint its own node", func(context.Context) bool { return settled(own, memory) == nil })
+	if !f.tainted(t.Context()) {
+		t.Errorf("the taints: %v, want evictd's own", f.keys(t.Context()))
+	}
+	f.says("taintNode: true\n", may, lacks, "")
+	theirs, _ := f.keeper(t.Context(), f.here, f.far)
+	refused(t, "another node", settled(theirs, memory), "evictd-taints-own-node")
+	k, _ = f.keeper(t.Context(), f.here, f.near)
 	node, err := f.client.CoreV1().Nodes().Get(t.Context(), f.near, metav1.GetOptions{})
 	f.must(err)
 	k.Found(node)
@@ -350,6 +363,9 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 func TestBrakeOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account and role are the cluster's
 	const overlay = "../../deploy/overlays/brake/brake.yaml"
+	const settings, lacks = "brake: {slotsPerWorkload: 1}\n", "brake.slotsPerWorkload is set and the account lacks rights for it"
+	const may = "brake.slotsPerWorkload is set: a pod of a workload is asked for"
+	f.says(settings, lacks, may, "the right to get leases and to list leases and to create leases and to update leases and to delete leases is missing; apply deploy/overlays/brake")
 	f.kubectl(t.Context(), "", "apply", "-f", overlay)
 	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
 	own := &slots{world: f.again(t).world}
@@ -357,10 +373,22 @@ func TestBrakeOverlay(t *testing.T) {
 	request := victim("one")
 	n := own.node(t.Context(), f.near, 0, true)
 	f.until("evictd may take a slot", func(ctx context.Context) bool { return n.Take(ctx, request).Verdict == "granted" })
+	own.outlast(n)
 	f.until("evictd may give it back", func(ctx context.Context) bool {
-		n.Release(func(string) bool { return false })
+		n.Release(nobody, nobody)
 		return len(own.leases(ctx)) == 0
 	})
-	_, err := f.as(f.here).CoordinationV1().Leases(f.namespace).List(t.Context(), metav1.ListOptions{})
+	elsewhere := f.as(f.here).CoordinationV1().Leases(f.namespace)
+	_, err := elsewhere.List(t.Context(), metav1.ListOptions{})
 	refused(t, "Leases of another namespace", err, "cannot list")
+
+	// The test's own namespace is that of the evictd that it starts.
+	text, err := os.ReadFile(overlay)
+	f.must(err)
+	f.kubectl(t.Context(), strings.ReplaceAll(string(text), "namespace: evictd\n  labels", "namespace: "+f.namespace+"\n  labels"), "apply", "-f", "-")
+	f.until("the API server has read the role", func(ctx context.Context) bool {
+		_, err := elsewhere.List(ctx, metav1.ListOptions{})
+		return err == nil
+	})
+	f.says(settings, may, lacks, "")
 }

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+// need is a field that needs rights beside those of deploy/daemonset.yaml.
+type need struct {
+	field   string // and that it is set
+	overlay string // gives the rights
+	with    string // what evictd does
+	without string // what becomes of it where a right is missing
+	rights  []authorizationv1.ResourceAttributes
+}
+
+// needs returns what a configuration asks for.
+func (d *daemon) needs(c *config.EvictdConfiguration) []need {
+	var needs []need
+	if c.DisruptionBudgets == config.BudgetsBestEffort {
+		needs = append(needs, bestEffortNeeds())
+	}
+	if c.TaintNode {
+		needs = append(needs, taintNeeds(d.flags.nodeName))
+	}
+	if c.Brake.SlotsPerWorkload > 0 {
+		needs = append(needs, brakeNeeds(ownNamespace()))
+	}
+	return needs
+}
+
+func bestEffortNeeds() need {
+	return need{
+		field: "disruptionBudgets is bestEffort", overlay: "deploy/overlays/best-effort",
+		with: "under hard pressure a pod may be deleted past its budget", without: "budgets are respected",
+		rights: []authorizationv1.ResourceAttributes{
+			{Verb: "delete", Resource: "pods"},
+			{Verb: "get", Group: policyv1.GroupName, Resource: "poddisruptionbudgets"},
+		},
+	}
+}
+
+func taintNeeds(node string) need {
+	return need{
+		field: "taintNode is true", overlay: "deploy/overlays/taint",
+		with: "the node is tainted while it is under pressure", without: "the node is not tainted and evictions go on",
+		rights: []authorizationv1.ResourceAttributes{
+			{Verb: "get", Resource: "nodes", Name: node}, {Verb: "patch", Resource: "nodes", Name: node},
+		},
+	}
+}
+
+func brakeNeeds(namespace string) need {
+	brake := need{
+		field: "brake.slotsPerWorkload is set", overlay: "deploy/overlays/brake",
+		with:    "a pod of a workload is asked for when one of its slots is free",
+		without: "soft evictions wait and hard ones go without a slot, or slots are held for too long",
+	}
+	for _, verb := range []string{"get", "list", "create", "update", "delete"} {
+		brake.rights = append(brake.rights, authorizationv1.ResourceAttributes{
+			Verb: verb, Group: coordinationv1.GroupName, Resource: "leases", Namespace: namespace,
+		})
+	}
+	return brake
+}
+
+// checkRights says at the start, and when the file changes, that a configuration asks for
+// something and the account may not do it. Otherwise that would show in the moment when it
+// counts.
+func (d *daemon) checkRights(ctx context.Context, c *config.EvictdConfiguration) {
+	for _, n := range d.needs(c) {
+		missing, err := d.clients.missing(ctx, n.rights)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			d.logger.Warn(n.field+" and whether the account has the rights for it could not be checked", zap.Error(err))
+		case len(missing) > 0:
+			d.logger.Warn(n.field+" and the account lacks rights for it: "+n.without,
+				zap.String("detail", "the right to "+strings.Join(missing, " and to ")+" is missing; apply "+n.overlay))
+		default:
+			d.logger.Info(n.field + ": " + n.with)
+		}
+	}
+}
+
+// missing returns which of the rights the account does not have, as RBAC words them.
+func (c *clients) missing(ctx context.Context, rights []authorizationv1.ResourceAttributes) ([]string, error) {
+	var missing []string
+	for i := range rights {
+		right := &rights[i]
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}
+		answer, err := c.telling.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, withoutURL(err))
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, right.Verb+" "+right.Resource)
+		}
+	}
+	return missing, nil
+}
