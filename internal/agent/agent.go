@@ -85,9 +85,9 @@ type Brake interface {
 	Take(ctx context.Context, r brake.Request) brake.Answer
 	// Return gives back the slot of a pod that stays. It does not wait.
 	Return(uid string)
-	// Release gives back the slots of pods that are not leaving any more. It does not
-	// wait.
-	Release(leaving func(uid string) bool)
+	// Release gives back the slots of pods that are not there any more, and keeps those of
+	// pods that are leaving. It does not wait.
+	Release(there, leaving func(uid string) bool)
 }
 
 // Recorder turns what happened into log lines, events and metrics.

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,7 @@ type fakeBrake struct {
 	answers map[string]brake.Answer
 	asked   []brake.Request
 	takes   time.Duration
+	leave   map[string]bool // by the UID: the agent said that it is leaving
 }
 
 func (f *fakeBrake) Take(ctx context.Context, r brake.Request) brake.Answer {
@@ -97,12 +99,19 @@ func (f *fakeBrake) Take(ctx context.Context, r brake.Request) brake.Answer {
 
 func (f *fakeBrake) Return(uid string) { f.add("return " + uid) }
 
-func (f *fakeBrake) Release(leaving func(string) bool) {
+func (f *fakeBrake) Release(there, leaving func(string) bool) {
 	f.mu.Lock()
 	var over []string
+	if f.leave == nil {
+		f.leave = map[string]bool{}
+	}
 	for i := range f.asked {
-		if uid := f.asked[i].Pod.UID; !leaving(uid) {
+		uid := f.asked[i].Pod.UID
+		if !there(uid) {
 			over = append(over, uid)
+		}
+		if leaving(uid) {
+			f.leave[uid] = true
 		}
 	}
 	f.mu.Unlock()
@@ -264,6 +273,9 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.Slots != 2 || r.DryRun {
 			t.Errorf("asked for %+v, want 2 slots for %v in earnest", r, want)
 		}
+		if !maps.Equal(b.leave, map[string]bool{"uid-other": true}) {
+			t.Errorf("said to be leaving: %v, want the victim alone", b.leave)
+		}
 	})
 }
 
@@ -355,18 +367,29 @@ func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 	})
 }
 
-// A request that nobody heard the end of may have been carried out: its slot is kept.
+// A request that nobody heard the end of may have been carried out: its slot is kept, for
+// longer than its time where somebody saw the pod go.
 func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n, j := newFakeNode(1000), &journal{}
-		n.run("greedy", 950, 100)
-		n.answer, n.unlooked = lost, errPlanted()
-		watchOptIns(t, n, j, nil, &fakeBrake{journal: j}, brakePolicy(), 30*time.Second)
-		if diff := cmp.Diff([]string{"take greedy granted", "evict greedy"}, j.all()); diff != "" {
-			t.Errorf("the order (-want +got):\n%s", diff)
-		}
-	})
+	for _, terminating := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n, j := newFakeNode(1000), &journal{}
+			n.run("greedy", 950, 100)
+			n.answer, n.unlooked = lost, errPlanted()
+			if terminating {
+				n.stubborn = true
+				n.after(10*time.Second, func() { n.pods["uid-greedy"].memory = 0; n.terminate("uid-greedy") }) // calm: nothing is booked
+			}
+			b := &fakeBrake{journal: j}
+			watchOptIns(t, n, j, nil, b, brakePolicy(), 30*time.Second)
+			if diff := cmp.Diff([]string{"take greedy granted", "evict greedy"}, j.all()); diff != "" {
+				t.Errorf("the order (-want +got):\n%s", diff)
+			}
+			if b.leave["uid-greedy"] != terminating {
+				t.Errorf("said to be leaving: %v, want %t", b.leave, terminating)
+			}
+		})
+	}
 }
 
 func TestBrakeThatIsOffIsNotAsked(t *testing.T) {

@@ -3,7 +3,10 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/pkg/evict"
@@ -86,13 +89,24 @@ func (a *Agent) withholdSlotless(d *Decision) (Hold, string) {
 	return HoldNoSlot, "the last of them: " + detail
 }
 
-// releaseSlots gives back the slots of victims that have ended. A victim that is booked may
-// run although the API server has forgotten it.
+// releaseSlots gives back the slots of victims that have ended, and keeps those of victims
+// that are leaving. One that is booked may run although the API server has forgotten it;
+// one that is listed may stay, because its request was not heard.
 func (a *Agent) releaseSlots(listed func() map[string]bool) {
 	if a.options.Brake == nil || !a.options.Pods.Synced() {
 		return
 	}
-	a.options.Brake.Release(func(uid string) bool { return a.ledger.Booked(uid) || listed()[uid] })
+	a.options.Brake.Release(
+		func(uid string) bool { return a.ledger.Booked(uid) || listed()[uid] },
+		func(uid string) bool { return a.ledger.Booked(uid) || a.terminating(uid) },
+	)
+}
+
+// terminating looks a pod up: it is asked about the few victims that outlast their slots.
+func (a *Agent) terminating(uid string) bool {
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
+		return string(pod.UID) == uid && pod.DeletionTimestamp != nil
+	})
 }
 
 // slotWalk is what one walk knows of the brake.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -38,24 +39,6 @@ func (b *Brake) Return(uid string) {
 	}
 }
 
-// Release gives back the slots of the pods that are not leaving any more, and those whose
-// time is over. It does not wait for the API server, and asks leaving only about pods
-// that hold a slot.
-func (b *Brake) Release(leaving func(uid string) bool) {
-	b.mu.Lock()
-	now := b.options.Now()
-	var over []string
-	for uid, s := range b.held {
-		if now.After(s.expires) || !leaving(uid) {
-			over = append(over, uid)
-		}
-	}
-	b.mu.Unlock()
-	for _, uid := range over {
-		b.Return(uid)
-	}
-}
-
 func (b *Brake) giveBack(s slot) {
 	if s.dryRun {
 		return // there is nothing to give back
@@ -69,9 +52,12 @@ func (b *Brake) giveBack(s slot) {
 	}
 }
 
-// Run gives back what is to be given back until the context ends. What is still held
-// then is found by the next process, or expires.
+// Run gives back what is to be given back, and renews what is to be kept, until the context
+// ends. What is still held then is found by the next process, or expires.
 func (b *Brake) Run(ctx context.Context) error {
+	var keeping sync.WaitGroup
+	keeping.Go(func() { b.keep(ctx) })
+	defer keeping.Wait()
 	if b.options.Restore {
 		b.persist(ctx, time.Time{}, b.restoreIfAllowed)
 	}

@@ -26,8 +26,9 @@ type Request struct {
 	Pod *rank.Pod
 	// Slots is how many the workload has; 0 is no brake.
 	Slots int
-	// Lasts is how long the slot is held at most: until the victim must have ended, at
-	// the latest.
+	// Lasts is how long the slot is held when nothing is heard of the node any more: until
+	// the victim must have ended. While this node says that it is leaving it keeps the
+	// slot, see [Brake.Release].
 	Lasts time.Duration
 	// DryRun asks the API server by server-side dry runs.
 	DryRun bool
@@ -62,8 +63,8 @@ type Recorder interface {
 	Slot(v Verdict)
 	// SlotsHeld tells how many slots this node holds now.
 	SlotsHeld(n int)
-	// SlotError tells why a slot could not be given back, or what was left at the start
-	// not be found; it is tried again.
+	// SlotError tells why a slot could not be kept or given back, or what was left at the
+	// start not be found. It is tried again, but where the slot is lost.
 	SlotError(err error)
 }
 
@@ -92,6 +93,8 @@ type slot struct {
 	uid      types.UID // of the Lease as it was written; "" when the answer was not heard
 	version  string
 	expires  time.Time // by this node's clock, from before it was written
+	due      bool      // it is to be renewed
+	asked    time.Time // when that was last asked for
 	dryRun   bool
 }
 
@@ -105,8 +108,9 @@ type seen struct {
 // Brake hands out the slots. Its methods may be called from several goroutines, Take from
 // one at a time.
 type Brake struct {
-	options  Options
-	returned chan struct{} // holds one value after something was given back
+	options   Options
+	returned  chan struct{} // holds one value after something was given back
+	outlasted chan struct{} // holds one value after a slot became due for renewal
 
 	mu     sync.Mutex      // guards all below
 	held   map[string]slot // by the victim's UID
@@ -121,7 +125,7 @@ func New(options Options) (*Brake, error) {
 		return nil, errors.New("building the brake: a part is missing")
 	}
 	return &Brake{
-		options: options, returned: make(chan struct{}, 1),
+		options: options, returned: make(chan struct{}, 1), outlasted: make(chan struct{}, 1),
 		held: map[string]slot{}, others: map[string]seen{},
 	}, nil
 }

@@ -180,13 +180,163 @@ func TestFasterOnesAreNoFault(t *testing.T) {
 	}
 }
 
+func everybody(string) bool { return true }
+func nobody(string) bool    { return false }
+
+// A pod that is there may never have been asked for, and one of a dry run never is: only
+// those that are leaving keep their slots beyond their time.
+func TestSlotOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		dryRun  bool
+		leaving func(string) bool
+		kept    bool
+	}{
+		"it is leaving":   {false, everybody, true},
+		"it may stay":     {false, nobody, false},
+		"it is rehearsed": {true, everybody, false},
+	} {
+		b := newBrake(t, versioned(t))
+		now := time.Now()
+		b.options.Now = func() time.Time { return now }
+		r := request("a")
+		r.DryRun = c.dryRun
+		b.Take(t.Context(), r)
+		b.Release(everybody, c.leaving)
+		if len(b.held) != 1 || len(b.outlasted) != 0 {
+			t.Errorf("%s: holds %v, before its time", name, b.held)
+		}
+		now = now.Add(r.Lasts + time.Second)
+		b.Release(everybody, c.leaving)
+		if held := len(b.held) == 1; held != c.kept || (len(b.due()) == 1) != c.kept {
+			t.Errorf("%s: held after its time %t, want %t", name, held, c.kept)
+		}
+	}
+}
+
+// renewing is a brake that holds the slot of pod a, which is due for renewal.
+func renewing(t *testing.T, client *fake.Clientset) (*Brake, slot) {
+	t.Helper()
+	b := newBrake(t, client)
+	start := time.Now()
+	b.options.Now = func() time.Time { return start.Add(time.Minute - ahead/2) }
+	r := request("a")
+	b.Take(t.Context(), r)
+	held := b.held["a"]
+	held.expires = start.Add(r.Lasts)
+	b.held["a"] = held
+	b.Release(everybody, everybody)
+	due, asked := b.due()["a"]
+	if !asked {
+		t.Fatalf("%+v is not due", held)
+	}
+	b.Release(everybody, everybody)
+	if len(b.due()) != 0 {
+		t.Fatal("it is asked for again at once")
+	}
+	return b, due
+}
+
+func leasesOf(t *testing.T, client *fake.Clientset) []coordinationv1.Lease {
+	t.Helper()
+	list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list.Items
+}
+
+// Whatever comes between, a slot that is given back while it is renewed leaves no Lease.
+func TestSlotThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, heard := range map[string]bool{"the answer comes": true, "the answer is lost": false} {
+		client := versioned(t)
+		b, due := renewing(t, client)
+		client.PrependReactor("update", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
+			b.Return("a") // the version that it has by now is old in a moment
+			b.back = nil  // which the API server refuses to delete
+			update, ok := action.(kubetesting.UpdateAction)
+			if !ok || heard {
+				return false, nil, nil
+			}
+			if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), update.GetObject(), "evictd"); err != nil {
+				t.Error(err)
+			}
+			return true, nil, errors.New("connection reset")
+		})
+		if err := b.renew(t.Context(), "a", due); (err == nil) != heard {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, s := range b.back {
+			if err := b.remove(t.Context(), s); err != nil {
+				t.Error(err)
+			}
+		}
+		if left := leasesOf(t, client); len(left) != 0 || len(b.held) != 0 {
+			t.Errorf("%s: held %v, left %v", name, b.held, left)
+		}
+	}
+}
+
+// An unheard renewal may have been carried out, and does not count as one.
+func TestUnheardRenewalIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b, due := renewing(t, client)
+	client.PrependReactor("update", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("planted"))
+	})
+	if err := b.renew(t.Context(), "a", due); err == nil {
+		t.Error("no error")
+	}
+	if got := b.held["a"]; !got.expires.Equal(due.expires) || got.version != "" {
+		t.Errorf("held as %+v, want it to end as before, in an unknown version", got)
+	}
+	now := b.options.Now().Add(renewalPause)
+	b.options.Now = func() time.Time { return now }
+	b.Release(everybody, everybody)
+	if len(b.due()) != 1 {
+		t.Error("it is not tried again")
+	}
+}
+
+// A slot that somebody else has taken over, or whose Lease was deleted by hand, is not this
+// node's any more: it is neither taken back nor given back.
+func TestLostSlotIsForgottenAndSaid(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{true, false} {
+		client := versioned(t)
+		b, due := renewing(t, client)
+		leases := client.CoordinationV1().Leases("evictd")
+		if deleted {
+			if err := leases.Delete(t.Context(), due.lease, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			theirs, other := leasesOf(t, client)[0], "other/b"
+			theirs.Spec.HolderIdentity = &other
+			if _, err := leases.Update(t.Context(), &theirs, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := leasesOf(t, client)
+		err := b.renew(t.Context(), "a", due)
+		if err == nil || !strings.Contains(err.Error(), "is still leaving") || len(b.held) != 0 || len(b.back) != 0 {
+			t.Errorf("deleted %t: %v, holds %v, gives back %v", deleted, err, b.held, b.back)
+		}
+		if after := leasesOf(t, client); !slices.EqualFunc(before, after, func(a, b coordinationv1.Lease) bool { return a.ResourceVersion == b.ResourceVersion }) {
+			t.Errorf("deleted %t: wrote %v", deleted, after)
+		}
+	}
+}
+
 func TestReleaseAsksOnlyAboutHolders(t *testing.T) {
 	t.Parallel()
 	b := newBrake(t, fake.NewClientset())
 	b.Take(t.Context(), request("a"))
 	b.Take(t.Context(), request("b"))
 	var asked []string
-	b.Release(func(uid string) bool { asked = append(asked, uid); return uid == "a" })
+	b.Release(func(uid string) bool { asked = append(asked, uid); return uid == "a" }, nobody)
 	slices.Sort(asked)
 	if !slices.Equal(asked, []string{"a", "b"}) || len(b.held) != 1 || len(b.back) != 1 || b.back[0].identity != "n/b" {
 		t.Errorf("asked about %v, holds %v, gives back %v", asked, b.held, b.back)

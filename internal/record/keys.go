@@ -108,7 +108,7 @@ const (
 	messageTainted   = "tainted the node"
 	messageUntainted = "removed the node's taint"
 	messageTaint     = "tainting the node failed"
-	messageSlot      = "giving back a slot failed"
+	messageSlot      = "keeping or giving back a slot failed"
 
 	messageKubeletFirst = "the kubelet would evict before evictd"
 	messageKubeletMaybe = "the kubelet may evict before evictd"

@@ -25,7 +25,7 @@ func newOptIns() optIns {
 		taintErrors: counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
 		slots:       counters("slot_requests_total", "Requests for a slot of a workload, by the answer.", "answer"),
 		held:        gaugeOf("slots_held", "Slots that this node holds for its victims."),
-		slotErrors:  counter("slot_errors_total", "Failures to give back a slot, or to find those from before the start; they are tried again."),
+		slotErrors:  counter("slot_errors_total", "Failures to keep or give back a slot, or to find those from before the start; they are tried again."),
 	}
 	for _, key := range taint.All.Keys() {
 		o.taints.WithLabelValues(key)
@@ -74,7 +74,7 @@ func (r *Recorder) Slot(v brake.Verdict) { r.metrics.optIns.slots.WithLabelValue
 // SlotsHeld notes how many slots this node holds now.
 func (r *Recorder) SlotsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
 
-// SlotError counts a failure to give back a slot and logs it about once a minute.
+// SlotError counts a failure to keep or give back a slot and logs it about once a minute.
 func (r *Recorder) SlotError(err error) {
 	r.metrics.optIns.slotErrors.Inc()
 	if repeats, say := r.pace(messageSlot); say {

@@ -63,6 +63,22 @@ func (s *slots) node(ctx context.Context, name string, skew time.Duration, resto
 
 const slotLasts = time.Minute
 
+// What a node says of its victims.
+func everybody(string) bool { return true }
+func nobody(string) bool    { return false }
+
+// outlast lets the time pass until a node has renewed its slot.
+func (s *slots) outlast(n *slotNode) {
+	s.t.Helper()
+	before := s.leases(s.t.Context())[0].Spec.RenewTime
+	s.until("the slot is renewed", func(ctx context.Context) bool {
+		s.advance(2 * time.Second)
+		n.Release(everybody, everybody)
+		leases := s.leases(ctx)
+		return len(leases) == 1 && holder(&leases[0]) == n.name+"/one" && leases[0].Spec.RenewTime.After(before.Time)
+	})
+}
+
 // victim is a pod of the one workload there is.
 func victim(uid string) brake.Request {
 	return brake.Request{
@@ -182,7 +198,7 @@ func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
 			continue
 		}
 		for _, n := range all {
-			n.Release(func(string) bool { return false })
+			n.Release(nobody, nobody)
 		}
 		s.until("the slots are given back", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 	}
@@ -211,11 +227,47 @@ func TestBrakeFindsItsSlotsAgainAfterAKill(t *testing.T) {
 		t.Fatalf("another node's request while the slot is held: %+v", answer)
 	}
 	s.until("the second process gives the slot back once its victim has ended", func(ctx context.Context) bool {
-		again.Release(func(string) bool { return false })
+		again.Release(nobody, nobody)
 		return len(s.leases(ctx)) == 0
 	})
 	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Granted {
 		t.Errorf("another node's request once the victim has ended: %+v", answer)
+	}
+}
+
+// A victim that takes longer than its slot lasts keeps it on a node that is there, for as
+// long as that takes, also across a restart; then the next one goes.
+func TestBrakeVictimThatOutlastsItsSlotKeepsIt(t *testing.T) {
+	t.Parallel()
+	s := &slots{world: newWorld(t)}
+	request, next := victim("one"), victim("two")
+	request.Slots, next.Slots = 1, 1
+	life, kill := context.WithCancel(t.Context())
+	n, other := s.node(life, "node-a", 0, false), s.node(t.Context(), "node-b", 3*time.Hour, false)
+	if answer := n.Take(t.Context(), request); answer.Verdict != brake.Granted {
+		t.Fatalf("the first of all: %+v", answer)
+	}
+	waits := func(when string) {
+		t.Helper()
+		if answer := other.Take(t.Context(), next); answer.Verdict != brake.Full {
+			t.Fatalf("%s: %+v, want it to wait", when, answer)
+		}
+	}
+	waits("at first")
+	for i := range 3 {
+		s.outlast(n)
+		waits(fmt.Sprintf("renewed %d times", i+1))
+	}
+	kill()
+	n = s.node(t.Context(), "node-a", 0, true)
+	s.outlast(n)
+	waits("renewed by the next process")
+	s.until("the slot is given back once the victim has ended", func(ctx context.Context) bool {
+		n.Release(nobody, nobody)
+		return len(s.leases(ctx)) == 0
+	})
+	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Granted {
+		t.Errorf("the next, once the victim has ended: %+v", answer)
 	}
 }
 

@@ -1,0 +1,156 @@
+package brake
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// ahead is how long before its end a slot is renewed: time for three requests that
+	// nobody answers. A victim that ends within its grace period needs none.
+	ahead = 20 * time.Second
+	// longer is how long a slot is held from its renewal on. It is short, because the slot
+	// of a node that is lost is not free before.
+	longer = time.Minute
+	// renewalPause is how long after a renewal was asked for it may be asked for again.
+	renewalPause = 2 * time.Second
+)
+
+// Release gives back the slots of the pods that are not there any more, and has those of
+// pods that are leaving renewed for as long as that takes. A slot whose pod is there and not
+// known to be leaving, because the answer to its request was not heard, ends at its time;
+// so does a dry run's, whose pod stays. Release does not wait for the API server, and asks
+// only about pods that hold a slot.
+func (b *Brake) Release(there, leaving func(uid string) bool) {
+	b.mu.Lock()
+	now := b.options.Now()
+	var over []string
+	for uid, s := range b.held {
+		left := s.expires.Sub(now)
+		switch {
+		case !there(uid):
+			over = append(over, uid)
+		case left > ahead:
+		case !s.dryRun && leaving(uid):
+			b.askToRenew(uid, s, now)
+		case left < 0:
+			over = append(over, uid)
+		}
+	}
+	b.mu.Unlock()
+	for _, uid := range over {
+		b.Return(uid)
+	}
+}
+
+// askToRenew has a slot renewed. The lock is held.
+func (b *Brake) askToRenew(uid string, s slot, now time.Time) {
+	if now.Sub(s.asked) < renewalPause {
+		return
+	}
+	s.due, s.asked = true, now
+	b.held[uid] = s
+	select {
+	case b.outlasted <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// keep renews what is asked for until the context ends. It is not done where slots are
+// given back, since one that cannot be given back is tried until its time is over.
+func (b *Brake) keep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.outlasted:
+		}
+		for uid, s := range b.due() {
+			bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+			err := b.renew(bounded, uid, s)
+			cancel()
+			if err != nil && ctx.Err() == nil {
+				b.options.Recorder.SlotError(err)
+			}
+		}
+	}
+}
+
+// due returns the slots that are to be renewed, by their victims' UIDs.
+func (b *Brake) due() map[string]slot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	due := map[string]slot{}
+	for uid, s := range b.held {
+		if s.due {
+			s.due = false
+			b.held[uid], due[uid] = s, s
+		}
+	}
+	return due
+}
+
+// renew writes the Lease of a slot anew. A slot that is somebody else's by now, because
+// nobody could be asked for too long, is lost; one whose Lease somebody has deleted is meant
+// to be free.
+func (b *Brake) renew(ctx context.Context, uid string, s slot) error {
+	lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return b.lose(uid, s, "was deleted")
+	case err != nil:
+		return fmt.Errorf("reading Lease %s, to keep its slot: %w", s.lease, err)
+	case holderOf(lease) != s.identity:
+		return b.lose(uid, s, "is held for "+told(lease))
+	}
+	start, seconds := b.options.Now(), int32(longer/time.Second)
+	now := metav1.NewMicroTime(start)
+	lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds = &now, &seconds
+	written, err := b.options.Leases.Update(ctx, lease, metav1.UpdateOptions{})
+	switch {
+	case err == nil:
+		b.renewed(uid, s, slot{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // the next try reads what became of it
+	case mayBeDone(err):
+		b.renewed(uid, s, slot{expires: s.expires})
+	}
+	return fmt.Errorf("keeping the slot of Lease %s: %w", s.lease, err)
+}
+
+// renewed notes as what a Lease was written, or, without a version, that it may have been.
+// A slot that was given back meanwhile is given back in this version too.
+func (b *Brake) renewed(uid string, before, as slot) {
+	after := before
+	after.uid, after.version, after.expires = as.uid, as.version, as.expires
+	b.mu.Lock()
+	now, held := b.held[uid]
+	if held && now.lease == before.lease {
+		if now.version == before.version { // else it was taken again since
+			after.due, after.asked = now.due, now.asked
+			b.held[uid] = after
+		}
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	b.giveBack(after)
+}
+
+// lose forgets a slot that this node does not hold any more, and says so where its victim
+// should have one.
+func (b *Brake) lose(uid string, s slot, why string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now, held := b.held[uid]; !held || now.version != s.version {
+		return nil // it was given back, or taken again
+	}
+	delete(b.held, uid)
+	b.options.Recorder.SlotsHeld(len(b.held))
+	return fmt.Errorf("keeping the slot of Lease %s: it %s, and the victim %s is still leaving", s.lease, why, uid)
+}
