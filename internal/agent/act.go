@@ -34,7 +34,7 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
 	d.Verb = Refused
 	if p.unheard != nil {
-		if last := a.lookInto(ctx, d, p.unheard); last.unheard != nil || len(d.Attempts) > 0 {
+		if last := a.lookInto(ctx, &p); last.unheard != nil || len(d.Attempts) > 0 {
 			return last
 		}
 	}
@@ -150,8 +150,8 @@ func requestOf(attempt *Attempt, dryRun bool) evict.Request {
 // settle takes a report: books the victim, remembers the refusals, records the
 // decision.
 func (a *Agent) settle(r report) {
-	a.acting, a.unheard = nil, r.unheard
 	now := time.Now()
+	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		if !attempt.Result.NoRight || attempt.Past == nil {

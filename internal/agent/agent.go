@@ -155,6 +155,7 @@ type Agent struct {
 	lastID    uint64
 	watched   time.Time // since when the node has been judged by the policy in force
 	slotless  slotless
+	unlisted  map[string]time.Time // since when cgroups are there that no listed pod has
 
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
@@ -181,6 +182,7 @@ func New(options Options) (*Agent, error) {
 		holdOff:  evict.NewHoldOff(),
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
+		unlisted: map[string]time.Time{},
 		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),
@@ -279,6 +281,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
 	listed := sync.OnceValue(a.listed)
 	ended := a.letGo(started, listed)
+	a.hear(started)
 	a.releaseSlots(listed)
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)

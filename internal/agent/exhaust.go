@@ -23,6 +23,9 @@ import (
 //     too.
 //   - The forecast must rest on readings after the newest victim's acceptance, a good
 //     second: most often the victim is the one that eats, and the fall ends with it.
+//   - Pods that others end count only where they hold something of what is missing: on a
+//     node of short jobs one ends every second. One that the API server does not list may
+//     end at any moment, for all that is known, and does not come too late.
 //   - A spike that is over is no fall, nor is a step (pressure.Forecast.Exhausted): then
 //     the first is relied on as ever.
 //   - The second must help without the first: limits.minimumRelease asks of it what is
@@ -39,14 +42,28 @@ func (a *Agent) late(p *pressure.Pressure) (late []evict.Booking, exhausted time
 	}
 	signal, now := p.Threshold.Signal.String(), p.SampleTime
 	for _, b := range a.ledger.OnTheirWay() {
+		if !weighs(&b, p) {
+			continue
+		}
 		if now.Sub(b.Accepted) < p.Forecast.Recent {
 			return nil, 0
 		}
-		if b.ReliedOn(now, patienceOf(p)) && b.Expected[signal] > 0 && graceEnd(&b).After(now.Add(exhausted)) {
+		if b.ReliedOn(now, patienceOf(p)) && b.Expected[signal] > 0 && !b.Unlisted && graceEnd(&b).After(now.Add(exhausted)) {
 			late = append(late, b)
 		}
 	}
 	return late, exhausted
+}
+
+// littleOf is the part of what is missing from which on a pod weighs that somebody else
+// ends. So many of them cover all that is missing, and hold everything back by that.
+const littleOf = 10
+
+// weighs reports whether a victim matters for the question who comes too late: one of
+// evictd's own, or one that holds enough of what is missing to turn the fall or to count as
+// one of the two.
+func weighs(b *evict.Booking, p *pressure.Pressure) bool {
+	return b.Signal != "" || b.Expected[p.Threshold.Signal.String()] >= p.Deficit()/littleOf
 }
 
 // graceEnd returns when the victim's grace period is over.
@@ -69,8 +86,8 @@ func (a *Agent) notReliedOn(p *pressure.Pressure) string {
 	if len(late) != 1 {
 		return ""
 	}
-	return fmt.Sprintf("%s/%s is not relied on: its grace ends in %v, %v is exhausted in %v",
-		late[0].Namespace, late[0].Name, roundly(graceEnd(&late[0]).Sub(p.SampleTime)), p.Threshold.Signal, roundly(exhausted))
+	return fmt.Sprintf("%s is not relied on: its grace ends in %v, %v is exhausted in %v",
+		late[0].Key(), roundly(graceEnd(&late[0]).Sub(p.SampleTime)), p.Threshold.Signal, roundly(exhausted))
 }
 
 // bothLate says of victims that are relied on although they come too late, why; "" when

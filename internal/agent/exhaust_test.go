@@ -224,3 +224,34 @@ func TestInvariant09RestartInAFallTakesNoThird(t *testing.T) {
 		n.wantVictims(t, "first", "second")
 	})
 }
+
+// On a node of short jobs somebody else's pod ends every moment. Pods that hold nothing of
+// what is missing change nothing about who comes too late.
+func TestChurnKeepsNoSecondAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, a := bookedLate(t, nil)
+		for i := range 40 {
+			n.run(fmt.Sprint("job-", i), 1, 100, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(60)) })
+			n.after(time.Duration(i)*500*time.Millisecond, func() { n.terminate(fmt.Sprint("uid-job-", i)) })
+		}
+		goOn(t, n, a, 8*time.Second, 20)
+		n.wantVictims(t, "first", "second")
+	})
+}
+
+// One that holds something of what is missing is given the time to show what its end does,
+// and counts as one of the two.
+func TestSomebodyElsesVictimThatWeighs(t *testing.T) {
+	t.Parallel()
+	for holds, want := range map[int64][]string{1: {"first", "second"}, 30: {"first"}} {
+		synctest.Test(t, func(t *testing.T) {
+			n, a := bookedLate(t, nil)
+			n.run("theirs", holds, 100, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(60)) })
+			n.host -= holds * mebi
+			n.after(6*time.Second, func() { n.terminate("uid-theirs") })
+			goOn(t, n, a, 8*time.Second, 20)
+			n.wantVictims(t, want...)
+		})
+	}
+}

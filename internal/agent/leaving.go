@@ -91,6 +91,7 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 	}
 	ended := a.ledger.Settle(now, present)
 	a.backoff.Forget(present)
+	a.forgetUnlisted()
 	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
 	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), a.backoff.Blocked(now))
 	return ended
@@ -112,11 +113,14 @@ func (a *Agent) listed() map[string]bool {
 // bookLeaving notes what the victims should still free, and the pods that are on
 // their way out although this process did not evict them: by hand, by a controller,
 // by the kubelet, or by evictd before it was started again. So nobody is evicted
-// twice for one deficit.
+// twice for one deficit. One whose request nobody heard the end of is evictd's own, and is
+// booked as that once its end is known.
 func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
+	a.noteUnlisted(pods, uses, p.SampleTime)
+	a.bookUnlisted(p, uses)
 	for _, pod := range pods {
 		uid, leaves := string(pod.UID), a.leaves(pod)
-		if !leaves && !a.ledger.Booked(uid) {
+		if !leaves && !a.ledger.Booked(uid) || a.isUnheard(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)

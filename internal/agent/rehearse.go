@@ -25,5 +25,6 @@ func (a *Agent) rehearse(now time.Time) {
 	if hold != HoldNone {
 		return // it was reported
 	}
+	a.noteUnlisted(pods, uses, now)
 	rank.Order(rank.Memory, factsOf(signal, pods, uses, a.options.Self), a.policy.Rules)
 }

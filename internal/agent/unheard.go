@@ -3,7 +3,10 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -11,10 +14,17 @@ import (
 // lookTimeout bounds the read of a pod whose request's answer nobody heard.
 const lookTimeout = 5 * time.Second
 
-// unheard is a request whose answer nobody heard: its pod may be on its way out.
+// unheard is a request whose answer nobody heard: its pod may be on its way out. Reading
+// the pod settles it, or the watch does, whichever tells first. That the pod stays settles
+// nothing while the API server may still be at it, which it is for evict.RequestTimeout at
+// most: until then nobody else is asked for.
 type unheard struct {
 	attempt  Attempt
 	expected map[string]int64
+	asked    *Decision // that sent it
+	// first is when it was sent; where the pod was asked for again and that was not heard
+	// either, when it was sent the first time.
+	first time.Time
 }
 
 // unheardOf keeps a request that may have been carried out; a dry run's cannot.
@@ -22,36 +32,89 @@ func unheardOf(d *Decision, attempt *Attempt, expected map[string]int64) *unhear
 	if attempt.Result.Outcome != evict.Unconfirmed || d.DryRun {
 		return nil
 	}
-	return &unheard{attempt: *attempt, expected: expected}
+	return &unheard{attempt: *attempt, expected: expected, asked: d, first: attempt.Result.Sent}
 }
 
-// stillUnheard returns the request nobody knows the end of. Once its pod was seen
-// terminating, it is known.
+// mayComeLate reports whether a request may still be carried out.
+func (u *unheard) mayComeLate(now time.Time) bool { return now.Sub(u.first) < evict.RequestTimeout }
+
+func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
+
+func (a *Agent) isUnheard(uid string) bool { return a.unheard != nil && a.unheard.uid() == uid }
+
+// stillUnheard returns the request nobody knows the end of. Once its pod was seen on its
+// way out, it is known.
 func (a *Agent) stillUnheard() *unheard {
-	if a.unheard != nil && a.ledger.Booked(a.unheard.attempt.Entry.Pod.UID) {
+	if a.unheard != nil && a.ledger.Booked(a.unheard.uid()) {
 		a.unheard = nil
 	}
 	return a.unheard
 }
 
+// unheardAfter returns the request nobody knows the end of after a plan was carried out.
+// One that may come late is remembered while nobody was asked for since.
+func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
+	before := a.unheard
+	asked := slices.ContainsFunc(r.decision.Attempts, func(t Attempt) bool { return !t.Escalates })
+	switch {
+	case before == nil:
+		return r.unheard
+	case r.unheard == nil && !asked && before.mayComeLate(now):
+		return before
+	case r.unheard != nil && r.unheard.uid() == before.uid():
+		r.unheard.first = before.first
+	}
+	return r.unheard
+}
+
+// hear settles the request nobody heard the end of when the watch tells that its pod is on
+// its way out.
+func (a *Agent) hear(now time.Time) {
+	open := a.unheard
+	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
+		return
+	}
+	leaving := slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
+		return string(pod.UID) == open.uid() && pod.DeletionTimestamp != nil
+	})
+	if !leaving {
+		return
+	}
+	d := &Decision{Time: now, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
+	open.settle(d, evict.Leaving, "the watch of the pods")
+	a.settle(report{decision: d, expected: open.expected})
+}
+
 // lookInto reads the pod of a request nobody heard the end of, before anybody else
 // is asked for. When the pod has left or is leaving, that is the decision's only
 // attempt, with the outcome that is known now.
-func (a *Agent) lookInto(ctx context.Context, d *Decision, open *unheard) report {
+func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	bounded, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	attempt := open.attempt
-	fate, err := a.options.Evictor.Look(bounded, requestOf(&attempt, false))
-	if err != nil {
-		d.Detail = fmt.Sprintf("whether %s is on its way out is still not known: %v", attempt.Entry.Pod.Key(), err)
+	d, open := p.decision, p.unheard
+	fate, err := a.options.Evictor.Look(bounded, requestOf(&open.attempt, false))
+	switch {
+	case err != nil:
+		d.Detail = fmt.Sprintf("whether %s is on its way out is still not known: %v", open.attempt.Entry.Pod.Key(), err)
 		return report{decision: d, unheard: open}
-	}
-	if fate == evict.Stays {
+	case fate != evict.Stays:
+		open.settle(d, fate, "reading the pod again")
+		return report{decision: d, expected: open.expected}
+	case open.mayComeLate(time.Now()) && p.escalation == nil && !p.asksFirst(open.uid()):
+		d.Detail = fmt.Sprintf("%s is not on its way out, and may not be asked for again; the last request for it may still be carried out",
+			open.attempt.Entry.Pod.Key())
+		return report{decision: d, unheard: open}
+	default:
 		return report{decision: d}
 	}
+}
+
+// settle adds to a decision what became of the request. It has no times: nothing was sent.
+func (u *unheard) settle(d *Decision, fate evict.Fate, how string) {
+	attempt := u.attempt
 	attempt.Result = evict.Result{
 		Outcome: evict.Gone,
-		Message: "the answer to the request was not heard; reading the pod again settled it",
+		Message: "the answer to the request was not heard; " + how + " settled it",
 	}
 	if fate == evict.Leaving {
 		attempt.Result.Outcome, d.Verb = evict.Evicted, Acted
@@ -60,5 +123,17 @@ func (a *Agent) lookInto(ctx context.Context, d *Decision, open *unheard) report
 		}
 	}
 	d.Attempts = append(d.Attempts, attempt)
-	return report{decision: d, expected: open.expected}
+}
+
+// asksFirst moves a pod to the front of those that are asked for, and reports whether it is
+// one of them.
+func (p *plan) asksFirst(uid string) bool {
+	at := slices.IndexFunc(p.candidates, func(c candidate) bool { return c.entry.Pod.UID == uid && !c.kept })
+	if at < 0 {
+		return false
+	}
+	first := p.candidates[at]
+	copy(p.candidates[1:at+1], p.candidates[:at])
+	p.candidates[0] = first
+	return true
 }

@@ -51,6 +51,8 @@ type use struct {
 // uses holds the pods' usage by the UID of the API server.
 type uses struct {
 	byUID map[string]use
+	// unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
+	unlisted map[string]*usage.Pod
 	// disk is what was measured of a disk; incomplete names the pods of which not all was.
 	// Finished pods have neither: nobody measures them, and nobody evicts them.
 	disk       []usage.DiskUse
@@ -92,10 +94,12 @@ func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 	for i := range read {
 		byCgroup[read[i].UID] = &read[i]
 	}
-	all := &uses{byUID: make(map[string]use, len(pods))}
+	all := &uses{byUID: make(map[string]use, len(pods)), unlisted: byCgroup}
 	for _, pod := range pods {
-		if u := byCgroup[nodepods.UsageUID(pod)]; u != nil {
+		uid := nodepods.UsageUID(pod)
+		if u := byCgroup[uid]; u != nil {
 			all.byUID[string(pod.UID)] = cgroupUse(signal, definition, u)
+			delete(byCgroup, uid)
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -79,6 +80,166 @@ func TestUnheardRequestOfAPodThatHasEndedIsOver(t *testing.T) {
 		watch(t, n, hardPolicy(), 15*time.Second)
 		n.wantVictims(t, "greedy", "other")
 	})
+}
+
+// The watch may tell first that a request was carried out whose answer nobody heard: the
+// pod is evictd's victim as if the answer had been heard.
+func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
+	t.Parallel()
+	for name, calm := range map[string]bool{"under pressure": false, "when the pressure is over": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends = 20 * time.Second
+				n.run("greedy", 500, 100)
+				n.run("other", 450, 100)
+				n.unlooked = errPlanted()
+				n.answer = func(r evict.Request) evict.Result {
+					n.after(2500*time.Millisecond, func() {
+						n.terminate(r.UID)
+						if calm {
+							n.host -= 300 * mebi
+						}
+					})
+					return lost(r)
+				}
+				policy := hardPolicy()
+				policy.Limits = evict.Limits{PerMinute: 1}
+				a := newAgent(t, n, policy)
+				runFor(t, a, 10*time.Second)
+				n.wantVictims(t, "greedy")
+				var outcomes []evict.Outcome
+				for _, d := range n.decisions {
+					for i := range d.Attempts {
+						outcomes = append(outcomes, d.Attempts[i].Result.Outcome)
+					}
+				}
+				if diff := cmp.Diff([]evict.Outcome{evict.Unconfirmed, evict.Evicted}, outcomes); diff != "" {
+					t.Errorf("on record (-want +got):\n%s", diff)
+				}
+				if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
+					t.Errorf("on their way: %+v, want a victim of evictd's", way)
+				}
+				if a.limiter.Node(time.Now()) == "" {
+					t.Error("it counts against no limit")
+				}
+				runFor(t, a, 20*time.Second)
+				if len(n.ended) != 1 || n.ended[0].Booking.Name != "greedy" {
+					t.Errorf("ended: %+v, want greedy", n.ended)
+				}
+			})
+		})
+	}
+}
+
+// tellsLate is a fakeNode whose watch tells that a pod is on its way out in the middle of a
+// tick.
+type tellsLate struct {
+	*fakeNode
+
+	lists int
+}
+
+func (f *tellsLate) List() []*corev1.Pod {
+	pods := f.fakeNode.List()
+	if f.lists++; f.lists == 1 {
+		f.pods["uid-greedy"].api = f.pods["uid-greedy"].leaving
+	}
+	return pods
+}
+
+// The watch may tell between the tick's two looks at the list: it is nobody else's victim.
+func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.behind, n.stubborn, n.unlooked = true, true, errPlanted()
+		n.run("greedy", 950, 100)
+		a := newAgent(t, n, hardPolicy())
+		n.answer = func(r evict.Request) evict.Result {
+			n.terminate(r.UID)
+			return lost(r)
+		}
+		a.tick(t.Context())
+		a.settle(<-a.acted)
+		a.options.Pods = &tellsLate{fakeNode: n}
+		time.Sleep(2 * time.Second) // the API server's rest
+		a.tick(t.Context())
+		for _, b := range a.ledger.OnTheirWay() {
+			t.Errorf("booked as somebody else's: %+v", b)
+		}
+		a.tick(t.Context())
+		if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal == "" {
+			t.Errorf("on their way: %+v, want a victim of evictd's", way)
+		}
+	})
+}
+
+// A request may be carried out after the pod was read and stayed: nobody else is asked for
+// until the API server has given it up, whatever the ranking says by then.
+func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(n *fakeNode){
+		"another comes first": func(n *fakeNode) { n.pods["uid-other"].memory += 20 * mebi },
+		"the pod is protected": func(n *fakeNode) {
+			n.pods["uid-greedy"].api = n.pods["uid-greedy"].api.DeepCopy()
+			n.pods["uid-greedy"].api.OwnerReferences = nil
+		},
+		"a pause": func(n *fakeNode) {
+			n.pods["uid-other"].memory += 20 * mebi
+			n.host -= 300 * mebi
+			n.after(time.Second, func() { n.host += 300 * mebi })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends = 20 * time.Second
+				n.run("greedy", 460, 100)
+				n.run("other", 450, 100)
+				n.host = 30 * mebi
+				n.answer = func(r evict.Request) evict.Result {
+					if len(n.evictions) > 1 {
+						return evict.Result{Outcome: evict.Evicted}
+					}
+					n.after(3*time.Second, func() { n.terminate(r.UID) })
+					n.after(500*time.Millisecond, func() { meanwhile(n) })
+					return lost(r)
+				}
+				watch(t, n, hardPolicy(), 10*time.Second)
+				if n.pods["uid-other"].leaving != nil {
+					t.Errorf("asked for %v: two are on their way out for one deficit", n.victims())
+				}
+			})
+		})
+	}
+}
+
+// A pod whose requests are all lost is no reason to help nobody: once the first of them
+// cannot be carried out any more, the ranking says who is asked for.
+func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
+	t.Parallel()
+	for during, want := range map[time.Duration]bool{evict.RequestTimeout - time.Second: false, evict.RequestTimeout + 10*time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(1000)
+			n.run("odd", 460, 100)
+			n.run("other", 450, 100)
+			n.host = 30 * mebi
+			n.after(500*time.Millisecond, func() { n.pods["uid-other"].memory += 20 * mebi })
+			n.answer = func(r evict.Request) evict.Result {
+				if r.Name == "odd" {
+					return lost(r)
+				}
+				return evict.Result{Outcome: evict.Evicted}
+			}
+			watch(t, n, hardPolicy(), during)
+			if got := slices.Contains(n.victims(), "other"); got != want {
+				t.Errorf("asked for %v within %v", n.victims(), during)
+			}
+		})
+	}
 }
 
 // While nobody knows what became of the last request, nobody else is asked for, and

@@ -292,7 +292,7 @@ func bookingLines(bookings []evict.Booking) []BookingLine {
 	for i := range bookings {
 		b := &bookings[i]
 		lines = append(lines, BookingLine{
-			Pod: b.Namespace + "/" + b.Name, UID: b.UID, Signal: b.Signal,
+			Pod: b.Key(), UID: b.UID, Signal: b.Signal,
 			Accepted: b.Accepted.UTC(), Deadline: b.Deadline.UTC(),
 		})
 	}

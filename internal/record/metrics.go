@@ -77,7 +77,7 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
 	m := &metrics{
-		evictions:   counters("evictions_total", "Eviction requests by what became of them.", "signal", "outcome", "dry_run"),
+		evictions:   counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
 		decisions:   counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
 		holds:       counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
 		bestEffort:  counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
@@ -232,7 +232,9 @@ func (m *metrics) decided(d *agent.Decision) {
 		} else {
 			m.evictions.WithLabelValues(signal, string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
 		}
-		m.request.WithLabelValues(string(result.Outcome)).Observe(result.Took.Seconds())
+		if !result.Sent.IsZero() { // the others settle a request that was sent before
+			m.request.WithLabelValues(string(result.Outcome)).Observe(result.Took.Seconds())
+		}
 	}
 	if reaction, known := reactionOf(d); known {
 		m.reaction.Observe(reaction.Seconds())

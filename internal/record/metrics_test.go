@@ -197,6 +197,30 @@ func TestADecisionIsCounted(t *testing.T) {
 	}
 }
 
+// An outcome that was found out later is one more outcome, and no request that took no time.
+func TestAnOutcomeThatWasFoundOutLaterHasNoDuration(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := decision()
+	for i := range d.Attempts {
+		d.Attempts[i].Result.Sent, d.Attempts[i].Result.Took = time.Time{}, 0
+	}
+	r.Decision(d)
+	for _, want := range []struct {
+		name   string
+		labels []string
+		value  float64
+	}{
+		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Evicted", "dry_run", "false"}, 1},
+		{"evictd_eviction_request_duration_seconds", []string{"outcome", "Evicted"}, 0},
+		{"evictd_reaction_seconds", nil, 0},
+	} {
+		if got := value(t, r, want.name, want.labels...); got != want.value {
+			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)
+		}
+	}
+}
+
 // A victim that is asked for again is no second eviction; a pod that went past its budget
 // is counted as what it is.
 func TestWhatIsForcedIsCounted(t *testing.T) {

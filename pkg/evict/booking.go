@@ -4,7 +4,7 @@ import "time"
 
 // Booking is one victim that is on its way out and what its end should free.
 type Booking struct {
-	// Namespace, Name and UID identify the victim.
+	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
 	Namespace, Name, UID string
 	// Expected is what its end should still free by the last measurement, by the
 	// name of the signal, in the signal's unit. A signal that is missing expects
@@ -30,6 +30,17 @@ type Booking struct {
 	// DryRun says that nothing is really on its way: the booking ends at its
 	// deadline.
 	DryRun bool
+	// Unlisted says that the API server does not list the pod any more, if it ever did: all
+	// that is known of it is a cgroup, and the booking ends at its deadline.
+	Unlisted bool
+}
+
+// Key names the victim: namespace/name, or the UID where no name is known.
+func (b *Booking) Key() string {
+	if b.Unlisted {
+		return b.UID
+	}
+	return b.Namespace + "/" + b.Name
 }
 
 // Stuck reports whether the victim should have been gone by now.

@@ -63,11 +63,13 @@ func (l *Ledger) Booked(uid string) bool {
 }
 
 // Settle ends the bookings whose pods are not present any more and returns them. A
-// dry run's booking also ends at its deadline: by then its pod would have gone.
+// dry run's booking also ends at its deadline: by then its pod would have gone. So does
+// that of a pod which is not listed: what is still there then is not leaving.
 func (l *Ledger) Settle(now time.Time, present func(uid string) bool) []Booking {
 	var ended []Booking
 	for uid, b := range l.bookings {
-		if present(uid) && (!b.DryRun || !now.After(b.Deadline)) {
+		over := (b.DryRun || b.Unlisted) && now.After(b.Deadline)
+		if present(uid) && !over {
 			continue
 		}
 		delete(l.bookings, uid)
@@ -83,6 +85,16 @@ func (l *Ledger) Settle(now time.Time, present func(uid string) bool) []Booking 
 func (l *Ledger) ForgetDryRuns() {
 	for uid, b := range l.bookings {
 		if b.DryRun {
+			delete(l.bookings, uid)
+		}
+	}
+}
+
+// ForgetUnlisted drops the bookings of pods that were not listed and are: what is known of
+// them is what the list says.
+func (l *Ledger) ForgetUnlisted(listed func(uid string) bool) {
+	for uid, b := range l.bookings {
+		if b.Unlisted && listed(uid) {
 			delete(l.bookings, uid)
 		}
 	}

@@ -88,6 +88,36 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	}
 }
 
+// What the API server does not list may be no victim at all.
+func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
+	t.Parallel()
+	b := evict.Booking{UID: "a", Unlisted: true, Accepted: at(0), Deadline: at(45 * time.Second)}
+	if key := b.Key(); key != "a" {
+		t.Errorf("its name is %q, want its UID", key)
+	}
+	ledger := evict.NewLedger()
+	ledger.Book(b)
+	ledger.Book(victim("listed", 100))
+	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
+		t.Errorf("ended before its deadline: %v", ended)
+	}
+	ledger.ForgetUnlisted(nobody)
+	if !ledger.Booked("a") {
+		t.Error("it is forgotten although it is not listed")
+	}
+	ledger.ForgetUnlisted(everyone)
+	if ledger.Booked("a") || !ledger.Booked("listed") {
+		t.Errorf("on their way: %+v, want the victim that was listed from the first", ledger.OnTheirWay())
+	}
+	if !ledger.LastEnd().IsZero() {
+		t.Error("a victim has ended")
+	}
+	ledger.Book(b)
+	if ended := ledger.Settle(at(46*time.Second), everyone); len(ended) != 1 || ended[0].UID != "a" {
+		t.Errorf("ended = %v, want the pod that is not listed", ended)
+	}
+}
+
 // TestLedgerFollowsTheNewestMeasurement: a victim that has freed most of what it
 // had is not relied on for it once more.
 func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // host is what evictd reads of a node, as files: the API server is the real part of
@@ -317,6 +319,8 @@ type hand struct {
 	mu      sync.Mutex
 	ends    time.Duration
 	victims []string
+
+	graceless map[types.UID]*corev1.Pod // that were listed, and are forgotten when they go
 }
 
 // takes says how long a victim takes to end; without it, it ends at once.
@@ -328,7 +332,7 @@ func (k *hand) takes(d time.Duration) {
 
 // watchOver ends pods that are terminating until the test is over.
 func watchOver(w *world, h *host, held map[string]int64) *hand {
-	one := &hand{w: w, host: h, held: held}
+	one := &hand{w: w, host: h, held: held, graceless: map[types.UID]*corev1.Pod{}}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -349,19 +353,17 @@ func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 	if err != nil {
 		return // the fault is the test's own
 	}
+	forgotten := maps.Clone(k.graceless)
 	for i := range pods.Items {
 		pod := &pods.Items[i]
+		delete(forgotten, pod.UID)
 		if pod.DeletionTimestamp == nil {
+			if *pod.Spec.TerminationGracePeriodSeconds == 0 {
+				k.graceless[pod.UID] = pod
+			}
 			continue
 		}
-		k.mu.Lock()
-		if seen[string(pod.UID)].IsZero() {
-			seen[string(pod.UID)] = time.Now()
-			k.victims = append(k.victims, pod.Name)
-		}
-		lives := time.Since(seen[string(pod.UID)]) < k.ends
-		k.mu.Unlock()
-		if lives {
+		if k.lives(pod, seen) {
 			continue
 		}
 		now := int64(0)
@@ -370,6 +372,23 @@ func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 			k.host.end(pod, k.held[pod.Name])
 		}
 	}
+	for _, pod := range forgotten {
+		if !k.lives(pod, seen) {
+			delete(k.graceless, pod.UID)
+			k.host.end(pod, k.held[pod.Name])
+		}
+	}
+}
+
+// lives notes a pod that is to go and reports whether it still takes its time.
+func (k *hand) lives(pod *corev1.Pod, seen map[string]time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if seen[string(pod.UID)].IsZero() {
+		seen[string(pod.UID)] = time.Now()
+		k.victims = append(k.victims, pod.Name)
+	}
+	return time.Since(seen[string(pod.UID)]) < k.ends
 }
 
 // taken returns the names of the pods that had to go, in their order.

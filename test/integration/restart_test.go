@@ -2,23 +2,28 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -39,13 +44,24 @@ const (
 	beforeTheDecision   = "before the decision is recorded"
 	afterTheDecision    = "after the decision is recorded"
 	onTheNextTick       = "on the next tick, while the victim is on its way"
+	// With what they name switched on.
+	afterTheTaint  = "after the node has its taint"
+	afterTheSlot   = "after a slot was taken"
+	afterTheDelete = "after a delete past a budget"
 )
 
 func steps() []string {
 	return []string{
 		beforeTheSample, afterTheSample, afterTheJudgement, beforeThePods, afterTheUsage, beforeTheSecondLook,
 		afterTheSecondLook, atTheIntent, beforeTheRequest, afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick,
+		afterTheTaint, afterTheSlot, afterTheDelete,
 	}
+}
+
+// gracelessSteps are those at which a pod may be on its way out whose grace period is 0: the
+// API server does not list it any more.
+func gracelessSteps() []string {
+	return []string{afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick, afterTheDelete}
 }
 
 // stepVariable makes the test binary an agent that kills itself at a step; "none" is one
@@ -54,6 +70,8 @@ const (
 	stepVariable = "EVICTD_TEST_KILL_AT"
 	rootVariable = "EVICTD_TEST_HOST_ROOT"
 	nodeVariable = "EVICTD_TEST_NODE"
+	// optInVariable names a step whose part is switched on.
+	optInVariable = "EVICTD_TEST_OPT_IN"
 )
 
 // mortal is an agent's parts, each of which ends the process, as kill -9 does, when the
@@ -107,7 +125,42 @@ func (m *mortal) Evict(ctx context.Context, r evict.Request) evict.Result {
 	m.reach(beforeTheRequest)
 	result := m.Evictor.Evict(ctx, r)
 	m.reach(afterTheAnswer)
+	if result.Outcome == evict.Deleted {
+		m.reach(afterTheDelete)
+	}
 	return result
+}
+
+// mortalTaints is a keeper of the node's taint that may end the process.
+type mortalTaints struct {
+	*taint.Keeper
+
+	parts *mortal
+}
+
+// Settled waits for the taint.
+func (t mortalTaints) Settled(ctx context.Context) error {
+	err := t.Keeper.Settled(ctx)
+	if err == nil {
+		t.parts.reach(afterTheTaint)
+	}
+	return err
+}
+
+// mortalBrake is a brake that may end the process.
+type mortalBrake struct {
+	*brake.Brake
+
+	parts *mortal
+}
+
+// Take takes a slot.
+func (b mortalBrake) Take(ctx context.Context, r brake.Request) brake.Answer {
+	answer := b.Brake.Take(ctx, r)
+	if answer.Verdict == brake.Granted {
+		b.parts.reach(afterTheSlot)
+	}
+	return answer
 }
 
 // witness records nothing.
@@ -123,9 +176,13 @@ func (w witness) Intent(*agent.Decision, *agent.Attempt) {
 	w.reach(atTheIntent)
 }
 
-func (w witness) Decision(*agent.Decision) {
-	w.reach(beforeTheDecision)
-	w.reach(afterTheDecision)
+// Decision is killed at one that has evicted somebody: those before it, while the pods are
+// not known yet, say that nobody goes.
+func (w witness) Decision(d *agent.Decision) {
+	if d.Verb == agent.Acted {
+		w.reach(beforeTheDecision)
+		w.reach(afterTheDecision)
+	}
 }
 
 func (w witness) Ledger(_ time.Time, bookings []evict.Booking) {
@@ -138,6 +195,11 @@ func (witness) Tick(time.Time, time.Duration) {}
 func (witness) ReadError(string, error)       {}
 func (witness) VictimEnded(*agent.Ended)      {}
 func (witness) LeftAlone(_, _ int)            {}
+func (witness) Tainted(_, _ []string, _ bool) {}
+func (witness) TaintError(error)              {}
+func (witness) Slot(brake.Verdict)            {}
+func (witness) SlotsHeld(int)                 {}
+func (witness) SlotError(error)               {}
 
 // liveOnce is the process: it runs until it is killed or told to end.
 func liveOnce() error {
@@ -164,31 +226,63 @@ func liveOnce() error {
 	if err != nil {
 		return fmt.Errorf("building the watch: %w", err)
 	}
-	parts := &mortal{
-		Sampler: node, Pods: pods, Cgroups: tree, Evictor: evict.New(client.CoreV1().RESTClient(), time.Now),
-		step: os.Getenv(stepVariable),
-	}
-	one, err := agent.New(agent.Options{
+	evictor := evict.New(client.CoreV1().RESTClient(), time.Now)
+	parts := &mortal{Sampler: node, Pods: pods, Cgroups: tree, Evictor: evictor, step: os.Getenv(stepVariable)}
+	options := agent.Options{
 		Policy: agent.Policy{
 			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
 			Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 		},
-		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
+		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Budgets: evictor, Recorder: witness{parts},
 		Random: func() float64 { return 0 },
-	})
+	}
+	beside, err := optIn(&options, parts, client)
+	if err != nil {
+		return err
+	}
+	one, err := agent.New(options)
 	if err != nil {
 		return fmt.Errorf("building the agent: %w", err)
 	}
-	watched := make(chan error, 1)
-	go func() { watched <- pods.Run(ctx) }()
-	return errors.Join(one.Run(ctx), <-watched)
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error { return pods.Run(ctx) })
+	all.Go(func() error { return beside(ctx) })
+	all.Go(func() error { return one.Run(ctx) })
+	return all.Wait()
+}
+
+// optIn switches on what a step needs and returns what must run for it.
+func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) (beside func(context.Context) error, err error) {
+	name, quiet := os.Getenv(nodeVariable), witness{parts}
+	switch os.Getenv(optInVariable) {
+	case afterTheTaint:
+		keeper, err := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Random: options.Random, Recorder: quiet})
+		if err != nil {
+			return nil, fmt.Errorf("building the keeper of the taint: %w", err)
+		}
+		options.Taints, options.Policy.TaintNode = mortalTaints{keeper, parts}, true
+		return keeper.Run, nil
+	case afterTheSlot:
+		one, err := brake.New(brake.Options{
+			Leases: client.CoordinationV1().Leases(strings.TrimPrefix(name, "node-")), Node: name,
+			Now: time.Now, Random: options.Random, Recorder: quiet, Restore: true,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("building the brake: %w", err)
+		}
+		options.Brake, options.Policy.SlotsPerWorkload = mortalBrake{one, parts}, 1
+		return one.Run, nil
+	case afterTheDelete:
+		options.Policy.BestEffort = true
+	}
+	return func(context.Context) error { return nil }, nil
 }
 
 // lived starts such a process for the scene.
-func (w *world) lived(h *host, step string) *exec.Cmd {
+func (w *world) lived(h *host, step, optIn string) *exec.Cmd {
 	w.t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), stepVariable+"="+step, rootVariable+"="+h.root, nodeVariable+"="+w.node, "KUBECONFIG="+shared.Kubeconfig())
+	command.Env = append(os.Environ(), stepVariable+"="+step, optInVariable+"="+optIn, rootVariable+"="+h.root, nodeVariable+"="+w.node, "KUBECONFIG="+shared.Kubeconfig())
 	command.Stderr = os.Stderr
 	w.must(command.Start())
 	return command
@@ -202,28 +296,68 @@ func TestInvariant09KilledAtEachStep(t *testing.T) {
 	for _, step := range steps() {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			w, h := newWorld(t), newHost(t)
-			k := watchOver(w, h, map[string]int64{"large": 1024, "small": 700})
-			k.takes(3 * time.Second)
-			for name, holds := range k.held {
-				h.group(groupOf(w.pod(name, 100)), holds)
-			}
-			h.free(300)
-			killed := w.lived(h, step)
-			_ = killed.Wait()
-			if ended, ok := killed.ProcessState.Sys().(syscall.WaitStatus); !ok || ended.Signal() != syscall.SIGKILL {
-				t.Fatalf("the agent did not come to the step: %v", killed.ProcessState)
-			}
-			second := w.lived(h, "none")
-			w.until("the pressure is over", func(context.Context) bool { return h.now() > 500 })
-			time.Sleep(2 * time.Second) // for a second victim to show
-			w.must(second.Process.Signal(syscall.SIGTERM))
-			if err := second.Wait(); err != nil {
-				t.Errorf("the second agent: %v", err)
-			}
-			if got := k.taken(); !slices.Equal(got, []string{"large"}) {
-				t.Errorf("evicted %v, want the large pod alone", got)
-			}
+			killedAt(t, step, func(*corev1.Pod) {})
 		})
 	}
+	for _, step := range gracelessSteps() {
+		t.Run(step+", without a grace period", func(t *testing.T) {
+			t.Parallel()
+			killedAt(t, step, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64) })
+		})
+	}
+}
+
+func killedAt(t *testing.T, step string, change func(*corev1.Pod)) {
+	t.Helper()
+	w, h := newWorld(t), newHost(t)
+	k := watchOver(w, h, map[string]int64{"large": 1024, "small": 700})
+	k.takes(3 * time.Second)
+	for name, holds := range k.held {
+		h.group(groupOf(w.pod(name, 100, change)), holds)
+		switch step {
+		case afterTheSlot:
+			w.adopt(name)
+		case afterTheDelete:
+			w.budget(name, name)
+		}
+	}
+	h.free(300)
+	killed := w.lived(h, step, step)
+	_ = killed.Wait()
+	if ended, ok := killed.ProcessState.Sys().(syscall.WaitStatus); !ok || ended.Signal() != syscall.SIGKILL {
+		t.Fatalf("the agent did not come to the step: %v", killed.ProcessState)
+	}
+	second := w.lived(h, "none", step)
+	w.until("the pressure is over", func(context.Context) bool { return h.now() > 500 })
+	time.Sleep(2 * time.Second) // for a second victim to show
+	w.must(second.Process.Signal(syscall.SIGTERM))
+	if err := second.Wait(); err != nil {
+		t.Errorf("the second agent: %v", err)
+	}
+	if got := k.taken(); !slices.Equal(got, []string{"large"}) {
+		t.Errorf("evicted %v, want the large pod alone", got)
+	}
+}
+
+// adopt makes a ReplicaSet that takes a pod for its own.
+func (w *world) adopt(name string) {
+	w.t.Helper()
+	labels := map[string]string{"app": name}
+	sets := w.client.AppsV1().ReplicaSets(w.namespace)
+	_, err := sets.Create(w.t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() { _ = sets.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	w.until(name+" has an owner", func(ctx context.Context) bool {
+		pod, err := w.client.CoreV1().Pods(w.namespace).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && metav1.GetControllerOf(pod) != nil
+	})
 }

@@ -72,9 +72,9 @@ func (w *world) until(what string, met func(context.Context) bool) {
 // pod makes a pod on the test's node that asks for so many MiB, running and ready.
 // It has no controller: the garbage collector would remove a pod whose owner is
 // not there.
-func (w *world) pod(name string, request int64) *corev1.Pod {
+func (w *world) pod(name string, request int64, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
-	pod, err := w.client.CoreV1().Pods(w.namespace).Create(w.t.Context(), &corev1.Pod{
+	made := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: map[string]string{"app": name},
 		},
@@ -87,7 +87,11 @@ func (w *world) pod(name string, request int64) *corev1.Pod {
 				}},
 			}},
 		},
-	}, metav1.CreateOptions{})
+	}
+	for _, c := range change {
+		c(made)
+	}
+	pod, err := w.client.CoreV1().Pods(w.namespace).Create(w.t.Context(), made, metav1.CreateOptions{})
 	w.must(err)
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// listless is a fakeNode whose API server does not list one of the pods.
+type listless struct {
+	*fakeNode
+	pod    string
+	listed func() bool // nil: never
+}
+
+func (f listless) List() []*corev1.Pod {
+	if f.listed != nil && f.listed() {
+		return f.fakeNode.List()
+	}
+	return slices.DeleteFunc(f.fakeNode.List(), func(p *corev1.Pod) bool { return p.Name == f.pod })
+}
+
+// forcedNode is short of a little memory; a large pod is not listed any more, and goes on.
+func forcedNode() *fakeNode {
+	n := newFakeNode(1000)
+	n.run("forced", 500, 100)
+	n.run("next", 450, 100)
+	return n
+}
+
+func watchForgotten(t *testing.T, n *fakeNode, during time.Duration, listed func() bool) *Agent {
+	t.Helper()
+	a := newAgent(t, n, hardPolicy())
+	a.options.Pods = listless{n, "forced", listed}
+	runFor(t, a, during)
+	return a
+}
+
+// What the API server has forgotten and the node has not is on its way out: by the first
+// decision, which may be the first of a process, until it has gone.
+func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := forcedNode()
+		n.after(20*time.Second, func() { delete(n.pods, "uid-forced") })
+		a := watchForgotten(t, n, 40*time.Second, nil)
+		n.wantVictims(t)
+		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected["memory.available"] != 500*mebi {
+			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
+		}
+		if a.ledger.Booked("uid-forced") || len(a.unlisted) != 0 {
+			t.Error("it is remembered although it has gone")
+		}
+	})
+}
+
+// A cgroup that never goes holds a node up once, for as long as a pod may take, and is no
+// stuck victim after that.
+func TestForgottenPodThatNeverGoes(t *testing.T) {
+	t.Parallel()
+	for during, want := range map[time.Duration][]string{
+		unlistedGrace + deadlineMargin - time.Second:   {},
+		unlistedGrace + deadlineMargin + 2*time.Second: {"next"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := forcedNode()
+			n.stubborn = true
+			a := watchForgotten(t, n, during, nil)
+			n.wantVictims(t, want...)
+			if len(want) > 0 && a.ledger.Booked("uid-forced") {
+				t.Error("it counts as a victim")
+			}
+		})
+	}
+}
+
+// One that was there long before holds up nobody.
+func TestForgottenPodOfACalmNodeIsOldWhenItCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := forcedNode()
+		n.pods["uid-next"].memory = 100 * mebi
+		n.after(2*time.Minute, func() { n.pods["uid-next"].memory = 450 * mebi })
+		watchForgotten(t, n, 2*time.Minute+2*time.Second, nil)
+		n.wantVictims(t, "next")
+	})
+}
+
+// A new pod may have its cgroup before the watch tells of it. It is waited for until the
+// watch does, and then it is a pod like any other.
+func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := forcedNode()
+		n.stubborn = true
+		start := time.Now()
+		watchForgotten(t, n, 5*time.Second, func() bool { return time.Since(start) > 300*time.Millisecond })
+		n.wantVictims(t, "forced")
+		if d := n.last(t); len(d.OnTheirWay) != 1 || d.OnTheirWay[0].Unlisted || d.OnTheirWay[0].Signal == "" {
+			t.Errorf("on their way: %+v, want it as a victim of evictd's", d.OnTheirWay)
+		}
+		if took := n.decisions[1].Time.Sub(start); took > 500*time.Millisecond {
+			t.Errorf("it was asked for after %v, want as soon as it was listed", took)
+		}
+	})
+}
+
+// A static pod's cgroup has a UID that the API server does not know; the list tells it all
+// the same.
+func TestStaticPodIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := forcedNode()
+		mirror := n.pods["uid-forced"].api
+		mirror.UID = "uid-of-the-mirror"
+		mirror.Annotations = map[string]string{"kubernetes.io/config.hash": "uid-forced", "kubernetes.io/config.mirror": "uid-forced"}
+		watch(t, n, hardPolicy(), time.Second)
+		n.wantVictims(t, "next")
+	})
+}
+
+// A victim that the API server forgets at once is relied on for what it has left.
+func TestForgottenVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := forcedNode()
+		n.stubborn = true
+		n.after(2*time.Second, func() { n.pods["uid-forced"].memory, n.host = 10*mebi, 490*mebi })
+		asked := func() bool { return len(n.victims()) == 0 }
+		watchForgotten(t, n, 4*time.Second, asked)
+		n.wantVictims(t, "forced", "next")
+	})
+}

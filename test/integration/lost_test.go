@@ -1,0 +1,73 @@
+package integration
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Somebody deletes the large pod by force: the API server forgets it at once, and its
+// processes go on.
+func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	pods := s.client.CoreV1().Pods(s.namespace)
+	large, err := pods.Get(t.Context(), "large", metav1.GetOptions{})
+	s.must(err)
+	s.must(pods.Delete(t.Context(), "large", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
+	deleted := time.Now()
+	s.within("evictd knows it", func() bool {
+		age, known := s.daemon.metric("evictd_watch_age_seconds")
+		return known && age < time.Since(deleted).Seconds()
+	})
+	s.pressed()
+	s.within("evictd relies on it", func() bool {
+		n, _ := s.daemon.metric("evictd_holds_total", "hold", "enough is on its way out")
+		return n > 0
+	})
+	if _, page := s.daemon.get("/debug/decisions"); !strings.Contains(page, `"pod": "`+string(large.UID)+`"`) {
+		t.Errorf("the record does not show its UID: %s", page)
+	}
+	s.endure(2 * time.Second)
+	s.host.end(large, 1024)
+	s.within("the pressure is over", func() bool {
+		pressed, _ := s.daemon.metric("evictd_pressure")
+		leaving, told := s.daemon.metric("evictd_victims_on_their_way")
+		return told && pressed == 0 && leaving == 0
+	})
+	if got := s.hand.taken(); len(got) != 0 {
+		t.Errorf("evicted %v beside it, want nobody", got)
+	}
+}
+
+// The answer to an eviction is lost, and so is that to each reading of the pod: the watch
+// tells that it is on its way out, and it is a victim on record like any other.
+func TestLostEvictionThatTheWatchTellsOfIsOnRecord(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hand.takes(8 * time.Second)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	s.proxy.after(func(r *http.Request) {
+		if isEviction(r) || strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/"+s.namespace+"/pods/") {
+			s.link.cut()
+		}
+	})
+	s.pressed()
+	s.within("the eviction is on record", func() bool { return s.counted("Evicted") == 1 })
+	s.proxy.after(nil)
+	s.told("large", "EvictionRequested")
+	s.within("its end is on record", func() bool { return strings.Contains(s.daemon.log.String(), "victim ended") })
+	if unknown := s.counted("Unknown"); unknown != 1 {
+		t.Errorf("%v requests whose answer was not heard, want the one", unknown)
+	}
+	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
+		t.Errorf("evicted %v, want the large pod alone", got)
+	}
+}
