@@ -70,6 +70,7 @@ func (a *Agent) askInTurn(ctx context.Context, p *plan, policy *Policy) report {
 			return reportOf(d, &attempt, c, step)
 		}
 		p.noteRefusal(c, &attempt.Result)
+		p.spareAlike(c, &attempt.Result)
 	}
 	return a.goPastBudget(ctx, p, policy)
 }
@@ -151,11 +152,12 @@ func requestOf(attempt *Attempt, dryRun bool) evict.Request {
 // decision.
 func (a *Agent) settle(r report) {
 	now := time.Now()
+	a.noteSpared(a.acting, now)
 	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		if !attempt.Result.NoRight || attempt.Past == nil {
-			a.backoff.Note(attempt.Entry.Pod.UID, attempt.Result, now)
+			a.backoff.Note(refusedOf(attempt.Entry.Pod), attempt.Result, now)
 		}
 		if attempt.Escalates {
 			a.noteEscalation(attempt, now)
@@ -172,7 +174,7 @@ func (a *Agent) settle(r report) {
 	case r.hold != HoldNone:
 		a.holdWith(r.decision, r.hold, r.decision.Detail)
 	case r.unheard != nil:
-		a.backoff.Note(r.unheard.attempt.Entry.Pod.UID, r.unheard.attempt.Result, now)
+		a.backoff.NoteUnread(now)
 		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
 	case r.slots.held() != "":
 		a.holdWith(r.decision, HoldNoSlot, r.slots.held())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -34,6 +35,12 @@ type candidate struct {
 	// not name it.
 	kept   bool
 	budget string
+	// asked says that it was asked for, and was not accepted. RestsWith is the budget with
+	// whose other ready pods it rests; spared is the refusal of another in this decision that
+	// is its own too. See sparing.go.
+	asked     bool
+	restsWith string
+	spared    *evict.Result
 }
 
 // choose decides who should go for a pressure. A hold other than HoldNone says
@@ -120,9 +127,10 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	}
 	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		_, waits := a.backoff.Waits(e.Pod.UID, d.Pressure.SampleTime)
+		_, waits := a.backoff.Waits(refusedOf(e.Pod), d.Pressure.SampleTime)
 		candidates = append(candidates, candidate{
 			entry: e, expected: uses.byUID[e.Pod.UID].expected, kept: waits, budget: a.backoff.Budget(e.Pod.UID),
+			restsWith: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
 		})
 	}
 	return candidates, HoldNone, ""
@@ -148,9 +156,9 @@ func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
 	bestEffort := a.mayGoPastBudgets(&d.Pressure)
 	waiting, heldOff, limited, went := 0, 0, 0, ""
 	ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if last, waits := a.backoff.Waits(e.Pod.UID, now); waits && (!bestEffort || !last.OfBudget()) {
+		if last, waits := a.backoff.Waits(refusedOf(e.Pod), now); waits && (!bestEffort || !last.OfBudget()) {
 			waiting++
-			e.Detail = "the last answer was " + string(last)
+			e.Detail = a.lastAnswer(e.Pod, last)
 			return rank.ProtectedBackingOff
 		}
 		if until := a.holdOff.Owner(e.Pod.OwnerUID, now); until != "" {

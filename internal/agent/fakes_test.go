@@ -79,7 +79,7 @@ func (n *fakeNode) run(name string, memory, request int64, change ...func(*corev
 	isController, grace := true, int64(30)
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: types.UID("uid-" + name),
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": name},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(name), Controller: &isController}},
 		},
 		Spec: corev1.PodSpec{

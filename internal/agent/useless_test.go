@@ -393,7 +393,7 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		for range 2 {
 			a.limiter.Count("rs-often", false, time.Now())
 		}
-		a.backoff.Note("uid-refused", evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
+		a.backoff.Note(evict.Pod{UID: "uid-refused"}, evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.settle(<-a.acted)

@@ -50,6 +50,7 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 		GraceSeconds: defaultGraceSeconds,
 		Evict:        evictAnnotation(pod.Annotations),
 		Labels:       pod.Labels,
+		Ready:        IsReady(pod),
 		Marks:        marks(pod, self),
 	}
 	if pod.Spec.Priority != nil {

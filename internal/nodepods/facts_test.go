@@ -38,11 +38,12 @@ func TestFacts(t *testing.T) {
 				owner("Backup", "other", false), owner("ReplicaSet", "web", true),
 			},
 		},
-		Spec: corev1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+		Spec:   corev1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
 	}
 	want := rank.Pod{
 		Namespace: "shop", Name: "web-1", UID: "u1", Priority: 7, Created: created, GraceSeconds: 90,
-		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", OwnerAPIVersion: "apps/v1", Labels: map[string]string{"app": "web"},
+		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", OwnerAPIVersion: "apps/v1", Labels: map[string]string{"app": "web"}, Ready: true,
 	}
 	if diff := cmp.Diff(want, nodepods.Facts(&pod, rank.Memory, nodepods.Self{})); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)

@@ -18,16 +18,23 @@ const (
 	textSeveralBudgets = "more than one PodDisruptionBudget"
 	textUID            = "UID"
 	textWebhookFailed  = "failed calling webhook"
-	textBudgetPrefix   = "The disruption budget "
+	// What admission has denied, with whatever code its owner chose: a webhook's denial, and
+	// a ValidatingAdmissionPolicy's (apiserver/pkg/admission/plugin/policy/validating).
+	textWebhookPrefix = "admission webhook "
+	textWebhookDenied = " denied the request"
+	textPolicyDenied  = " denied request: "
+	textBudgetPrefix  = "The disruption budget "
 	// The authorizer's own, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
 	textNoRight       = `cannot create resource "pods/eviction"`
 	textNoRightDelete = `cannot delete resource "pods"`
 )
 
-// Kinds in the details of an answer.
+// Kinds in the details of an answer. The eviction's own conflicts write the pods' kind for
+// their resource.
 const (
-	kindPod     = "pods"
+	kindPods    = "pods"
+	kindPod     = "Pod"
 	groupPolicy = "policy"
 )
 
@@ -39,16 +46,19 @@ func classify(err error, accepted Outcome) Result {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Result{Outcome: Unconfirmed, Message: err.Error()}
+		return Result{Outcome: Unconfirmed, Silent: true, Message: err.Error()}
 	}
 	s := status.Status()
-	return Result{
+	result := Result{
 		Outcome:    outcomeOf(&s, err),
 		Message:    messageOf(&s),
-		Budget:     budgetOf(&s),
-		NoRight:    s.Code == http.StatusForbidden && lacksRight(s.Message),
 		RetryAfter: retryAfterOf(&s),
 	}
+	if result.Outcome.OfBudget() {
+		result.Budget = budgetOf(&s)
+	}
+	result.NoRight = result.Outcome == Denied && s.Code == http.StatusForbidden && lacksRight(s.Message)
+	return result
 }
 
 func lacksRight(message string) bool {
@@ -56,43 +66,73 @@ func lacksRight(message string) bool {
 }
 
 func outcomeOf(s *metav1.Status, err error) Outcome {
+	switch {
+	case isForeign(err) && s.Code != http.StatusTooManyRequests:
+		return Unconfirmed
+	case isAdmissions(s.Message):
+		return Denied
+	default:
+		return outcomeOfCode(s, err)
+	}
+}
+
+// isForeign reports whether the answer is no Status of the API server, but a proxy's page
+// for example: client-go marks it with a cause of its own. Only a 429 says something then,
+// and the API server's own flow control writes it as a page too.
+func isForeign(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// isAdmissions reports whether admission kept the pod: it denied the request, or a webhook
+// could not be called and fails closed. The code is the webhook's own and may be a budget's,
+// 429, or a broken server's, 500 or 503; but admission comes before the eviction, so nothing
+// has happened, and it concerns the pods that the webhook matches and not the others.
+func isAdmissions(message string) bool {
+	return strings.HasPrefix(message, textWebhookPrefix) && strings.Contains(message, textWebhookDenied) ||
+		strings.Contains(message, textPolicyDenied) || strings.Contains(message, textWebhookFailed)
+}
+
+func outcomeOfCode(s *metav1.Status, err error) Outcome {
 	switch s.Code {
-	case http.StatusNotFound:
-		return outcomeOfNotFound(err)
-	case http.StatusConflict:
-		return outcomeOfConflict(s)
+	case http.StatusNotFound, http.StatusConflict:
+		return outcomeOfAbsent(s, err)
 	case http.StatusTooManyRequests:
 		return outcomeOfTooMany(s, err)
 	case http.StatusForbidden:
-		if s.Details != nil && s.Details.Group == groupPolicy {
+		if isBudget(s) {
 			return BlockedByBudget // negative disruptionsAllowed, or a full disruptedPods map
 		}
 		return Denied
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return Denied
 	case http.StatusInternalServerError:
-		return outcomeOfInternal(s)
+		if strings.Contains(s.Message, textSeveralBudgets) {
+			return Misconfigured
+		}
+		return Unconfirmed
 	default:
 		return Unconfirmed // 401, 408, 502, 503, 504 and whatever a proxy invents
 	}
 }
 
-// outcomeOfNotFound tells a pod that has gone from a budget that vanished while
-// the server was updating it.
-func outcomeOfNotFound(err error) Outcome {
-	if isPodNotFound(err) {
+// outcomeOfAbsent tells a pod that has gone, by its name or by the UID that was judged, from
+// a budget that vanished or kept changing while the server was updating it. What is neither's
+// the read that follows may settle.
+func outcomeOfAbsent(s *metav1.Status, err error) Outcome {
+	switch {
+	case isBudget(s):
+		return BudgetPending
+	case isPodNotFound(err), isPod(s) && s.Code == http.StatusConflict && strings.Contains(s.Message, textUID):
 		return Gone
+	default:
+		return Unconfirmed
 	}
-	return BudgetPending
 }
 
-// outcomeOfConflict tells a failed UID precondition, which means that the pod
-// which was judged has gone, from a budget whose status kept changing.
-func outcomeOfConflict(s *metav1.Status) Outcome {
-	if strings.Contains(s.Message, textUID) {
-		return Gone
-	}
-	return BudgetPending
+func isBudget(s *metav1.Status) bool { return s.Details != nil && s.Details.Group == groupPolicy }
+
+func isPod(s *metav1.Status) bool {
+	return s.Details != nil && s.Details.Group == "" && (s.Details.Kind == kindPods || s.Details.Kind == kindPod)
 }
 
 func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
@@ -105,27 +145,15 @@ func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
 	return BlockedByBudget
 }
 
-func outcomeOfInternal(s *metav1.Status) Outcome {
-	switch {
-	case strings.Contains(s.Message, textSeveralBudgets):
-		return Misconfigured
-	case strings.Contains(s.Message, textWebhookFailed):
-		return Denied // admission comes before the eviction: nothing has happened
-	default:
-		return Unconfirmed
-	}
-}
-
-// isPodNotFound reports whether the error says that the pod is not there. A 404
-// that is no Status of the API server, but a proxy's page for example, proves
-// nothing: client-go marks it with a cause of its own.
+// isPodNotFound reports whether the error says that the pod is not there. A 404 that is no
+// Status of the API server proves nothing.
 func isPodNotFound(err error) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !errors.As(err, &status) || isForeign(err) {
 		return false
 	}
 	s := status.Status()
-	return s.Code == http.StatusNotFound && s.Details != nil && s.Details.Kind == kindPod
+	return s.Code == http.StatusNotFound && isPod(&s)
 }
 
 // messageOf joins the server's message with its causes, which say what the

@@ -70,6 +70,7 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result
 	fate, err := e.Look(ctx, r)
 	switch {
 	case err != nil || fate == Stays:
+		unheard.Stays = err == nil
 		return unheard
 	case fate == Leaving && !r.DryRun:
 		unheard.Outcome = r.accepted()

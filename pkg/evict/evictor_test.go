@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -170,36 +171,42 @@ func TestOutcomes(t *testing.T) {
 			want:     evict.Result{Outcome: evict.Misconfigured},
 		},
 		{
-			name:     "500 of a webhook that cannot be called is Denied",
-			eviction: answer{code: 500, body: status("500", `"message":"Internal error occurred: failed calling webhook \"x\": timeout","reason":"InternalError"`)},
-			want:     evict.Result{Outcome: evict.Denied},
+			name:     "409 on the budget's UID is BudgetPending",
+			eviction: answer{code: 409, body: status("409", `"message":"Operation cannot be fulfilled on poddisruptionbudgets.policy \"web\": StorageError: invalid object, Code: 4, AdditionalErrorMsg: Precondition failed: UID in precondition: a, UID in object meta: b","reason":"Conflict","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
+			want:     evict.Result{Outcome: evict.BudgetPending},
+		},
+		{
+			name:     "409 on neither a pod's UID nor a budget is Unknown",
+			eviction: answer{code: 409, body: status("409", `"message":"the UID is odd","reason":"Conflict","details":{"name":"web","kind":"quotas"}`)},
+			read:     answer{code: 200, body: podOfUID},
+			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true}, reads: 1,
 		},
 		{
 			name:     "500 otherwise is Unknown when the pod is still there",
 			eviction: answer{code: 500, body: status("500", `"message":"etcdserver: request timed out"`)},
 			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed}, reads: 1,
+			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Evicted when the pod is terminating",
 			eviction: answer{}, read: answer{code: 200, body: podLeaving},
-			want: evict.Result{Outcome: evict.Evicted}, reads: 1,
+			want: evict.Result{Outcome: evict.Evicted, Silent: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Gone when the pod has another UID",
 			eviction: answer{}, read: answer{code: 200, body: podReplaced},
-			want: evict.Result{Outcome: evict.Gone}, reads: 1,
+			want: evict.Result{Outcome: evict.Gone, Silent: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Gone when the pod is not found",
 			eviction: answer{},
 			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Gone}, reads: 1,
+			want:     evict.Result{Outcome: evict.Gone, Silent: true}, reads: 1,
 		},
 		{
 			name:     "a 404 that is not the pods' storage proves nothing",
 			eviction: answer{}, read: answer{code: 404, body: "404 page not found"},
-			want: evict.Result{Outcome: evict.Unconfirmed}, reads: 1,
+			want: evict.Result{Outcome: evict.Unconfirmed, Silent: true}, reads: 1,
 		},
 	}
 	for _, test := range tests {
@@ -218,6 +225,42 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%d evictions and %d reads, want 1 and %d", len(s.evictions), s.reads, test.reads)
 			}
 		})
+	}
+}
+
+// Admission answers before any budget, with whatever code its owner chose, and may write
+// what else only a budget writes.
+func TestAdmissionsDenialHasAnyCode(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{
+		`admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI`,
+		`admission webhook \"evictions.example.com\" denied the request without explanation`,
+		`Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused`,
+		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'office' with binding 'hours' denied request: not now`,
+	} {
+		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 429, 500, 503} {
+			fields := `"message":"` + message + `",` + budgetPending
+			s := newServer(t, answer{code: code, body: status(strconv.Itoa(code), fields)}, answer{})
+			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+			if got.Outcome != evict.Denied || got.Budget != "" || got.NoRight || s.reads != 0 {
+				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads)
+			}
+		}
+	}
+}
+
+// A proxy's page is nobody's answer: no budget, no pod that has gone and no right is blamed.
+func TestPageOfAProxyIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{400, 403, 404, 409, 422, 500, 502, 503} {
+		for _, page := range []string{"<html>no</html>", `no UID, cannot create resource "pods/eviction"`, ` denied request: no`} {
+			given := answer{code: code, header: map[string]string{"Content-Type": "text/html"}, body: page}
+			s := newServer(t, given, answer{code: 200, body: podOfUID})
+			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+			if got.Outcome != evict.Unconfirmed || !got.Stays || got.NoRight {
+				t.Errorf("%d %s: %s, stays %v, no right %v", code, page, got.Outcome, got.Stays, got.NoRight)
+			}
+		}
 	}
 }
 

@@ -195,6 +195,9 @@ func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 
 func noJitter() float64 { return 0 }
 
+// podOf is a ready pod of the namespace shop.
+func podOf(uid string) evict.Pod { return evict.Pod{UID: uid, Namespace: "shop", Ready: true} }
+
 func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -205,16 +208,17 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 		{evict.BlockedByBudget, 0, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
 		{evict.BudgetPending, 10 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 16 * time.Second}},
 		{evict.Denied, 0, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}},
+		{evict.BudgetPending, time.Hour, []time.Duration{32 * time.Second, 32 * time.Second}},
 		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
 	} {
 		backoff, now := evict.NewBackoff(noJitter), at(0)
 		for i, want := range test.want {
-			backoff.Note("a", evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
-			if last, waits := backoff.Waits("a", now.Add(want-1)); !waits || last != test.outcome {
+			backoff.Note(podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
+			if last, waits := backoff.Waits(podOf("a"), now.Add(want-1)); !waits || last != test.outcome {
 				t.Errorf("%v, refusal %d: does not wait %v", test.outcome, i+1, want)
 			}
 			now = now.Add(want)
-			if _, waits := backoff.Waits("a", now); waits {
+			if _, waits := backoff.Waits(podOf("a"), now); waits {
 				t.Errorf("%v, refusal %d: still waits after %v", test.outcome, i+1, want)
 			}
 		}
@@ -227,25 +231,29 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 func TestBackoffOfTheServer(t *testing.T) {
 	t.Parallel()
 	backoff := evict.NewBackoff(noJitter)
-	backoff.Note("a", evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
 	if until := backoff.ServerWaits(at(time.Second)); !until.Equal(at(3 * time.Second)) {
 		t.Errorf("waits until %v, want what the server asked for", until)
 	}
-	backoff.Note("b", evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
-	backoff.Note("b", evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
 	if until := backoff.ServerWaits(at(5 * time.Second)); !until.Equal(at(6 * time.Second)) {
 		t.Errorf("waits until %v: an answer did not end the row of failures", until)
+	}
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
+	if until := backoff.ServerWaits(at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
+		t.Errorf("waits until %v after an hour was asked for, want as long as the API server ever asks", until)
 	}
 }
 
 func TestBackoffStretchesAtRandom(t *testing.T) {
 	t.Parallel()
 	backoff := evict.NewBackoff(func() float64 { return 0.5 })
-	backoff.Note("a", evict.Result{Outcome: evict.BlockedByBudget}, at(0))
-	if _, waits := backoff.Waits("a", at(10900*time.Millisecond)); !waits {
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
+	if _, waits := backoff.Waits(podOf("a"), at(10900*time.Millisecond)); !waits {
 		t.Error("no jitter was added to 10 s")
 	}
-	if _, waits := backoff.Waits("a", at(11*time.Second)); waits {
+	if _, waits := backoff.Waits(podOf("a"), at(11*time.Second)); waits {
 		t.Error("more than the jitter was added")
 	}
 }
@@ -253,9 +261,9 @@ func TestBackoffStretchesAtRandom(t *testing.T) {
 func TestBackoffForgets(t *testing.T) {
 	t.Parallel()
 	backoff := evict.NewBackoff(noJitter)
-	backoff.Note("a", evict.Result{Outcome: evict.Denied}, at(0))
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
 	backoff.Forget(nobody)
-	if _, waits := backoff.Waits("a", at(0)); waits {
+	if _, waits := backoff.Waits(podOf("a"), at(0)); waits {
 		t.Error("a pod that has gone is remembered")
 	}
 }

@@ -46,6 +46,12 @@ type Result struct {
 	// NoRight says that RBAC denied it: the account may not create pods/eviction, or
 	// not delete pods, in the pod's namespace, whatever the pod.
 	NoRight bool
+	// Stays says of an answer that nobody heard that the pod was read after it, and was
+	// there and not terminating.
+	Stays bool
+	// Silent says that no answer came at all, not even an odd one: a time-out, or a broken
+	// connection.
+	Silent bool
 	// RetryAfter is how long the server asked to wait; 0 when it did not.
 	RetryAfter time.Duration
 	// Sent is when the request was handed to the transport; Took is how long the

@@ -66,6 +66,8 @@ type Pod struct {
 	Evict string
 	// Labels are the pod's labels, for Rules.Selected.
 	Labels map[string]string
+	// Ready says that its condition Ready is true, which is what a PodDisruptionBudget counts.
+	Ready bool
 	// Marks are facts that protect a pod whatever the rules say.
 	Marks Marks
 }

@@ -330,6 +330,13 @@ func (k *hand) takes(d time.Duration) {
 	k.ends = d
 }
 
+// holds says how many MiB the end of a pod gives back.
+func (k *hand) holds(name string, mebibytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held[name] = mebibytes
+}
+
 // watchOver ends pods that are terminating until the test is over.
 func watchOver(w *world, h *host, held map[string]int64) *hand {
 	one := &hand{w: w, host: h, held: held, graceless: map[types.UID]*corev1.Pod{}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestHardCaseCrashLoopingPodUnderABudget(t *testing.T) {
 			t.Parallel()
 			s := newScene(t)
 			s.crashLoops("large")
-			s.budgetOfTheBroken("large", policy)
+			s.budgetOfTheBroken("large", 1, policy)
 			s.start()
 			s.within("evictd is ready", s.ready)
 			s.pressed()
@@ -74,11 +75,11 @@ func (s *scene) crashLoops(name string) {
 	s.must(err)
 }
 
-// budgetOfTheBroken makes a budget over a pod that is not healthy, and waits until it was
-// counted.
-func (s *scene) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvictionPolicyType) {
+// budgetOfTheBroken makes a budget over so many pods, one of which is not healthy, and waits
+// until they were counted. All of them must stay.
+func (s *scene) budgetOfTheBroken(app string, pods int32, policy policyv1.UnhealthyPodEvictionPolicyType) {
 	s.t.Helper()
-	minimum := intstr.FromInt32(1)
+	minimum := intstr.FromInt32(pods)
 	b, err := s.client.PolicyV1().PodDisruptionBudgets(s.namespace).Create(s.t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: policyv1.PodDisruptionBudgetSpec{
@@ -89,7 +90,7 @@ func (s *scene) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvicti
 	s.must(err)
 	s.until("the disruption controller has counted the broken pod", func(ctx context.Context) bool {
 		b, err = s.client.PolicyV1().PodDisruptionBudgets(s.namespace).Get(ctx, app, metav1.GetOptions{})
-		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DesiredHealthy == 1 && b.Status.CurrentHealthy == 0
+		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DesiredHealthy == pods && b.Status.CurrentHealthy == pods-1
 	})
 }
 
@@ -268,4 +269,81 @@ func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
 	s.daemon.stop()
 	s.start()
 	s.expectVictims("small", "large")
+}
+
+// Whatever code one pod's webhook chooses, KubeVirt's 429 first, and when it cannot be
+// called, the next candidate goes in the same decision.
+func TestHardCaseWebhookOfOnePodWithAnyCode(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int32{
+		0, http.StatusTooManyRequests, http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	} {
+		t.Run(strconv.Itoa(int(code)), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			hook := newWebhook(s.world)
+			if code == 0 {
+				hook.fail("small")
+			} else {
+				hook.deny(code, "Eviction triggered evacuation of VMI", "small")
+			}
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.pressed()
+			s.expectVictims("small")
+			if s.counted("Denied") != 1 || s.counted("BudgetPending")+s.counted("Throttled")+s.counted("Unknown") != 0 {
+				t.Errorf("%v requests were Denied, want one and no other refusal", s.counted("Denied"))
+			}
+			s.told("large", "EvictionDenied")
+		})
+	}
+}
+
+// The API server answers neither yes nor no for one pod, again and again.
+func TestHardCasePodWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	s.proxy.instead(func(w http.ResponseWriter, r *http.Request) bool {
+		return isEviction(r) && strings.Contains(r.URL.Path, "/large/") && refuse(w, http.StatusForbidden)
+	})
+	s.pressed()
+	s.expectVictims("small")
+	if s.counted("Unknown") != 3 {
+		t.Errorf("%v requests were Unknown, want three before the next pod had its turn", s.counted("Unknown"))
+	}
+}
+
+// A budget that is used up is asked once for its ready pods; the broken one is asked for
+// itself, and AlwaysAllow lets it go.
+func TestHardCaseManyPodsOfOneBudget(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[policyv1.UnhealthyPodEvictionPolicyType]struct {
+		victim  string
+		blocked float64
+	}{
+		policyv1.IfHealthyBudget: {"small", 2}, policyv1.AlwaysAllow: {"broken", 1},
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			for name, holds := range map[string]int64{"large-2": 950, "large-3": 950, "broken": 900} {
+				s.another(name, "large")
+				pod, err := s.client.CoreV1().Pods(s.namespace).Get(t.Context(), name, metav1.GetOptions{})
+				s.must(err)
+				s.host.group(groupOf(pod), holds)
+				s.hand.holds(name, holds)
+			}
+			s.crashLoops("broken")
+			s.budgetOfTheBroken("large", 4, policy)
+			s.start()
+			s.within("evictd is ready", s.ready)
+			s.pressed()
+			s.expectVictims(want.victim)
+			if blocked := s.counted("BlockedByBudget"); blocked != want.blocked {
+				t.Errorf("%v requests were blocked by the budget, want %v", blocked, want.blocked)
+			}
+		})
+	}
 }

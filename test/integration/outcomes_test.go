@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -140,10 +142,14 @@ func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	expectCode(t, seen, http.StatusForbidden)
 }
 
-// A webhook's denial comes with the code that the webhook gives it.
+// A webhook's denial comes with the code that the webhook gives it, which may be the one of
+// a budget (KubeVirt's gives 429), of a pod that has gone or of a broken server.
 func TestOutcomeDeniedByAWebhook(t *testing.T) {
 	t.Parallel()
-	for _, code := range []int32{http.StatusForbidden, http.StatusUnprocessableEntity} {
+	for _, code := range []int32{
+		http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusNotFound,
+		http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	} {
 		w := newWorld(t)
 		pod := w.pod("web", 100)
 		newWebhook(w).deny(code, "it is payday")
@@ -154,6 +160,75 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 			t.Error("the pod is terminating")
 		}
 	}
+}
+
+// It fails closed: nothing has happened, and the pods that it does not match may go.
+func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod := w.pod("web", 100)
+	hook := newWebhook(w)
+	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "nobody listens": hook.server.Close} {
+		fault()
+		config, seen := listening(unlimited())
+		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "failed calling webhook")
+		expectCode(t, seen, http.StatusInternalServerError)
+		if w.terminating("web") {
+			t.Errorf("%s: the pod is terminating", name)
+		}
+	}
+}
+
+// The policy's owner chooses the code by its reason.
+func TestOutcomeDeniedByAPolicy(t *testing.T) {
+	t.Parallel()
+	for reason, code := range map[metav1.StatusReason]int{
+		metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity,
+		metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
+	} {
+		w := newWorld(t)
+		pod := w.pod("web", 100)
+		w.forbid(reason, "not in office hours")
+		config, seen := listening(unlimited())
+		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "not in office hours")
+		if !slices.Equal(seen.seen, []int{code}) {
+			t.Errorf("status codes %v, want %d", seen.seen, code)
+		}
+	}
+}
+
+// forbid makes a policy that denies the namespace's evictions for a reason, until the end of
+// the test, and waits until it is in force.
+func (w *world) forbid(reason metav1.StatusReason, message string) {
+	w.t.Helper()
+	_, err := w.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(w.t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
+					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
+				}}},
+			},
+			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: message, Reason: &reason}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	_, err = w.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(w.t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: w.namespace, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.t.Cleanup(func() {
+		w.kubectl(context.Background(), "", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", w.namespace)
+	})
+	w.until("the policy denies", func(ctx context.Context) bool {
+		probe := evict.Request{Namespace: w.namespace, Name: "probe", UID: "x", DryRun: true}
+		return strings.Contains(evictorFor(w.t, unlimited()).Evict(ctx, probe).Message, message)
+	})
 }
 
 // Priority and fairness has one seat for this account, and it is taken: a 429 that no

@@ -23,7 +23,8 @@ type webhook struct {
 
 	mu      sync.Mutex
 	denial  *metav1.Status  // nil allows
-	allowed map[string]bool // pods that the denial is not for
+	broken  bool            // it answers what is no review
+	allowed map[string]bool // pods that the denial or the fault is not for
 	asked   map[string]int  // how often, by pod
 	held    map[string]chan struct{}
 }
@@ -68,19 +69,22 @@ func newWebhook(w *world) *webhook {
 
 // deny denies every eviction but those of the pods named, with a code and words.
 func (h *webhook) deny(code int32, message string, but ...string) {
+	h.answer(&metav1.Status{Code: code, Message: message}, false, but)
+}
+
+// fail answers questions with a fault of its own, but those about the pods named.
+func (h *webhook) fail(but ...string) { h.answer(nil, true, but) }
+
+// allow allows every eviction.
+func (h *webhook) allow() { h.answer(nil, false, nil) }
+
+func (h *webhook) answer(denial *metav1.Status, broken bool, but []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.denial, h.allowed = &metav1.Status{Code: code, Message: message}, map[string]bool{}
+	h.denial, h.broken, h.allowed = denial, broken, map[string]bool{}
 	for _, pod := range but {
 		h.allowed[pod] = true
 	}
-}
-
-// allow allows every eviction.
-func (h *webhook) allow() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.denial = nil
 }
 
 // hold lets questions about a pod wait for an answer, until release or the end of the test.
@@ -118,13 +122,17 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pod := review.Request.Name
 	h.mu.Lock()
 	h.asked[pod]++
-	denial, waits := h.denial, h.held[pod]
+	denial, broken, waits := h.denial, h.broken, h.held[pod]
 	if h.allowed[pod] {
-		denial = nil
+		denial, broken = nil, false
 	}
 	h.mu.Unlock()
 	if waits != nil {
 		<-waits
+	}
+	if broken {
+		http.Error(w, "out of order", http.StatusInternalServerError)
+		return
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: denial == nil, Result: denial}
 	w.Header().Set("Content-Type", "application/json")
