@@ -2,11 +2,9 @@ package agent
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // report is what became of a plan.
@@ -16,6 +14,7 @@ type report struct {
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 	hold     Hold             // why nobody was asked for; HoldNone when somebody was
 	slots    *slotWalk        // what the brake said; nil when it was not asked
+	aged     bool             // the walk ended for its age: the next one goes on
 }
 
 // act carries a plan out on a goroutine of its own and hands back a report. The
@@ -51,28 +50,35 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 // askInTurn asks for one candidate after the other, and for one past its budget when all
 // were refused and the configuration says so.
 func (a *Agent) askInTurn(ctx context.Context, p *plan, policy *Policy) report {
-	d := p.decision
 	for i := range p.candidates {
 		c := &p.candidates[i]
 		if c.kept {
 			continue
 		}
-		if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
-			return report{decision: d}
+		if last, over := a.askFor(ctx, p, policy, c); over {
+			return last
 		}
-		attempt := Attempt{Entry: c.entry, GraceSeconds: policy.graceOf(d, c)}
-		if !p.slots.take(ctx, p.interrupt, &attempt) {
-			continue
-		}
-		step := a.send(ctx, d, &attempt)
-		p.slots.answered(&attempt)
-		if step != evict.NextCandidate {
-			return reportOf(d, &attempt, c, step)
-		}
-		p.noteRefusal(c, &attempt.Result)
-		p.spareAlike(c, &attempt.Result)
 	}
 	return a.goPastBudget(ctx, p, policy)
+}
+
+// askFor asks for one candidate. It reports whether that ends the walk.
+func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidate) (last report, over bool) {
+	if last, over = endsEarly(ctx, p); over {
+		return last, true
+	}
+	d, attempt := p.decision, Attempt{Entry: c.entry, GraceSeconds: policy.graceOf(p.decision, c)}
+	if !p.slots.take(ctx, p.interrupt, &attempt) {
+		return report{}, false
+	}
+	step := a.send(ctx, d, &attempt)
+	p.slots.answered(&attempt)
+	if step != evict.NextCandidate {
+		return reportOf(d, &attempt, c, step), true
+	}
+	p.noteRefusal(c, &attempt.Result)
+	p.spareAlike(c, &attempt.Result)
+	return report{}, false
 }
 
 // send writes down whom it asks for, asks, and adds the answer to the decision.
@@ -90,36 +96,6 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 		return report{decision: d, expected: c.expected}
 	}
 	return report{decision: d, unheard: unheardOf(d, last, c.expected)}
-}
-
-// interrupt ends a walk between two of its requests; a budget may take its time to
-// refuse, and the world goes on meanwhile. The loop raises it, the walk looks.
-type interrupt struct{ reason atomic.Pointer[string] }
-
-func (i *interrupt) raise(reason string) { i.reason.CompareAndSwap(nil, &reason) }
-
-// keepWatch interrupts what is being carried out when the node does not need it any
-// more, or cannot be read.
-func (a *Agent) keepWatch(p *plan, sample *pressure.Sample) {
-	if fault := a.incomplete(sample); fault != "" {
-		p.interrupt.raise(fault)
-		return
-	}
-	if !p.decision.Pressure.HoldsIn(sample) {
-		p.interrupt.raise("recovered meanwhile")
-	}
-}
-
-// whyStop returns why no further request should be sent; "" when one should.
-func whyStop(ctx context.Context, i *interrupt) string {
-	const stopped = ": no further request was sent"
-	if ctx.Err() != nil {
-		return "shutting down" + stopped
-	}
-	if reason := i.reason.Load(); reason != nil {
-		return *reason + stopped
-	}
-	return ""
 }
 
 // ask sends one request. A request that is under way when the context ends gets
@@ -163,6 +139,7 @@ func (a *Agent) settle(r report) {
 			a.noteEscalation(attempt, now)
 		}
 	}
+	a.noteRound(&r)
 	a.noteSlots(r.slots, now)
 	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
 		a.book(r.decision, accepted, r.expected, now)

@@ -155,7 +155,9 @@ type Agent struct {
 	lastID    uint64
 	watched   time.Time // since when the node has been judged by the policy in force
 	slotless  slotless
-	unlisted  map[string]time.Time // since when cgroups are there that no listed pod has
+	unlisted  map[string]time.Time        // since when cgroups are there that no listed pod has
+	rounds    [pressure.SignalCount]round // see round.go
+	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
 
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
@@ -290,7 +292,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.wantTaints(&verdict)
 	a.noteSpace(&sample, &verdict, ended)
 	if a.acting != nil {
-		a.keepWatch(a.acting, &sample)
+		a.keepWatch(ctx, a.acting, &sample, &verdict)
 	} else {
 		a.relieve(ctx, &sample, &verdict)
 	}

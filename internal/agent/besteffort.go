@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,10 +21,17 @@ import (
 //
 //   - under hard pressure alone, and only once every candidate was asked for, or backs off
 //     from a budget's refusal, and none was accepted;
-//   - the pod whose budget its end violates least, one a decision;
+//   - the pod whose budget its end violates least, one a decision, and only if its budget
+//     refused it in the same walk: what it said minutes ago may not be so any more;
 //   - never a pod that something else than a budget refused;
 //   - nobody while one of the budgets cannot be read: which is violated least is not known
-//     then.
+//     then. One that is not there any more keeps nobody.
+//
+// A pod that is no candidate does not keep the others from that: one that a webhook denies,
+// whose owner is held off, or whose owner has reached limits.perOwnerPerHour. The first may
+// be denied for ever; the pods of the second come back to this node, so that their end
+// helps nobody; the third are left alone for up to an hour because the configuration says
+// so, and the kubelet and the kernel do not wait for that.
 
 // BestEffort is what came of the question whether a pod may go past its budget.
 type BestEffort string
@@ -78,7 +86,7 @@ func (a *Agent) bestEffort(p *pressure.Pressure, pods []*corev1.Pod) *bestEffort
 // noteRefusal remembers whether a budget refused the candidate. One that has gone
 // meanwhile frees something: how much is missing then, only the next decision knows.
 func (p *plan) noteRefusal(c *candidate, r *evict.Result) {
-	c.kept, c.budget = r.Outcome.OfBudget(), r.Budget
+	c.kept, c.budget, c.fresh = r.Outcome.OfBudget(), r.Budget, true
 	if r.Outcome == evict.Gone {
 		p.bestEffort = nil
 	}
@@ -95,26 +103,70 @@ func (p *plan) keptByBudgets() []*candidate {
 	return kept
 }
 
+// mayGoPast reports whether somebody may go past a budget: who only waits for a slot was
+// not refused.
+func (p *plan) mayGoPast() bool {
+	return p.bestEffort != nil && len(p.keptByBudgets()) > 0 &&
+		p.slots.held() == "" && !p.decision.Ranking.Protects(rank.ProtectedSlotless)
+}
+
 // goPastBudget ends a walk in which nobody was accepted: it deletes one pod, or says why
 // nobody goes.
 func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) report {
-	d, kept := p.decision, p.keptByBudgets()
-	if p.bestEffort == nil || len(kept) == 0 || p.slots.held() != "" || d.Ranking.Protects(rank.ProtectedSlotless) {
-		return report{decision: d} // who only waits for a slot was not refused
+	d, read := p.decision, map[string]evict.Budget{}
+	if !p.mayGoPast() {
+		return report{decision: d}
 	}
-	if detail := p.useless(kept, policy); detail != "" {
-		d.BestEffort, d.Detail = BestEffortUseless, detail
-		return report{decision: d, hold: HoldUseless}
+	if last, over := endsEarly(ctx, p); over {
+		return last // when it is old, somebody may have come who could be evicted
 	}
-	victim, budget, err := a.leastViolated(ctx, kept, p.bestEffort.ready)
-	if err != nil {
-		d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
-		return report{decision: d, hold: HoldBudgetUnknown}
+	for p.mayGoPast() {
+		kept := p.keptByBudgets()
+		if detail := p.useless(kept, policy); detail != "" {
+			d.BestEffort, d.Detail = BestEffortUseless, detail
+			return report{decision: d, hold: HoldUseless}
+		}
+		victim, err := a.leastViolated(ctx, kept, p.bestEffort.ready, read)
+		if err != nil {
+			d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
+			return report{decision: d, hold: HoldBudgetUnknown}
+		}
+		budget, there := read[victim.budgetKey()]
+		if there && victim.fresh {
+			return a.deletePast(ctx, p, policy, victim, &budget)
+		}
+		if last, over := a.askAgain(ctx, p, policy, victim); over {
+			return last
+		}
+		delete(read, victim.budgetKey()) // time has passed
 	}
+	return report{decision: d}
+}
+
+// askAgain asks for a candidate by the Eviction API once more: its budget may have room by
+// now, and a delete would not be charged to it, so that a drain elsewhere would take one
+// pod too many. One that was asked for once more already, and is refused by a budget that
+// is not there, is left to itself. It reports whether that ends the walk.
+func (a *Agent) askAgain(ctx context.Context, p *plan, policy *Policy, c *candidate) (last report, over bool) {
+	if c.again {
+		c.kept = false
+		return report{}, false
+	}
+	c.again, c.fresh = true, false
+	last, over = a.askFor(ctx, p, policy, c)
+	if !over && !c.fresh {
+		return report{decision: p.decision}, true // it has no slot
+	}
+	return last, over
+}
+
+// deletePast deletes a candidate that its budget has refused a moment ago.
+func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim *candidate, budget *evict.Budget) report {
+	d := p.decision
 	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
-	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.graceOf(d, victim), Past: &budget}
+	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.graceOf(d, victim), Past: budget}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{decision: d}
 	}
@@ -148,27 +200,32 @@ func (p *plan) useless(kept []*candidate, policy *Policy) string {
 }
 
 // leastViolated returns the candidate whose budget its end violates least, the first of
-// them in the ranking, and that budget. It reads each budget once.
+// them in the ranking; before all one whose budget is not there any more, which keeps
+// nobody. It reads each budget once.
 func (a *Agent) leastViolated(
-	ctx context.Context, kept []*candidate, ready map[string]bool,
-) (*candidate, evict.Budget, error) {
+	ctx context.Context, kept []*candidate, ready map[string]bool, read map[string]evict.Budget,
+) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var victim *candidate
 	var least violation
-	var its evict.Budget
-	read := map[string]evict.Budget{}
 	for _, c := range kept {
 		budget, err := a.budgetOf(ctx, c, read)
+		if errors.Is(err, evict.ErrNoBudget) {
+			return c, nil
+		}
 		if err != nil {
-			return nil, evict.Budget{}, err
+			return nil, err
 		}
 		if v := violationOf(budget, ready[c.entry.Pod.UID]); victim == nil || v.less(least) {
-			victim, least, its = c, v, budget
+			victim, least = c, v
 		}
 	}
-	return victim, its, nil
+	return victim, nil
 }
+
+// budgetKey names the budget that refused a candidate.
+func (c *candidate) budgetKey() string { return c.entry.Pod.Namespace + "/" + c.budget }
 
 // budgetOf returns the budget that refused a candidate, by the name in the refusal, and
 // keeps it in read.
@@ -177,13 +234,12 @@ func (a *Agent) budgetOf(ctx context.Context, c *candidate, read map[string]evic
 	if c.budget == "" {
 		return evict.Budget{}, fmt.Errorf("the API server did not name the PodDisruptionBudget that keeps %s", pod.Key())
 	}
-	key := pod.Namespace + "/" + c.budget
-	if budget, known := read[key]; known {
+	if budget, known := read[c.budgetKey()]; known {
 		return budget, nil
 	}
 	budget, err := a.options.Budgets.Budget(ctx, pod.Namespace, c.budget)
 	if err == nil {
-		read[key] = budget
+		read[c.budgetKey()] = budget
 	}
 	return budget, err
 }

@@ -170,11 +170,30 @@ func TestBestEffort(t *testing.T) {
 					return answer(r)
 				}
 			},
-			append(asked, "delete alone"), BestEffortNone, // by the second decision
+			append(asked, "evict alone", "delete alone"), BestEffortNone, // by the second decision
 		},
 		{
-			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { delete(n.budgets, "shop/alone") },
+			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { n.unbudgeted = errPlanted() },
 			asked, BestEffortUnknown,
+		},
+		{
+			"a budget that is not there keeps nobody: its pod is asked for again", func(n *fakeNode, _ *Policy) {
+				delete(n.budgets, "shop/alone")
+				answer := n.answer
+				n.answer = func(r evict.Request) evict.Result {
+					if len(n.evictions) == 3 {
+						return evict.Result{Outcome: evict.Evicted}
+					}
+					return answer(r)
+				}
+			},
+			append(asked, "evict alone"), BestEffortNone,
+		},
+		{
+			"one that is not there and refuses again keeps the others from nothing", func(n *fakeNode, _ *Policy) {
+				delete(n.budgets, "shop/alone")
+			},
+			append(asked, "evict alone", "delete oneof3"), BestEffortDeleted,
 		},
 		{
 			"the refusal names no budget: nobody", func(n *fakeNode, _ *Policy) {
@@ -250,8 +269,8 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 	})
 }
 
-// Whom a budget refused under soft pressure is not asked for again when the hard one
-// comes, and need not have waited for the end of its back-off.
+// Whom a budget refused under soft pressure need not have waited for the end of its back-off
+// when the hard one comes. Only the one that is to go is asked for again before.
 func TestBestEffortTakesWhoBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -261,10 +280,101 @@ func TestBestEffortTakesWhoBacksOff(t *testing.T) {
 		n.pods["uid-oneof3"].memory = 350 * mebi // 150 left
 		n.after(5*time.Second, func() { n.host = 100 * mebi })
 		watch(t, n, policy, 8*time.Second)
-		if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
+		if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// A refusal of some minutes ago is none: whose budget has room by now is evicted, and
+// nothing goes past a budget.
+func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		changes func(n *fakeNode)
+		now     evict.Outcome
+		want    []string // after the refusals under soft pressure
+	}{
+		{
+			"its budget has room", func(n *fakeNode) { n.budgets["shop/oneof3"] = evict.Budget{Desired: 3, Healthy: 4} },
+			evict.Evicted,
+			[]string{"evict oneof3"},
+		},
+		{
+			"its budget was deleted", func(n *fakeNode) { delete(n.budgets, "shop/oneof3") },
+			evict.Evicted,
+			[]string{"evict oneof3"},
+		},
+		{
+			"a webhook denies it by now: the other one, as if alone", func(*fakeNode) {},
+			evict.Denied,
+			[]string{"evict oneof3", "evict alone", "delete alone"},
+		},
+		{
+			"it has gone: the other one, by a new decision", func(*fakeNode) {},
+			evict.Gone,
+			[]string{"evict oneof3", "evict alone", "delete alone"},
+		},
+		{
+			"the API server is overloaded: nobody", func(*fakeNode) {},
+			evict.Throttled,
+			[]string{"evict oneof3"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := keptNode(), bestEffortPolicy()
+				soft := pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2)}
+				policy.Thresholds = append(policy.Thresholds, soft)
+				n.host, n.ends = -60*mebi, time.Hour
+				n.after(5*time.Second, func() {
+					test.changes(n)
+					answer := n.keeps(map[string]evict.Outcome{"oneof3": test.now})
+					n.host, n.answer = 0, func(r evict.Request) evict.Result {
+						if r.Name == "oneof3" && !r.Delete && test.now == evict.Gone {
+							delete(n.pods, r.UID)
+							n.host += 450 * mebi // and nothing is gained
+						}
+						return answer(r)
+					}
+				})
+				watch(t, n, policy, 5*time.Second+900*time.Millisecond)
+				want := append([]string{"evict alone", "evict oneof3"}, test.want...)
+				if diff := cmp.Diff(want, n.requests()); diff != "" {
+					t.Errorf("requests (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Who is left alone for reasons of its own does not keep the others from going past one.
+func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, left := range []func(*Agent){
+		func(a *Agent) { a.limiter.Count("rs-left", false, time.Now()) },
+		func(a *Agent) {
+			for range 2 {
+				now := time.Now()
+				a.holdOff.Note(evict.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
+				time.Sleep(time.Millisecond)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, policy := keptNode(), bestEffortPolicy()
+			n.run("left", 300, 100)
+			n.host, policy.Limits = -300*mebi, evict.Limits{PerOwnerPerHour: 1}
+			a := newAgent(t, n, policy)
+			left(a)
+			runFor(t, a, time.Second)
+			if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 // One who backs off from something else does not keep the others from being considered.

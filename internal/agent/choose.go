@@ -41,6 +41,9 @@ type candidate struct {
 	asked     bool
 	restsWith string
 	spared    *evict.Result
+	// fresh says that its refusal is of this walk, again that it was asked for once more
+	// before a delete.
+	fresh, again bool
 }
 
 // choose decides who should go for a pressure. A hold other than HoldNone says
@@ -82,6 +85,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.candidates, hold, detail = a.askable(made.decision, uses)
 	if hold != HoldNone {
+		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again
 		return made, hold, detail
 	}
 	made.bestEffort = a.bestEffort(&p, pods)
@@ -127,7 +131,7 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	}
 	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
-		_, waits := a.backoff.Waits(refusedOf(e.Pod), d.Pressure.SampleTime)
+		_, waits := a.waits(e.Pod, &d.Pressure)
 		candidates = append(candidates, candidate{
 			entry: e, expected: uses.byUID[e.Pod.UID].expected, kept: waits, budget: a.backoff.Budget(e.Pod.UID),
 			restsWith: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
@@ -156,7 +160,7 @@ func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
 	bestEffort := a.mayGoPastBudgets(&d.Pressure)
 	waiting, heldOff, limited, went := 0, 0, 0, ""
 	ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if last, waits := a.backoff.Waits(refusedOf(e.Pod), now); waits && (!bestEffort || !last.OfBudget()) {
+		if last, waits := a.waits(e.Pod, &d.Pressure); waits && (!bestEffort || !last.OfBudget()) {
 			waiting++
 			e.Detail = a.lastAnswer(e.Pod, last)
 			return rank.ProtectedBackingOff

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -188,7 +189,7 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 		select {
 		case <-time.After(n.slow):
 		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, Message: ctx.Err().Error(), Sent: sent}
+			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Message: ctx.Err().Error(), Sent: sent}
 		}
 	}
 	n.mu.Lock()
@@ -224,7 +225,7 @@ func (n *fakeNode) Budget(_ context.Context, namespace, name string) (evict.Budg
 	case n.unbudgeted != nil:
 		return evict.Budget{}, n.unbudgeted
 	case !there:
-		return evict.Budget{}, errors.New("there is no budget " + name)
+		return evict.Budget{}, fmt.Errorf("%s: %w", name, evict.ErrNoBudget)
 	}
 	budget.Name = name
 	return budget, nil

@@ -36,7 +36,9 @@ func unheardOf(d *Decision, attempt *Attempt, expected map[string]int64) *unhear
 }
 
 // mayComeLate reports whether a request may still be carried out.
-func (u *unheard) mayComeLate(now time.Time) bool { return now.Sub(u.first) < evict.RequestTimeout }
+func (u *unheard) mayComeLate(now time.Time) bool {
+	return u.attempt.Result.Late && now.Sub(u.first) < evict.RequestTimeout
+}
 
 func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
 

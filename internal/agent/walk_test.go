@@ -17,7 +17,7 @@ import (
 
 // lost answers every request as if its answer had been lost on the way.
 func lost(evict.Request) evict.Result {
-	return evict.Result{Outcome: evict.Unconfirmed, Message: "connection reset"}
+	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Message: "connection reset"}
 }
 
 func TestUnheardRequestIsLookedIntoBeforeAnybodyElseIsAskedFor(t *testing.T) {

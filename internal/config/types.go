@@ -72,9 +72,11 @@ type EvictdConfiguration struct {
 	Sampling Sampling `json:"sampling"`
 	// What a PodDisruptionBudget's refusal means: `respect` takes it for an answer
 	// and goes on to the next candidate. With `bestEffort`, under hard pressure and once
-	// no candidate could be evicted, evictd deletes one whose budget refused, first the
-	// one whose budget is violated least; it needs rights that only
-	// deploy/overlays/best-effort gives. Unset means `respect`.
+	// no candidate could be evicted, evictd deletes one whose budget refused a moment ago,
+	// first the one whose budget is violated least; it needs rights that only
+	// deploy/overlays/best-effort gives. A pod that a webhook denies, whose owner is held
+	// off or whose owner has reached limits.perOwnerPerHour keeps no other pod from that.
+	// Unset means `respect`.
 	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
 	// Which pods are never evicted, beyond those that cannot be chosen: static and
 	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods

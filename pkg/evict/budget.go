@@ -2,12 +2,18 @@ package evict
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// ErrNoBudget says that a PodDisruptionBudget is not there.
+var ErrNoBudget = errors.New("there is no such budget")
 
 // Budget is what a PodDisruptionBudget wants and has, by its status.
 type Budget struct {
@@ -27,6 +33,8 @@ func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, e
 			MaxRetries(0).Do(ctx).Into(read)
 	})
 	switch {
+	case isBudgetNotFound(err):
+		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w: %w", namespace, name, ErrNoBudget, err)
 	case err != nil:
 		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w", namespace, name, err)
 	case read.Status.ObservedGeneration < read.Generation:
@@ -39,4 +47,15 @@ func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, e
 		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: its status could not be computed: %s", namespace, name, allowed.Message)
 	}
 	return Budget{Name: name, Desired: int64(read.Status.DesiredHealthy), Healthy: int64(read.Status.CurrentHealthy)}, nil
+}
+
+// isBudgetNotFound reports whether the error says that the budget is not there. A 404 that
+// is no Status of the API server proves nothing, as in [isPodNotFound].
+func isBudgetNotFound(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+		return false
+	}
+	s := status.Status()
+	return s.Code == http.StatusNotFound && s.Details != nil && s.Details.Kind == "poddisruptionbudgets"
 }

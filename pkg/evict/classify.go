@@ -16,6 +16,7 @@ import (
 // apiserver/pkg/admission/plugin/webhook).
 const (
 	textSeveralBudgets = "more than one PodDisruptionBudget"
+	textTimedOut       = "timed out" // etcd's client
 	textUID            = "UID"
 	textWebhookFailed  = "failed calling webhook"
 	// What admission has denied, with whatever code its owner chose: a webhook's denial, and
@@ -46,7 +47,7 @@ func classify(err error, accepted Outcome) Result {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Result{Outcome: Unconfirmed, Silent: true, Message: err.Error()}
+		return Result{Outcome: Unconfirmed, Silent: true, Late: true, Message: err.Error()}
 	}
 	s := status.Status()
 	result := Result{
@@ -54,11 +55,18 @@ func classify(err error, accepted Outcome) Result {
 		Message:    messageOf(&s),
 		RetryAfter: retryAfterOf(&s),
 	}
+	result.Late = result.Outcome == Unconfirmed && gaveUp(&s)
 	if result.Outcome.OfBudget() {
 		result.Budget = budgetOf(&s)
 	}
 	result.NoRight = result.Outcome == Denied && s.Code == http.StatusForbidden && lacksRight(s.Message)
 	return result
+}
+
+// gaveUp reports whether somebody stopped waiting for what the request has set off: the API
+// server itself (504 after 34 s) or a proxy before it, or the API server for etcd.
+func gaveUp(s *metav1.Status) bool {
+	return s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout || strings.Contains(s.Message, textTimedOut)
 }
 
 func lacksRight(message string) bool {

@@ -21,10 +21,10 @@ func NewLedger() *Ledger { return &Ledger{bookings: map[string]Booking{}} }
 // Book notes a victim. A victim that is booked already keeps its first booking, so
 // that seeing it again does not move its deadline, and learns only what it should
 // still free, as by [Ledger.Expect]; but what is really on its way replaces what a
-// dry run simulated.
+// dry run simulated, and an answered eviction what was seen of the pod before.
 func (l *Ledger) Book(b Booking) {
 	before, booked := l.bookings[b.UID]
-	if !booked || before.DryRun && !b.DryRun {
+	if !booked || before.DryRun && !b.DryRun || before.Signal == "" && b.Signal != "" {
 		l.bookings[b.UID] = b
 		return
 	}

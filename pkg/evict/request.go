@@ -52,6 +52,9 @@ type Result struct {
 	// Silent says that no answer came at all, not even an odd one: a time-out, or a broken
 	// connection.
 	Silent bool
+	// Late says that the API server may still carry the request out, for [RequestTimeout]
+	// from Sent at most: there was no answer, or one of somebody who gave up waiting for it.
+	Late bool
 	// RetryAfter is how long the server asked to wait; 0 when it did not.
 	RetryAfter time.Duration
 	// Sent is when the request was handed to the transport; Took is how long the

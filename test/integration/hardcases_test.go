@@ -347,3 +347,34 @@ func TestHardCaseManyPodsOfOneBudget(t *testing.T) {
 		})
 	}
 }
+
+// While a slow webhook thinks about the first candidate, somebody deletes a pod that holds
+// enough: nobody else is asked for.
+func TestHardCaseWebhookThinksWhileAnotherPodLeaves(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.hand.takes(6 * time.Second)
+	s.hand.held["drained"] = 600
+	drained := s.pod("drained", 100)
+	s.host.group(groupOf(drained), 600)
+	hook := newWebhook(s.world)
+	s.start()
+	s.within("evictd is ready", s.ready)
+	hook.deny(http.StatusForbidden, "it is payday", "small", "drained")
+	hook.hold(t, "large")
+	s.pressed()
+	s.within("the webhook was asked", func() bool { return hook.count("large") > 0 })
+	s.must(s.client.CoreV1().Pods(s.namespace).Delete(t.Context(), drained.Name, metav1.DeleteOptions{}))
+	s.within("evictd counts the pod that leaves", func() bool {
+		leaving, _ := s.daemon.metric("evictd_victims_on_their_way")
+		return leaving == 1
+	})
+	hook.release()
+	s.expectVictims("drained")
+	if asked := hook.count("small"); asked != 0 {
+		t.Errorf("the small pod was asked for %d times", asked)
+	}
+	if _, page := s.daemon.get("/debug/decisions"); !strings.Contains(page, "no further request was sent") {
+		t.Errorf("no decision says why the walk ended:\n%s", page)
+	}
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// slowRefusals is a node that is short of 30 MiB, and whose first candidate a webhook
+// refuses after ten seconds.
+func slowRefusals() *fakeNode {
+	n := newFakeNode(1000)
+	n.run("guarded", 300, 10)
+	n.run("next", 290, 10)
+	n.run("small", 280, 10)
+	n.host, n.slow, n.ends = 60*mebi, 10*time.Second, 25*time.Second
+	n.answer = func(r evict.Request) evict.Result {
+		if r.Name == "guarded" {
+			return evict.Result{Outcome: evict.Denied}
+		}
+		return evict.Result{Outcome: evict.Evicted}
+	}
+	return n
+}
+
+// Guards invariant 4: what begins to leave while a request is under way is relied on too.
+func TestWalkEndsWhenEnoughBeginsToLeave(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		holds   int64
+		leaves  time.Duration
+		victims []string
+	}{
+		{"a pod that suffices", 280, 2 * time.Second, []string{"guarded"}},
+		{"a moment before the answer", 280, 9*time.Second + 500*time.Millisecond, []string{"guarded"}},
+		{"a pod that is too small", 20, 2 * time.Second, []string{"guarded", "next"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := slowRefusals()
+				n.host += 280*mebi - test.holds*mebi
+				n.pods["uid-small"].memory = test.holds * mebi
+				n.after(test.leaves, func() { n.terminate("uid-small") })
+				watch(t, n, hardPolicy(), 25*time.Second)
+				n.wantVictims(t, test.victims...)
+				if said := strings.Contains(n.decisions[0].Detail, "on their way out should free"); said != (len(test.victims) == 1) {
+					t.Errorf("the record of the walk: %q", n.decisions[0].Detail)
+				}
+			})
+		})
+	}
+}
+
+// A walk looks who leaves now and then, not at each of a hundred ticks a second.
+func TestWalkReadsCgroupsNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowRefusals()
+		policy := hardPolicy()
+		policy.Pacing.Max = policy.Pacing.Min
+		watch(t, n, policy, 9*time.Second)
+		if most := int(9*time.Second/leavingEvery) + 2; n.collects > most || n.samples < 2*most {
+			t.Errorf("the cgroups were read %d times in 9 s and %d samples, want %d at most", n.collects, n.samples, most)
+		}
+	})
+}
+
+// The watch may tell of the own victim before the answer comes: it is booked as what it is.
+func TestVictimThatIsSeenBeforeItsAnswerIsEvictdsOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowRefusals()
+		n.ends = time.Hour
+		n.answer = nil
+		n.after(2*time.Second, func() { n.terminate("uid-guarded") })
+		a := newAgent(t, n, hardPolicy())
+		runFor(t, a, 15*time.Second)
+		n.wantVictims(t, "guarded")
+		if b := a.ledger.OnTheirWay(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
+			t.Errorf("on their way: %+v, want evictd's own victim", b)
+		}
+	})
+}
+
+// softAndHard is a policy with a soft threshold of a fifth above hardPolicy's.
+func softAndHard() Policy {
+	policy := hardPolicy()
+	policy.HardGrace = 3
+	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2)})
+	return policy
+}
+
+func TestHardPressureEndsASoftWalk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowRefusals()
+		n.slow = 4 * time.Second // less than walkAge
+		n.host -= 80 * mebi      // soft
+		n.after(time.Second, func() { n.host += 80 * mebi })
+		watch(t, n, softAndHard(), 15*time.Second)
+		n.wantVictims(t, "guarded", "next")
+		if d := n.decisions[0]; d.Pressure.Threshold.Hard || !strings.Contains(d.Detail, "the hard threshold of memory.available was met meanwhile") {
+			t.Errorf("the record of the soft walk: %+v", d)
+		}
+		if grace := n.evictions[1].GraceSeconds; grace == nil || *grace != 3 {
+			t.Errorf("the second was asked for with the grace period %v, want that of hard pressure", grace)
+		}
+	})
+}
+
+// A hard threshold of another signal that was met before had its decision, which came to
+// nothing: the soft walk goes on.
+func TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowRefusals()
+		n.slow = 4 * time.Second
+		n.host -= 80 * mebi // soft
+		policy := softAndHard()
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+			Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(100), Hard: true,
+		})
+		a := newAgent(t, n, policy)
+		a.options.Sampler = &blindLater{n, pressure.NodeFSAvailable, 1 << 30} // 9 are available
+		runFor(t, a, 9*time.Second)
+		n.wantVictims(t, "guarded", "next")
+		for _, d := range n.decisions {
+			if strings.Contains(d.Detail, "met meanwhile") {
+				t.Errorf("the walk was interrupted: %+v", d)
+			}
+		}
+	})
+}

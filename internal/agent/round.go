@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// walkAge is how old a decision may be when its walk asks for one more. A ranking is of
+// the moment: who leaks may have come since. Refusals take milliseconds, so that a walk of
+// all pods of a node is over long before; one that is not has met a webhook or an API
+// server that is slow, and sixty candidates at ten seconds would be ten minutes.
+const walkAge = 5 * time.Second
+
+// round is what a row of walks about one pressure has been refused, each of which but the
+// last ended for its age. Whom it has asked for is not asked for again before its end:
+// back-offs begin at seconds, and the first of the ranking would be asked for again and
+// again and the last never. The zero value has asked for nobody.
+type round struct {
+	since   time.Time // when the pressure began
+	refused map[string]evict.Outcome
+}
+
+// roundOf returns the round about a pressure.
+func (a *Agent) roundOf(p *pressure.Pressure) *round {
+	r := &a.rounds[p.Threshold.Signal]
+	if !r.since.Equal(p.Since) {
+		*r = round{since: p.Since}
+	}
+	return r
+}
+
+// waits returns what a pod was refused with, where it is not asked for now: it backs off,
+// or the round has asked for it.
+func (a *Agent) waits(pod *rank.Pod, p *pressure.Pressure) (evict.Outcome, bool) {
+	if last, asked := a.roundOf(p).refused[pod.UID]; asked {
+		return last, true
+	}
+	return a.backoff.Waits(refusedOf(pod), p.SampleTime)
+}
+
+// noteRound takes a walk's answers where it ended for its age, and ends the round where it
+// did not.
+func (a *Agent) noteRound(w *report) {
+	r := a.roundOf(&w.decision.Pressure)
+	if !w.aged {
+		r.refused = nil
+		return
+	}
+	if r.refused == nil {
+		r.refused = map[string]evict.Outcome{}
+	}
+	for i := range w.decision.Attempts {
+		attempt := &w.decision.Attempts[i]
+		r.refused[attempt.Entry.Pod.UID] = attempt.Result.Outcome
+	}
+}
+
+// aged says that a walk should end for its age; "" when it should not. It has asked for
+// somebody by then: each walk comes further.
+func aged(d *Decision) string {
+	if age := time.Since(d.Time); len(d.Attempts) > 0 && age > walkAge {
+		return fmt.Sprintf("the decision is %v old, and the next one is made by what the pods use now", roundly(age)) + nothingFurther
+	}
+	return ""
+}

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// crowd is how many pods slowCrowd has: to ask for each takes longer than the first wait of
+// a back-off.
+const crowd = 12
+
+// slowCrowd is a node that is short of 50 MiB, whose pods are each refused after ten
+// seconds; the last of the ranking is p00.
+func slowCrowd(outcome evict.Outcome) *fakeNode {
+	n := newFakeNode(10000)
+	for i := range crowd {
+		n.run(fmt.Sprintf("p%02d", i), int64(110+i), 10)
+		n.host -= int64(110+i) * mebi
+	}
+	n.host += n.capacity - 950*mebi
+	n.slow = 10 * time.Second
+	n.answer = func(r evict.Request) evict.Result {
+		switch {
+		case r.Name == "culprit":
+			return evict.Result{Outcome: evict.Evicted}
+		case r.Delete:
+			return evict.Result{Outcome: taken(r)}
+		default:
+			return evict.Result{Outcome: outcome, Budget: r.Name}
+		}
+	}
+	return n
+}
+
+// unhurried is a policy with fewer ticks: these walks last for minutes.
+func unhurried(policy Policy) Policy {
+	policy.Pacing.Min = 100 * time.Millisecond
+	return policy
+}
+
+// Who begins to leak during a walk is asked for by the next ranking, and not after all
+// whom the old one names.
+func TestWalkDoesNotGoOnByAnOldRanking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.Denied)
+		n.ends = time.Hour
+		time.AfterFunc(25*time.Second, func() { n.run("culprit", 700, 10) })
+		watch(t, n, unhurried(hardPolicy()), 42*time.Second)
+		n.wantVictims(t, "p11", "p10", "p09", "culprit")
+	})
+}
+
+// A walk that is not slow is one decision.
+func TestQuickWalkIsOneDecision(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.Denied)
+		n.slow = 400 * time.Millisecond
+		watch(t, n, unhurried(hardPolicy()), 8*time.Second)
+		if len(n.decisions) == 0 || len(n.decisions[0].Attempts) != crowd {
+			t.Errorf("the first of %d decisions does not ask for all", len(n.decisions))
+		}
+	})
+}
+
+// Back-offs are shorter than a row of slow walks: nobody is asked for twice before
+// everybody was asked for once, and then all over again.
+func TestSlowRefusalsStarveNobody(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied} {
+		t.Run(string(outcome), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := slowCrowd(outcome)
+				watch(t, n, unhurried(hardPolicy()), 4*time.Minute)
+				victims := n.victims()
+				if len(victims) <= crowd || len(slices.Compact(slices.Sorted(slices.Values(victims[:crowd])))) != crowd {
+					t.Fatalf("not everybody was asked for before somebody again: %v", victims)
+				}
+				if victims[crowd] != "p11" {
+					t.Errorf("the next round begins with %s, want the first of the ranking", victims[crowd])
+				}
+			})
+		})
+	}
+}
+
+// With bestEffort a pod goes past its budget once all were refused, however long that took.
+func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.BlockedByBudget)
+		n.ends = time.Hour
+		n.budgets = map[string]evict.Budget{}
+		for i := range crowd {
+			n.budgets[fmt.Sprintf("shop/p%02d", i)] = evict.Budget{Desired: 1, Healthy: 1}
+		}
+		n.budgets["shop/p05"] = evict.Budget{Desired: 5, Healthy: 5}
+		watch(t, n, unhurried(bestEffortPolicy()), 3*time.Minute)
+		all := n.requests()
+		if want := []string{"evict p00", "evict p05", "delete p05"}; len(all) != crowd+2 || !slices.Equal(all[crowd-1:], want) {
+			t.Errorf("requests %v, want one for each pod and at the end %v", all, want)
+		}
+	})
+}
+
+// Who comes while the last one is asked for is evicted before anybody goes past a budget.
+func TestSlowRefusalsDeleteNobodyByAnOldRanking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.BlockedByBudget)
+		n.ends, n.budgets = time.Hour, map[string]evict.Budget{}
+		for i := range crowd {
+			n.budgets[fmt.Sprintf("shop/p%02d", i)] = evict.Budget{Desired: 1, Healthy: 1}
+		}
+		n.budgets["shop/p00"] = evict.Budget{Desired: 5, Healthy: 5}
+		n.run("culprit", 700, 10)
+		culprit, answer := n.pods["uid-culprit"], n.answer
+		delete(n.pods, "uid-culprit")
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Name == "p00" {
+				n.pods["uid-culprit"] = culprit
+			}
+			return answer(r)
+		}
+		watch(t, n, unhurried(bestEffortPolicy()), 140*time.Second)
+		all := n.requests()
+		if want := []string{"evict p00", "evict culprit"}; len(all) <= crowd || !slices.Equal(all[crowd-1:crowd+1], want) {
+			t.Errorf("requests %v, want one for each pod and at the end %v", all, want)
+		}
+	})
+}
+
+// A round is of one pressure: the next one begins with the first of the ranking.
+func TestRoundEndsWithItsPressure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.BudgetPending)
+		n.after(9*time.Second, func() { n.unsynced = true }) // so that the next decision holds
+		n.after(15*time.Second, func() { n.host -= 1000 * mebi })
+		n.after(20*time.Second, func() { n.unsynced = false })
+		n.after(time.Minute, func() { n.host += 1000 * mebi })
+		watch(t, n, unhurried(hardPolicy()), 72*time.Second)
+		n.wantVictims(t, "p11", "p11")
+	})
+}
+
+// After a victim the next decision begins with the first of the ranking.
+func TestRoundEndsWithAVictim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.BudgetPending)
+		n.run("culprit", 110, 20) // the last but one
+		n.pods["uid-p10"].memory = 110 * mebi
+		n.after(25*time.Second, func() { n.pods["uid-culprit"].memory += 30 * mebi; n.host -= 30 * mebi })
+		watch(t, n, unhurried(hardPolicy()), 55*time.Second)
+		n.wantVictims(t, "p11", "p09", "p08", "culprit", "p11")
+	})
+}
+
+// Whom a round has asked for is asked for again when nobody else is left.
+func TestRoundEndsWhenNobodyIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCrowd(evict.BudgetPending)
+		n.after(9*time.Second, func() {
+			for uid, pod := range n.pods {
+				if uid != "uid-p11" {
+					n.host += pod.memory
+					delete(n.pods, uid)
+				}
+			}
+		})
+		watch(t, n, unhurried(hardPolicy()), 30*time.Second)
+		n.wantVictims(t, "p11", "p11")
+	})
+}
