@@ -60,13 +60,15 @@ func (n *nodeDisk) open(c *config.EvictdConfiguration) error {
 }
 
 func openNodeDisk(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
-	opened, err := usage.OpenNodeDisk(usage.NodeDiskOptions{
-		HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores(),
-	})
+	opened, err := usage.OpenNodeDisk(nodeDiskOptions(hostRoot, c))
 	if err != nil {
 		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
 	}
 	return opened, nil
+}
+
+func nodeDiskOptions(hostRoot string, c *config.EvictdConfiguration) usage.NodeDiskOptions {
+	return usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()}
 }
 
 // checkDisk returns why the source that a configuration names cannot work here. What

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // nodeWithFiles is a host with two pods that have a file of 1 MiB each, one of them a
@@ -56,6 +58,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	}
 	var inForce atomic.Pointer[config.EvictdConfiguration]
 	d := newDisk(clients, flags, inForce.Load, func() (bool, error) { return false, nil })
+	var before *usage.NodeDisk
 	for i, source := range []config.DiskSource{config.DiskSummary, config.DiskNode, config.DiskNode, config.DiskSummary} {
 		c := config.Default()
 		c.Disk.Source, c.Disk.Workers = source, int32(i+1)
@@ -70,11 +73,53 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if d.node.opened == before || d.node.bounds != c.Disk {
+			t.Errorf("step %d: the bounds are %+v, want %+v", i, d.node.bounds, c.Disk)
+		}
+		before = d.node.opened
 		for _, uid := range []types.UID{"uid-web", "uid-mirror"} {
 			if use := uses[string(uid)].NodeFS; !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
 				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
 			}
 		}
+	}
+}
+
+// TestNodeDiskOptions: the configuration's bounds are those of the walk.
+func TestNodeDiskOptions(t *testing.T) {
+	t.Parallel()
+	c := config.Default()
+	c.Disk.Workers, c.Disk.CPU = 3, "1500m"
+	if got, want := nodeDiskOptions("/host", c), (usage.NodeDiskOptions{HostRoot: "/host", Workers: 3, Cores: 1.5}); !reflect.DeepEqual(got, want) {
+		t.Errorf("options %+v, want %+v", got, want)
+	}
+}
+
+// TestNodeDiskAsksForRunningContainers: what runs has a layer and logs, and unknown they
+// are where there are none. The bounds that stay are no reason to begin anew.
+func TestNodeDiskAsksForRunningContainers(t *testing.T) {
+	t.Parallel()
+	root, pods := nodeWithFiles(t)
+	pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+		ContainerID: "containerd://" + strings.Repeat("a", 64), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+	}}
+	n, c := &nodeDisk{hostRoot: root}, config.Default()
+	var opened *usage.NodeDisk
+	for range 2 {
+		uses, err := n.measure(t.Context(), c, pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if use := uses["uid-web"]; use.Layers.BytesKnown || use.Logs.BytesKnown || !use.Volumes.BytesKnown || use.NodeFS.BytesKnown {
+			t.Errorf("what runs uses %+v, want its layer and logs unknown", use)
+		}
+		if use := uses["uid-mirror"]; !use.NodeFS.BytesKnown {
+			t.Errorf("the other one uses %+v, want all known", use)
+		}
+		if opened != nil && n.opened != opened {
+			t.Error("it began anew")
+		}
+		opened = n.opened
 	}
 }
 

@@ -2,7 +2,7 @@
 // It is for a privileged process that looks at directories in which others write.
 //
 //	pool := filetree.NewPool(1, 0.2)
-//	results, err := pool.Count(ctx, []filetree.Start{open})
+//	results, err := pool.Count(ctx, []filetree.Tree{{Name: dir, Start: open}})
 //	for r := range results {
 //		fmt.Println(r.Bytes, r.Inodes, r.Partial)
 //	}
@@ -19,7 +19,9 @@
 // Nobody makes it take more than it may. File descriptors, the names that are
 // remembered and the inodes with several links are bounded; what lies beyond a bound
 // is left out, and the count says that it is a lower bound and why. So does one that
-// ends with its context. In the steady state nothing is allocated for a file.
+// ends with its context. One tree does not take the time of all others, and one whose
+// filesystem does not answer holds one thread at most. In the steady state nothing is
+// allocated for a file.
 //
 // It needs Linux 5.6, and read and search permission for every directory: as root of
 // a container, CAP_DAC_READ_SEARCH.

@@ -34,7 +34,8 @@ type pace struct {
 	share float64 // of a core, above 0; 1 and more never sleeps
 	// began and spent are the clocks at the moment from which the share is counted.
 	began, spent time.Duration
-	timer        *time.Timer
+	// sleep is sleep; a test counts what it is asked for.
+	sleep func(ctx context.Context, wait time.Duration)
 }
 
 // The share is kept over a few milliseconds, well below the 100 ms over which the
@@ -47,10 +48,8 @@ const (
 	paceCredit = 5 * time.Millisecond
 )
 
-func newPace(share float64) *pace {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	return &pace{share: share, began: clock(unix.CLOCK_MONOTONIC), spent: clock(unix.CLOCK_THREAD_CPUTIME_ID), timer: timer}
+func newPace(share float64, sleep func(ctx context.Context, wait time.Duration)) *pace {
+	return &pace{share: share, began: clock(unix.CLOCK_MONOTONIC), spent: clock(unix.CLOCK_THREAD_CPUTIME_ID), sleep: sleep}
 }
 
 // pause sleeps when the thread is ahead of its share.
@@ -58,14 +57,18 @@ func (p *pace) pause(ctx context.Context) {
 	if p.share >= 1 {
 		return
 	}
-	wait := p.due(clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID))
-	if wait == 0 {
-		return
+	if wait := p.due(clock(unix.CLOCK_MONOTONIC), clock(unix.CLOCK_THREAD_CPUTIME_ID)); wait > 0 {
+		p.sleep(ctx, wait)
 	}
-	p.timer.Reset(wait)
+}
+
+// sleep returns when the wait is over or the context ends.
+func sleep(ctx context.Context, wait time.Duration) {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-p.timer.C:
+	case <-timer.C:
 	}
 }
 

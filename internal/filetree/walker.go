@@ -131,7 +131,7 @@ func (w *walker) walk(ctx context.Context, start int) Count {
 }
 
 func (w *walker) reset() {
-	w.count, w.faults, w.steps, w.closed = Count{}, 0, 0, 0
+	w.count, w.faults, w.closed = Count{}, 0, 0 // steps go on: many small trees are paced as one large tree is
 	w.frames, w.pending = w.frames[:0], w.pending[:0]
 	if cap(w.names) > keptNames {
 		w.names = nil

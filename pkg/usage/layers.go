@@ -1,18 +1,25 @@
 package usage
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
 )
 
 // layer is a container's writable layer.
 type layer struct {
 	// dir is where it is on the host.
 	dir string
-	// device is st_dev of the container's root, which shows the layer's files as its own.
+	// device is st_dev of the container's root.
 	device uint64
 }
 
@@ -28,6 +35,8 @@ type layers struct {
 	// byID and byDevice are the overlays in the node's mount namespace.
 	byID     map[string]layer
 	byDevice map[uint64]layer
+	// roots are those that a runtime has mounted for containers, by their mount points.
+	roots []layer
 }
 
 // lookers is how many processes of a container are asked for their root.
@@ -43,6 +52,9 @@ func openLayers(proc string) (*layers, error) {
 		}
 		found := layer{dir: dir, device: m.device}
 		l.byDevice[m.device] = found
+		if isRoot(m.point) && filepath.IsAbs(dir) {
+			l.roots = append(l.roots, found)
+		}
 		if id := idIn(m.point); id != "" {
 			l.byID[id] = found
 		}
@@ -58,6 +70,13 @@ func idIn(point string) string {
 		return ""
 	}
 	return filepath.Base(filepath.Dir(point))
+}
+
+// isRoot reports whether runtimes call a container's root so: containerd …/rootfs, CRI-O
+// and Docker …/merged. The node's own root may be an overlay, too.
+func isRoot(point string) bool {
+	name := filepath.Base(point)
+	return name == "rootfs" || name == "merged"
 }
 
 // of returns the layer of a container that has these processes.
@@ -110,6 +129,39 @@ func (l *layers) rootOf(pid int) (*mount, error) {
 		err = errors.New("its processes are below a directory that is no mount (chroot)")
 	}
 	return root, err
+}
+
+// layerWait is how long a filesystem of layers gets to answer at the start. One that does
+// not is no reason to refuse the others.
+const layerWait = time.Second
+
+// checkLayers finds out whether the layers of the containers that the node has can be
+// seen from here: where the runtime's directory is not mounted, none can.
+//
+//nolint:contextcheck,nolintlint // bounded by itself; contextcheck reads this by itself
+func (d *NodeDisk) checkLayers(mounts *layers) error {
+	if len(mounts.roots) == 0 {
+		return nil
+	}
+	trees := make([]filetree.Tree, len(mounts.roots))
+	for i, l := range mounts.roots {
+		trees[i] = filetree.Tree{Name: l.dir, Start: func(*filetree.Turn) (int, error) {
+			fd, err := inHost(d.root, l.dir, unix.O_PATH)
+			if err != nil {
+				return -1, err
+			}
+			return -1, cmp.Or(unix.Close(fd), filetree.ErrElsewhere)
+		}}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), layerWait)
+	defer cancel()
+	counts, err := run(ctx, d.pool, trees, func(int) {})
+	for i := range counts {
+		if !errors.Is(counts[i].Partial, unix.ENOENT) {
+			return err
+		}
+	}
+	return cmp.Or(err, d.explain(counts[0].Partial))
 }
 
 // short makes a container's id fit into a sentence, as the runtimes' tools do.

@@ -68,12 +68,14 @@ type NodeDisk struct {
 	root    int    // HostRoot, open
 	proc    string // the host's /proc as seen from here
 	pool    *filetree.Pool
-	// looking holds a token while nothing looks for the pods' files.
-	looking chan struct{}
-	last    map[string]DiskUse // by UID
-	hung    map[string]bool    // places that have not answered
-	// opening is called before a place is opened; a test lets it hang.
-	opening func(p *place)
+	// descriptors reads what processes have open, apart from the trees: whoever makes it
+	// wait for a filesystem of his own hides deleted files alone.
+	descriptors *filetree.Pool
+	last        map[string]DiskUse // by UID
+	turns       turns              // the last time's
+	// opening is called before a place is opened, in the time that it has; a test lets it
+	// hang.
+	opening func(ctx context.Context, p *place)
 }
 
 // OpenNodeDisk prepares the measuring and finds out whether it can work here: an
@@ -89,12 +91,12 @@ func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 		root:    root,
 		proc:    filepath.Join(options.HostRoot, "proc"),
 		pool:    filetree.NewPool(options.Workers, options.Cores),
-		looking: make(chan struct{}, 1),
 		last:    map[string]DiskUse{},
-		hung:    map[string]bool{},
-		opening: func(*place) {},
+		turns:   turns{},
+		opening: func(context.Context, *place) {},
+
+		descriptors: filetree.NewPool(1, options.Cores),
 	}
-	d.looking <- struct{}{}
 	if err := d.check(); err != nil {
 		_ = d.Close() // the first fault is the one to tell
 		return nil, err
@@ -114,10 +116,11 @@ func (d *NodeDisk) check() error {
 		}
 		_ = unix.Close(fd) // nothing was written
 	}
-	if _, err := openLayers(d.proc); err != nil {
+	mounts, err := openLayers(d.proc)
+	if err != nil {
 		return d.explain(err)
 	}
-	return nil
+	return d.checkLayers(mounts)
 }
 
 // explain adds to a fault what to do about it.
@@ -128,7 +131,7 @@ func (d *NodeDisk) explain(err error) error {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
 		return fmt.Errorf("%w; measuring on the node needs root and CAP_DAC_READ_SEARCH", err)
 	case errors.Is(err, unix.ENOENT):
-		return fmt.Errorf("%w; mount it below %s", err, d.options.HostRoot)
+		return fmt.Errorf("%w; mount it below %s at the same path", err, d.options.HostRoot)
 	default:
 		return err
 	}
@@ -137,20 +140,20 @@ func (d *NodeDisk) explain(err error) error {
 // Close ends the use of the host's root. While a worker is held by a filesystem that
 // does not answer, it stays open.
 func (d *NodeDisk) Close() error {
-	if d.pool.Out() > 0 || len(d.looking) == 0 {
+	if d.pool.Out() > 0 {
 		return nil
 	}
 	return unix.Close(d.root)
 }
 
-// Measure returns what the pods use, by their UIDs. Pods are walked in the order of
-// what they used last, those that are not known yet first, until the context ends;
-// what was not walked by then has its last figures of a minute at most, with their time, or
-// a reason. Now
-// is the time of what is measured. A pod that the kubelet has no directory of is left
-// out. An error means that nothing is known.
+// Measure returns what the pods use, by their UIDs, until the context ends. Places that
+// were not reached the last time are walked first, then those of the pods that used
+// most, and those that take too long after all others. What was not walked has the pod's
+// last figures of a minute at most, with their time, or a reason. Now is the time of what
+// is measured. A pod that the kubelet has no directory of is left out. An error means
+// that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
-	ordered := d.byUrgency(pods)
+	ordered := d.bySize(pods)
 	f, err := d.look(ctx, ordered)
 	if err != nil {
 		return nil, d.explain(err)
@@ -159,11 +162,12 @@ func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (
 	if err != nil {
 		return nil, err
 	}
+	d.lookForDeleted(ctx, f)
 	measured := f.sum(ordered, counts, now)
 	for uid, use := range measured {
 		measured[uid] = better(d.last[uid], use, now)
 	}
-	d.last = measured
+	d.last, d.turns = measured, f.turns
 	return measured, nil
 }
 
@@ -182,19 +186,15 @@ func better(last, use DiskUse, now time.Time) DiskUse {
 	return use
 }
 
-// byUrgency orders pods by what they used last, those first that are not known.
-func (d *NodeDisk) byUrgency(pods []NodePod) []NodePod {
+// bySize orders pods by what they used last, those of the same size by their UIDs.
+func (d *NodeDisk) bySize(pods []NodePod) []NodePod {
+	size := func(pod *NodePod) int64 {
+		last := d.last[pod.UID]
+		return last.NodeFS.Bytes + last.ImageFS.Bytes
+	}
 	ordered := slices.Clone(pods)
-	slices.SortStableFunc(ordered, func(a, b NodePod) int {
-		lastA, knownA := d.last[a.UID]
-		lastB, knownB := d.last[b.UID]
-		switch {
-		case knownB && !knownA:
-			return -1
-		case knownA && !knownB:
-			return 1
-		}
-		return cmp.Compare(lastB.NodeFS.Bytes+lastB.ImageFS.Bytes, lastA.NodeFS.Bytes+lastA.ImageFS.Bytes)
+	slices.SortFunc(ordered, func(a, b NodePod) int {
+		return cmp.Or(cmp.Compare(size(&b), size(&a)), cmp.Compare(a.UID, b.UID))
 	})
 	return ordered
 }
@@ -255,47 +255,45 @@ type found struct {
 	layout    layout
 	mounts    *layers
 	processes map[string][]int // by container
-	devices   map[uint64]where // of containers' roots
 	places    []*place
-	pods      []foundPod
+	ordered   []NodePod
+	pods      []foundPod // of the same indices
+	turns     turns      // of what was walked
 }
 
 // foundPod is what is known of a pod before its files are counted.
 type foundPod struct {
 	faults    [3]error // by part
 	absent    bool
+	processes []int
 	deleted   deletedFiles
 	noDeleted error
 }
 
-// look finds the pods' files on a goroutine that is left behind when the context
-// ends before it: a directory may be on a filesystem that does not answer.
+// lookName is the name of the search among what holds workers. No place has it.
+const lookName = "the pods' files"
+
+// look finds the pods' files on a worker, which is left behind when the context ends
+// before it: a directory may be on a filesystem that does not answer.
 func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*found, error) {
-	type answer struct {
-		found *found
-		err   error
+	answer := make(chan *found, 1)
+	start := func(t *filetree.Turn) (int, error) {
+		f, err := d.find(t, pods)
+		answer <- f
+		return -1, cmp.Or(err, filetree.ErrElsewhere)
 	}
-	select {
-	case <-d.looking:
-	default:
-		return nil, fmt.Errorf("looking for the pods' files: %w", filetree.ErrBusy)
+	counts, err := run(ctx, d.pool, []filetree.Tree{{Name: lookName, Start: start}}, func(int) {})
+	if err == nil {
+		err = counts[0].Partial
 	}
-	answers := make(chan answer, 1)
-	go func() {
-		f, err := d.find(ctx, pods)
-		answers <- answer{f, err}
-		d.looking <- struct{}{}
-	}()
-	select {
-	case a := <-answers:
-		return a.found, a.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("looking for the pods' files: %w", ctx.Err())
+	if err != nil {
+		return nil, fmt.Errorf("looking for the pods' files: %w", err)
 	}
+	return <-answer, nil
 }
 
-func (d *NodeDisk) find(ctx context.Context, pods []NodePod) (*found, error) {
-	f := &found{disk: d, devices: map[uint64]where{}, pods: make([]foundPod, len(pods))}
+func (d *NodeDisk) find(t *filetree.Turn, pods []NodePod) (*found, error) {
+	f := &found{disk: d, ordered: pods, pods: make([]foundPod, len(pods)), turns: turns{}}
 	var err error
 	if f.layout, err = d.layout(); err != nil {
 		return nil, err
@@ -309,19 +307,19 @@ func (d *NodeDisk) find(ctx context.Context, pods []NodePod) (*found, error) {
 			wanted[container] = true
 		}
 	}
-	if f.processes, err = processesOf(d.proc, wanted); err != nil {
+	if f.processes, err = processesOf(t, d.proc, wanted); err != nil {
 		return nil, err
 	}
 	for i := range pods {
-		if err := ctx.Err(); err != nil {
+		if err := t.Breathe(); err != nil {
 			return nil, err
 		}
-		f.findPod(ctx, i, &pods[i])
+		f.findPod(i, &pods[i])
 	}
 	return f, nil
 }
 
-func (f *found) findPod(ctx context.Context, index int, pod *NodePod) {
+func (f *found) findPod(index int, pod *NodePod) {
 	p := &f.pods[index]
 	if err := pod.check(); err != nil {
 		p.faults[volumePart] = err
@@ -334,7 +332,7 @@ func (f *found) findPod(ctx context.Context, index int, pod *NodePod) {
 	p.faults[volumePart] = f.volumes(index, pod)
 	p.faults[logPart] = f.logs(index, pod)
 	p.faults[layerPart] = f.layers(index, pod)
-	p.deleted, p.noDeleted = f.deleted(ctx, pod)
+	p.processes = f.processesOf(pod)
 }
 
 // check refuses names that would lead elsewhere. The API server has none.
@@ -362,67 +360,4 @@ func (d *NodeDisk) present(pod *NodePod) (bool, error) {
 		return false, err
 	}
 	return true, unix.Close(fd)
-}
-
-// settleWait is how long workers get to notice that the time is up.
-const settleWait = 100 * time.Millisecond
-
-// errSilent is why nothing is known of a place.
-var errSilent = errors.New("its filesystem has not answered")
-
-// count walks the places. A place whose filesystem did not answer before is left
-// alone until the worker that it holds has come back.
-func (d *NodeDisk) count(ctx context.Context, f *found) ([]filetree.Count, error) {
-	if d.pool.Out() == 0 {
-		clear(d.hung)
-	}
-	counts := make([]filetree.Count, len(f.places))
-	starts := make([]filetree.Start, len(f.places))
-	// The workers may outlive this call, so they write to places of their own.
-	opened := make([]*place, len(f.places))
-	for i, p := range f.places {
-		counts[i].Partial = errSilent
-		own := *p
-		opened[i] = &own
-		starts[i] = d.start(&own, f.layout)
-		if d.hung[p.name()] {
-			starts[i] = func() (int, error) { return -1, errSilent }
-		}
-	}
-	results, err := d.pool.Count(ctx, starts)
-	if err != nil {
-		return nil, err
-	}
-	receive(ctx, results, func(r filetree.Result) {
-		counts[r.Index] = r.Count
-		f.places[r.Index].device = opened[r.Index].device
-	})
-	for i, p := range f.places {
-		if errors.Is(counts[i].Partial, errSilent) {
-			d.hung[p.name()] = true
-		}
-	}
-	return counts, nil
-}
-
-// receive takes results until there are no more, or a little longer than the context
-// lasts.
-func receive(ctx context.Context, results <-chan filetree.Result, take func(filetree.Result)) {
-	var late <-chan time.Time
-	done := ctx.Done()
-	for {
-		select {
-		case r, more := <-results:
-			if !more {
-				return
-			}
-			take(r)
-		case <-done:
-			timer := time.NewTimer(settleWait)
-			defer timer.Stop()
-			done, late = nil, timer.C
-		case <-late:
-			return
-		}
-	}
 }

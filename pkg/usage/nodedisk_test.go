@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
@@ -247,13 +245,14 @@ func TestNodeDiskLayers(t *testing.T) {
 		}, "relative path"},
 		"not mounted below the host's root": {func(p planting) {
 			p.process(900, cgroup, overlay(61, "/data/containers/7/fs"))
-		}, "mount it below"},
+		}, "opening the host's /data/containers/7/fs: no such file or directory; mount it below "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newFakeHost(t)
 			h.file(t, here+"/tmp/written")
+			h.file(t, "/var/log/pods/shop_web_uid-web/app/0.log")
 			h.file(t, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/a")
 			tc.plant(planting{t, h})
 			use := measureOne(t, h.open(t, nil))
@@ -479,80 +478,6 @@ func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
 	}
 }
 
-// TestNodeDiskLargestFirst: within a bounded time the pods are walked that used most
-// the last time, those that nobody has looked at before all others.
-func TestNodeDiskLargestFirst(t *testing.T) {
-	t.Parallel()
-	h := newFakeHost(t)
-	d := h.open(t, nil)
-	pods := []NodePod{{UID: "small"}, {UID: "new"}, {UID: "large"}, {UID: "newer"}}
-	d.last = map[string]DiskUse{
-		"small": {NodeFS: FSUse{Bytes: 1}}, "large": {NodeFS: FSUse{Bytes: 9}},
-	}
-	var order []string
-	for _, pod := range d.byUrgency(pods) {
-		order = append(order, pod.UID)
-	}
-	if diff := gocmp.Diff([]string{"new", "newer", "large", "small"}, order); diff != "" {
-		t.Errorf("the order (-want +got):\n%s", diff)
-	}
-}
-
-// TestNodeDiskIsNotHeldUp: a place whose filesystem does not answer is unknown, and all
-// others are not; it is left alone until it answers, and then counted.
-func TestNodeDiskIsNotHeldUp(t *testing.T) {
-	t.Parallel()
-	h := newFakeHost(t)
-	h.pod(t)
-	h.file(t, "/var/lib/kubelet/pods/uid-dead/volumes/kubernetes.io~empty-dir/cache/a")
-	dead := NodePod{UID: "uid-dead", Namespace: "shop", Name: "dead"}
-	pods := []NodePod{dead, web()}
-	d := h.open(t, func(o *NodeDiskOptions) { o.Workers = 2 })
-	answer, asked := make(chan struct{}), make(chan struct{}, 1)
-	d.opening = func(p *place) {
-		if p.part == volumePart && strings.HasPrefix(p.path, dead.UID) {
-			asked <- struct{}{}
-			<-answer
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-asked
-		for d.pool.Out() > 1 { // the other worker walks all that is left
-			runtime.Gosched()
-		}
-		cancel()
-	}()
-	uses, err := d.Measure(ctx, measuredAt(), pods)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check := func(when string, uses map[string]DiskUse) {
-		t.Helper()
-		if use := uses[dead.UID]; use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "has not answered") {
-			t.Errorf("%s: the dead pod is %+v", when, use)
-		}
-		if use := uses["uid-web"]; use.NodeFS != exactly(t, h, 6, 7) {
-			t.Errorf("%s: the other pod is %+v", when, use)
-		}
-	}
-	check("while it hangs", uses)
-	if uses, err = d.Measure(t.Context(), measuredAt(), pods); err != nil {
-		t.Fatal(err)
-	}
-	check("asked again", uses)
-	close(answer)
-	for d.pool.Out() > 0 {
-		runtime.Gosched()
-	}
-	if uses, err = d.Measure(t.Context(), measuredAt(), pods); err != nil {
-		t.Fatal(err)
-	}
-	if use := uses[dead.UID]; use.Volumes != exactly(t, h, 1, 1) || use.Reason != "" {
-		t.Errorf("once it answers, the pod is %+v", use)
-	}
-}
-
 func TestOpenNodeDiskSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/kubelet/pods", "/var/log/pods", "/proc/1"} {
@@ -638,15 +563,4 @@ func TestNodeDiskWithoutTime(t *testing.T) {
 	if uses, err := h.open(t, nil).Measure(ctx, measuredAt(), []NodePod{web()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("uses %+v, %v", uses, err)
 	}
-}
-
-// TestNodeDiskBusy: nothing looks for files twice at a time.
-func TestNodeDiskBusy(t *testing.T) {
-	t.Parallel()
-	d := newFakeHost(t).open(t, nil)
-	<-d.looking
-	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrBusy) {
-		t.Errorf("%v, want %v", err, filetree.ErrBusy)
-	}
-	d.looking <- struct{}{}
 }

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,34 +9,106 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
 )
 
 // deletedMark is what the kernel puts behind the name of a file that has none any
 // more (d_path).
 const deletedMark = " (deleted)"
 
-// maxDeleted is how many deleted files of a pod are told apart.
-const maxDeleted = 1 << 16
+const (
+	// maxDeleted is how many deleted files of a pod are told apart.
+	maxDeleted = 1 << 16
+	// maxDescriptors is how many open files of a pod are looked at: half a second of CPU.
+	maxDescriptors = 1 << 17
+)
 
 // inode is a file, whatever its name.
 type inode struct{ device, number uint64 }
 
 // deletedFiles adds up files without a name that a pod's processes have open.
 type deletedFiles struct {
-	// where says on which filesystems a device is.
-	where func(device uint64) where
-	seen  map[inode]bool
+	// where says on which filesystems a device is, or why that is not known.
+	where  func(device uint64) (where, error)
+	seen   map[inode]bool
+	looked int    // at descriptors
+	target []byte // of a link
 	// all of them, and those on each filesystem.
 	all, nodeFS, imageFS FSUse
 }
 
+// lookForDeleted looks for the deleted files of each pod after its trees, whose devices
+// are known then, and in the time that they left.
+func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
+	name := func(pod int) string { return f.ordered[pod].UID }
+	var indices []int
+	for i := range f.pods {
+		if len(f.pods[i].processes) > 0 {
+			indices = append(indices, i)
+		}
+	}
+	order(indices, d.turns, name)
+	devices := f.devices()
+	trees := make([]filetree.Tree, len(indices))
+	// The workers may outlive this call, so they write to files of their own.
+	read := make([]deletedFiles, len(indices))
+	for i, pod := range indices {
+		read[i].where, read[i].seen = devices, map[inode]bool{}
+		trees[i] = filetree.Tree{Name: name(pod), Start: read[i].start(d.proc, f.pods[pod].processes)}
+		f.pods[pod].noDeleted = filetree.ErrBusy // unless one comes to it
+	}
+	counts, err := run(ctx, d.descriptors, trees, func(i int) { f.pods[indices[i]].deleted = read[i] })
+	if err != nil {
+		return // for want of them the sums are the kubelet's
+	}
+	f.turns.note(trees, counts)
+	for i, pod := range indices {
+		f.pods[pod].noDeleted = counts[i].Partial
+	}
+}
+
+// devices returns what tells on which filesystems a device is. What a container sees as
+// its root is where its layer is.
+func (f *found) devices() func(device uint64) (where, error) {
+	roots := map[uint64]*place{}
+	for _, p := range f.places {
+		if p.root != 0 {
+			roots[p.root] = p
+		}
+	}
+	return func(device uint64) (where, error) {
+		layer, found := roots[device]
+		switch {
+		case !found:
+			return f.layout.where(device), nil
+		case layer.device == 0:
+			return nowhere, errors.New("the filesystem of a writable layer is not known")
+		default:
+			return f.layout.where(layer.device), nil
+		}
+	}
+}
+
+// start returns what reads the files of processes on a worker. There is no tree.
+func (d *deletedFiles) start(proc string, processes []int) filetree.Start {
+	return func(t *filetree.Turn) (int, error) {
+		d.target = make([]byte, unix.PathMax)
+		for _, pid := range processes {
+			if err := d.read(t.Breathe, proc, pid); err != nil {
+				return -1, err
+			}
+		}
+		return -1, filetree.ErrElsewhere
+	}
+}
+
 // read adds the files of one process. It needs the right to look into that process,
 // CAP_SYS_PTRACE. A process that has ended has none.
-func (d *deletedFiles) read(ctx context.Context, proc string, pid int) error {
-	const batch = 1024
+func (d *deletedFiles) read(breathe func() error, proc string, pid int) error {
+	const batch = 128
 	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")
 	listing, err := os.Open(dir) //nolint:gosec // below the host's /proc
 	if err != nil {
@@ -43,14 +116,14 @@ func (d *deletedFiles) read(ctx context.Context, proc string, pid int) error {
 	}
 	defer listing.Close() //nolint:errcheck // nothing was written
 	for {
+		if err := breathe(); err != nil {
+			return unlessEnded(err)
+		}
 		names, err := listing.Readdirnames(batch)
 		for _, name := range names {
 			if fault := d.look(int(listing.Fd()), name); fault != nil {
 				return unlessEnded(fault)
 			}
-		}
-		if err == nil {
-			err = ctx.Err()
 		}
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -70,18 +143,21 @@ func unlessEnded(err error) error {
 }
 
 // look adds an open file when it has no name and is on one of the node's filesystems.
-// By the text of the link, which asks no filesystem, all others are left alone: they
-// may be on one that is dead.
+// By the text of the link, which asks no filesystem, nearly all others are left alone:
+// they may be on one that is dead. A file may be called as if it was deleted; who asks
+// for it then waits on a thread of which there are others.
 func (d *deletedFiles) look(dir int, name string) error {
-	target := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(dir, name, target)
+	if d.looked++; d.looked > maxDescriptors {
+		return fmt.Errorf("there are more than %d open ones", maxDescriptors)
+	}
+	n, err := unix.Readlinkat(dir, name, d.target)
 	if errors.Is(err, unix.ENOENT) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if !strings.HasSuffix(string(target[:n]), deletedMark) {
+	if !bytes.HasSuffix(d.target[:n], []byte(deletedMark)) {
 		return nil
 	}
 	var file unix.Statx_t
@@ -98,21 +174,24 @@ func (d *deletedFiles) look(dir int, name string) error {
 func (d *deletedFiles) add(file *unix.Statx_t) error {
 	const blockSize = 512
 	it := inode{device: unix.Mkdev(file.Dev_major, file.Dev_minor), number: file.Ino}
-	on := d.where(it.device)
-	if file.Nlink > 0 || on == nowhere || d.seen[it] {
+	if file.Nlink > 0 || d.seen[it] {
 		return nil
+	}
+	on, err := d.where(it.device)
+	if err != nil || on == nowhere {
+		return err
 	}
 	if len(d.seen) >= maxDeleted {
 		return fmt.Errorf("there are more than %d", maxDeleted)
 	}
 	d.seen[it] = true
-	bytes := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
-	d.all.add(bytes, 1)
+	size := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
+	d.all.add(size, 1)
 	if on&onNodeFS != 0 {
-		d.nodeFS.add(bytes, 1)
+		d.nodeFS.add(size, 1)
 	}
 	if on&onImageFS != 0 {
-		d.imageFS.add(bytes, 1)
+		d.imageFS.add(size, 1)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,10 +39,16 @@ type place struct {
 	base, path string
 	// device is written by whoever opens the place; 0 until then.
 	device uint64
+	// root is st_dev of the container's root, which shows a layer's files as its own; 0
+	// for what is no layer.
+	root uint64
 }
 
-// name tells one place from all others.
-func (p *place) name() string { return filepath.Join(p.base, p.path) }
+// name tells a pod's place from all others. A pod may claim another one's layer as its
+// own, and must not be taken for it.
+func (p *place) name(pods []NodePod) string {
+	return pods[p.pod].UID + ":" + filepath.Join(p.base, p.path)
+}
 
 // inHost opens a path as the host sees it, below the directory where the host's root
 // is mounted: a link to /data leads to /data of the host.
@@ -89,8 +94,8 @@ func below(dir int, path string) (int, error) {
 // start returns what opens the place on a worker. A place on none of the node's
 // filesystems is not counted.
 func (d *NodeDisk) start(p *place, l layout) filetree.Start {
-	return func() (int, error) {
-		d.opening(p)
+	return func(t *filetree.Turn) (int, error) {
+		d.opening(t.Context(), p)
 		fd, err := d.open(p)
 		if err != nil {
 			return -1, err
@@ -113,10 +118,12 @@ func deviceOf(fd int) (uint64, error) {
 	return stat.Dev, err
 }
 
+// maxEntries is how many emptyDirs, containers or logs a pod may have.
+const maxEntries = 10_000
+
 // entriesOf lists what is in a directory below one of the host's, which only the
-// kubelet or the runtime writes to. One that is not there is empty.
+// kubelet or the runtime writes to. One that is not there, or is a mount, has none: nil.
 func (d *NodeDisk) entriesOf(base, path string) ([]os.DirEntry, error) {
-	const most = 10_000
 	dir, err := inHost(d.root, base, unix.O_PATH)
 	if err != nil {
 		return nil, err
@@ -131,12 +138,12 @@ func (d *NodeDisk) entriesOf(base, path string) ([]os.DirEntry, error) {
 	}
 	file := os.NewFile(uintptr(fd), path)
 	defer file.Close() //nolint:errcheck // nothing was written
-	entries, err := file.ReadDir(most)
+	entries, err := file.ReadDir(maxEntries)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if err == nil && len(entries) == most {
-		err = fmt.Errorf("listing %q: it has more than %d entries", path, most)
+	if err == nil && len(entries) == maxEntries {
+		err = fmt.Errorf("listing %q: it has %d entries or more", path, maxEntries)
 	}
 	return entries, err
 }
@@ -153,11 +160,15 @@ func (f *found) volumes(index int, pod *NodePod) error {
 }
 
 // logs appends the pod's logs, and the directory that a log is linked to: Docker
-// writes logs below a directory of its own.
+// writes logs below a directory of its own. Whoever runs has logs, so where there is no
+// directory the kubelet has them elsewhere (its podLogsDir), or not yet.
 func (f *found) logs(index int, pod *NodePod) error {
 	base := f.disk.options.LogDir
 	dir := pod.Namespace + "_" + pod.Name + "_" + pod.UID
 	containers, err := f.disk.entriesOf(base, dir)
+	if err == nil && containers == nil && len(pod.Containers) > 0 {
+		err = fmt.Errorf("its containers run and have no logs in %s", filepath.Join(base, dir))
+	}
 	if err != nil {
 		return err
 	}
@@ -221,36 +232,7 @@ func (f *found) layers(index int, pod *NodePod) error {
 			faults = append(faults, err)
 			continue
 		}
-		p := &place{pod: index, part: layerPart, base: l.dir, path: "."}
-		f.places = append(f.places, p)
-		if at, err := f.deviceOfLayer(l.dir); err == nil {
-			f.devices[l.device] = f.layout.where(at)
-		}
+		f.places = append(f.places, &place{pod: index, part: layerPart, base: l.dir, path: ".", root: l.device})
 	}
 	return errors.Join(faults...)
-}
-
-// deviceOfLayer returns the filesystem that the layer's files are really on.
-func (f *found) deviceOfLayer(dir string) (uint64, error) {
-	fd, err := inHost(f.disk.root, dir, unix.O_PATH)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
-	return deviceOf(fd)
-}
-
-// deleted adds up the files that the pod's processes hold without a name.
-func (f *found) deleted(ctx context.Context, pod *NodePod) (deletedFiles, error) {
-	d := deletedFiles{seen: map[inode]bool{}, where: func(device uint64) where {
-		return f.layout.where(device) | f.devices[device]
-	}}
-	for _, container := range pod.Containers {
-		for _, pid := range f.processes[container] {
-			if err := d.read(ctx, f.disk.proc, pid); err != nil {
-				return d, err
-			}
-		}
-	}
-	return d, nil
 }

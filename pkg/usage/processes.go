@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/evictd/evictd/internal/filetree"
 )
 
 // processesOf returns the processes of containers by the containers' ids. A process
@@ -16,7 +18,7 @@ import (
 // each reader the numbers of its own PID namespace only, and all others as 0.
 // /proc/<pid>/cgroup may be read by anybody and has the numbers of the /proc that is
 // read.
-func processesOf(proc string, wanted map[string]bool) (map[string][]int, error) {
+func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (map[string][]int, error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the pods' processes: %w", err)
@@ -27,6 +29,9 @@ func processesOf(proc string, wanted map[string]bool) (map[string][]int, error) 
 		if err != nil {
 			continue // not a process
 		}
+		if late := t.Breathe(); late != nil {
+			return nil, late
+		}
 		content, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cgroup")) //nolint:gosec // below the host's /proc
 		if err != nil {
 			continue // it has ended
@@ -36,6 +41,15 @@ func processesOf(proc string, wanted map[string]bool) (map[string][]int, error) 
 		}
 	}
 	return found, nil
+}
+
+// processesOf returns those of the pod's containers.
+func (f *found) processesOf(pod *NodePod) []int {
+	var processes []int
+	for _, container := range pod.Containers {
+		processes = append(processes, f.processes[container]...)
+	}
+	return processes
 }
 
 // containerIn returns the id of the container that a /proc/<pid>/cgroup is about: one

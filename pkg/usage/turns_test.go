@@ -1,0 +1,357 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/filetree"
+)
+
+// podsWithFiles makes pods without containers that have one file in an emptyDir.
+func (h *fakeHost) podsWithFiles(tb testing.TB, names ...string) []NodePod {
+	tb.Helper()
+	var pods []NodePod
+	for _, name := range names {
+		h.file(tb, "/var/lib/kubelet/pods/uid-"+name+"/volumes/kubernetes.io~empty-dir/cache/a")
+		pods = append(pods, NodePod{UID: "uid-" + name, Namespace: "shop", Name: name})
+	}
+	return pods
+}
+
+// isEmptyDirOf reports whether a place is an emptyDir of that pod.
+func isEmptyDirOf(p *place, name string) bool {
+	return p.part == volumePart && strings.HasPrefix(p.path, "uid-"+name+"/")
+}
+
+// inTenSeconds measures within the time that a measurement has, as the round's one.
+func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[string]DiskUse, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return d.Measure(ctx, measuredAt().Add(time.Duration(round)*2*time.Minute), pods)
+}
+
+// known returns the names of the pods of which all is known.
+func known(pods []NodePod, uses map[string]DiskUse) string {
+	var names []string
+	for _, pod := range pods {
+		if use := uses[pod.UID]; use.NodeFS.BytesKnown && use.NodeFS.Bytes >= kib64 {
+			names = append(names, pod.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestNodeDiskLeavesTimeForAll: trees that would take all the time there is leave some
+// to all others, from the first time on, and stay lower bounds themselves.
+func TestNodeDiskLeavesTimeForAll(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles(t, "a-huge", "b", "c", "d-huge", "e")
+	synctest.Test(t, func(t *testing.T) {
+		d := h.open(t, nil)
+		d.opening = func(ctx context.Context, p *place) {
+			if strings.Contains(p.path, "-huge/") {
+				<-ctx.Done()
+			}
+		}
+		for round := range 3 {
+			slices.Reverse(pods)
+			uses, err := inTenSeconds(t, d, round, pods)
+			if err != nil {
+				t.Fatal(err)
+			}
+			slices.SortFunc(pods, func(a, b NodePod) int { return strings.Compare(a.Name, b.Name) })
+			if got := known(pods, uses); got != "b c e" || !strings.Contains(uses["uid-a-huge"].Reason, "deadline exceeded") {
+				t.Errorf("round %d: known are %q, want b c e; %+v", round, got, uses)
+			}
+		}
+	})
+}
+
+// TestNodeDiskOrder: what was not reached is walked first, then the pods that used most,
+// and at last what takes too long. The order of the pods that are asked for is nothing.
+func TestNodeDiskOrder(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles(t, "b", "a", "large", "slow")
+	h.file(t, "/var/lib/kubelet/pods/uid-large/volumes/kubernetes.io~empty-dir/cache/more")
+	late := h.podsWithFiles(t, "new")
+	synctest.Test(t, func(t *testing.T) {
+		d := h.open(t, nil)
+		var opened []string
+		slow := "slow"
+		d.opening = func(ctx context.Context, p *place) {
+			name, _, found := strings.Cut(strings.TrimPrefix(p.path, "uid-"), "/")
+			if !found {
+				return
+			}
+			opened = append(opened, name)
+			if name == slow {
+				<-ctx.Done()
+			}
+		}
+		for round, step := range []struct {
+			pods []NodePod
+			slow string
+			want string
+		}{
+			{pods, "slow", "a b large slow"},
+			{pods, "slow", "large a b slow"},
+			{append(late, pods...), "a", "new large a b slow"},
+			{append(pods, late...), "", "large b new slow a"},
+			{pods, "", "large a b slow"},
+		} {
+			opened, slow = nil, step.slow
+			if _, err := inTenSeconds(t, d, round, step.pods); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(opened, " "); got != step.want {
+				t.Errorf("round %d: walked in the order %s, want %s", round, got, step.want)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		d.opening = func(_ context.Context, p *place) {
+			if isEmptyDirOf(p, "a") { // large and a are begun
+				cancel()
+			}
+		}
+		if _, err := d.Measure(ctx, measuredAt(), pods); err != nil {
+			t.Fatal(err)
+		}
+		opened = nil
+		d.opening = func(_ context.Context, p *place) {
+			if p.part == volumePart {
+				opened = append(opened, strings.TrimPrefix(p.path[:strings.IndexByte(p.path, '/')], "uid-"))
+			}
+		}
+		if _, err := d.Measure(t.Context(), measuredAt(), pods); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(opened, " "); got != "b slow large a" {
+			t.Errorf("after a short time walked in the order %s, want b and slow first, and a last", got)
+		}
+	})
+}
+
+// TestNodeDiskStandsIn: a pod that there was no time for has its last figures for a
+// minute, with their time.
+func TestNodeDiskStandsIn(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles(t, "b", "slow")
+	synctest.Test(t, func(t *testing.T) {
+		d := h.open(t, nil)
+		slow := false
+		d.opening = func(ctx context.Context, p *place) {
+			if slow && isEmptyDirOf(p, "slow") {
+				<-ctx.Done()
+			}
+		}
+		for i, step := range []struct {
+			after time.Duration
+			slow  bool
+			from  time.Duration // the time of the figures
+		}{{0, false, 0}, {30 * time.Second, true, 0}, {time.Minute, true, 0}, {61 * time.Second, true, 61 * time.Second}} {
+			slow = step.slow
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			uses, err := d.Measure(ctx, measuredAt().Add(step.after), pods)
+			cancel()
+			use := uses["uid-slow"]
+			if want := measuredAt().Add(step.from); err != nil || !use.Time.Equal(want) || use.NodeFS.BytesKnown != (step.from == 0) {
+				t.Errorf("step %d: %+v, %v; want figures of %s", i, use, err, want)
+			}
+		}
+	})
+}
+
+// TestNodeDiskIsNotHeldUp: a place whose filesystem does not answer is unknown, and all
+// others are not, at once and whoever else is late; it is left alone until it answers,
+// and then counted. So is a layer.
+func TestNodeDiskIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	for name, isDead := range map[string]func(p *place) bool{
+		"an emptyDir": func(p *place) bool { return isEmptyDirOf(p, "web") && strings.HasSuffix(p.path, "/cache") },
+		"a layer":     func(p *place) bool { return p.part == layerPart },
+	} {
+		for _, workers := range []int{1, 2} {
+			t.Run(name+" and workers: "+strconv.Itoa(workers), func(t *testing.T) {
+				t.Parallel()
+				h := newFakeHost(t)
+				h.pod(t)
+				pods := append(h.podsWithFiles(t, "b", "c", "late"), web())
+				synctest.Test(t, func(t *testing.T) { notHeldUp(t, h, workers, pods, isDead) })
+			})
+		}
+	}
+}
+
+func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead func(p *place) bool) {
+	t.Helper()
+	d := h.open(t, func(o *NodeDiskOptions) { o.Workers = workers })
+	answer := make(chan struct{})
+	var late, asked atomic.Int32
+	late.Store(1)
+	d.opening = func(ctx context.Context, p *place) {
+		switch {
+		case isDead(p):
+			asked.Add(1)
+			<-answer
+		case isEmptyDirOf(p, "late") && late.Add(-1) == 0:
+			<-ctx.Done()
+			time.Sleep(3 * time.Second) // of the fake clock
+		}
+	}
+	for round := range 3 {
+		uses, err := inTenSeconds(t, d, round, pods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if use := uses["uid-web"]; use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "has not answered") {
+			t.Errorf("round %d: the dead pod is %+v", round, use)
+		}
+		want := "b c late"
+		if round == 0 {
+			want = "b c"
+		}
+		if got := known(pods, uses); got != want {
+			t.Errorf("round %d: known are %q, want %q; %+v", round, got, want, uses)
+		}
+		time.Sleep(10 * time.Second) // of the fake clock
+	}
+	if got := asked.Load(); got != 1 {
+		t.Errorf("the dead one was asked %d times, want once", got)
+	}
+	close(answer)
+	synctest.Wait()
+	uses, err := inTenSeconds(t, d, 3, pods)
+	if got := known(pods, uses); err != nil || got != "b c late web" {
+		t.Errorf("once it answers, known are %q, %v: %+v", got, err, uses)
+	}
+}
+
+// TestNodeDiskLooksAtNoLayer before a worker walks it: its filesystem, here one whose
+// server does not answer, may hold whoever does.
+func TestNodeDiskLooksAtNoLayer(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	h.pod(t)
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("no FUSE here: %v", err)
+	}
+	defer device.Close() // which ends the wait of whoever asked
+	inNamespace(t, func() {
+		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
+		if err := unix.Mount("dead", h.at(snapshots+"/7"), "fuse", 0, options); err != nil {
+			t.Error(err)
+			return
+		}
+		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root}) // a second: it is asked, once
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if f, err := d.look(ctx, []NodePod{web()}); err != nil || len(f.places) != 4 {
+			t.Errorf("looking for the pods' files: %+v, %v; want four places", f, err)
+		}
+	})
+}
+
+// TestNodeDiskSearchIsHeld: while the search for the pods' files waits for the kubelet's
+// directory, nothing is known, and nobody asks a second time.
+func TestNodeDiskSearchIsHeld(t *testing.T) {
+	t.Parallel()
+	d := newFakeHost(t).open(t, nil)
+	answer, asked := make(chan struct{}), make(chan struct{})
+	defer close(answer)
+	_, err := d.pool.Count(t.Context(), []filetree.Tree{{Name: lookName, Start: func(*filetree.Turn) (int, error) {
+		close(asked)
+		<-answer
+		return -1, filetree.ErrElsewhere
+	}}})
+	<-asked
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Measure(t.Context(), measuredAt(), nil); !errors.Is(err, filetree.ErrSilent) {
+		t.Errorf("%v, want %v", err, filetree.ErrSilent)
+	}
+}
+
+// TestNodeDiskWorkers: as many places are walked at a time as there are workers.
+func TestNodeDiskWorkers(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles(t, "a", "b", "c")
+	synctest.Test(t, func(t *testing.T) {
+		d := h.open(t, func(o *NodeDiskOptions) { o.Workers, o.Cores = 3, 3 })
+		var mu sync.Mutex
+		at, most := 0, 0
+		d.opening = func(context.Context, *place) {
+			mu.Lock()
+			at++
+			most = max(most, at)
+			mu.Unlock()
+			time.Sleep(time.Millisecond) // of the fake clock
+			mu.Lock()
+			at--
+			mu.Unlock()
+		}
+		if _, err := d.Measure(t.Context(), measuredAt(), pods); err != nil || most != 3 {
+			t.Errorf("%d places at a time, %v; want 3", most, err)
+		}
+	})
+}
+
+// TestNodeDiskCores: next to no CPU does not suffice for ten thousand files, and another
+// pod is known all the same. The clock of the sleeps is fake.
+func TestNodeDiskCores(t *testing.T) {
+	t.Parallel()
+	h := newFakeHost(t)
+	pods := h.podsWithFiles(t, "a-large", "b")
+	dir := h.at("/var/lib/kubelet/pods/uid-a-large/volumes/kubernetes.io~empty-dir/cache/")
+	for i := range 10_000 {
+		if err := os.WriteFile(filepath.Join(dir, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for cores, want := range map[float64]string{1: "a-large b", 1e-9: "b"} {
+		synctest.Test(t, func(t *testing.T) {
+			uses, err := inTenSeconds(t, h.open(t, func(o *NodeDiskOptions) { o.Cores = cores }), 0, pods)
+			if got := known(pods, uses); err != nil || got != want {
+				t.Errorf("with %v cores known are %q, %v, want %q", cores, got, err, want)
+			}
+		})
+	}
+}
+
+// TestTurnOf: only what more time would mend is told apart from what was walked.
+func TestTurnOf(t *testing.T) {
+	t.Parallel()
+	got := turns{}
+	faults := []error{nil, filetree.ErrBounds, filetree.ErrSilent, context.DeadlineExceeded, errors.Join(filetree.ErrNotReached, context.Canceled)}
+	for i, fault := range faults {
+		got.note([]filetree.Tree{{Name: strconv.Itoa(i)}}, []filetree.Count{{Partial: fault}})
+	}
+	want := turns{"0": walked, "1": walked, "2": tooLong, "3": tooLong, "4": notReached}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("turns (-want +got):\n%s", diff)
+	}
+}
