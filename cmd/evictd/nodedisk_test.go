@@ -110,7 +110,7 @@ func TestNodeDiskAsksForRunningContainers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if use := uses["uid-web"]; use.Layers.BytesKnown || use.Logs.BytesKnown || !use.Volumes.BytesKnown || use.NodeFS.BytesKnown {
+		if use := uses["uid-web"]; use.OnNodeFS.Layers.BytesKnown || use.OnNodeFS.Logs.BytesKnown || !use.OnNodeFS.Volumes.BytesKnown || use.NodeFS.BytesKnown {
 			t.Errorf("what runs uses %+v, want its layer and logs unknown", use)
 		}
 		if use := uses["uid-mirror"]; !use.NodeFS.BytesKnown {

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"maps"
+
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
@@ -31,59 +33,54 @@ const (
 func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
 
 // Breakdown says where what is used of a disk signal is, in the signal's unit. A part
-// that is not known is missing; nil where nothing is known.
+// that is not known is missing; nil where nothing may be said. Without [PartOther] not all
+// of each pod is known, and the parts are lower bounds: what is not known of a pod would
+// count as somebody else's.
 type Breakdown map[Part]int64
 
-// breakdownOf returns where what is used of a disk is; nil unless the use of every pod is
-// known: what is not known of a pod would count as somebody else's.
+// breakdownOf returns where what is used of a disk is.
 func breakdownOf(p *pressure.Pressure, all *uses) Breakdown {
 	signal := p.Threshold.Signal
 	if !onDisk(signal) {
 		return nil
 	}
-	b, rest := Breakdown{}, p.Observed.Capacity-p.Observed.Available
-	deletedKnown := true
+	b, exact, deletedKnown := Breakdown{}, len(all.incomplete) == 0, true
 	for i := range all.disk {
-		u := &all.disk[i]
-		layers, logs, volumes := partsOn(signal, u)
-		named, known := int64(0), true
-		for part, used := range map[Part]usage.FSUse{PartLayers: layers, PartLogs: logs, PartEmptyDirs: volumes} {
-			n, exact := amountUsed(signal, used)
+		parts := partsOn(signal, &all.disk[i])
+		for part, used := range map[Part]usage.FSUse{PartLayers: parts.Layers, PartLogs: parts.Logs, PartEmptyDirs: parts.Volumes} {
+			n, known := amountUsed(signal, used)
 			b[part] += n
-			named, known = named+n, known && exact
+			exact = exact && known
 		}
-		total, exact := amountUsed(signal, filesystemOf(signal, u))
-		if !known || !exact {
-			return nil
-		}
-		if _, told := amountUsed(signal, u.Deleted); !told {
-			deletedKnown = false
-		}
-		b[PartDeleted] += max(0, total-named)
-		rest -= total
+		n, known := amountUsed(signal, parts.Deleted)
+		b[PartDeleted] += n
+		deletedKnown = deletedKnown && known
 	}
-	if rest < 0 {
+	if exact && !deletedKnown {
+		delete(b, PartDeleted) // they are among the others
+	}
+	rest := p.Observed.Capacity - p.Observed.Available
+	for _, used := range b {
+		rest -= used
+	}
+	switch {
+	case rest < 0:
 		return nil // the pods' figures are older than the disk's
+	case exact:
+		b[PartOther] = rest
+	default:
+		// That it is at least nothing says nothing.
+		maps.DeleteFunc(b, func(_ Part, used int64) bool { return used == 0 })
 	}
-	if !deletedKnown {
-		delete(b, PartDeleted)
-	}
-	b[PartOther] = rest
 	return b
 }
 
-// partsOn returns a pod's parts on the signal's filesystem. Where both filesystems have
-// the same figures they are one, and everything is on it.
-func partsOn(signal pressure.Signal, u *usage.DiskUse) (layers, logs, volumes usage.FSUse) {
-	none := usage.FSUse{BytesKnown: true, InodesKnown: true}
-	switch {
-	case u.NodeFS == u.ImageFS:
-		return u.Layers, u.Logs, u.Volumes
-	case onImageFS(signal):
-		return u.Layers, none, none
-	default:
-		return none, u.Logs, u.Volumes
+// partsOn returns what a pod's use of the signal's filesystem is made of.
+func partsOn(signal pressure.Signal, u *usage.DiskUse) usage.Parts {
+	if onImageFS(signal) {
+		return u.OnImageFS
 	}
+	return u.OnNodeFS
 }
 
 // filesystemOf returns what a pod uses of the signal's filesystem.

@@ -18,25 +18,38 @@ func fsUse(n int64) usage.FSUse {
 
 // partsOf is a pod with these parts, as a source tells that knows of deleted files.
 func partsOf(dedicated bool, layers, logs, volumes, deleted int64) usage.DiskUse {
-	all := fsUse(layers + logs + volumes + deleted)
-	use := usage.DiskUse{
-		NodeFS: all, ImageFS: all,
-		Layers: fsUse(layers), Logs: fsUse(logs), Volumes: fsUse(volumes), Deleted: fsUse(deleted),
-	}
 	if dedicated {
-		use.NodeFS, use.ImageFS = fsUse(logs+volumes+deleted), fsUse(layers)
+		return splitUse(partsFrom(0, logs, volumes, deleted), partsFrom(layers, 0, 0, 0))
 	}
-	return use
+	all := partsFrom(layers, logs, volumes, deleted)
+	return splitUse(all, all)
+}
+
+func partsFrom(layers, logs, volumes, deleted int64) usage.Parts {
+	return usage.Parts{Layers: fsUse(layers), Logs: fsUse(logs), Volumes: fsUse(volumes), Deleted: fsUse(deleted)}
+}
+
+// splitUse is a pod with these parts on each filesystem.
+func splitUse(nodeFS, imageFS usage.Parts) usage.DiskUse {
+	sum := func(p usage.Parts) usage.FSUse {
+		return fsUse(p.Layers.Bytes + p.Logs.Bytes + p.Volumes.Bytes + p.Deleted.Bytes)
+	}
+	return usage.DiskUse{NodeFS: sum(nodeFS), ImageFS: sum(imageFS), OnNodeFS: nodeFS, OnImageFS: imageFS}
 }
 
 func TestBreakdown(t *testing.T) {
 	t.Parallel()
 	seen := pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1100}
 	withoutDeleted := func(u usage.DiskUse) usage.DiskUse {
-		u.Deleted = usage.FSUse{}
+		u.OnNodeFS.Deleted, u.OnImageFS.Deleted = usage.FSUse{}, usage.FSUse{}
 		return u
 	}
-	unknownParts := diskUseOf(10, 10, 10, 10)
+	partlyCounted := partsOf(false, 10, 0, 5, 0)
+	partlyCounted.NodeFS.BytesKnown, partlyCounted.OnNodeFS.Volumes.BytesKnown = false, false
+	// CRI-O's layout: layers are on nodefs, and imagefs holds images alone.
+	split := splitUse(partsFrom(500, 20, 30, 7), partsFrom(0, 0, 0, 0))
+	// The kubelet's folder has a disk of its own; logs and layers are on the images'.
+	apart := splitUse(partsFrom(0, 0, 30, 0), partsFrom(500, 20, 0, 7))
 	tooMuch := partsOf(false, 900, 100, 0, 1)
 	for _, test := range []struct {
 		name   string
@@ -69,8 +82,37 @@ func TestBreakdown(t *testing.T) {
 			map[string]usage.DiskUse{"a": withoutDeleted(partsOf(false, 100, 20, 300, 0)), "b": partsOf(false, 10, 0, 0, 0)},
 			Breakdown{PartLayers: 110, PartLogs: 20, PartEmptyDirs: 300, PartOther: 570},
 		},
-		{"a pod is missing", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40)}, nil},
-		{"the parts of one are not known", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": unknownParts}, nil},
+		{
+			"layers on nodefs, nodefs", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
+			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 30, PartDeleted: 7, PartOther: 443},
+		},
+		{
+			"layers on nodefs, imagefs", pressure.ImageFSAvailable,
+			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
+			Breakdown{PartLayers: 0, PartLogs: 0, PartEmptyDirs: 0, PartDeleted: 0, PartOther: 1000},
+		},
+		{
+			"layers on nodefs, without the right to deleted files", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": withoutDeleted(splitUse(partsFrom(500, 20, 30, 0), partsFrom(0, 0, 0, 0))), "b": partsOf(true, 0, 0, 0, 0)},
+			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 30, PartOther: 450},
+		},
+		{
+			"logs beside the layers", pressure.ImageFSAvailable,
+			map[string]usage.DiskUse{"a": apart, "b": partsOf(true, 0, 0, 0, 0)},
+			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 0, PartDeleted: 7, PartOther: 473},
+		},
+		{
+			"at least, where a pod is missing", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 0)},
+			Breakdown{PartLayers: 100, PartLogs: 20, PartEmptyDirs: 300},
+		},
+		{
+			"at least, where a part of one is not known", pressure.NodeFSAvailable,
+			map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partlyCounted},
+			Breakdown{PartLayers: 11, PartLogs: 1, PartEmptyDirs: 6, PartDeleted: 1},
+		},
+		{"nothing is known", pressure.NodeFSAvailable, nil, Breakdown{}},
 		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": partsOf(false, 0, 0, 0, 0)}, nil},
 		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partsOf(false, 1, 1, 1, 1)}, nil},
 	} {

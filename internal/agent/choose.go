@@ -68,7 +68,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold != HoldNone {
 		return made, hold, detail
 	}
-	made.decision.Breakdown = breakdownOf(&p, uses)
+	made.decision.Breakdown, made.decision.Notes = breakdownOf(&p, uses), uses.notes
 	a.bookLeaving(&p, pods, uses)
 	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
 	if hold, detail = a.onItsWay(&p); hold != HoldNone {

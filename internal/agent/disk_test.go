@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,8 @@ import (
 )
 
 // fakeDisk measures the disk use of a fakeNode's pods: what they use of the image
-// filesystem is their name's, so that each filesystem has an order of its own.
+// filesystem is their name's, so that each filesystem has an order of its own. Figures that
+// carry no time are of the moment they were asked for.
 type fakeDisk struct {
 	node     *fakeNode
 	slow     time.Duration
@@ -29,6 +31,7 @@ type fakeDisk struct {
 
 func (d *fakeDisk) Measure(ctx context.Context, _ []*corev1.Pod) (map[string]usage.DiskUse, error) {
 	d.asked.Add(1)
+	asked := time.Now()
 	select {
 	case <-time.After(d.slow):
 	case <-ctx.Done():
@@ -36,7 +39,14 @@ func (d *fakeDisk) Measure(ctx context.Context, _ []*corev1.Pod) (map[string]usa
 	}
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
-	return d.measured, d.err
+	measured := maps.Clone(d.measured)
+	for uid, use := range measured {
+		if use.Time.IsZero() {
+			use.Time = asked
+			measured[uid] = use
+		}
+	}
+	return measured, d.err
 }
 
 // withDisk is a fakeNode whose filesystems are short of what the test says.
@@ -211,7 +221,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 					policy.MinimumRelease = pressure.Fraction(least)
 					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
 					n.wantVictims(t, test.want...)
-					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown != nil) {
+					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
 						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
 					}
 				})
@@ -265,25 +275,141 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 	}
 }
 
-// While a pressure lasts, its figures are renewed before they are too old, so that what is
-// said about it does not change to and fro.
+// While a pressure lasts, its figures are renewed before they are too old, however long that
+// takes, so that what is said about it does not change to and fro.
 func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("a", 1, 0)
-		n.run("b", 1, 0)
-		policy := diskPolicy(pressure.NodeFSAvailable)
-		policy.MinimumRelease = pressure.Fraction(0.05)
-		disk := &fakeDisk{node: n, slow: time.Second, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(9, 1, 1, 1), "uid-b": diskUseOf(9, 1, 1, 1)}}
-		runDiskBy(t, n, disk, policy, 5*time.Minute)
-		if diff := cmp.Diff([]Hold{HoldUsageUnknown, HoldUseless}, n.holds()); diff != "" {
-			t.Errorf("holds (-want +got):\n%s", diff)
-		}
-		if got := disk.asked.Load(); got < 20 || got > 40 {
-			t.Errorf("measured %d times in 5 minutes", got)
-		}
-	})
+	for _, slow := range []time.Duration{time.Second, 6 * time.Second, diskTimeout - time.Millisecond} {
+		t.Run(slow.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("a", 1, 0)
+				n.run("b", 1, 0)
+				policy := diskPolicy(pressure.NodeFSAvailable)
+				policy.MinimumRelease = pressure.Fraction(0.05)
+				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(9, 1, 1, 1), "uid-b": diskUseOf(9, 1, 1, 1)}}
+				runDiskBy(t, n, disk, policy, 5*time.Minute)
+				if diff := cmp.Diff([]Hold{HoldUsageUnknown, HoldUseless}, n.holds()); diff != "" {
+					t.Errorf("holds (-want +got):\n%s", diff)
+				}
+				if got := disk.asked.Load(); got < 20 || got > 40 {
+					t.Errorf("measured %d times in 5 minutes", got)
+				}
+			})
+		})
+	}
+}
+
+// One pod that cannot start must not silence the node: what is known is told, at least.
+func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
+	t.Parallel()
+	cut := partsOf(false, 4, 0, 0, 0)
+	cut.NodeFS.BytesKnown, cut.OnNodeFS.Volumes.BytesKnown = false, false
+	refused := cut
+	refused.Reason = "counting the emptyDir: permission denied"
+	for _, test := range []struct {
+		name    string
+		another map[string]usage.DiskUse
+		detail  string
+		want    Breakdown
+	}{
+		{
+			"it has no figures", nil,
+			"of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started",
+			Breakdown{PartLayers: 9},
+		},
+		{
+			"rights are missing",
+			map[string]usage.DiskUse{"uid-broken": refused},
+			"shop/broken; of shop/broken: counting the emptyDir: permission denied",
+			Breakdown{PartLayers: 13},
+		},
+		{
+			"rights are missing, and a pod has not started",
+			map[string]usage.DiskUse{"uid-small": refused},
+			"shop/broken, shop/small; of shop/small: counting the emptyDir: permission denied",
+			Breakdown{PartLayers: 4},
+		},
+		{
+			"the kubelet has not all yet",
+			map[string]usage.DiskUse{"uid-broken": cut},
+			"shop/broken; of shop/broken: the kubelet does not have all its figures yet",
+			Breakdown{PartLayers: 13},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("small", 1, 0)
+				n.run("broken", 1, 0)
+				measured := map[string]usage.DiskUse{"uid-small": partsOf(false, 9, 0, 0, 0)}
+				maps.Copy(measured, test.another)
+				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, sayAgainAfter+5*time.Second)
+				d := n.last(t)
+				if d.Hold != HoldUsageUnknown || !strings.HasSuffix(d.Detail, test.detail) {
+					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
+				}
+				if diff := cmp.Diff(test.want, d.Breakdown); diff != "" {
+					t.Errorf("breakdown (-want +got):\n%s", diff)
+				}
+				n.wantVictims(t)
+			})
+		})
+	}
+}
+
+// The host has filled a disk and given a little back, so that the line is there again and
+// the minimum reclaim above it is not: pods that hold next to nothing stay. Of 1000 the line
+// is 100 and the target 150; 99 are available, and 101 later.
+func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		held   []int64 // by the pods a, b, ...
+		least  float32
+		broken bool // another pod is not measured
+		want   []string
+		detail string
+	}{
+		{"next to nothing", []int64{1, 1, 1}, 0.05, false, []string{}, "all 3 candidates together could return 3 of the 49 that are missing"},
+		{"less than the rest of the reclaim", []int64{20, 10}, 0.05, false, []string{}, "all 2 candidates together could return 30 of the 49 that are missing"},
+		{"as much as that", []int64{40, 20}, 0.05, false, []string{"a", "b"}, ""},
+		{"a small one beside one that does", []int64{1, 49}, 0.05, false, []string{"b"}, ""},
+		{"next to nothing, and one that is not measured", []int64{1, 1, 1}, 0.05, true, []string{}, "are known to hold less than the 49 that are needed"},
+		{"the same without the rules", []int64{1, 1, 1}, 0, true, []string{}, "are known to hold less than the 49 that are needed"},
+		{"without the rules", []int64{1, 2}, 0, false, []string{"b", "a"}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{
+					fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(), ended: map[string]time.Time{},
+					available: steps(map[time.Duration]int64{0: 99, time.Second: 101}),
+				}
+				n.stubborn = true
+				disk := &fakeDisk{node: n.fakeNode, slow: 2 * time.Second, measured: map[string]usage.DiskUse{}}
+				for i, held := range test.held {
+					name := string(rune('a' + i))
+					n.run(name, 1, 0)
+					disk.measured["uid-"+name] = partsOf(false, held, 0, 0, 0)
+				}
+				if test.broken {
+					n.run("broken", 1, 0)
+				}
+				policy := diskPolicy(n.signal)
+				policy.Thresholds[0].MinReclaim, policy.MinimumRelease = pressure.Absolute(50), pressure.Fraction(test.least)
+				a := newAgent(t, n.fakeNode, policy)
+				a.options.Sampler, a.options.Disk = n, disk
+				runFor(t, a, sayAgainAfter+10*time.Second)
+				n.wantVictims(t, test.want...)
+				if d := n.last(t); !strings.Contains(d.Detail, test.detail) {
+					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
+				}
+			})
+		})
+	}
 }
 
 // After a victim's end the disk is measured again before the next one is chosen.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/evictd/evictd/internal/wording"
@@ -17,7 +18,8 @@ import (
 //   - What is missing is what is missing to the threshold, not to the minimum reclaim
 //     above it, less what is on its way out. When a line is crossed that is almost
 //     nothing, and nobody is useless. A soft threshold that is held back is followed by
-//     the hard one, whose line has then just been crossed.
+//     the hard one, whose line has then just been crossed. Only of a disk that has its line
+//     back, and not the reclaim, it is the rest of the reclaim.
 //   - Whatever is not known might be everything: with one such candidate there is no
 //     telling that all together do not suffice, and it is never too little itself. Of a
 //     stall it is never known.
@@ -74,9 +76,16 @@ func largerSuffice(missing, atLeast int64, candidates []release) bool {
 	return larger >= missing
 }
 
-// missing returns what is missing to the threshold's line beside what is on its way out.
+// missing returns what is missing to the threshold's line beside what is on its way out. Of
+// a disk that has its line it is the rest of the minimum reclaim: where the host filled it
+// and gave a little back, whoever is left would go for that, one by one. Of memory nothing
+// is missing then and everybody may go, as in the kubelet: its line is lost again in no time.
 func (a *Agent) missing(p *pressure.Pressure) int64 {
-	return max(0, p.Line-p.Observed.Available-a.reliedOn(p))
+	available := p.Observed.Available + a.reliedOn(p)
+	if available >= p.Line && onDisk(p.Threshold.Signal) {
+		return max(0, p.Target-available)
+	}
+	return max(0, p.Line-available)
 }
 
 // withholdUseless holds a decision when all candidates together could not return what is
@@ -130,14 +139,19 @@ func (a *Agent) needed(p *pressure.Pressure) int64 {
 }
 
 // notKnownToSuffice says of whom not all is known, and that the others do not do.
-func notKnownToSuffice(signal pressure.Signal, needed int64, incomplete []string) string {
+func notKnownToSuffice(signal pressure.Signal, needed int64, incomplete []unmeasured) string {
 	const named = 3
-	text := fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s",
-		wording.Amount(signal, needed), len(incomplete), strings.Join(incomplete[:min(named, len(incomplete))], ", "))
-	if len(incomplete) > named {
-		text += ", ..."
+	var names []string
+	for _, u := range incomplete[:min(named, len(incomplete))] {
+		names = append(names, u.pod)
 	}
-	return text
+	if len(incomplete) > named {
+		names = append(names, "...")
+	}
+	// That rights are missing is worth more than that somebody has not started.
+	example := incomplete[max(0, slices.IndexFunc(incomplete, func(u unmeasured) bool { return u.told }))]
+	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s; of %s: %s",
+		wording.Amount(signal, needed), len(incomplete), strings.Join(names, ", "), example.pod, example.why)
 }
 
 // filledElsewhere says how little of a disk is the candidates'.

@@ -118,6 +118,18 @@ func TestWhoWouldHelp(t *testing.T) {
 			"all 1 candidates together could return 10.0Mi of the 30.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
+			"above the line, and below the minimum reclaim", func(n *fakeNode, policy *Policy) {
+				policy.Thresholds[0].MinReclaim = pressure.Absolute(50 * mebi)
+				n.host = 930 * mebi
+				n.run("a", 10, 0)
+				n.run("b", 20, 0)
+				n.after(3*time.Second, func() { n.host = 860 * mebi })
+			},
+			[]string{"b", "a"},
+			HoldNoCandidates,
+			"",
+		},
+		{
 			"page cache is available already", func(n *fakeNode, _ *Policy) {
 				n.host = 930 * mebi
 				n.run("cached", 10, 0)

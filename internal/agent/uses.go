@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
@@ -24,12 +26,13 @@ const (
 
 // diskFresh is how old a measurement of the pods' disk use may be when something
 // is decided from it, and diskTimeout how long one may take. The kubelet itself
-// computes these figures once a minute. One that is as old as diskRefresh is made again
-// while it is still good, so that a pressure that lasts is not without one now and then.
+// computes these figures once a minute. One that is as old as diskRefresh is made again,
+// and it is good until the next one is there, with a margin for the ticks at both ends: a
+// pressure that lasts would otherwise be without one whenever a walk takes its time.
 const (
-	diskFresh   = 15 * time.Second
 	diskRefresh = 10 * time.Second
 	diskTimeout = 10 * time.Second
+	diskFresh   = diskRefresh + diskTimeout + 5*time.Second
 )
 
 // diskReading is one measurement of the pods' disk use.
@@ -53,10 +56,19 @@ type uses struct {
 	byUID map[string]use
 	// unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
 	unlisted map[string]*usage.Pod
-	// disk is what was measured of a disk; incomplete names the pods of which not all was.
+	// disk is what was measured of a disk; incomplete are the pods of which not all was.
 	// Finished pods have neither: nobody measures them, and nobody evicts them.
 	disk       []usage.DiskUse
-	incomplete []string
+	incomplete []unmeasured
+	// notes say what else is to be known of the figures; nil when there is nothing.
+	notes []string
+}
+
+// unmeasured is a pod of which not all was measured, and why; told says that this is the
+// source's own reason.
+type unmeasured struct {
+	pod, why string
+	told     bool
 }
 
 func (u *uses) of(pod *corev1.Pod) use { return u.byUID[string(pod.UID)] }
@@ -150,7 +162,8 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 	if a.options.Disk == nil {
 		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
-	age, current := p.SampleTime.Sub(a.disk.at), a.disk.at.After(a.ledger.LastEnd())
+	age := p.SampleTime.Sub(a.disk.at)
+	current := a.disk.at.After(a.ledger.LastEnd()) && !a.disk.at.Before(p.Since)
 	if age >= diskRefresh || !current {
 		a.askDisk(ctx, p.SampleTime, pods)
 	}
@@ -160,7 +173,13 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 	if a.disk.err != nil {
 		return nil, HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
 	}
-	return diskUses(p.Threshold.Signal, pods, a.disk.uses, a.needed(p)), HoldNone, ""
+	all := diskUses(p.Threshold.Signal, pods, a.disk.uses, a.needed(p))
+	before := figuresBefore(p, pods, a.disk.uses)
+	if hold, detail := before.awaitNewer(p); hold != HoldNone {
+		return nil, hold, detail
+	}
+	all.notes = before.notes(p)
+	return all, HoldNone, ""
 }
 
 // diskUses joins what was measured with the pods. Enough is what one pod must return to
@@ -168,10 +187,7 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]usage.DiskUse, enough int64) *uses {
 	all := &uses{byUID: make(map[string]use, len(pods))}
 	for _, pod := range pods {
-		u, known := measured[string(pod.UID)]
-		if !known { // a static pod has another UID on its node
-			u, known = measured[nodepods.UsageUID(pod)]
-		}
+		u, known := measuredOf(pod, measured)
 		if known {
 			all.byUID[string(pod.UID)] = diskUse(signal, &u, enough)
 		}
@@ -180,11 +196,34 @@ func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]us
 		}
 		all.disk = append(all.disk, u)
 		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
-			all.incomplete = append(all.incomplete, pod.Namespace+"/"+pod.Name)
+			all.incomplete = append(all.incomplete, unmeasured{
+				pod: pod.Namespace + "/" + pod.Name, why: whyUnmeasured(&u, known), told: u.Reason != "",
+			})
 		}
 	}
-	slices.Sort(all.incomplete)
+	slices.SortFunc(all.incomplete, func(a, b unmeasured) int { return strings.Compare(a.pod, b.pod) })
 	return all
+}
+
+func measuredOf(pod *corev1.Pod, measured map[string]usage.DiskUse) (usage.DiskUse, bool) {
+	if u, known := measured[string(pod.UID)]; known {
+		return u, true
+	}
+	u, known := measured[nodepods.UsageUID(pod)] // a static pod has another UID on its node
+	return u, known
+}
+
+// whyUnmeasured tells a pod that cannot start from rights that are missing and a time that
+// was too short.
+func whyUnmeasured(u *usage.DiskUse, known bool) string {
+	switch {
+	case !known:
+		return "no figures, as of a pod that has not started"
+	case u.Reason == "":
+		return "the kubelet does not have all its figures yet"
+	default:
+		return wording.OneLine(u.Reason)
+	}
 }
 
 // askDisk starts a measurement unless one is under way.

@@ -108,6 +108,13 @@ func TestEventTexts(t *testing.T) {
 	nobodyKnows := filledElsewhere()
 	delete(nobodyKnows.Breakdown, agent.PartDeleted)
 	show("a disk whose deleted files are not known", nobodyKnows)
+	show("a disk of which not all pods are measured", partlyMeasured())
+	nothing := partlyMeasured()
+	nothing.Breakdown = agent.Breakdown{}
+	show("a disk of which no pod is measured", nothing)
+	before := filledElsewhere()
+	before.Notes = []string{"the figures of 2 pods are from before the pressure; those of shop/web are 4m0s old"}
+	show("a disk by old figures", before)
 	compare(t, "testdata/events.golden", out.String())
 }
 
@@ -154,6 +161,22 @@ func TestTheNodeIsToldOfAHoldOncePerChange(t *testing.T) {
 	r.Decision(held(agent.HoldNoCandidates))
 	if n := len(r.events.all); n != 3 {
 		t.Errorf("%d Events on the node for 3 changes", n)
+	}
+}
+
+// While the pods are measured nothing is said on the node; that some could not be is.
+func TestTheNodeIsToldOfPodsThatAreNotMeasured(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Decision(held(agent.HoldUsageUnknown))
+	if n := len(r.events.all); n != 0 {
+		t.Errorf("%d Events before anything is measured", n)
+	}
+	for range 10 {
+		r.Decision(partlyMeasured())
+	}
+	if n := len(r.events.all); n != 1 {
+		t.Errorf("%d Events on the node for one change", n)
 	}
 }
 

@@ -84,6 +84,13 @@ func filledElsewhere() *agent.Decision {
 	return d
 }
 
+// partlyMeasured is a decision about a disk of which some pods' use is not known.
+func partlyMeasured() *agent.Decision {
+	d := held(agent.HoldUsageUnknown)
+	d.Breakdown = agent.Breakdown{agent.PartLayers: 10, agent.PartEmptyDirs: 30}
+	return d
+}
+
 // cutShort is a decision on a soft threshold whose grace period was not waited for.
 func cutShort() *agent.Decision {
 	d := decision()

@@ -73,15 +73,22 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 			r.tellOwner(d, a, reason)
 		}
 	}
-	if fresh && concernsNode(d.Hold) {
+	if fresh {
 		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
 	}
 }
 
-// concernsNode reports whether a hold is to be said on the node: nobody can be evicted.
-func concernsNode(hold agent.Hold) bool {
-	return hold == agent.HoldNoCandidates || hold == agent.HoldIncomplete || hold == agent.HoldUseless ||
-		hold == agent.HoldBudgetUnknown
+// concernsNode reports whether a hold is to be said on the node: nobody can be evicted. That
+// usage is unknown is said of a disk when the other pods have been measured, so that there is
+// a breakdown: one pod that cannot start would silence the node, and that all of them are
+// being measured is over in a moment.
+func concernsNode(d *agent.Decision) bool {
+	switch d.Hold {
+	case agent.HoldNoCandidates, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown:
+		return true
+	default:
+		return d.Hold == agent.HoldUsageUnknown && d.Breakdown != nil
+	}
 }
 
 // tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
@@ -98,14 +105,18 @@ func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string)
 	r.events.AnnotatedEventf(ownerReference(pod), annotations, corev1.EventTypeWarning, reason, "%s", r.attemptMessage(d, a, itsPod(pod)))
 }
 
-// noteHold reports whether the decision's hold differs from the one before it for
-// the same threshold.
+// noteHold reports whether the decision's hold is to be said on the node, and was not by the
+// one before it for the same threshold.
 func (r *Recorder) noteHold(d *agent.Decision) bool {
+	now := agent.HoldNone
+	if concernsNode(d) {
+		now = d.Hold
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
-	fresh := *last != d.Hold
-	*last = d.Hold
+	fresh := now != agent.HoldNone && *last != now
+	*last = now
 	return fresh
 }
 
@@ -292,23 +303,31 @@ func (r *Recorder) heldMessage(d *agent.Decision) string {
 	if d.DryRun {
 		text = "Dry run: " + text
 	}
-	return shorten(text+". "+r.shortage(&d.Pressure)+whereUsed(d), messageLimit)
+	sentences := []string{text + ".", r.shortage(&d.Pressure) + whereUsed(d)}
+	for _, note := range d.Notes {
+		sentences = append(sentences, strings.ToUpper(note[:1])+note[1:]+".")
+	}
+	return shorten(strings.Join(sentences, " "), messageLimit)
 }
 
 // whereUsed tells the breakdown of a disk; "" when there is none.
 func whereUsed(d *agent.Decision) string {
-	other, known := d.Breakdown[agent.PartOther]
-	if !known {
-		return ""
-	}
 	signal := d.Pressure.Threshold.Signal
+	other, exact := d.Breakdown[agent.PartOther]
 	var parts []string
 	for _, part := range agent.Parts() {
 		if used, told := d.Breakdown[part]; told && part != agent.PartOther {
 			parts = append(parts, string(part)+" "+wording.Amount(signal, used))
 		}
 	}
-	return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), wording.Amount(signal, other))
+	switch {
+	case exact:
+		return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), wording.Amount(signal, other))
+	case len(parts) > 0:
+		return fmt.Sprintf(" Used by pods, at least: %s.", strings.Join(parts, ", "))
+	default:
+		return ""
+	}
 }
 
 // figure is amount without the unit, where the unit follows.

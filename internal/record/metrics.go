@@ -88,7 +88,7 @@ func newMetrics(registerer prometheus.Registerer, version string) (*metrics, err
 		onTheirWay:  gaugeOf("victims_on_their_way", "Victims that have not ended yet."),
 		stuck:       gaugeOf("victims_stuck", "Victims that should have ended by now and have not. They are not relied on."),
 		ranked:      gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
-		disk:        gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure, and while not all of it is known.", "signal", "part"),
+		disk:        gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
 		reloads:     counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
 		lastReload:  gaugeOf("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
 		readErrors:  counters("read_errors_total", "Readings that failed, by what was read.", "source"),

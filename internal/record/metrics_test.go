@@ -358,7 +358,7 @@ func TestDiskUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const head = `
-# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure, and while not all of it is known.
+# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.
 # TYPE evictd_disk_used gauge
 `
 	useless := held(agent.HoldUseless)
@@ -383,6 +383,10 @@ evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used")
 	r.Decision(held(agent.HoldUsageUnknown))
 	expect(t, r, "", "evictd_disk_used")
+	r.Decision(partlyMeasured())
+	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
+`, "evictd_disk_used")
 	r.Decision(useless)
 	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
 	expect(t, r, "", "evictd_disk_used")

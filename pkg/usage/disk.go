@@ -21,20 +21,25 @@ type DiskUse struct {
 	// NodeFS is the kubelet's filesystem, ImageFS the container runtime's. On a node
 	// with one filesystem both are the same figures.
 	NodeFS, ImageFS FSUse
-	// Layers, Logs and Volumes are what these sums are made of: containers' writable
-	// layers, their logs, and disk emptyDirs (in a Summary also the other volumes that
-	// DiskUses names).
-	Layers, Logs, Volumes FSUse
-	// Deleted are files that the pod's processes have open and that have no name any
-	// more. They are in the sums too where they are known; where they are not, the sums
-	// are without them, as the kubelet's always are.
-	Deleted FSUse
+	// OnNodeFS and OnImageFS are what these sums are made of.
+	OnNodeFS, OnImageFS Parts
 	// Time is when the oldest of the figures was taken, by the kubelet's clock when it
 	// took them; zero when one of them carries no time.
 	Time time.Time
 	// Reason says why a sum is a lower bound or nothing at all is known; "" when all is
 	// known, and in what a Summary says.
 	Reason string
+}
+
+// Parts are what one pod uses of one filesystem, by what it is.
+type Parts struct {
+	// Layers, Logs and Volumes are containers' writable layers, their logs, and disk
+	// emptyDirs (in a Summary also the other volumes that DiskUses names).
+	Layers, Logs, Volumes FSUse
+	// Deleted are files that the pod's processes have open and that have no name any
+	// more. They are in the sums too where they are known; where they are not, the sums
+	// are without them, as the kubelet's always are.
+	Deleted FSUse
 }
 
 // add adds a figure, and makes a sum that would be too large unknown.
@@ -89,13 +94,11 @@ func diskUse(pod *statsapi.PodStats, dedicatedImageFS bool, volumes []string, vo
 	}
 	logs := len(pod.Containers)
 	all := slices.Concat(layers, rest)
-	use := DiskUse{
-		NodeFS: sum(all), ImageFS: sum(all),
-		Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:]),
-		Time: oldest(all),
-	}
+	whole := Parts{Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:])}
+	use := DiskUse{NodeFS: sum(all), ImageFS: sum(all), OnNodeFS: whole, OnImageFS: whole, Time: oldest(all)}
 	if dedicatedImageFS {
 		use.NodeFS, use.ImageFS = sum(rest), sum(layers)
+		use.OnNodeFS.Layers, use.OnImageFS.Logs, use.OnImageFS.Volumes = sum(nil), sum(nil), sum(nil)
 	}
 	return use
 }

@@ -38,13 +38,13 @@ func TestMountsChange(t *testing.T) {
 			t.Errorf("%s: imagefs.available is %+v", when, images)
 		}
 		use := measureOne(t, disk)
-		nodefs, imagefs := use.Logs, use.Layers
-		nodefs.add(use.Volumes.Bytes, use.Volumes.Inodes)
+		nodefs, imagefs := use.OnNodeFS.Logs, use.OnImageFS.Layers
+		nodefs.add(use.OnNodeFS.Volumes.Bytes, use.OnNodeFS.Volumes.Inodes)
 		if !dedicated {
-			nodefs.add(use.Layers.Bytes, use.Layers.Inodes)
+			nodefs.add(use.OnNodeFS.Layers.Bytes, use.OnNodeFS.Layers.Inodes)
 			imagefs = nodefs
 		}
-		if use.Reason != "" || use.Layers.Bytes < kib64 || use.NodeFS != nodefs || use.ImageFS != imagefs {
+		if use.Reason != "" || use.OnImageFS.Layers.Bytes < kib64 || use.NodeFS != nodefs || use.ImageFS != imagefs {
 			t.Errorf("%s: the pod's use is %+v", when, use)
 		}
 	}

@@ -152,10 +152,10 @@ func TestNodeDiskCountsWhatIsThePods(t *testing.T) {
 	h := newFakeHost(t)
 	h.pod(t)
 	known := FSUse{BytesKnown: true, InodesKnown: true}
+	parts := Parts{Layers: exactly(t, h, 1, 2), Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known}
 	want := DiskUse{
 		NodeFS: exactly(t, h, 6, 7), ImageFS: exactly(t, h, 6, 7),
-		Layers: exactly(t, h, 1, 2), Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3),
-		Deleted: known, Time: measuredAt(),
+		OnNodeFS: parts, OnImageFS: parts, Time: measuredAt(),
 	}
 	if diff := gocmp.Diff(want, measureOne(t, h.open(t, nil))); diff != "" {
 		t.Errorf("use (-want +got):\n%s", diff)
@@ -257,16 +257,16 @@ func TestNodeDiskLayers(t *testing.T) {
 			tc.plant(planting{t, h})
 			use := measureOne(t, h.open(t, nil))
 			if tc.want == "" {
-				if want := exactly(t, h, 1, 2); use.Layers != want || use.Reason != "" || !use.NodeFS.BytesKnown {
-					t.Errorf("layers %+v, reason %q; want %+v", use.Layers, use.Reason, want)
+				if want := exactly(t, h, 1, 2); use.OnNodeFS.Layers != want || use.Reason != "" || !use.NodeFS.BytesKnown {
+					t.Errorf("layers %+v, reason %q; want %+v", use.OnNodeFS.Layers, use.Reason, want)
 				}
 				return
 			}
-			if use.Layers.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, tc.want) {
-				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.Layers, use.Reason, tc.want)
+			if use.OnNodeFS.Layers.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, tc.want) {
+				t.Errorf("layers %+v, reason %q; want them unknown, and %q", use.OnNodeFS.Layers, use.Reason, tc.want)
 			}
-			if use.NodeFS.Bytes < kib64 || !use.Volumes.BytesKnown {
-				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Bytes, use.Volumes)
+			if use.NodeFS.Bytes < kib64 || !use.OnNodeFS.Volumes.BytesKnown {
+				t.Errorf("on nodefs at least %d bytes, volumes %+v; want what is known", use.NodeFS.Bytes, use.OnNodeFS.Volumes)
 			}
 		})
 	}
@@ -304,12 +304,12 @@ func TestNodeDiskLogs(t *testing.T) {
 		}
 		want.add(link.Blocks*512, 1)
 	}
-	if use.Logs != want {
-		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.Logs, want)
+	if use.OnNodeFS.Logs != want {
+		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.OnNodeFS.Logs, want)
 	}
 	// The emptyDir that became a link cannot be opened, and nobody knows what it held.
-	if use.Volumes.Bytes != 0 || use.Volumes.BytesKnown {
-		t.Errorf("volumes %+v, want nothing known", use.Volumes)
+	if use.OnNodeFS.Volumes.Bytes != 0 || use.OnNodeFS.Volumes.BytesKnown {
+		t.Errorf("volumes %+v, want nothing known", use.OnNodeFS.Volumes)
 	}
 }
 
@@ -354,8 +354,8 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 		h.link(t, fmt.Sprintf("/proc/%d/fd", pid), fmt.Sprintf("/proc/%d/fd", process.Process.Pid))
 	}
 	use := measureOne(t, h.open(t, nil))
-	if want := exactly(t, h, 2, 0); use.Deleted != want {
-		t.Errorf("deleted %+v, want two files: %+v", use.Deleted, want)
+	if want := exactly(t, h, 2, 0); use.OnNodeFS.Deleted != want {
+		t.Errorf("deleted %+v, want two files: %+v", use.OnNodeFS.Deleted, want)
 	}
 	if want := exactly(t, h, 6+2+2, 7); use.NodeFS != want { // those of the pod, with another name, and without
 		t.Errorf("on nodefs %+v, want %+v", use.NodeFS, want)
@@ -371,8 +371,8 @@ func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
 	h.process(t, 900, "/kubepods/poduid-web/"+containerA, "")
 	kernelfiletest.Put(t, h.at("/proc/900/fd"), "no directory, as good as none that may be read")
 	use := measureOne(t, h.open(t, nil))
-	if use.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
-		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.Deleted, use.NodeFS, use.Reason)
+	if use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
+		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
 	}
 }
 
@@ -427,7 +427,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	layer := FSUse{Bytes: 3 * kib64, Inodes: 2, BytesKnown: true, InodesKnown: true}
 	logsAndVolumes := exactly(t, h, 5, 5)
 	// As the host itself sees it: paths as they are, and the processes of the test.
-	measure := func(images string) DiskUse {
+	measure := func(images, upper string) DiskUse {
 		d := (&fakeHost{root: "/"}).open(t, func(o *NodeDiskOptions) {
 			o.KubeletDir, o.LogDir, o.ImageDirs = h.at("/var/lib/kubelet"), h.at("/var/log/pods"), []string{"/nowhere", images}
 		})
@@ -436,18 +436,27 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 		h.mounted(t, 61, "/run/"+containerA+"/rootfs", upper)
 		return measureOne(t, d)
 	}
-	use := measure(memory)
+	use := measure(memory, upper)
 	want := DiskUse{
-		NodeFS: logsAndVolumes, ImageFS: layer, Layers: layer,
-		Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known, Time: measuredAt(),
+		NodeFS: logsAndVolumes, ImageFS: layer, Time: measuredAt(),
+		OnNodeFS:  Parts{Layers: known, Logs: exactly(t, h, 2, 2), Volumes: exactly(t, h, 3, 3), Deleted: known},
+		OnImageFS: Parts{Layers: layer, Logs: known, Volumes: known, Deleted: known},
 	}
 	if diff := gocmp.Diff(want, use); diff != "" {
 		t.Errorf("a filesystem for images (-want +got):\n%s", diff)
 	}
 	// A third filesystem is nobody's concern.
-	want.ImageFS, want.Layers = logsAndVolumes, known
-	if diff := gocmp.Diff(want, measure(h.at("/var/lib/containerd"))); diff != "" {
+	want.ImageFS, want.OnImageFS = logsAndVolumes, want.OnNodeFS
+	if diff := gocmp.Diff(want, measure(h.at("/var/lib/containerd"), upper)); diff != "" {
 		t.Errorf("layers elsewhere (-want +got):\n%s", diff)
+	}
+	// Layers beside the kubelet's folder, and a filesystem for images alone: as CRI-O does.
+	beside := h.at("/var/lib/containers/7/fs")
+	kernelfiletest.Put(t, filepath.Join(beside, "written"), strings.Repeat("x", kib64))
+	want.NodeFS, want.OnNodeFS.Layers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1)
+	want.ImageFS, want.OnImageFS = known, Parts{Layers: known, Logs: known, Volumes: known, Deleted: known}
+	if diff := gocmp.Diff(want, measure(memory, beside)); diff != "" {
+		t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
 	}
 }
 

@@ -28,60 +28,67 @@ func (f *found) sum(pods []NodePod, counts []filetree.Count, now time.Time) map[
 // begin returns what is known without the files: all, except for what was not found.
 func (p *foundPod) begin(now time.Time) DiskUse {
 	all := FSUse{BytesKnown: true, InodesKnown: true}
-	use := DiskUse{NodeFS: all, ImageFS: all, Layers: all, Logs: all, Volumes: all, Time: now}
+	parts := Parts{Layers: all, Logs: all, Volumes: all}
+	if p.noDeleted == nil {
+		parts.Deleted = all
+	}
+	use := DiskUse{NodeFS: all, ImageFS: all, OnNodeFS: parts, OnImageFS: parts, Time: now}
 	for _, part := range []part{layerPart, logPart, volumePart} {
 		if fault := p.faults[part]; fault != nil {
-			use.missing(use.part(part), onNodeFS|onImageFS, fault)
+			use.missing(part, onNodeFS|onImageFS, fault)
 		}
 	}
-	if p.noDeleted == nil {
-		use.Deleted = all
+	for on, deleted := range map[where]FSUse{onNodeFS: p.deleted.nodeFS, onImageFS: p.deleted.imageFS} {
+		use.on(on, func(sum *FSUse, of *Parts) {
+			sum.add(deleted.Bytes, deleted.Inodes)
+			of.Deleted.add(deleted.Bytes, deleted.Inodes)
+		})
 	}
-	use.Deleted.add(p.deleted.all.Bytes, p.deleted.all.Inodes)
-	use.NodeFS.add(p.deleted.nodeFS.Bytes, p.deleted.nodeFS.Inodes)
-	use.ImageFS.add(p.deleted.imageFS.Bytes, p.deleted.imageFS.Inodes)
 	return use
 }
 
-func (u *DiskUse) part(p part) *FSUse {
-	switch p {
+// on calls back for each of the filesystems, with the sum and what it is made of.
+func (u *DiskUse) on(on where, each func(sum *FSUse, of *Parts)) {
+	if on&onNodeFS != 0 {
+		each(&u.NodeFS, &u.OnNodeFS)
+	}
+	if on&onImageFS != 0 {
+		each(&u.ImageFS, &u.OnImageFS)
+	}
+}
+
+func (p *Parts) part(of part) *FSUse {
+	switch of {
 	case layerPart:
-		return &u.Layers
+		return &p.Layers
 	case logPart:
-		return &u.Logs
+		return &p.Logs
 	default:
-		return &u.Volumes
+		return &p.Volumes
 	}
 }
 
 // count adds one place. One that could not be opened may be on either filesystem.
 func (u *DiskUse) count(p *place, on where, c *filetree.Count) {
-	sum := u.part(p.part)
-	sum.add(c.Bytes, c.Inodes)
-	if on&onNodeFS != 0 {
-		u.NodeFS.add(c.Bytes, c.Inodes)
-	}
-	if on&onImageFS != 0 {
-		u.ImageFS.add(c.Bytes, c.Inodes)
-	}
+	u.on(on, func(sum *FSUse, of *Parts) {
+		sum.add(c.Bytes, c.Inodes)
+		of.part(p.part).add(c.Bytes, c.Inodes)
+	})
 	if c.Partial == nil {
 		return
 	}
 	if on == nowhere {
 		on = onNodeFS | onImageFS
 	}
-	u.missing(sum, on, fmt.Errorf("counting the %s: %w", p.part, c.Partial))
+	u.missing(p.part, on, fmt.Errorf("counting the %s: %w", p.part, c.Partial))
 }
 
 // missing makes the sums lower bounds, and keeps the first reason.
-func (u *DiskUse) missing(sum *FSUse, on where, reason error) {
-	sum.forget()
-	if on&onNodeFS != 0 {
-		u.NodeFS.forget()
-	}
-	if on&onImageFS != 0 {
-		u.ImageFS.forget()
-	}
+func (u *DiskUse) missing(p part, on where, reason error) {
+	u.on(on, func(sum *FSUse, of *Parts) {
+		sum.forget()
+		of.part(p).forget()
+	})
 	if u.Reason == "" {
 		u.Reason = reason.Error()
 	}

@@ -90,8 +90,8 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		h.mounted(t, int(unix.Minor(device)), point, snapshots+"/9/fs")
 		d := h.open(t, nil)
 		use := measureOne(t, d)
-		if want := exactly(t, h, 1, 0); use.Deleted != want || use.Reason != "" {
-			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.Deleted, use.Reason, want)
+		if want := exactly(t, h, 1, 0); use.OnNodeFS.Deleted != want || use.Reason != "" {
+			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.OnNodeFS.Deleted, use.Reason, want)
 		}
 		// Where the layer's filesystem is not known, neither is what was deleted in it.
 		f, err := d.look(t.Context(), []NodePod{web()}) // and no place is walked
@@ -151,8 +151,8 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 	hold := func(*filetree.Turn) (int, error) { <-answer; return -1, filetree.ErrElsewhere }
 	check := func() {
 		t.Helper()
-		if use := measureOne(t, d); use.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
-			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.Deleted, use.NodeFS, use.Reason)
+		if use := measureOne(t, d); use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
+			t.Errorf("deleted %+v, on nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
 		}
 	}
 	for i, name := range []string{"uid-web", "b", "c", "d", "e"} {
@@ -196,13 +196,13 @@ func TestNodeDiskWithoutLogs(t *testing.T) {
 	h.pod(t)
 	kernelfiletest.Remove(t, h.at("/var/log/pods/shop_web_uid-web"))
 	d := h.open(t, nil)
-	if use := measureOne(t, d); use.Logs.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "no logs in /var/log/pods/shop_web_uid-web") {
-		t.Errorf("logs %+v, reason %q; want them unknown", use.Logs, use.Reason)
+	if use := measureOne(t, d); use.OnNodeFS.Logs.BytesKnown || use.NodeFS.BytesKnown || !strings.Contains(use.Reason, "no logs in /var/log/pods/shop_web_uid-web") {
+		t.Errorf("logs %+v, reason %q; want them unknown", use.OnNodeFS.Logs, use.Reason)
 	}
 	pod := web()
 	pod.Containers = nil
 	uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{pod})
-	if use := uses[pod.UID]; err != nil || !use.Logs.BytesKnown || use.Reason != "" {
+	if use := uses[pod.UID]; err != nil || !use.OnNodeFS.Logs.BytesKnown || use.Reason != "" {
 		t.Errorf("one that does not run: %+v, %v", use, err)
 	}
 }

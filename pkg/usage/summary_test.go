@@ -49,13 +49,20 @@ func TestFetchSummary(t *testing.T) {
 	}
 	uses := DiskUses(summary, false, map[string][]string{"u1": {"cache"}})
 	all := FSUse{Bytes: 123, BytesKnown: true, Inodes: 13, InodesKnown: true}
-	want := map[string]DiskUse{"u1": {
-		NodeFS: all, ImageFS: all,
-		Layers: knownUse(100, 10), Logs: knownUse(20, 2), Volumes: knownUse(3, 1),
+	parts := Parts{Layers: knownUse(100, 10), Logs: knownUse(20, 2), Volumes: knownUse(3, 1)}
+	want := DiskUse{
+		NodeFS: all, ImageFS: all, OnNodeFS: parts, OnImageFS: parts,
 		Time: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC),
-	}}
-	if diff := gocmp.Diff(want, uses); diff != "" {
+	}
+	if diff := gocmp.Diff(map[string]DiskUse{"u1": want}, uses); diff != "" {
 		t.Errorf("uses (-want +got):\n%s", diff)
+	}
+	// Images of their own: each part is on one of the two.
+	none := knownUse(0, 0)
+	want.NodeFS, want.OnNodeFS.Layers = knownUse(23, 3), none
+	want.ImageFS, want.OnImageFS.Logs, want.OnImageFS.Volumes = parts.Layers, none, none
+	if diff := gocmp.Diff(want, DiskUses(summary, true, map[string][]string{"u1": {"cache"}})["u1"]); diff != "" {
+		t.Errorf("with images of their own (-want +got):\n%s", diff)
 	}
 }
 
@@ -236,7 +243,7 @@ func TestDiskUses(t *testing.T) {
 			tc.pod.PodRef.UID = "u"
 			got := DiskUses(&statsapi.Summary{Pods: []statsapi.PodStats{tc.pod}}, tc.dedicated, tc.volumes)
 			sums := got["u"]
-			sums.Layers, sums.Logs, sums.Volumes = FSUse{}, FSUse{}, FSUse{} // TestFetchSummary has these
+			sums.OnNodeFS, sums.OnImageFS = Parts{}, Parts{} // TestFetchSummary has these
 			if diff := gocmp.Diff(tc.want, sums); diff != "" || len(got) != 1 {
 				t.Errorf("%d pods, use (-want +got):\n%s", len(got), diff)
 			}

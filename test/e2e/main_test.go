@@ -55,8 +55,10 @@ func run(m *testing.M) int {
 	return code
 }
 
-// bringUp makes live a node with evictd on it. The kubelet measures volumes every few
-// seconds instead of every minute or two, and leaves logs as large as they become.
+// bringUp makes live a node with evictd on it. The kubelet measures volumes every 20 to 40
+// seconds instead of every minute or two, so that its figures are often older than a
+// pressure, as on a real node, and no test waits for minutes. It leaves logs as large as
+// they become.
 func bringUp(ctx context.Context, disk cluster.Disk) error {
 	files, err := node.FilesFromEnvironment()
 	if err != nil {
@@ -64,7 +66,7 @@ func bringUp(ctx context.Context, disk cluster.Disk) error {
 	}
 	live, err = node.Start(ctx, files, os.Stderr, func(options *cluster.Options) {
 		options.Disk = &disk
-		options.Kubelet["volumeStatsAggPeriod"] = "2s"
+		options.Kubelet["volumeStatsAggPeriod"] = "20s"
 		options.Kubelet["containerLogMaxSize"] = "1Gi"
 	})
 	if err != nil {
@@ -197,7 +199,7 @@ func (s *scene) within(atMost time.Duration, what string, met func(context.Conte
 // gone waits until a pod has ended, and returns the decision that named it.
 func (s *scene) gone(pod *corev1.Pod) node.Decision {
 	s.Helper()
-	s.until(pod.Name+" has gone", func(ctx context.Context) bool {
+	s.within(2*time.Minute, pod.Name+" has gone", func(ctx context.Context) bool {
 		current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		return apierrors.IsNotFound(err) || (err == nil && current.UID != pod.UID)
 	})

@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Figures from before a pressure do not show what brought it about. The kubelet's are up to
+// two minutes old: by them the pod that has just filled the disk holds nothing, its modest
+// neighbour is all that could help, and where there is none the space seems to be the host's.
+// So nothing is decided while any pod's figures were taken before the threshold was met.
+//
+// That wait has an end: a source that never renews a figure, or whose clock is wrong, must not
+// keep the node without help. After it the figures count as they are, and the decision says
+// how old they are.
+
+// renewedWithin is how long after a threshold was met its source should have renewed every
+// figure: the kubelet measures a pod's volumes again after one to two minutes
+// (volumeStatsAggPeriod and the jitter of 1.0 in pkg/kubelet/server/stats,
+// volume_stat_calculator.go), the runtime its layers more often; and evictd must have asked
+// for them since.
+const renewedWithin = 2*time.Minute + diskRefresh + diskTimeout
+
+// outdated are the pods whose figures are from before a pressure.
+type outdated struct {
+	pods int
+	// example is the pod whose figures are the oldest, and at when these were taken; zero
+	// when they carry no time.
+	example string
+	at      time.Time
+}
+
+// figuresBefore returns whose figures are from before the pressure. A time that is zero, or
+// still to come, says nothing: the clock was set back since. Pods of which not all is known
+// are left out: nobody relies on their figures anyway.
+func figuresBefore(p *pressure.Pressure, pods []*corev1.Pod, measured map[string]usage.DiskUse) outdated {
+	var before outdated
+	for _, pod := range pods {
+		u, known := measuredOf(pod, measured)
+		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u))
+		if !known || !exact || nodepods.Finished(pod) {
+			continue
+		}
+		at := u.Time
+		if at.After(p.SampleTime) {
+			at = time.Time{}
+		}
+		if at.Before(p.Since) {
+			before.add(pod.Namespace+"/"+pod.Name, at)
+		}
+	}
+	return before
+}
+
+func (o *outdated) add(pod string, at time.Time) {
+	if o.pods == 0 || cmp.Or(at.Compare(o.at), cmp.Compare(pod, o.example)) < 0 {
+		o.example, o.at = pod, at
+	}
+	o.pods++
+}
+
+// awaitNewer holds a decision while figures are from before the pressure, unless the disk
+// would be full before a victim could help.
+func (o *outdated) awaitNewer(p *pressure.Pressure) (Hold, string) {
+	wait := renewedWithin - p.SampleTime.Sub(p.Since)
+	if o.pods == 0 || wait <= 0 || fullWithin(p, wait+settleReserve) {
+		return HoldNone, ""
+	}
+	return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))
+}
+
+// notes say that a decision rests on such figures; nil when it does not.
+func (o *outdated) notes(p *pressure.Pressure) []string {
+	if o.pods == 0 {
+		return nil
+	}
+	return []string{o.text(p)}
+}
+
+func (o *outdated) text(p *pressure.Pressure) string {
+	age := "of unknown age"
+	if !o.at.IsZero() {
+		age = fmt.Sprintf("%v old", p.SampleTime.Sub(o.at).Round(time.Second))
+	}
+	return fmt.Sprintf("the figures of %d pods are from before the pressure; those of %s are %s", o.pods, o.example, age)
+}

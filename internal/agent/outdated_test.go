@@ -1,0 +1,209 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// kubelet measures what two pods use once in a while, and tells it with its own times.
+type kubelet struct {
+	started time.Time
+	every   time.Duration
+	greedy  func(since time.Duration) int64
+	stamp   func(taken time.Time) time.Time // nil: as it was, in whole seconds
+}
+
+func (k *kubelet) Measure(context.Context, []*corev1.Pod) (map[string]usage.DiskUse, error) {
+	since := time.Since(k.started).Truncate(k.every)
+	measured := map[string]usage.DiskUse{"uid-modest": partsOf(false, 0, 0, 20, 0), "uid-greedy": partsOf(false, 0, 0, k.greedy(since), 0)}
+	at := k.started.Add(since).Round(0).Truncate(time.Second) // as JSON has it
+	if k.stamp != nil {
+		at = k.stamp(at)
+	}
+	for uid, use := range measured {
+		use.Time = at
+		measured[uid] = use
+	}
+	return measured, nil
+}
+
+// Both pods are known for long. Greedy takes the node 12 past its line, and by the last
+// figures holds nothing: modest alone would do, and had no part in it.
+func TestFiguresFromBeforeThePressure(t *testing.T) {
+	t.Parallel()
+	const met = 100 * time.Second
+	writes := func(since time.Duration) int64 {
+		if since < met {
+			return 0
+		}
+		return 100
+	}
+	left := steps(map[time.Duration]int64{0: 188, met: 88})
+	waits := []Hold{HoldUsageUnknown, HoldOnItsWay}
+	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
+	for _, test := range []struct {
+		name      string
+		kubelet   kubelet
+		available func(time.Duration) int64
+		want      string
+		from, to  time.Duration // when it goes
+		holds     []Hold
+		detail    string // of the first that waits: half a minute after it began to measure
+		note      string // of the decision that acts
+	}{
+		{
+			"as old as the kubelet's may be",
+			kubelet{every: 90 * time.Second},
+			left,
+			"greedy", 180 * time.Second, 180*time.Second + diskFresh, waits, older + "40s old: waiting 1m50s at most for newer ones", "",
+		},
+		{
+			"they would go by what the kubelet measured before",
+			kubelet{every: time.Second},
+			left,
+			"greedy", met, met + time.Second, waits, "", "",
+		},
+		{
+			"the kubelet never measures again",
+			kubelet{every: time.Hour},
+			left,
+			"modest", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "2m10s old", older + "4m0s old",
+		},
+		{
+			"the figures carry no time",
+			kubelet{every: time.Second, stamp: func(time.Time) time.Time { return time.Time{} }},
+			left,
+			"greedy", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+		},
+		{
+			"the clock was set back",
+			kubelet{every: time.Hour, stamp: func(taken time.Time) time.Time { return taken.Add(time.Hour) }},
+			left,
+			"modest", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+		},
+		{
+			"the disk would be full before a victim could help",
+			kubelet{every: time.Hour},
+			sloped(met-40*time.Second, 50*time.Second, 150, 20),
+			"modest", met - 20*time.Second, met - 10*time.Second,
+			[]Hold{HoldUsageUnknown},
+			"", older,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{
+					fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(),
+					available: test.available, ended: map[string]time.Time{},
+				}
+				n.run("modest", 1, 0)
+				n.run("greedy", 1, 0)
+				n.stubborn = true
+				policy := diskPolicy(n.signal)
+				policy.MinimumRelease = pressure.Fraction(0.05)
+				a := newAgent(t, n.fakeNode, policy)
+				test.kubelet.started, test.kubelet.greedy = n.started, writes
+				a.options.Sampler, a.options.Disk = n, &test.kubelet
+				runFor(t, a, met+renewedWithin+30*time.Second)
+				acted := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Verb == Acted })
+				if acted < 0 {
+					t.Fatalf("nobody went; holds %v", n.holds())
+				}
+				d := &n.decisions[acted]
+				if went := d.Time.Sub(n.started); went < test.from || went > test.to || test.want != "" && n.victims()[0] != test.want {
+					t.Errorf("%v went after %v, want %s between %v and %v", n.victims(), went, test.want, test.from, test.to)
+				}
+				if note := strings.Join(d.Notes, ""); test.note == "" && note != "" || !strings.Contains(note, test.note) {
+					t.Errorf("note %q, want %q", note, test.note)
+				}
+				if holds := n.holds(); !slices.Equal(holds[:min(len(holds), len(test.holds))], test.holds) {
+					t.Errorf("holds %v, want %v", holds, test.holds)
+				}
+				n.saysWhileItWaits(t, test.detail)
+			})
+		})
+	}
+}
+
+// saysWhileItWaits looks at the decisions that were held because of old figures: nothing
+// may rest on these.
+func (n *fakeNode) saysWhileItWaits(t *testing.T, detail string) {
+	t.Helper()
+	waiting := slices.DeleteFunc(slices.Clone(n.decisions), func(d Decision) bool {
+		return d.Hold != HoldUsageUnknown || strings.HasPrefix(d.Detail, "measuring")
+	})
+	if detail == "" {
+		return
+	}
+	if len(waiting) == 0 || !strings.HasPrefix(waiting[0].Detail, detail) {
+		t.Errorf("waiting: %+v, want %q", waiting, detail)
+	}
+	for i := range waiting {
+		if d := &waiting[i]; d.Breakdown != nil || len(d.Ranking.Candidates) > 0 {
+			t.Errorf("something rests on old figures: %+v", d)
+		}
+	}
+}
+
+// Of a pod whose figures are not complete nobody knows how old the ones are that are
+// missing, and nobody waits for them.
+func TestWhoseFiguresAreFromBefore(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := &pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: now.Add(-time.Minute), SampleTime: now,
+	}
+	at := func(before time.Duration) usage.DiskUse {
+		use := diskUseOf(1, 1, 1, 1)
+		use.Time = now.Add(-before)
+		return use
+	}
+	incomplete := diskUseOf(1, 1, 1, 1)
+	incomplete.NodeFS.BytesKnown = false
+	n := newFakeNode(1000)
+	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
+		n.run(name, 1, 0)
+	}
+	n.run("finished", 1, 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
+	measured := map[string]usage.DiskUse{
+		"uid-old": at(61 * time.Second), "uid-older": at(2 * time.Minute), "uid-oldest": at(2 * time.Minute), "uid-new": at(time.Minute),
+		"uid-incomplete": incomplete, "uid-finished": at(time.Hour),
+	}
+	for range 20 { // the list has no order
+		before := figuresBefore(p, n.List(), measured)
+		if got := before.text(p); got != "the figures of 3 pods are from before the pressure; those of shop/older are 2m0s old" {
+			t.Fatal(got)
+		}
+	}
+}
+
+// A measurement from before the pressure is made again at once, however young it is.
+func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const hard = 5 * time.Second
+		n := &spaceNode{
+			fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(), ended: map[string]time.Time{},
+			available: steps(map[time.Duration]int64{0: 110, hard: 90}),
+		}
+		n.run("a", 1, 0)
+		n.stubborn = true
+		policy := diskPolicy(n.signal)
+		policy.MinimumRelease = pressure.Fraction(0.05)
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: n.signal, Quantity: pressure.Absolute(200)})
+		a := newAgent(t, n.fakeNode, policy)
+		a.options.Sampler, a.options.Disk = n, &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{"uid-a": partsOf(false, 30, 0, 0, 0)}}
+		runFor(t, a, hard+2*time.Second)
+		n.wantVictims(t, "a")
+	})
+}
