@@ -11,22 +11,32 @@ import (
 
 const loopback = "127.0.0.1"
 
+// Ports are taken from below the kernel's ephemeral ones (net.ipv4.ip_local_port_range, from
+// 32768 on): one of those may be the near end of anybody's connection by the time at which its
+// process listens.
+const (
+	firstPort = 20000
+	portCount = 12000
+)
+
 // freePorts finds different ports that nobody listens on. Another program may
 // take one before its process does; that process then says so in its log.
 func freePorts(ctx context.Context, address string, count int) ([]int, error) {
 	ports := make([]int, 0, count)
-	for range count {
-		// All are held until the last is found, or one would be found twice.
-		listener, err := listen(ctx, address, 0)
+	for _, offset := range rand.Perm(portCount) { //nolint:gosec // only so that two starts at once seldom meet
+		if len(ports) == count {
+			break
+		}
+		// All are held until the last is found, or two searches at once would find the same.
+		listener, err := listen(ctx, address, firstPort+offset)
 		if err != nil {
-			return nil, fmt.Errorf("looking for a free port: %w", err)
+			continue // it is in use
 		}
 		defer listener.Close() //nolint:errcheck // nothing was sent
-		tcp, ok := listener.Addr().(*net.TCPAddr)
-		if !ok {
-			return nil, fmt.Errorf("looking for a free port: unexpected address %s", listener.Addr())
-		}
-		ports = append(ports, tcp.Port)
+		ports = append(ports, firstPort+offset)
+	}
+	if len(ports) < count {
+		return nil, fmt.Errorf("looking for free ports: %d of %d from %d on are free, want %d", len(ports), portCount, firstPort, count)
 	}
 	return ports, nil
 }

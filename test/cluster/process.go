@@ -54,7 +54,8 @@ func readStat(pid int) ([]string, error) {
 }
 
 // Running says whether this very process runs. One that has ended and waits
-// for its parent does not.
+// for its parent does not, once its last thread has: the first thread of a killed
+// process may be a zombie while others still hold its ports.
 func (p Process) Running() bool {
 	if p.PID == 0 {
 		return false
@@ -64,7 +65,8 @@ func (p Process) Running() bool {
 		return false
 	}
 	fields, err := readStat(p.PID)
-	return err == nil && fields[0] != "Z" && fields[0] != "X"
+	const threads = 20 - 3 // "0" or "1" of a process all of whose threads have ended
+	return err == nil && (fields[0] != "Z" || fields[threads] > "1") && fields[0] != "X"
 }
 
 // signal sends a signal to this very process and to none that has taken its
