@@ -3,35 +3,13 @@ package filetree
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 
 	"golang.org/x/sys/unix"
-)
 
-// inNamespace runs a test on a thread with mounts of its own, which end with it.
-func inNamespace(t *testing.T, run func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock it
-		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-			t.Errorf("making a mount namespace: %v", err)
-			return
-		}
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			t.Errorf("making mounts private: %v", err)
-			return
-		}
-		run()
-	}()
-	<-done
-}
+	"github.com/evictd/evictd/internal/filetree/filetreetest"
+)
 
 func mount(t *testing.T, source, target, kind string, flags uintptr, data string) bool {
 	t.Helper()
@@ -55,7 +33,7 @@ func TestWalkEntersNoMount(t *testing.T) {
 	put(t, filepath.Join(root, "target"), 1)
 	put(t, filepath.Join(root, "big"), 1<<20)
 	want := expected(t, root)
-	inNamespace(t, func() {
+	filetreetest.InMountNamespace(t, func() {
 		// The mount points hide directories of the tree, which are not counted: nobody
 		// can see whether they are empty.
 		mount(t, root, filepath.Join(root, "a", "loop"), "", unix.MS_BIND, "")
@@ -88,7 +66,7 @@ func TestWalkLeavesADeadFilesystemAlone(t *testing.T) {
 		t.Skipf("no FUSE here: %v", err)
 	}
 	defer device.Close() // which ends the wait of whoever asked
-	inNamespace(t, func() {
+	filetreetest.InMountNamespace(t, func() {
 		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
 		if !mount(t, "dead", filepath.Join(root, "m"), "fuse", 0, options) {
 			return

@@ -15,27 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
+	"github.com/evictd/evictd/internal/filetree/filetreetest"
 	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
-
-// inNamespace runs a test on a thread with mounts of its own, which end with it.
-func inNamespace(t *testing.T, run func()) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock it
-		if err := errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")); err != nil {
-			t.Errorf("making a mount namespace: %v", err)
-			return
-		}
-		run()
-	}()
-	<-done
-}
 
 // overlay mounts a container's root as a runtime does, and returns st_dev of it.
 func (h *fakeHost) overlay(tb testing.TB, upper, lower, point string) (device uint64, err error) {
@@ -64,7 +46,7 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 	h.pod(t)
 	const point = "/run/k8s.io/" + containerA + "/rootfs"
 	var unmounted error
-	inNamespace(t, func() {
+	filetreetest.InMountNamespace(t, func() {
 		kernelfiletest.Put(t, h.at(snapshots+"/1/fs/image-file"), strings.Repeat("x", kib64))
 		device, err := h.overlay(t, snapshots+"/9/fs", snapshots+"/1/fs", point)
 		if errors.Is(err, unix.ENODEV) {

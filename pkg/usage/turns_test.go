@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
+	"github.com/evictd/evictd/internal/filetree/filetreetest"
 )
 
 // podsWithFiles makes pods without containers that have one file in an emptyDir.
@@ -255,7 +256,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 		t.Skipf("no FUSE here: %v", err)
 	}
 	defer device.Close() // which ends the wait of whoever asked
-	inNamespace(t, func() {
+	filetreetest.InMountNamespace(t, func() {
 		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
 		if err := unix.Mount("dead", h.at(snapshots+"/7"), "fuse", 0, options); err != nil {
 			t.Error(err)
