@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -153,6 +154,14 @@ func (a *Agent) leaves(pod *corev1.Pod) bool {
 	}
 	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
 	return err == nil && there
+}
+
+// terminating looks a pod up that the API server may list as being deleted. It is asked about
+// the few victims of which that is not known otherwise.
+func (a *Agent) terminating(uid string) bool {
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
+		return string(pod.UID) == uid && pod.DeletionTimestamp != nil
+	})
 }
 
 // expectedOf returns what the end of a pod should still free. A pod without a

@@ -3,10 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/pkg/evict"
@@ -100,13 +97,6 @@ func (a *Agent) releaseSlots(listed func() map[string]bool) {
 		func(uid string) bool { return a.ledger.Booked(uid) || listed()[uid] },
 		func(uid string) bool { return a.ledger.Booked(uid) || a.terminating(uid) },
 	)
-}
-
-// terminating looks a pod up: it is asked about the few victims that outlast their slots.
-func (a *Agent) terminating(uid string) bool {
-	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
-		return string(pod.UID) == uid && pod.DeletionTimestamp != nil
-	})
 }
 
 // slotWalk is what one walk knows of the brake.

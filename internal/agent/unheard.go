@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -76,10 +74,7 @@ func (a *Agent) hear(now time.Time) {
 	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
 		return
 	}
-	leaving := slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
-		return string(pod.UID) == open.uid() && pod.DeletionTimestamp != nil
-	})
-	if !leaving {
+	if !a.terminating(open.uid()) {
 		return
 	}
 	d := &Decision{Time: now, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 
 	policyv1 "k8s.io/api/policy/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -49,13 +47,7 @@ func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, e
 	return Budget{Name: name, Desired: int64(read.Status.DesiredHealthy), Healthy: int64(read.Status.CurrentHealthy)}, nil
 }
 
-// isBudgetNotFound reports whether the error says that the budget is not there. A 404 that
-// is no Status of the API server proves nothing, as in [isPodNotFound].
+// isBudgetNotFound reports whether the error says that the budget is not there.
 func isBudgetNotFound(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
-		return false
-	}
-	s := status.Status()
-	return s.Code == http.StatusNotFound && s.Details != nil && s.Details.Kind == "poddisruptionbudgets"
+	return isNotFound(err, func(s *metav1.Status) bool { return s.Details != nil && s.Details.Kind == "poddisruptionbudgets" })
 }
