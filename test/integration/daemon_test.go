@@ -370,6 +370,10 @@ func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 			}
 			continue
 		}
+		// The API server writes a pod that it deletes with grace 0 once more before it forgets it.
+		if grace := pod.DeletionGracePeriodSeconds; grace != nil && *grace == 0 {
+			continue
+		}
 		if k.lives(pod, seen) {
 			continue
 		}
