@@ -161,6 +161,9 @@ func (c *Cluster) controllerManager(at endpoints) component {
 			"--service-account-private-key-file="+c.path("pki", "service-accounts.key"),
 			"--root-ca-file="+c.path("pki", "ca.crt"),
 			"--kube-api-qps=500", "--kube-api-burst=1000",
+			// Tests make nodes that no kubelet reports on. The default is a minute, and then
+			// every pod on them is marked as not ready.
+			"--node-startup-grace-period=1h",
 		),
 	}
 }

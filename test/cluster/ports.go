@@ -41,6 +41,17 @@ func freePorts(ctx context.Context, address string, count int) ([]int, error) {
 	return ports, nil
 }
 
+// FreeAddress returns a loopback address, with its port, that nobody listens on. It is below
+// the kernel's ephemeral ports, so that it stays free for whoever listens on it a little later
+// or, after a pause, again; two callers at once may be given the same one, very seldom.
+func FreeAddress(ctx context.Context) (string, error) {
+	ports, err := freePorts(ctx, loopback, 1)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(loopback, strconv.Itoa(ports[0])), nil
+}
+
 const httpsPort = 443
 
 // freeServiceNetwork finds a network of loopback addresses whose first one has

@@ -231,7 +231,7 @@ func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int3
 // A deleter gives the space back after a while: within the settle window nobody goes,
 // and without it one pod does, which could have returned it.
 func TestDeleterWithinTheSettleWindow(t *testing.T) {
-	const window = 10 * time.Second
+	const window = 30 * time.Second
 	s := newDiskScene(t, node.DiskSpace, greedyMiB+modestMiB+60, window.String())
 	modest := s.modest()
 	large := s.writer("large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
@@ -240,7 +240,7 @@ func TestDeleterWithinTheSettleWindow(t *testing.T) {
 
 	file := s.hostsFile("temporary", 100)
 	removed := make(chan error, 1)
-	time.AfterFunc(window/2, func() { removed <- os.Remove(file) })
+	time.AfterFunc(window/4, func() { removed <- os.Remove(file) })
 	s.until("evictd waits for the space", func(ctx context.Context) bool {
 		return s.held(ctx, node.DiskSpace, "settle window") > settled
 	})

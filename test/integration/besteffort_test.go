@@ -278,6 +278,11 @@ func refusedSoftly(t *testing.T) (s *scene, large *policyv1.PodDisruptionBudget,
 	s.until("both were refused", func(ctx context.Context) bool {
 		return s.event(ctx, "large", "EvictionBlocked") != "" && s.event(ctx, "small", "EvictionBlocked") != ""
 	})
+	s.host.free(8 << 10) // or somebody might be asked for again before the hard pressure
+	s.within("the soft pressure is over", func() bool {
+		pressed, told := s.daemon.metric("evictd_pressure")
+		return told && pressed == 0
+	})
 	return s, large, asked
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +23,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // host is what evictd reads of a node, as files: the API server is the real part of
@@ -99,15 +100,16 @@ func (h *host) now() int64 {
 	return h.available
 }
 
-// end removes a pod's cgroup and gives back what it held.
+// end gives back what a pod held and removes its cgroup, in the kernel's order: without the
+// cgroup and before the memory, evictd would look in vain for what its victim returned.
 func (h *host) end(pod *corev1.Pod, held int64) {
-	if err := os.RemoveAll(filepath.Join(h.root, groupOf(pod))); err != nil {
-		h.t.Error(err)
-	}
 	h.mu.Lock()
 	available := h.available + held
 	h.mu.Unlock()
 	h.free(available)
+	if err := os.RemoveAll(filepath.Join(h.root, groupOf(pod))); err != nil {
+		h.t.Error(err)
+	}
 }
 
 // built is evictd, built once for all tests.
@@ -206,13 +208,11 @@ users: [{name: it, user: {tokenFile: %q}}]
 
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(tb.Context(), "tcp4", "127.0.0.1:0")
+	address, err := cluster.FreeAddress(tb.Context())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return address
 }
 
 // kill ends evictd as kill -9 does.
@@ -237,7 +237,7 @@ func (d *daemon) stop() {
 
 // get returns a page's status and text; 0 when there is no answer.
 func (d *daemon) get(path string) (int, string) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(d.t.Context(), recovery)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
 	if err != nil {

@@ -20,14 +20,11 @@ func TestKubeletsVictimCoversTheDeficit(t *testing.T) {
 	s.within("evictd is ready", s.ready)
 	large, err := s.client.CoreV1().Pods(s.namespace).Get(t.Context(), "large", metav1.GetOptions{})
 	s.must(err)
+	begun := time.Now()
 	large.Status.Phase, large.Status.Reason = corev1.PodFailed, "Evicted"
 	large, err = s.client.CoreV1().Pods(s.namespace).UpdateStatus(t.Context(), large, metav1.UpdateOptions{})
 	s.must(err)
-	updated := time.Now()
-	s.within("evictd knows it", func() bool {
-		age, known := s.daemon.metric("evictd_watch_age_seconds")
-		return known && age < time.Since(updated).Seconds()
-	})
+	s.within("evictd knows it", func() bool { return s.watchedSince(begun) })
 	s.pressed()
 	s.within("evictd relies on the kubelet's victim", func() bool {
 		n, _ := s.daemon.metric("evictd_holds_total", "hold", "enough is on its way out")

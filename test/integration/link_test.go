@@ -27,7 +27,7 @@ type link struct {
 // newLink returns a link to an address, which ends with the test.
 func newLink(t *testing.T, upstream string) *link {
 	t.Helper()
-	l := &link{t: t, address: "127.0.0.1:0", upstream: upstream, passing: map[net.Conn]bool{}, forgotten: map[net.Conn]bool{}}
+	l := &link{t: t, address: freeAddress(t), upstream: upstream, passing: map[net.Conn]bool{}, forgotten: map[net.Conn]bool{}}
 	l.open = sync.NewCond(&l.mu)
 	l.listen()
 	t.Cleanup(l.end)

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -32,11 +33,9 @@ type machine struct {
 func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{world: newWorld(t), root: t.TempDir(), kubeconfig: shared.Kubeconfig()}
-	m.binary = filepath.Join(t.TempDir(), "evictd")
-	build := exec.CommandContext(t.Context(), "go", "-C", "../..", "build", "-o", m.binary, "./cmd/evictd")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building evictd: %v: %s", err, output)
-	}
+	var err error
+	m.binary, err = built()
+	m.must(err)
 	m.write("proc/meminfo", "MemTotal: 25165824 kB\nMemFree: 19099488 kB\nMemAvailable: 1048576 kB\nBuffers: 0 kB\nCached: 4194304 kB\n"+
 		"Shmem: 2048 kB\nSlab: 200000 kB\nSReclaimable: 150000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n")
 	m.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
@@ -269,6 +268,14 @@ func (m *machine) reader() string {
 	for _, user := range file.AuthInfos {
 		user.Impersonate = name
 	}
+	config := shared.RESTConfig()
+	config.Impersonate.UserName = name
+	reader, err := kubernetes.NewForConfig(config)
+	m.must(err)
+	m.until("the API server knows its rights", func(ctx context.Context) bool {
+		_, err := reader.CoreV1().Nodes().Get(ctx, m.node, metav1.GetOptions{})
+		return err == nil
+	})
 	path := filepath.Join(m.t.TempDir(), "kubeconfig")
 	m.must(clientcmd.WriteToFile(*resolved(file), path))
 	return path
