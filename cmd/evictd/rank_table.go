@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -114,13 +113,8 @@ func available(seen *sight) string {
 	if !found || figures.Available == nil || figures.Capacity == nil {
 		return seen.signal.String() + " unknown"
 	}
-	in := func(n int64) string {
-		if seen.signal.Unit() == pressure.Bytes {
-			return rank.Bytes(n)
-		}
-		return strconv.FormatInt(n, 10)
-	}
-	return fmt.Sprintf("%s %s of %s", seen.signal, in(*figures.Available), in(*figures.Capacity))
+	return fmt.Sprintf("%s %s of %s", seen.signal,
+		wording.Figure(seen.signal, *figures.Available), wording.Figure(seen.signal, *figures.Capacity))
 }
 
 func yesNo(b bool) string {

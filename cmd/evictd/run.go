@@ -135,13 +135,10 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	d.events = record.NewEvents(d.clients.telling, flags.nodeName, "evictd", time.Now)
-	d.recorder, err = record.New(logger, registry, d.events, record.Settings{
+	d.recorder = record.New(logger, registry, d.events, record.Settings{
 		NodeName: flags.nodeName, Version: buildVersion(), Now: time.Now,
 	})
-	if err != nil {
-		return nil, err
-	}
-	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	d.warn(loaded)
 	d.keepTreaty(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
@@ -270,12 +267,11 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 			return nil //nolint:nilerr // the program ends: neither in force nor refused
 		}
 		if err == nil {
-			d.recorder.Config(true, nil)
+			d.recorder.Config(nil)
 		}
 		return err
 	}
-	refused := func(err error) { d.recorder.Config(false, err) }
-	return config.Watch(ctx, d.flags.config, d.inForce.Load(), apply, refused)
+	return config.Watch(ctx, d.flags.config, d.inForce.Load(), apply, d.recorder.Config)
 }
 
 // putInForce hands a new configuration to the loop, with a sampler of its own: its
@@ -297,7 +293,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 		return errors.Join(ctx.Err(), sampler.Close())
 	}
 	d.inForce.Store(c)
-	d.recorder.Settings(policy.DryRun, policy.Thresholds)
+	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	d.warn(c)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same

@@ -49,8 +49,8 @@ func APIClasses() []string {
 }
 
 // newAPIErrors returns the counter with every series.
-func newAPIErrors() *prometheus.CounterVec {
-	c := counters("api_errors_total", "Requests to the API server that were not answered with success, by request and by status code; none is no answer. "+
+func newAPIErrors(by registrar) *prometheus.CounterVec {
+	c := by.counters("api_errors_total", "Requests to the API server that were not answered with success, by request and by status code; none is no answer. "+
 		"Each attempt counts. An eviction's refusal is among them: evictd_evictions_total tells what it meant.", "request", "code")
 	for _, request := range APIRequests() {
 		for _, class := range APIClasses() {

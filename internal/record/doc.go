@@ -6,7 +6,7 @@
 // (somebody looking right now). All four are made from the same values, under the
 // same words.
 //
-//	recorder, err := record.New(logger, registry, events, record.Settings{NodeName: node, Now: time.Now})
+//	recorder := record.New(logger, registry, events, record.Settings{NodeName: node, Now: time.Now})
 //	recorder.Sample(&sample, &verdict) // every tick
 //	recorder.Intent(decision, attempt) // just before a request is sent
 //	recorder.Decision(decision)        // once it is answered

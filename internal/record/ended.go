@@ -18,18 +18,14 @@ type endings struct {
 
 // newEndings returns the metrics with every series. The two counters have none for a
 // signal of which nobody can know what a victim's end gives back.
-func newEndings() endings {
+func newEndings(by registrar) endings {
 	const unit = ", in the signal's own unit (bytes, tasks)"
 	e := endings{
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Name: "victim_termination_seconds",
-			Help: "From the acceptance of an eviction to the pod's end: the API server does not list it any more and its cgroup is not there. " +
-				"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of an earlier process are not counted.",
-			Buckets: endingBuckets(),
-		}, []string{"overran"}),
-		expected: counters("released_expected_total", "What victims that have gone held by the last measurement before they began to end"+unit+
+		took: by.histograms("victim_termination_seconds", "From the acceptance of an eviction to the pod's end: the API server does not list it any more and its cgroup is not there. "+
+			"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of an earlier process are not counted.", endingBuckets(), "overran"),
+		expected: by.counters("released_expected_total", "What victims that have gone held by the last measurement before they began to end"+unit+
 			". A victim counts only where evictd_released_actual_total can count it too.", "signal"),
-		actual: counters("released_actual_total", "What the node got back by the end of the victims that evictd_released_expected_total counts"+unit+
+		actual: by.counters("released_actual_total", "What the node got back by the end of the victims that evictd_released_expected_total counts"+unit+
 			": by how much what is available and what the other pods hold, together, grew from that measurement to the end. "+
 			"What other pods took or gave back meanwhile is not in it; what processes outside of pods and the kernel did is. Less than nothing counts as nothing.", "signal"),
 	}
@@ -70,11 +66,4 @@ func (r *Recorder) VictimEnded(e *agent.Ended) {
 		r.metrics.endings.actual.WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Release.Actual)))
 	}
 	r.logger.Info(messageGone, fields...)
-}
-
-// LeftAlone notes how many owners are held off, and how many pods back off because a
-// budget refused.
-func (r *Recorder) LeftAlone(owners, blocked int) {
-	r.metrics.heldOff.Set(float64(owners))
-	r.metrics.blocked.Set(float64(blocked))
 }

@@ -1,150 +1,171 @@
 package record
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
+// EventWriter takes Kubernetes Events, as client-go's record.EventRecorder and
+// [Events] do. It must not wait for the API server.
+type EventWriter interface {
+	Event(object runtime.Object, eventtype, reason, message string)
+	// AnnotatedEventf is Event with annotations.
+	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
+}
+
+// The reasons of Events. All but the last are on the pod and on its controller.
 const (
-	// eventsPerObject is how many Events of one reason one pod, owner or node may have
-	// at once; after that one every five minutes, which is client-go's own pace. The
-	// key of client-go's filter lacks the reason, so that a pod that was refused 25
-	// times would get no Event when it is evicted at last. An owner has so many for
-	// each of its pods that goes: see spamKey.
-	eventsPerObject = 5
-	eventsQPS       = 1. / 300
-	// eventsRemembered bounds what the filters remember: pods of one node and their
-	// owners times reasons.
-	eventsRemembered = 1024
-	// eventPatience is how old an Event may be for it to be sent again after the API
-	// server answered 429 or 5xx. It is the Event's age and not the number of tries, so
-	// that a namespace in which every Event fails, by a webhook for example, keeps the
-	// others waiting once and not once for each of its Events.
-	eventPatience = 2 * time.Minute
-	// victimAnnotation is on an owner's Event and holds the UID of the pod that goes.
-	victimAnnotation = "evictd.dev/pod-uid"
-	// flushReason marks the Event that ends the queue; it is never sent.
-	flushReason = "Flush"
+	// ReasonRequested: the API server accepted the pod's eviction.
+	ReasonRequested = "EvictionRequested"
+	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
+	ReasonWouldBeEvicted = "WouldBeEvicted"
+	// ReasonDeleted: the API server accepted the delete of a pod past its budget.
+	ReasonDeleted = "DeletedPastBudget"
+	// ReasonWouldBeDeleted: it would have, in a dry run; nothing happened.
+	ReasonWouldBeDeleted = "WouldBeDeletedPastBudget"
+	// ReasonEscalated: a victim that should have ended by now has a shorter grace period.
+	ReasonEscalated = "EvictionEscalated"
+	// ReasonWouldBeEscalated: it would have, in a dry run; nothing happened.
+	ReasonWouldBeEscalated = "WouldBeEscalated"
+	// ReasonBlocked: a PodDisruptionBudget kept the pod.
+	ReasonBlocked = "EvictionBlocked"
+	// ReasonDenied: RBAC, admission or a webhook kept the pod.
+	ReasonDenied = "EvictionDenied"
+	// ReasonMisconfigured: several budgets select the pod.
+	ReasonMisconfigured = "EvictionMisconfigured"
+	// ReasonUnconfirmed: no answer came; the pod may be on its way out.
+	ReasonUnconfirmed = "EvictionUnconfirmed"
+	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
+	ReasonHeld = "EvictionHeld"
 )
 
-// Events writes Events through client-go's queue: [Events.Event] never waits.
-type Events struct {
-	record.EventRecorder
-	broadcaster record.EventBroadcaster
-	sink        *endingSink
-	node        string
-}
-
-// NewEvents returns a writer of Events and starts its queue; [Events.Close] ends
-// it. The client should be one of its own, so that Events and evictions do not
-// wait for each other, with a timeout, because client-go sends Events without a
-// context. Now is the clock.
-func NewEvents(client kubernetes.Interface, nodeName, component string, now func() time.Time) *Events {
-	sink := &endingSink{
-		EventSink: &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)},
-		now:       now,
-		ended:     make(chan struct{}),
-	}
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
-		LRUCacheSize: eventsRemembered,
-		BurstSize:    eventsPerObject,
-		QPS:          eventsQPS,
-		SpamKeyFunc:  spamKey,
-		KeyFunc:      aggregateKey,
-	})
-	broadcaster.StartRecordingToSink(sink)
-	return &Events{
-		EventRecorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: nodeName}),
-		broadcaster:   broadcaster,
-		sink:          sink,
-		node:          nodeName,
+// Reasons returns the reasons of every Event that evictd writes.
+func Reasons() []string {
+	return []string{
+		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
+		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
+		ReasonMisconfigured, ReasonUnconfirmed, ReasonHeld,
 	}
 }
 
-// Close waits until every Event that is queued has been sent or given up, or
-// until ctx is done, and ends the queue. Nothing may be written after it.
-//
-// client-go's own Shutdown does not do that: it hands what is queued to a
-// goroutine and stops the goroutine in the same breath, so that whatever it had
-// not got round to is lost (tools/record/event.go, StartEventWatcher: a select
-// between the end and the next Event). The queue keeps its order and has one
-// reader. So Close puts a last Event in it that the sink knows; when it comes
-// out, all before it are done with.
-func (e *Events) Close(ctx context.Context) error {
-	e.Event(nodeReference(e.node), corev1.EventTypeNormal, flushReason, "the end of the queue")
-	defer e.broadcaster.Shutdown()
-	select {
-	case <-e.sink.ended:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("sending the last events, some of which are lost: %w", context.Cause(ctx))
+// writeEvents writes the Events of a decision: two on each pod that was asked
+// for, itself and its controller, or one on the node when nobody can go.
+func (r *Recorder) writeEvents(d *agent.Decision) {
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		if reason := reasonOf(a); reason != "" {
+			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
+			r.tellOwner(d, a, reason)
+		}
+	}
+	if r.noteHold(d) {
+		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
 	}
 }
 
-// endingSink sends Events and notices the last one.
-type endingSink struct {
-	record.EventSink
-	now   func() time.Time
-	once  sync.Once
-	ended chan struct{}
-}
-
-// Create sends an Event.
-func (s *endingSink) Create(event *corev1.Event) (*corev1.Event, error) {
-	if event.Reason == flushReason {
-		s.once.Do(func() { close(s.ended) })
-		return event, nil
+// concernsNode reports whether a hold is to be said on the node: nobody can be evicted. That
+// usage is unknown is said of a disk when the other pods have been measured, so that there is
+// a breakdown: one pod that cannot start would silence the node, and that all of them are
+// being measured is over in a moment.
+func concernsNode(d *agent.Decision) bool {
+	switch d.Hold {
+	case agent.HoldNoCandidates, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown:
+		return true
+	default:
+		return d.Hold == agent.HoldUsageUnknown && d.Breakdown != nil
 	}
-	sent, err := s.EventSink.Create(event)
-	return sent, s.again(event, err)
 }
 
-// Patch counts a repeated Event.
-func (s *endingSink) Patch(event *corev1.Event, patch []byte) (*corev1.Event, error) {
-	sent, err := s.EventSink.Patch(event, patch)
-	return sent, s.again(event, err)
-}
-
-// again returns an error that client-go tries again after, every ten seconds and twelve
-// times at most, where the API server has no time for a young Event. Client-go itself
-// does so when nobody answers, and takes every answer for final: it goes by the error's
-// type, so any other error is returned as it is (tools/record/event.go, recordEvent).
-func (s *endingSink) again(event *corev1.Event, err error) error {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) || s.now().Sub(event.LastTimestamp.Time) > eventPatience {
-		return err
+// tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
+// has several pods and wonders which of them went. A pod without a controller has none.
+func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string) {
+	pod := a.Entry.Pod
+	if pod.OwnerUID == "" {
+		return
 	}
-	if code := answer.Status().Code; code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
-		return err
+	var annotations map[string]string
+	if a.Result.Outcome.Accepted() {
+		annotations = map[string]string{victimAnnotation: pod.UID}
 	}
-	return fmt.Errorf("sending an event: %w", err)
+	r.events.AnnotatedEventf(ownerReference(pod), annotations, corev1.EventTypeWarning, reason, "%s", r.attemptMessage(d, a, itsPod(pod)))
 }
 
-// spamKey names what is paced together: one reason of one object, by its UID. Two
-// pods that had the same name one after the other are two. An owner's Events about pods
-// that go are paced by pod: it may lose all its pods within a minute, each of them once,
-// and the configuration's limits bound how many. What refuses the owner's pods is paced
-// for all of them together: they are refused again and again.
-func spamKey(event *corev1.Event) string {
-	object := &event.InvolvedObject
-	return strings.Join([]string{
-		object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason,
-		event.Annotations[victimAnnotation],
-	}, "/")
+// noteHold reports whether the decision's hold is to be said on the node, and was not by the
+// one before it for the same threshold.
+func (r *Recorder) noteHold(d *agent.Decision) bool {
+	now := agent.HoldNone
+	if concernsNode(d) {
+		now = d.Hold
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
+	fresh := now != agent.HoldNone && *last != now
+	*last = now
+	return fresh
 }
 
-// aggregateKey keeps client-go from merging Events: the second part is what it
-// counts different ones by, and it merges from the tenth on.
-func aggregateKey(event *corev1.Event) (string, string) { return spamKey(event), "" }
+// reasonOf returns the reason of the pod's Event, or "" for outcomes that say
+// nothing about the pod.
+func reasonOf(a *agent.Attempt) string {
+	outcome := a.Result.Outcome
+	switch {
+	case a.Escalates && outcome == evict.Evicted:
+		return ReasonEscalated
+	case a.Escalates && outcome == evict.WouldEvict:
+		return ReasonWouldBeEscalated
+	default:
+		return reasonOfOutcome(outcome)
+	}
+}
+
+func reasonOfOutcome(outcome evict.Outcome) string {
+	switch outcome {
+	case evict.Evicted:
+		return ReasonRequested
+	case evict.WouldEvict:
+		return ReasonWouldBeEvicted
+	case evict.Deleted:
+		return ReasonDeleted
+	case evict.WouldDelete:
+		return ReasonWouldBeDeleted
+	case evict.BlockedByBudget, evict.BudgetPending:
+		return ReasonBlocked
+	case evict.Denied:
+		return ReasonDenied
+	case evict.Misconfigured:
+		return ReasonMisconfigured
+	case evict.Unconfirmed:
+		return ReasonUnconfirmed
+	default:
+		return ""
+	}
+}
+
+func podReference(pod *rank.Pod) *corev1.ObjectReference {
+	return &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID),
+	}
+}
+
+// ownerReference names the pod's controller, by what the pod says of it. The controllers
+// of pods are in the pods' own namespace (metav1.OwnerReference).
+func ownerReference(pod *rank.Pod) *corev1.ObjectReference {
+	kind, name, _ := strings.Cut(pod.Owner, "/")
+	return &corev1.ObjectReference{
+		APIVersion: pod.OwnerAPIVersion, Kind: kind, Namespace: pod.Namespace, Name: name, UID: types.UID(pod.OwnerUID),
+	}
+}
+
+// nodeReference names the node as the kubelet's Events do, with its name for a
+// UID, which is where kubectl describe node looks.
+func nodeReference(name string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
+}

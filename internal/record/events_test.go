@@ -252,11 +252,7 @@ func recorder(t *testing.T, e *record.Events) *record.Recorder {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := record.New(logger, prometheus.NewRegistry(), e, record.Settings{NodeName: "node-1", Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return record.New(logger, prometheus.NewRegistry(), e, record.Settings{NodeName: "node-1", Now: time.Now})
 }
 
 // evicted is a decision that evicts the i-th pod of a StatefulSet: two names, and each

@@ -1,91 +1,35 @@
 package record
 
-// The keys of log lines and of /debug/decisions: one list, so that a query
-// written for one reads the other. docs/runbook.md says what each means, and a
-// test fails where it does not.
+// The keys of log lines besides those of [Line], by the same names, so that a query written
+// for one reads the other. docs/runbook.md says what each means, and a test fails where it
+// does not.
 const (
 	keyAccepted     = "accepted"
-	keyAttempts     = "attempts"
 	keyAvailable    = "available"
-	keyBestEffort   = "best_effort"
-	keyBreakdown    = "breakdown"
-	keyBudget       = "budget"
-	keyBudgetHas    = "budget_has"
-	keyBudgetWants  = "budget_wants"
 	keyCapacity     = "capacity"
 	keyDeadline     = "deadline"
-	keyDeficit      = "deficit"
 	keyDetail       = "detail"
 	keyDryRun       = "dry_run"
 	keyDuration     = "duration_seconds"
-	keyEffective    = "effective_priority"
-	keyError        = "error"
-	keyEscalates    = "escalates"
-	keyExhausted    = "exhausted_seconds"
 	keyExpected     = "expected"
 	keyExpectedLast = "expected_last"
 	keyFiles        = "files"
-	keyForecast     = "forecast_seconds"
-	keyGraceCut     = "grace_cut"
-	keyGrace        = "grace_seconds"
-	keyHeldOff      = "held_off"
-	keyHold         = "hold"
-	keyID           = "id"
 	keyKind         = "kind"
-	keyLine         = "line"
-	keyMessage      = "message"
-	keyNotReliedOn  = "not_relied_on"
-	keyNotes        = "notes"
-	keyOf           = "of"
-	keyOnTheirWay   = "on_their_way"
-	keyOutcome      = "outcome"
-	keyOver         = "over"
 	keyOverran      = "overran"
-	keyOwner        = "owner"
-	keyPod          = "pod"
-	keyPriority     = "priority"
-	keyProtected    = "protected"
-	keyQueue        = "queue"
-	keyRank         = "rank"
-	keyReaction     = "reaction_seconds"
 	keyReleased     = "released"
 	keyRepeats      = "repeats"
-	keyRequest      = "request"
-	keyRetryAfter   = "retry_after_seconds"
-	keyRunnersUp    = "runners_up"
 	keySignal       = "signal"
 	keySince        = "since"
 	keySource       = "source"
 	keyTaints       = "taints"
-	keyTarget       = "target"
-	keyThreshold    = "threshold"
-	keyTime         = "time"
-	keyTook         = "took_seconds"
 	keyUID          = "uid"
 	keyUnit         = "unit"
-	keyUsage        = "usage"
-	keyVerb         = "verb"
 	keyVictim       = "victim"
-	keyWhy          = "why"
 	keyWindow       = "window_seconds"
 	keyTimestamp    = "ts"
 	keyLevel        = "level"
 	keyConstMessage = "msg"
 )
-
-// Keys returns every key, in alphabetical order.
-func Keys() []string {
-	return []string{
-		keyAccepted, keyAttempts, keyAvailable, keyBestEffort, keyBreakdown, keyBudget, keyBudgetHas,
-		keyBudgetWants, keyCapacity, keyDeadline, keyDeficit, keyDetail, keyDryRun, keyDuration, keyEffective,
-		keyError, keyEscalates, keyExhausted, keyExpected, keyExpectedLast, keyFiles, keyForecast, keyGraceCut,
-		keyGrace, keyHeldOff, keyHold, keyID, keyKind, keyLevel, keyLine, keyMessage, keyConstMessage,
-		keyNotReliedOn, keyNotes, keyOf, keyOnTheirWay, keyOutcome, keyOver, keyOverran, keyOwner, keyPod,
-		keyPriority, keyProtected, keyQueue, keyRank, keyReaction, keyReleased, keyRepeats, keyRequest,
-		keyRetryAfter, keyRunnersUp, keySignal, keySince, keySource, keyTaints, keyTarget, keyThreshold, keyTime,
-		keyTook, keyTimestamp, keyUID, keyUnit, keyUsage, keyVerb, keyVictim, keyWhy, keyWindow,
-	}
-}
 
 // The constant messages of log lines. What differs is in the fields.
 const (

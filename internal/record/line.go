@@ -1,6 +1,7 @@
 package record
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -17,35 +18,20 @@ const runnersUp = 3
 // signal are in the signal's unit, amounts of pods in the unit of what was ranked
 // by; docs/runbook.md explains each key.
 type Line struct {
-	ID        uint64    `json:"id,omitempty"`
-	Time      time.Time `json:"time"`
-	Verb      string    `json:"verb"`
-	Hold      string    `json:"hold,omitempty"`
-	Detail    string    `json:"detail,omitempty"`
-	Notes     []string  `json:"notes,omitempty"`
-	Signal    string    `json:"signal"`
-	Unit      string    `json:"unit"`
-	Threshold string    `json:"threshold"`
-	Kind      string    `json:"kind"`
-	Available int64     `json:"available"`
-	Capacity  int64     `json:"capacity"`
-	Line      int64     `json:"line"`
-	Target    int64     `json:"target"`
-	Deficit   int64     `json:"deficit"`
-	Since     time.Time `json:"since"`
-	// ForecastSeconds is when the hard threshold will be met; nil when that is not
-	// known, or never.
-	ForecastSeconds *float64 `json:"forecast_seconds,omitempty"`
-	// ExhaustedSeconds is when nothing will be left; nil when that is not known, or
-	// never.
-	ExhaustedSeconds *float64 `json:"exhausted_seconds,omitempty"`
-	// GraceCut says that a soft threshold held before its grace period was over.
-	GraceCut bool `json:"grace_cut,omitempty"`
-	DryRun   bool `json:"dry_run"`
+	ID   uint64    `json:"id,omitempty"`
+	Time time.Time `json:"time"`
+	// Verb is "" before the answer.
+	Verb   string   `json:"verb,omitempty"`
+	Hold   string   `json:"hold,omitempty"`
+	Detail string   `json:"detail,omitempty"`
+	Notes  []string `json:"notes,omitempty"`
+	PressureLine
+	Deficit int64 `json:"deficit"`
+	DryRun  bool  `json:"dry_run"`
 	// VictimLine is nil when no eviction was accepted.
-	*VictimLine
-	// Of is how many candidates there were; 0 when nothing was ranked.
-	Of int `json:"of,omitempty"`
+	*VictimLine `json:",omitempty"`
+	// Of is how many candidates there were; nil when a decision ranked nothing.
+	Of *int `json:"of,omitempty"`
 	// Outcome, Message and Budget are the last request's; "" when none was sent.
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -60,9 +46,9 @@ type Line struct {
 	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
 	// Breakdown says where what is used of a disk is, by [agent.Part], in the signal's
 	// unit; missing for other signals, and where not all of it is known.
-	Breakdown map[string]int64 `json:"breakdown,omitempty"`
+	Breakdown agent.Breakdown `json:"breakdown,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
-	Protected map[string]int `json:"protected,omitempty"`
+	Protected map[rank.Protection]int `json:"protected,omitempty"`
 	// HeldOff are the owners whose pods were passed over because too many of them came
 	// back or went.
 	HeldOff    []HeldOffLine `json:"held_off,omitempty"`
@@ -72,6 +58,27 @@ type Line struct {
 	// Repeats counts the equal holds before this one that /debug/decisions left
 	// out; always 0 in the log.
 	Repeats int `json:"repeats,omitempty"`
+}
+
+// PressureLine is what the node is short of.
+type PressureLine struct {
+	Signal    string    `json:"signal"`
+	Unit      string    `json:"unit"`
+	Threshold string    `json:"threshold"`
+	Kind      string    `json:"kind"`
+	Available int64     `json:"available"`
+	Capacity  int64     `json:"capacity"`
+	Line      int64     `json:"line"`
+	Target    int64     `json:"target"`
+	Since     time.Time `json:"since"`
+	// ForecastSeconds is when the hard threshold will be met; nil when that is not
+	// known, or never.
+	ForecastSeconds *float64 `json:"forecast_seconds,omitempty"`
+	// ExhaustedSeconds is when nothing will be left; nil when that is not known, or
+	// never.
+	ExhaustedSeconds *float64 `json:"exhausted_seconds,omitempty"`
+	// GraceCut says that a soft threshold held before its grace period was over.
+	GraceCut bool `json:"grace_cut,omitempty"`
 }
 
 // VictimLine is the pod that goes, with what it was judged by.
@@ -131,20 +138,15 @@ type BookingLine struct {
 	Deadline time.Time `json:"deadline"`
 }
 
-// newPressureLine copies what is known of a decision before a request is sent.
-func newPressureLine(d *agent.Decision) Line {
-	p := &d.Pressure
-	return Line{
-		ID: d.ID, Time: d.Time.UTC(),
+func newPressureLine(p *pressure.Pressure) PressureLine {
+	return PressureLine{
 		Signal: p.Threshold.Signal.String(), Unit: string(p.Threshold.Signal.Unit()),
 		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
 		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
-		Line: p.Line, Target: p.Target, Deficit: p.Deficit(), Since: p.Since.UTC(),
-		ForecastSeconds: secondsTo(p.Forecast, p.Forecast.After), GraceCut: p.GraceCut,
+		Line: p.Line, Target: p.Target, Since: p.Since.UTC(),
+		ForecastSeconds:  secondsTo(p.Forecast, p.Forecast.After),
 		ExhaustedSeconds: secondsTo(p.Forecast, p.Forecast.Exhausted),
-		NotReliedOn:      d.NotReliedOn,
-		DryRun:           d.DryRun,
-		Of:               len(d.Ranking.Candidates),
+		GraceCut:         p.GraceCut,
 	}
 }
 
@@ -157,14 +159,26 @@ func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
 	return &seconds
 }
 
+// newIntentLine copies what is known of a decision before a request is sent.
+func newIntentLine(d *agent.Decision) Line {
+	of := len(d.Ranking.Candidates)
+	return Line{
+		ID: d.ID, Time: d.Time.UTC(), PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
+		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, Of: &of,
+	}
+}
+
 // newLine copies what a decision says. Nothing in it points into the decision but to
 // figures that do not change.
 func newLine(d *agent.Decision) Line {
-	line := newPressureLine(d)
+	line := newIntentLine(d)
+	if *line.Of == 0 {
+		line.Of = nil
+	}
 	line.Verb, line.Hold, line.Detail, line.BestEffort = string(d.Verb), string(d.Hold), d.Detail, string(d.BestEffort)
 	line.Notes = slices.Clone(d.Notes)
 	line.RunnersUp = runnersUpOf(d)
-	line.Breakdown = breakdownLine(d.Breakdown)
+	line.Breakdown = maps.Clone(d.Breakdown)
 	line.Protected = protectedOf(&d.Ranking)
 	line.HeldOff = heldOffLines(&d.Ranking)
 	line.OnTheirWay = bookingLines(d.OnTheirWay)
@@ -251,13 +265,10 @@ func runnersUpOf(d *agent.Decision) []CandidateLine {
 	return next
 }
 
-func protectedOf(ranking *rank.Ranking) map[string]int {
-	if len(ranking.Protected) == 0 {
-		return nil
-	}
-	counts := map[string]int{}
+func protectedOf(ranking *rank.Ranking) map[rank.Protection]int {
+	counts := map[rank.Protection]int{}
 	for i := range ranking.Protected {
-		counts[string(ranking.Protected[i].Protection)]++
+		counts[ranking.Protected[i].Protection]++
 	}
 	return counts
 }
@@ -274,17 +285,6 @@ func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
 		}
 	}
 	return lines
-}
-
-func breakdownLine(b agent.Breakdown) map[string]int64 {
-	if b == nil {
-		return nil
-	}
-	line := make(map[string]int64, len(b))
-	for part, amount := range b {
-		line[string(part)] = amount
-	}
-	return line
 }
 
 func bookingLines(bookings []evict.Booking) []BookingLine {

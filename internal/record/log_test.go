@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,6 +69,9 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 		lines := r.lines(t)
 		if len(lines) != 1 || lines[0]["msg"] != "decision" {
 			t.Fatalf("%s: logged %v, want one line with the message decision", name, lines)
+		}
+		if lines[0]["of"] == 0. {
+			t.Errorf("%s: a decision that ranked nobody is of 0", name)
 		}
 		for _, own := range []string{"ts", "level", "msg"} {
 			delete(lines[0], own)
@@ -246,8 +251,8 @@ func TestDecisionLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, "testdata/decision.golden.json", indent(t, r.log.Bytes()))
-	if line.VictimLine == nil || line.Victim != "shop/over" || line.Rank != 2 || line.Of != 4 || line.GraceSeconds != 10 {
-		t.Errorf("victim = %+v of %d, want shop/over, rank 2 of 4, grace 10", line.VictimLine, line.Of)
+	if line.VictimLine == nil || line.Victim != "shop/over" || line.Rank != 2 || line.Of == nil || *line.Of != 4 || line.GraceSeconds != 10 {
+		t.Errorf("victim = %+v of %v, want shop/over, rank 2 of 4, grace 10", line.VictimLine, line.Of)
 	}
 	if line.ReactionSeconds == nil || *line.ReactionSeconds != 0.004 {
 		t.Errorf("reaction = %v, want 0.004: to the first request", line.ReactionSeconds)
@@ -306,20 +311,23 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 		attempt  *agent.Attempt
 		message  string
 		budget   any
+		of       float64
 	}{
-		{past, &past.Attempts[0], "sending an eviction request", nil},
-		{past, &past.Attempts[1], "deleting a pod past its budget", "over-pdb"},
-		{again, &again.Attempts[0], "asking again with a shorter grace period", nil},
+		{past, &past.Attempts[0], "sending an eviction request", nil, 4},
+		{past, &past.Attempts[1], "deleting a pod past its budget", "over-pdb", 4},
+		{again, &again.Attempts[0], "asking again with a shorter grace period", nil, 0},
 	} {
 		r := newRig(t)
 		r.Intent(test.decision, test.attempt)
-		if line := r.lines(t)[0]; line["msg"] != test.message || line["budget"] != test.budget {
-			t.Errorf("message %q, budget %v; want %q, %v", line["msg"], line["budget"], test.message, test.budget)
+		if line := r.lines(t)[0]; line["msg"] != test.message || line["budget"] != test.budget || line["of"] != test.of {
+			t.Errorf("message %q, budget %v, of %v; want %q, %v, %v", line["msg"], line["budget"], line["of"], test.message, test.budget, test.of)
 		}
 	}
 }
 
-func TestEveryKeyIsInTheList(t *testing.T) {
+// Every key that is written has a row in docs/runbook.md, and every row tells of a key that
+// is written.
+func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
@@ -334,8 +342,8 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 		}
 	}
 	changes(r)
-	r.Config(true, nil)
-	r.Config(false, errors.New("x"))
+	r.Config(nil)
+	r.Config(errors.New("x"))
 	r.ReadError("usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
@@ -349,20 +357,26 @@ func TestEveryKeyIsInTheList(t *testing.T) {
 	for _, line := range served(t, r) {
 		keysOf(line, used)
 	}
-	known := map[string]bool{}
-	for _, key := range record.Keys() {
-		if known[key] {
-			t.Errorf("key %q is listed twice", key)
-		}
-		known[key] = true
-		if !used[key] {
-			t.Errorf("key %q is listed and never written", key)
+	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.HeldOffLine{}, record.BookingLine{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && !used[key] {
+				t.Errorf("%T: %s is written by nothing in this test", of, field.Name)
+			}
 		}
 	}
-	for key := range used {
-		if !known[key] {
-			t.Errorf("key %q is written and not listed", key)
-		}
+	text, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Keys\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var told []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+		told = append(told, row[1])
+	}
+	slices.Sort(told)
+	if diff := cmp.Diff(told, slices.Sorted(maps.Keys(used))); diff != "" {
+		t.Errorf("keys (-docs/runbook.md +written):\n%s", diff)
 	}
 }
 
@@ -406,6 +420,22 @@ func TestChangesAreLoggedOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("log of changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestPressureBegan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{decision().Pressure}})
+	want := map[string]any{
+		"level": "warn", "msg": "pressure began", "signal": "memory.available", "unit": "bytes", "kind": "hard", "threshold": "5%",
+		"available": float64(512 * mi), "capacity": float64(16 * gi), "line": 858993472., "target": 1288490208.,
+		"since": "2026-03-04T05:06:06.008Z",
+	}
+	line := r.lines(t)[0]
+	delete(line, "ts")
+	if diff := cmp.Diff(want, line); diff != "" {
+		t.Errorf("line (-want +got):\n%s", diff)
 	}
 }
 
@@ -597,8 +627,8 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.Ledger(start, decision().OnTheirWay) },
 		func(int) { r.ReadError("usage", errors.New("x")) },
 		func(int) { r.WatchError(errors.New("x")) },
-		func(int) { r.Settings(true, []pressure.Threshold{decision().Pressure.Threshold}) },
-		func(int) { r.Config(false, errors.New("x")) },
+		func(int) { r.InForce(true, []pressure.Threshold{decision().Pressure.Threshold}) },
+		func(int) { r.Config(errors.New("x")) },
 		func(int) { r.VictimEnded(ended()) },
 		func(i int) { r.LeftAlone(i, i) },
 		func(int) { r.APIError(record.RequestList, record.ClassServer) },
@@ -655,7 +685,7 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 }
 
 // TestTheRunbookIsComplete keeps docs/runbook.md as the code is: a heading for
-// every outcome and hold, a row for every key and every Event's reason, and no
+// every outcome and hold, a row for every Event's reason, and no
 // metric that does not exist.
 func TestTheRunbookIsComplete(t *testing.T) {
 	t.Parallel()
@@ -671,10 +701,8 @@ func TestTheRunbookIsComplete(t *testing.T) {
 	for _, hold := range agent.Holds() {
 		wanted = append(wanted, "\n### "+string(hold)+"\n")
 	}
-	for _, words := range [][]string{record.Keys(), record.Reasons()} {
-		for _, word := range words {
-			wanted = append(wanted, "\n| `"+word+"` |")
-		}
+	for _, reason := range record.Reasons() {
+		wanted = append(wanted, "\n| `"+reason+"` |")
 	}
 	for _, want := range wanted {
 		if strings.Count(page, want) != 1 {

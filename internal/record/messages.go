@@ -2,12 +2,8 @@ package record
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/wording"
@@ -16,41 +12,6 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The reasons of Events. All but the last are on the pod and on its controller.
-const (
-	// ReasonRequested: the API server accepted the pod's eviction.
-	ReasonRequested = "EvictionRequested"
-	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
-	ReasonWouldBeEvicted = "WouldBeEvicted"
-	// ReasonDeleted: the API server accepted the delete of a pod past its budget.
-	ReasonDeleted = "DeletedPastBudget"
-	// ReasonWouldBeDeleted: it would have, in a dry run; nothing happened.
-	ReasonWouldBeDeleted = "WouldBeDeletedPastBudget"
-	// ReasonEscalated: a victim that should have ended by now has a shorter grace period.
-	ReasonEscalated = "EvictionEscalated"
-	// ReasonWouldBeEscalated: it would have, in a dry run; nothing happened.
-	ReasonWouldBeEscalated = "WouldBeEscalated"
-	// ReasonBlocked: a PodDisruptionBudget kept the pod.
-	ReasonBlocked = "EvictionBlocked"
-	// ReasonDenied: RBAC, admission or a webhook kept the pod.
-	ReasonDenied = "EvictionDenied"
-	// ReasonMisconfigured: several budgets select the pod.
-	ReasonMisconfigured = "EvictionMisconfigured"
-	// ReasonUnconfirmed: no answer came; the pod may be on its way out.
-	ReasonUnconfirmed = "EvictionUnconfirmed"
-	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
-	ReasonHeld = "EvictionHeld"
-)
-
-// Reasons returns the reasons of every Event that evictd writes.
-func Reasons() []string {
-	return []string{
-		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
-		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
-		ReasonMisconfigured, ReasonUnconfirmed, ReasonHeld,
-	}
-}
-
 const (
 	// messageLimit is the API's limit for an Event's text, in bytes.
 	messageLimit = 1024
@@ -58,106 +19,6 @@ const (
 	// are never cut.
 	answerLimit = 300
 )
-
-// writeEvents writes the Events of a decision: two on each pod that was asked
-// for, itself and its controller, or one on the node when nobody can go.
-func (r *Recorder) writeEvents(d *agent.Decision) {
-	fresh := r.noteHold(d)
-	if r.events == nil {
-		return
-	}
-	for i := range d.Attempts {
-		a := &d.Attempts[i]
-		if reason := reasonOf(a); reason != "" {
-			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
-			r.tellOwner(d, a, reason)
-		}
-	}
-	if fresh {
-		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
-	}
-}
-
-// concernsNode reports whether a hold is to be said on the node: nobody can be evicted. That
-// usage is unknown is said of a disk when the other pods have been measured, so that there is
-// a breakdown: one pod that cannot start would silence the node, and that all of them are
-// being measured is over in a moment.
-func concernsNode(d *agent.Decision) bool {
-	switch d.Hold {
-	case agent.HoldNoCandidates, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown:
-		return true
-	default:
-		return d.Hold == agent.HoldUsageUnknown && d.Breakdown != nil
-	}
-}
-
-// tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
-// has several pods and wonders which of them went. A pod without a controller has none.
-func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string) {
-	pod := a.Entry.Pod
-	if pod.OwnerUID == "" {
-		return
-	}
-	var annotations map[string]string
-	if a.Result.Outcome.Accepted() {
-		annotations = map[string]string{victimAnnotation: pod.UID}
-	}
-	r.events.AnnotatedEventf(ownerReference(pod), annotations, corev1.EventTypeWarning, reason, "%s", r.attemptMessage(d, a, itsPod(pod)))
-}
-
-// noteHold reports whether the decision's hold is to be said on the node, and was not by the
-// one before it for the same threshold.
-func (r *Recorder) noteHold(d *agent.Decision) bool {
-	now := agent.HoldNone
-	if concernsNode(d) {
-		now = d.Hold
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
-	fresh := now != agent.HoldNone && *last != now
-	*last = now
-	return fresh
-}
-
-// reasonOf returns the reason of the pod's Event, or "" for outcomes that say
-// nothing about the pod.
-func reasonOf(a *agent.Attempt) string {
-	outcome := a.Result.Outcome
-	switch {
-	case a.Escalates && outcome == evict.Evicted:
-		return ReasonEscalated
-	case a.Escalates && outcome == evict.WouldEvict:
-		return ReasonWouldBeEscalated
-	default:
-		return reasonOfOutcome(outcome)
-	}
-}
-
-func reasonOfOutcome(outcome evict.Outcome) string {
-	switch outcome {
-	case evict.Evicted:
-		return ReasonRequested
-	case evict.WouldEvict:
-		return ReasonWouldBeEvicted
-	case evict.Deleted:
-		return ReasonDeleted
-	case evict.WouldDelete:
-		return ReasonWouldBeDeleted
-	case evict.BlockedByBudget, evict.BudgetPending:
-		return ReasonBlocked
-	case evict.Denied:
-		return ReasonDenied
-	case evict.Misconfigured:
-		return ReasonMisconfigured
-	case evict.Unconfirmed:
-		return ReasonUnconfirmed
-	case evict.Gone, evict.Throttled:
-		return ""
-	default:
-		return ""
-	}
-}
 
 // attemptMessage returns the text for the pod or its controller, which are told of the
 // pod by other words: what became of it, why the node needs it to go, and why it and not
@@ -233,8 +94,6 @@ func refusal(d *agent.Decision, a *agent.Attempt, pod string) string {
 			text += ": it may be on its way out"
 		}
 		return text
-	case evict.Evicted, evict.WouldEvict, evict.Deleted, evict.WouldDelete, evict.Gone, evict.Throttled:
-		return "evictd did not evict " + pod
 	default:
 		return "evictd did not evict " + pod
 	}
@@ -255,7 +114,7 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 		line = text + " (" + line + ")"
 	}
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
-		r.node, signal, figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
+		r.node, signal, wording.Figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
 		p.Threshold.Kind(), line)
 	if p.GraceCut {
 		text += fmt.Sprintf(" and its grace period is cut short, because the hard one would be met in %.1f s", p.Forecast.After.Seconds())
@@ -330,14 +189,6 @@ func whereUsed(d *agent.Decision) string {
 	}
 }
 
-// figure is amount without the unit, where the unit follows.
-func figure(signal pressure.Signal, n int64) string {
-	if signal.Unit() == pressure.Bytes {
-		return rank.Bytes(n)
-	}
-	return strconv.FormatInt(n, 10)
-}
-
 // shorten cuts a text to so many bytes, between characters.
 func shorten(text string, limit int) string {
 	const more = "..."
@@ -349,25 +200,4 @@ func shorten(text string, limit int) string {
 		cut--
 	}
 	return text[:cut] + more
-}
-
-func podReference(pod *rank.Pod) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID),
-	}
-}
-
-// ownerReference names the pod's controller, by what the pod says of it. The controllers
-// of pods are in the pods' own namespace (metav1.OwnerReference).
-func ownerReference(pod *rank.Pod) *corev1.ObjectReference {
-	kind, name, _ := strings.Cut(pod.Owner, "/")
-	return &corev1.ObjectReference{
-		APIVersion: pod.OwnerAPIVersion, Kind: kind, Namespace: pod.Namespace, Name: name, UID: types.UID(pod.OwnerUID),
-	}
-}
-
-// nodeReference names the node as the kubelet's Events do, with its name for a
-// UID, which is where kubectl describe node looks.
-func nodeReference(name string) *corev1.ObjectReference {
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 }

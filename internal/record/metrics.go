@@ -1,13 +1,13 @@
 package record
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/pkg/evict"
@@ -15,20 +15,18 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The sources of failed readings: the closed values of a label.
+// The sources of failed readings besides the agent's: the closed values of a label.
 const (
 	sourceProc       = "proc"
 	sourceCgroup     = "cgroup"
 	sourceFilesystem = "filesystem"
-	sourceUsage      = "usage"
-	sourceDisk       = "disk"
 	sourceOther      = "other"
 )
 
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
-	return []string{sourceProc, sourceCgroup, sourceFilesystem, sourceUsage, sourceDisk, sourceOther}
+	return []string{sourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, sourceOther}
 }
 
 // candidateLabel stands for candidates where a label holds a protection: an empty
@@ -60,7 +58,6 @@ type metrics struct {
 	reloads     *prometheus.CounterVec
 	lastReload  prometheus.Gauge
 	readErrors  *prometheus.CounterVec
-	signalReads [pressure.SignalCount]prometheus.Counter // readErrors by signal, for the hot path
 	watchErrors prometheus.Counter
 	dryRun      prometheus.Gauge
 	build       *prometheus.GaugeVec
@@ -75,52 +72,40 @@ type metrics struct {
 	kubeletFirst *prometheus.GaugeVec
 }
 
-func newMetrics(registerer prometheus.Registerer, version string) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, version string) *metrics {
+	by := registrar{promauto.With(registerer)}
 	m := &metrics{
-		evictions:   counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
-		decisions:   counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
-		holds:       counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
-		bestEffort:  counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
-		escalations: counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
-		tick:        histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
-		lastTick:    gaugeOf("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
-		reaction:    histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
-		onTheirWay:  gaugeOf("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
-		stuck:       gaugeOf("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
-		ranked:      gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
-		disk:        gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
-		reloads:     counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
-		lastReload:  gaugeOf("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
-		readErrors:  counters("read_errors_total", "Readings that failed, by what was read.", "source"),
-		watchErrors: counter("watch_errors_total", "Failures to list or watch the node's pods."),
-		dryRun:      gaugeOf("dry_run", "1 when evictions are sent as server-side dry runs."),
-		build:       gauges("build_info", "1, with the version as labels.", "version", "go_version"),
-		wakes:       newWakes(),
-		endings:     newEndings(),
-		heldOff:     gaugeOf("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
-		blocked:     gaugeOf("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
-		apiErrors:   newAPIErrors(),
-		optIns:      newOptIns(),
+		evictions:   by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
+		decisions:   by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
+		holds:       by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		bestEffort:  by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
+		escalations: by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
+		tick:        by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
+		lastTick:    by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
+		reaction:    by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
+		request:     by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
+		onTheirWay:  by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
+		stuck:       by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
+		ranked:      by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
+		disk:        by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
+		reloads:     by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
+		lastReload:  by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
+		readErrors:  by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
+		watchErrors: by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
+		dryRun:      by.gauge("dry_run", "1 when evictions are sent as server-side dry runs."),
+		build:       by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
+		wakes:       newWakes(by),
+		endings:     newEndings(by),
+		heldOff:     by.gauge("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
+		blocked:     by.gauge("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
+		apiErrors:   newAPIErrors(by),
+		optIns:      newOptIns(by),
 
-		kubeletRead:  gaugeOf("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
-		kubeletFirst: gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),
+		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
+		kubeletFirst: by.gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),
 	}
-	m.request = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: "eviction_request_duration_seconds",
-		Help:    "How long the API server took to answer an eviction request.",
-		Buckets: requestBuckets(),
-	}, []string{"outcome"})
 	m.create(version)
-	for _, c := range append(m.optIns.collectors(),
-		m.evictions, m.decisions, m.holds, m.bestEffort, m.escalations, m.tick, m.lastTick, m.reaction, m.request, m.onTheirWay, m.stuck,
-		m.ranked, m.disk, m.reloads, m.lastReload, m.readErrors, m.watchErrors, m.dryRun, m.build, m.wakes.on, m.wakes.stalls,
-		m.endings.took, m.endings.expected, m.endings.actual, m.heldOff, m.blocked, m.apiErrors, m.kubeletRead, m.kubeletFirst,
-	) {
-		if err := registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("registering a metric: %w", err)
-		}
-	}
-	return m, nil
+	return m
 }
 
 func tickBuckets() []float64 {
@@ -152,7 +137,6 @@ func (m *metrics) create(version string) {
 				}
 			}
 		}
-		m.signalReads[signal] = m.readErrors.WithLabelValues(sourceOf(signal))
 	}
 	for _, outcome := range evict.Outcomes() {
 		m.request.WithLabelValues(string(outcome))
@@ -192,9 +176,6 @@ func possible(outcome evict.Outcome, dryRun bool) bool {
 		return !dryRun
 	case evict.WouldEvict, evict.WouldDelete:
 		return dryRun
-	case evict.Gone, evict.BlockedByBudget, evict.BudgetPending, evict.Throttled,
-		evict.Denied, evict.Misconfigured, evict.Unconfirmed:
-		return true
 	default:
 		return true
 	}
@@ -259,7 +240,7 @@ func (m *metrics) diskUsed(signal pressure.Signal, b agent.Breakdown) {
 func (m *metrics) rankedPods(ranking *rank.Ranking) {
 	counts := protectedOf(ranking)
 	for _, protection := range rank.Protections() {
-		m.ranked.WithLabelValues(string(protection)).Set(float64(counts[string(protection)]))
+		m.ranked.WithLabelValues(string(protection)).Set(float64(counts[protection]))
 	}
 	m.ranked.WithLabelValues(candidateLabel).Set(float64(len(ranking.Candidates)))
 }
@@ -284,26 +265,4 @@ func (m *metrics) reloaded(applied bool) {
 func (m *metrics) ticked(started time.Time, took time.Duration) {
 	m.tick.Observe(took.Seconds())
 	m.lastTick.Set(float64(started.Add(took).UnixMilli()) / 1000)
-}
-
-func counter(name, help string) prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help})
-}
-
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-}
-
-func gaugeOf(name, help string) prometheus.Gauge {
-	return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help})
-}
-
-func gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
-}
-
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: namespace, Name: name, Help: help, Buckets: buckets,
-	})
 }

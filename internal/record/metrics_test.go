@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,7 +67,7 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	expect(t, r, "", "evictd_signal_available", "evictd_signal_capacity", "evictd_pressure", "evictd_threshold_line")
-	r.Settings(false, []pressure.Threshold{
+	r.InForce(false, []pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
@@ -252,11 +253,11 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Settings(true, nil)
+	r.InForce(true, nil)
 	r.Tick(start, 250*time.Millisecond)
 	r.Ledger(start, []evict.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
-	r.Config(true, nil)
-	r.Config(false, nil)
+	r.Config(nil)
+	r.Config(errors.New("x"))
 	r.LeftAlone(2, 3)
 	r.APIError(record.RequestEviction, record.ClassServer)
 	r.APIError("a request that nobody named", record.ClassNone)
@@ -331,7 +332,7 @@ evictd_forecast_seconds{signal="pid.available"} 0
 
 // everything makes every family have a series.
 func everything(r *rig) {
-	r.Settings(false, []pressure.Threshold{{Quantity: pressure.Absolute(1), Hard: true}})
+	r.InForce(false, []pressure.Threshold{{Quantity: pressure.Absolute(1), Hard: true}})
 	verdict := pressure.Verdict{Time: start}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)

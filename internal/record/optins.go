@@ -19,13 +19,13 @@ type optIns struct {
 	slotErrors  prometheus.Counter
 }
 
-func newOptIns() optIns {
+func newOptIns(by registrar) optIns {
 	o := optIns{
-		taints:      gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
-		taintErrors: counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
-		slots:       counters("slot_requests_total", "Requests for a slot of a workload, by the answer.", "answer"),
-		held:        gaugeOf("slots_held", "Slots that this node holds for its victims."),
-		slotErrors:  counter("slot_errors_total", "Failures to keep or give back a slot, or to find those from before the start; they are tried again."),
+		taints:      by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
+		taintErrors: by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
+		slots:       by.counters("slot_requests_total", "Requests for a slot of a workload, by the answer.", "answer"),
+		held:        by.gauge("slots_held", "Slots that this node holds for its victims."),
+		slotErrors:  by.counter("slot_errors_total", "Failures to keep or give back a slot, or to find those from before the start; they are tried again."),
 	}
 	for _, key := range taint.All.Keys() {
 		o.taints.WithLabelValues(key)
@@ -34,10 +34,6 @@ func newOptIns() optIns {
 		o.slots.WithLabelValues(string(verdict))
 	}
 	return o
-}
-
-func (o *optIns) collectors() []prometheus.Collector {
-	return []prometheus.Collector{o.taints, o.taintErrors, o.slots, o.held, o.slotErrors}
 }
 
 // Tainted notes a change of the node's taints, by their keys. A dry run has changed
@@ -63,9 +59,7 @@ func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
 // TaintError counts a failure to change the node's taints and logs it about once a minute.
 func (r *Recorder) TaintError(err error) {
 	r.metrics.optIns.taintErrors.Inc()
-	if repeats, say := r.pace(messageTaint); say {
-		r.logger.Warn(messageTaint, zap.NamedError(keyError, err), zap.Int(keyRepeats, repeats))
-	}
+	r.warnNowAndThen(messageTaint, messageTaint, err)
 }
 
 // Slot counts a request for a slot by its answer.
@@ -77,7 +71,5 @@ func (r *Recorder) SlotsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
 // SlotError counts a failure to keep or give back a slot and logs it about once a minute.
 func (r *Recorder) SlotError(err error) {
 	r.metrics.optIns.slotErrors.Inc()
-	if repeats, say := r.pace(messageSlot); say {
-		r.logger.Warn(messageSlot, zap.NamedError(keyError, err), zap.Int(keyRepeats, repeats))
-	}
+	r.warnNowAndThen(messageSlot, messageSlot, err)
 }

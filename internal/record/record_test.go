@@ -83,12 +83,9 @@ func newRig(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Recorder, err = record.New(logger, r.registry, r.events, record.Settings{
+	r.Recorder = record.New(logger, r.registry, r.events, record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return r
 }
 

@@ -46,18 +46,14 @@ func (r *ring) add(line Line) {
 func (r *ring) newestFirst() []Line {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lines := slices.Clone(r.lines)
+	lines := append([]Line{}, r.lines...) // an empty array, not null
 	slices.Reverse(lines)
 	return lines
 }
 
 // ServeHTTP writes the decisions as a JSON array, the newest first.
 func (r *ring) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	lines := r.newestFirst()
-	if lines == nil {
-		lines = []Line{}
-	}
-	text, err := json.MarshalIndent(lines, "", "  ")
+	text, err := json.MarshalIndent(r.newestFirst(), "", "  ")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -10,8 +10,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-const namespace = "evictd"
-
 // kinds are the two kinds of threshold, as indices and as label values.
 const (
 	soft = iota

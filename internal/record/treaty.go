@@ -29,7 +29,7 @@ func (r *Recorder) NoTreaty(named bool, err error) {
 	if named {
 		level = zapcore.WarnLevel
 	}
-	r.logger.Log(level, messageNoTreaty, zap.NamedError(keyError, err))
+	r.logger.Log(level, messageNoTreaty, zap.Error(err))
 	r.metrics.treaty(nil)
 }
 
@@ -37,8 +37,6 @@ func (r *Recorder) NoTreaty(named bool, err error) {
 // up.
 func said(kind treaty.Kind) (zapcore.Level, string) {
 	switch kind {
-	case treaty.KubeletFirst:
-		return zapcore.WarnLevel, messageKubeletFirst
 	case treaty.KubeletMaybeFirst:
 		return zapcore.InfoLevel, messageKubeletMaybe
 	case treaty.BeforeImages:

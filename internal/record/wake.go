@@ -14,11 +14,11 @@ type wakes struct {
 }
 
 // newWakes returns the metrics with every series, none of them on.
-func newWakes() wakes {
+func newWakes(by registrar) wakes {
 	w := wakes{
-		on: gauges("wakeups", "1 while the kernel wakes the loop when tasks wait for memory, by what it watches; 0 while there is pacing alone.", "source"),
+		on: by.gauges("wakeups", "1 while the kernel wakes the loop when tasks wait for memory, by what it watches; 0 while there is pacing alone.", "source"),
 		// Not wakeups_total: OpenMetrics names a counter's family without _total.
-		stalls: counters("stall_events_total", "Times the kernel woke the loop because tasks waited for memory, by what it watches.", "source"),
+		stalls: by.counters("stall_events_total", "Times the kernel woke the loop because tasks waited for memory, by what it watches.", "source"),
 	}
 	for _, source := range pressure.WakeSources() {
 		w.on.WithLabelValues(string(source))
@@ -34,10 +34,10 @@ func (r *Recorder) Wakeups(state pressure.WakeState) {
 	r.metrics.wakes.on.WithLabelValues(string(state.Source)).Set(number(state.Err == nil))
 	source := zap.String(keySource, string(state.Source))
 	if state.Err != nil {
-		r.logger.Info(messageNoWakeups, source, zap.NamedError(keyError, state.Err))
+		r.logger.Info(messageNoWakeups, source, zap.Error(state.Err))
 		return
 	}
-	r.logger.Info(messageWakeups, source, zap.Float64(keyWindow, state.Window.Seconds()), zap.NamedError(keyError, state.PassedOver))
+	r.logger.Info(messageWakeups, source, zap.Float64(keyWindow, state.Window.Seconds()), zap.Error(state.PassedOver))
 }
 
 // Woken counts one event of the kernel. It logs nothing: there may be one a second.

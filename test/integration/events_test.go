@@ -43,7 +43,7 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 	events := record.NewEvents(client, w.node, "evictd", time.Now)
 	logger, err := record.NewLogger("error", "json", io.Discard)
 	w.must(err)
-	recorder, err := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.node, Now: time.Now})
+	recorder := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.node, Now: time.Now})
 	w.must(err)
 	const evictions = 40
 	for i := range evictions {

@@ -1,0 +1,150 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+)
+
+const (
+	// eventsPerObject is how many Events of one reason one pod, owner or node may have
+	// at once; after that one every five minutes, which is client-go's own pace. The
+	// key of client-go's filter lacks the reason, so that a pod that was refused 25
+	// times would get no Event when it is evicted at last. An owner has so many for
+	// each of its pods that goes: see spamKey.
+	eventsPerObject = 5
+	eventsQPS       = 1. / 300
+	// eventsRemembered bounds what the filters remember: pods of one node and their
+	// owners times reasons.
+	eventsRemembered = 1024
+	// eventPatience is how old an Event may be for it to be sent again after the API
+	// server answered 429 or 5xx. It is the Event's age and not the number of tries, so
+	// that a namespace in which every Event fails, by a webhook for example, keeps the
+	// others waiting once and not once for each of its Events.
+	eventPatience = 2 * time.Minute
+	// victimAnnotation is on an owner's Event and holds the UID of the pod that goes.
+	victimAnnotation = "evictd.dev/pod-uid"
+	// flushReason marks the Event that ends the queue; it is never sent.
+	flushReason = "Flush"
+)
+
+// Events writes Events through client-go's queue: [Events.Event] never waits.
+type Events struct {
+	record.EventRecorder
+	broadcaster record.EventBroadcaster
+	sink        *endingSink
+	node        string
+}
+
+// NewEvents returns a writer of Events and starts its queue; [Events.Close] ends
+// it. The client should be one of its own, so that Events and evictions do not
+// wait for each other, with a timeout, because client-go sends Events without a
+// context. Now is the clock.
+func NewEvents(client kubernetes.Interface, nodeName, component string, now func() time.Time) *Events {
+	sink := &endingSink{
+		EventSink: &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)},
+		now:       now,
+		ended:     make(chan struct{}),
+	}
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
+		LRUCacheSize: eventsRemembered,
+		BurstSize:    eventsPerObject,
+		QPS:          eventsQPS,
+		SpamKeyFunc:  spamKey,
+		KeyFunc:      aggregateKey,
+	})
+	broadcaster.StartRecordingToSink(sink)
+	return &Events{
+		EventRecorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: nodeName}),
+		broadcaster:   broadcaster,
+		sink:          sink,
+		node:          nodeName,
+	}
+}
+
+// Close waits until every Event that is queued has been sent or given up, or
+// until ctx is done, and ends the queue. Nothing may be written after it.
+//
+// client-go's own Shutdown does not do that: it hands what is queued to a
+// goroutine and stops the goroutine in the same breath, so that whatever it had
+// not got round to is lost (tools/record/event.go, StartEventWatcher: a select
+// between the end and the next Event). The queue keeps its order and has one
+// reader. So Close puts a last Event in it that the sink knows; when it comes
+// out, all before it are done with.
+func (e *Events) Close(ctx context.Context) error {
+	e.Event(nodeReference(e.node), corev1.EventTypeNormal, flushReason, "the end of the queue")
+	defer e.broadcaster.Shutdown()
+	select {
+	case <-e.sink.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("sending the last events, some of which are lost: %w", context.Cause(ctx))
+	}
+}
+
+// endingSink sends Events and notices the last one.
+type endingSink struct {
+	record.EventSink
+	now   func() time.Time
+	once  sync.Once
+	ended chan struct{}
+}
+
+// Create sends an Event.
+func (s *endingSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	if event.Reason == flushReason {
+		s.once.Do(func() { close(s.ended) })
+		return event, nil
+	}
+	sent, err := s.EventSink.Create(event)
+	return sent, s.again(event, err)
+}
+
+// Patch counts a repeated Event.
+func (s *endingSink) Patch(event *corev1.Event, patch []byte) (*corev1.Event, error) {
+	sent, err := s.EventSink.Patch(event, patch)
+	return sent, s.again(event, err)
+}
+
+// again returns an error that client-go tries again after, every ten seconds and twelve
+// times at most, where the API server has no time for a young Event. Client-go itself
+// does so when nobody answers, and takes every answer for final: it goes by the error's
+// type, so any other error is returned as it is (tools/record/event.go, recordEvent).
+func (s *endingSink) again(event *corev1.Event, err error) error {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) || s.now().Sub(event.LastTimestamp.Time) > eventPatience {
+		return err
+	}
+	if code := answer.Status().Code; code != http.StatusTooManyRequests && code < http.StatusInternalServerError {
+		return err
+	}
+	return fmt.Errorf("sending an event: %w", err)
+}
+
+// spamKey names what is paced together: one reason of one object, by its UID. Two
+// pods that had the same name one after the other are two. An owner's Events about pods
+// that go are paced by pod: it may lose all its pods within a minute, each of them once,
+// and the configuration's limits bound how many. What refuses the owner's pods is paced
+// for all of them together: they are refused again and again.
+func spamKey(event *corev1.Event) string {
+	object := &event.InvolvedObject
+	return strings.Join([]string{
+		object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason,
+		event.Annotations[victimAnnotation],
+	}, "/")
+}
+
+// aggregateKey keeps client-go from merging Events: the second part is what it
+// counts different ones by, and it merges from the tenth on.
+func aggregateKey(event *corev1.Event) (string, string) { return spamKey(event), "" }
