@@ -1,10 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -80,10 +80,19 @@ func (h *host) current() *pressure.Node {
 	return h.sampler
 }
 
-// memoryTotal returns MemTotal in bytes.
-func (h *host) memoryTotal(ctx context.Context) (int64, error) {
-	memory, err := h.current().Breakdown(ctx)
-	return memory.Total, err
+// memory reads memory.available once, by a definition.
+func (h *host) memory(definition pressure.MemoryDefinition) pressure.Observation {
+	node, err := pressure.Open(pressure.Options{
+		HostRoot:        h.flags.hostRoot,
+		MemoryAvailable: definition,
+		Signals:         []pressure.Signal{pressure.MemoryAvailable},
+	})
+	if err != nil {
+		return pressure.Observation{Err: err}
+	}
+	defer node.Close() //nolint:errcheck // only files that were read
+	sample := node.Sample(time.Now())
+	return sample.Of(pressure.MemoryAvailable)
 }
 
 // dedicatedImageFS reports whether images have a filesystem of their own.

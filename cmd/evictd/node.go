@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // getNode reads the node. A node that is not there gets a sentence of its own: it
@@ -54,7 +56,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		node, err := d.clients.getNode(ctx, d.flags.nodeName)
 		switch {
 		case err == nil:
-			d.compareCapacity(ctx, node)
+			d.compareCapacity(node)
 			d.optIns.taints.Found(node)
 			d.checkRights(ctx, d.inForce.Load())
 			return nil
@@ -75,10 +77,11 @@ func (d *daemon) checkNode(ctx context.Context) error {
 // compareCapacity warns when the memory that is read is not the node's: lxcfs, a
 // wrong mount or a wrong --node-name. Nothing is refused, since the kubelet may
 // reserve a little.
-func (d *daemon) compareCapacity(ctx context.Context, node *corev1.Node) {
+func (d *daemon) compareCapacity(node *corev1.Node) {
 	const tolerance = 0.02
 	reported := node.Status.Capacity.Memory().Value()
-	read, err := d.host.memoryTotal(ctx)
+	seen := d.host.memory(pressure.Kernel)
+	read, err := seen.Capacity, seen.Err
 	if err == nil && reported == 0 {
 		err = errors.New("the node reports no capacity yet")
 	}

@@ -46,7 +46,7 @@ func TestMemoryThatIsNotTheNodesIsSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(d.close)
-			d.compareCapacity(t.Context(), &corev1.Node{Status: corev1.NodeStatus{
+			d.compareCapacity(&corev1.Node{Status: corev1.NodeStatus{
 				Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(test.memory)},
 			}})
 			for _, message := range []string{differs, unchecked} {

@@ -67,25 +67,8 @@ func (d *daemon) keepTreaty(c *config.EvictdConfiguration, thresholds []pressure
 	result := treaty.Compare(thresholds, kubelet, &treaty.Node{
 		Sample:           &sample,
 		Definition:       definitionOf(c),
-		KubeletMemory:    d.host.kubeletMemory(),
+		KubeletMemory:    d.host.memory(pressure.WorkingSet),
 		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
 	})
 	d.recorder.Treaty(kubelet, &result)
-}
-
-// kubeletMemory returns memory.available as the kubelet measures it.
-func (h *host) kubeletMemory() pressure.Observation {
-	node, err := pressure.Open(pressure.Options{
-		HostRoot:        h.flags.hostRoot,
-		MemoryAvailable: pressure.WorkingSet,
-		Signals:         []pressure.Signal{pressure.MemoryAvailable},
-	})
-	if err != nil {
-		return pressure.Observation{Err: err}
-	}
-	sample := node.Sample(time.Now())
-	if err := node.Close(); err != nil {
-		return pressure.Observation{Err: err}
-	}
-	return sample.Of(pressure.MemoryAvailable)
 }

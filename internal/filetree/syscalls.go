@@ -80,31 +80,34 @@ func list(dir int, into []byte) (int, error) {
 // errListing is a listing that is not what getdents64(2) describes.
 var errListing = errors.New("the kernel's listing of the directory makes no sense")
 
-// entry is one name in a listing.
-type entry struct {
-	name   []byte // with the NUL at its end
-	kind   byte   // DT_DIR and so on
-	cookie int64  // where the listing goes on behind it
+// Entry is one name in a listing.
+type Entry struct {
+	// Name has the NUL at its end.
+	Name []byte
+	// Kind is DT_DIR and so on.
+	Kind   byte
+	cookie int64 // where the listing goes on behind it
 }
 
-// nextEntry takes the first entry off a listing: struct linux_dirent64 is inode (8
-// bytes), offset (8), record length (2), type (1), name with a NUL at its end.
-func nextEntry(listing []byte) (e entry, rest []byte, err error) {
+// NextEntry takes the first entry off a listing: struct linux_dirent64 is inode (8
+// bytes), offset (8), record length (2), type (1), name with a NUL at its end. Unlike
+// os.ReadDir it allocates nothing.
+func NextEntry(listing []byte) (e Entry, rest []byte, err error) {
 	const cookieAt, lengthAt, kindAt, nameAt = 8, 16, 18, 19
 	if len(listing) < nameAt {
-		return entry{}, nil, errListing
+		return Entry{}, nil, errListing
 	}
 	length := int(binary.NativeEndian.Uint16(listing[lengthAt:]))
 	if length <= nameAt || length > len(listing) {
-		return entry{}, nil, errListing
+		return Entry{}, nil, errListing
 	}
 	end := bytes.IndexByte(listing[nameAt:length], 0)
 	if end <= 0 {
-		return entry{}, nil, errListing
+		return Entry{}, nil, errListing
 	}
-	e = entry{
-		name:   listing[nameAt : nameAt+end+1],
-		kind:   listing[kindAt],
+	e = Entry{
+		Name:   listing[nameAt : nameAt+end+1],
+		Kind:   listing[kindAt],
 		cookie: int64(binary.NativeEndian.Uint64(listing[cookieAt:])), //nolint:gosec // the kernel's loff_t
 	}
 	return e, listing[length:], nil

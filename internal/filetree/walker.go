@@ -48,8 +48,6 @@ type Count struct {
 	Bytes, Inodes int64
 	// Partial is why something is not counted; nil when everything is.
 	Partial error
-	// Device is the filesystem of the start.
-	Device uint64
 }
 
 // walker counts one tree after the other. It is for one goroutine.
@@ -147,7 +145,6 @@ func (w *walker) result() Count {
 	if w.faults > 1 {
 		w.count.Partial = fmt.Errorf("%w (and %d more)", w.count.Partial, w.faults-1)
 	}
-	w.count.Device = unix.Mkdev(w.major, w.minor)
 	return w.count
 }
 
@@ -270,21 +267,21 @@ func (w *walker) read(ctx context.Context, f *frame) {
 	}
 	f.whole = n == 0
 	for listing := w.listing[:n]; len(listing) > 0; {
-		var e entry
-		if e, listing, err = nextEntry(listing); err != nil {
+		var e Entry
+		if e, listing, err = NextEntry(listing); err != nil {
 			w.fault(err, f.fd)
 			f.whole = true
 			return
 		}
 		f.cookie = e.cookie
-		if isDots(e.name) {
+		if isDots(e.Name) {
 			continue
 		}
-		if e.kind == unix.DT_DIR {
-			w.remember(f.fd, e.name)
+		if e.Kind == unix.DT_DIR {
+			w.remember(f.fd, e.Name)
 			continue
 		}
-		w.look(f.fd, e.name, e.kind)
+		w.look(f.fd, e.Name, e.Kind)
 		if !w.breathe(ctx) {
 			return
 		}

@@ -6,6 +6,6 @@
 //	file := kernelfile.New("/sys/fs/cgroup/kubepods.slice/pids.current")
 //	tasks, err := file.Number(buffer)
 //
-// Reading allocates nothing. It is the one thing that pkg/pressure and pkg/usage
-// share.
+// Reading allocates nothing. [HierarchyOf] says which version of cgroups a node has.
+// The package is the one thing that pkg/pressure and pkg/usage share.
 package kernelfile

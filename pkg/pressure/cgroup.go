@@ -39,24 +39,21 @@ type cgroupMemory struct {
 	limited bool
 }
 
-// findMemoryCgroup returns the group below the cgroup mount. A mount with both
-// versions (hybrid) accounts for memory on v1.
+// findMemoryCgroup returns the group below the cgroup mount.
 func findMemoryCgroup(mount, group string) (*memoryCgroup, error) {
-	_, unifiedErr := os.Stat(filepath.Join(mount, "cgroup.controllers"))
-	_, memoryErr := os.Stat(filepath.Join(mount, "memory", "memory.stat"))
-	group = filepath.Join("/", group)
-	switch {
-	case unifiedErr == nil:
-		return memoryCgroupV2(mount, group)
-	case memoryErr == nil:
-		return memoryCgroupV1(mount, group), nil
+	h, err := kernelfile.HierarchyOf(mount)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("no cgroup accounts for memory below %s: neither cgroup.controllers (v2) nor memory/memory.stat (v1) is there: %w",
-		mount, memoryErr)
+	group = filepath.Join("/", group)
+	if h.Unified {
+		return memoryCgroupV2(h.Memory, group)
+	}
+	return memoryCgroupV1(h.Memory, group), nil
 }
 
-func memoryCgroupV1(mount, group string) *memoryCgroup {
-	dir := filepath.Join(mount, "memory", group)
+func memoryCgroupV1(hierarchy, group string) *memoryCgroup {
+	dir := filepath.Join(hierarchy, group)
 	return &memoryCgroup{
 		group:        group,
 		stat:         newKernelFile(filepath.Join(dir, "memory.stat"), statMax),
@@ -121,7 +118,7 @@ func (g *memoryCgroup) readFiles() (cgroupMemory, error) {
 // (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
 func (g *memoryCgroup) readUsage(stat []byte) (int64, error) {
 	if g.usage != nil {
-		return readNumber(g.usage)
+		return g.usage.number()
 	}
 	anon, err := kernelfile.Stat(stat, "anon ")
 	if err != nil {
@@ -147,18 +144,6 @@ func readLimit(f *kernelFile) (int64, error) {
 	case filepath.Base(f.Path()) == "memory.max" && string(content) == "max\n":
 		return math.MaxInt64, nil
 	}
-	return number(f, content)
-}
-
-func readNumber(f *kernelFile) (int64, error) {
-	content, err := f.read()
-	if err != nil {
-		return 0, err
-	}
-	return number(f, content)
-}
-
-func number(f *kernelFile, content []byte) (int64, error) {
 	n, err := kernelfile.Number(content)
 	if err != nil {
 		return 0, fmt.Errorf("reading %s: %w", f.Path(), err)

@@ -22,8 +22,7 @@
 // [Wakers] are the kernel's own notice that tasks wait for memory: a reason to
 // sample at once, and never a reading.
 //
-// Limits: memory.stall (pressure-stall information) is not read yet and stays
-// Absent. Where the images are is looked up once, at [Open]. A filesystem whose
+// Limits: where the images are is looked up once, at [Open]. A filesystem whose
 // mount is dead costs one sample a tenth of a second and one goroutine until it
 // answers. The package reads files of the node only: it knows no pod, asks no
 // server, never looks at the clock and changes nothing but the triggers of its own

@@ -78,15 +78,6 @@ func NewJudge(options JudgeOptions) *Judge {
 	return j
 }
 
-// Thresholds returns the thresholds in the order in which they are dealt with.
-func (j *Judge) Thresholds() []Threshold {
-	thresholds := make([]Threshold, 0, len(j.lines))
-	for i := range j.lines {
-		thresholds = append(thresholds, j.lines[i].Threshold)
-	}
-	return thresholds
-}
-
 // Judge says what the sample means. The verdict's slices are used again by the
 // next call; keep copies of what should outlive it. A sample that is not newer
 // than the one before is stale: it changes nothing.

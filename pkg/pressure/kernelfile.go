@@ -24,3 +24,6 @@ func newKernelFile(path string, size int) *kernelFile {
 
 // read returns the whole file. The bytes are valid until the next read.
 func (f *kernelFile) read() ([]byte, error) { return f.Read(f.buffer) }
+
+// number returns the one number that the file holds.
+func (f *kernelFile) number() (int64, error) { return f.Number(f.buffer) }

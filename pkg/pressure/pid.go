@@ -105,20 +105,15 @@ func (p *pidSource) limit() (int64, error) {
 	var smallest int64
 	var missing error
 	for _, f := range p.limits {
-		content, err := f.read()
-		if errors.Is(err, os.ErrNotExist) {
+		n, err := f.number()
+		switch {
+		case errors.Is(err, os.ErrNotExist):
 			missing = err
 			continue
-		}
-		if err != nil {
+		case err != nil:
 			return 0, err
-		}
-		n, err := kernelfile.Number(content)
-		if err == nil && n == 0 {
-			err = errors.New("the limit is 0")
-		}
-		if err != nil {
-			return 0, fmt.Errorf("reading %s: %w", f.Path(), err)
+		case n == 0:
+			return 0, fmt.Errorf("reading %s: the limit is 0", f.Path())
 		}
 		if smallest == 0 || n < smallest {
 			smallest = n

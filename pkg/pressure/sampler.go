@@ -38,8 +38,6 @@ type Options struct {
 	// HostRoot prefixes every path below: the directory where a container sees the
 	// host's root. "" is the host itself.
 	HostRoot string
-	// CgroupRoot is where cgroups are mounted on the host; "" is /sys/fs/cgroup.
-	CgroupRoot string
 	// Kubepods is the cgroup of all pods, relative to the cgroup mount, for example
 	// "/kubepods.slice". "" says that there is none: allocatableMemory.available is
 	// Absent then.
@@ -62,10 +60,10 @@ type Options struct {
 	Signals []Signal
 }
 
+// cgroupRoot is where cgroups are mounted on the host.
+const cgroupRoot = "/sys/fs/cgroup"
+
 func (o *Options) setDefaults() {
-	if o.CgroupRoot == "" {
-		o.CgroupRoot = "/sys/fs/cgroup"
-	}
 	if o.StallWindow == 0 {
 		o.StallWindow = 2 * time.Second
 	}
@@ -85,8 +83,7 @@ var ErrUnasked = errors.New("no threshold asks for this signal")
 
 // Node reads the node's signals. Files are kept open between two samples, so a
 // node that has no file descriptor or memory left can still be read. Sample and
-// Close are for one goroutine; Breakdown and DedicatedImageFS may be called from
-// any.
+// Close are for one goroutine; DedicatedImageFS may be called from any.
 type Node struct {
 	options Options
 	wanted  [SignalCount]bool
@@ -147,7 +144,7 @@ func (n *Node) openMemory(system) error {
 	}
 	n.meminfo = newKernelFile(n.options.host("/proc/meminfo"), meminfoMax)
 	if n.options.MemoryAvailable == WorkingSet {
-		root, err := findMemoryCgroup(n.options.host(n.options.CgroupRoot), "/")
+		root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/")
 		if err != nil {
 			return fmt.Errorf("preparing %s: %w", MemoryAvailable, err)
 		}
@@ -163,14 +160,13 @@ func (n *Node) openAllocatable(system) error {
 	if !n.wants(AllocatableMemoryAvailable) || n.options.Kubepods == "" {
 		return nil
 	}
-	kubepods, err := findMemoryCgroup(n.options.host(n.options.CgroupRoot), n.options.Kubepods)
-	if err == nil {
-		_, err = kubepods.read()
+	var err error
+	if n.kubepods, err = findMemoryCgroup(n.options.host(cgroupRoot), n.options.Kubepods); err == nil {
+		_, err = n.kubepods.read()
 	}
 	if err != nil {
 		return fmt.Errorf("preparing %s: %w", AllocatableMemoryAvailable, err)
 	}
-	n.kubepods = kubepods
 	return nil
 }
 
@@ -205,12 +201,10 @@ func (n *Node) Sample(now time.Time) Sample {
 
 // blank is what is known of a signal before anything is read.
 func (n *Node) blank(signal Signal) Observation {
-	switch {
-	case !n.wanted[signal]:
-		return Observation{State: Absent, Err: ErrUnasked}
-	default:
-		return Observation{State: Unknown, Err: errClosed}
+	if !n.wanted[signal] {
+		return absent(ErrUnasked)
 	}
+	return unknown(errClosed)
 }
 
 var errClosed = errors.New("the sampler is closed")

@@ -181,6 +181,46 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}
 }
 
+// TestFailedOpenLeavesNothingOpen: a configuration that cannot be applied is tried again
+// and again.
+func TestFailedOpenLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
+	for file, signal := range map[string]Signal{
+		"sys/fs/cgroup/memory/memory.usage_in_bytes":          MemoryAvailable,
+		"sys/fs/cgroup/memory/kubepods/memory.limit_in_bytes": AllocatableMemoryAvailable,
+		"proc/pressure/memory":                                MemoryStall,
+		"proc/loadavg":                                        PIDAvailable,
+	} {
+		root := v1Tree().Plant(t)
+		options := Options{HostRoot: root, Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: []Signal{signal}}
+		mustOpen(t, options, fakeSystem()).closeFiles()
+		kernelfiletest.Put(t, filepath.Join(root, file), "no number\n")
+		if _, err := open(options, fakeSystem()); err == nil {
+			t.Errorf("%s: opened", file)
+		}
+		for _, left := range openBelow(t, root) {
+			t.Errorf("%s is at fault, and %s stays open", file, left)
+		}
+	}
+}
+
+// openBelow returns the files below a directory that this process has open.
+func openBelow(t *testing.T, root string) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, entry := range entries {
+		path, err := os.Readlink("/proc/self/fd/" + entry.Name())
+		if err == nil && strings.HasPrefix(path, root+"/") { // others come and go
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
 func TestMeminfoThatContradictsItself(t *testing.T) {
 	t.Parallel()
 	for name, content := range map[string]string{

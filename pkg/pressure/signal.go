@@ -92,9 +92,6 @@ func (s Signal) String() string {
 	return names()[s]
 }
 
-// MarshalText writes the signal's name, so that JSON and YAML show it.
-func (s Signal) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // Unit is what a signal's numbers count.
 type Unit string
 

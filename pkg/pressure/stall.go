@@ -49,15 +49,13 @@ func (n *Node) openStall(system) error {
 	if !n.wants(MemoryStall) {
 		return nil
 	}
-	source := newStallSource(n.options.host("/proc/pressure/memory"), n.options.StallKind, n.options.StallWindow)
-	_, err := source.total()
+	n.stall = newStallSource(n.options.host("/proc/pressure/memory"), n.options.StallKind, n.options.StallWindow)
+	_, err := n.stall.total()
 	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP):
-		n.noStall = fmt.Errorf("the kernel has no pressure-stall information: %w", err)
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP): // such a file is closed
+		n.stall, n.noStall = nil, fmt.Errorf("the kernel has no pressure-stall information: %w", err)
 	case err != nil:
 		return fmt.Errorf("preparing %s: %w", MemoryStall, err)
-	default:
-		n.stall = source
 	}
 	return nil
 }

@@ -43,11 +43,11 @@ var (
 	errBadStall    = errors.New("a stall is longer than 0 and not longer than its window")
 )
 
-// Trigger is a request to the kernel to say when tasks have waited for memory for
+// stallTrigger is a request to the kernel to say when tasks have waited for memory for
 // longer than a stall within any window. The kernel sends at most one event a
 // window. It holds three file descriptors until Close. Its methods may be called
 // from any goroutine.
-type Trigger struct {
+type stallTrigger struct {
 	path  string
 	file  int // the PSI file; the kernel keeps one trigger for each descriptor
 	epoll int // watches the file and stop
@@ -61,7 +61,7 @@ type Trigger struct {
 	ended   error
 }
 
-// OpenTrigger writes a trigger to a PSI file: /proc/pressure/memory, or
+// openTrigger writes a trigger to a PSI file: /proc/pressure/memory, or
 // memory.pressure of a group of cgroup v2. Stall and window count in whole
 // microseconds, the window is at most 10 s.
 //
@@ -70,29 +70,34 @@ type Trigger struct {
 // every window that is no multiple of 2 s (EINVAL). Other errors: ENOENT, the
 // kernel has no PSI; EOPNOTSUPP, it was booted with psi=0; EROFS and EACCES, a
 // mount or a mode forbids writing. A file that is not PSI is never written to.
-func OpenTrigger(path string, kind StallKind, stall, window time.Duration) (*Trigger, error) {
-	t, err := openTrigger(path, kind, stall, window)
+func openTrigger(path string, kind StallKind, stall, window time.Duration) (*stallTrigger, error) {
+	var t *stallTrigger
+	file, err := writeTrigger(path, kind, stall, window)
+	if err == nil {
+		t, err = watch(path, file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening a trigger on %s: %w", path, err)
 	}
 	return t, nil
 }
 
-func openTrigger(path string, kind StallKind, stall, window time.Duration) (*Trigger, error) {
+// writeTrigger returns the descriptor for which the kernel keeps the trigger.
+func writeTrigger(path string, kind StallKind, stall, window time.Duration) (int, error) {
 	if stall < time.Microsecond || stall > window {
-		return nil, errBadStall
+		return -1, errBadStall
 	}
 	file, err := openPSI(path)
 	if err != nil {
-		return nil, err
+		return -1, err
 	}
 	// The kernel overwrites the last byte with NUL, so there must be one to lose.
 	line := fmt.Sprintf("%s %d %d\x00", kind, stall.Microseconds(), window.Microseconds())
 	if _, err := unix.Write(file, []byte(line)); err != nil {
 		_ = unix.Close(file) // the kernel keeps nothing of a line that it refused
-		return nil, fmt.Errorf("asking for %v in %v: %w", stall, window, err)
+		return -1, fmt.Errorf("asking for %v in %v: %w", stall, window, err)
 	}
-	return watch(path, file)
+	return file, nil
 }
 
 // psiStart is how the first line of every PSI file begins.
@@ -135,8 +140,8 @@ func checkPSI(file int) error {
 // kernel forgets an event once it was polled for, so there must be one poller
 // only: Go's own cannot be asked for POLLPRI, and an epoll within it would take the
 // event away.
-func watch(path string, file int) (*Trigger, error) {
-	t := &Trigger{path: path, file: file, epoll: -1, stop: -1}
+func watch(path string, file int) (*stallTrigger, error) {
+	t := &stallTrigger{path: path, file: file, epoll: -1, stop: -1}
 	err := t.prepare()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("preparing to wait: %w", err), t.release())
@@ -144,7 +149,7 @@ func watch(path string, file int) (*Trigger, error) {
 	return t, nil
 }
 
-func (t *Trigger) prepare() (err error) {
+func (t *stallTrigger) prepare() (err error) {
 	if t.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return err
 	}
@@ -166,7 +171,7 @@ func (t *Trigger) prepare() (err error) {
 // nothing more to wait for: [os.ErrClosed] when Close was called, else what has
 // happened to the trigger, such as the end of its cgroup. It holds one thread of
 // the system while it waits, and one call waits at a time.
-func (t *Trigger) Wait() error {
+func (t *stallTrigger) Wait() error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
 	for !t.closed && t.ended == nil {
@@ -186,7 +191,7 @@ func (t *Trigger) Wait() error {
 }
 
 // poll waits once. It returns false and no error when a signal has interrupted it.
-func (t *Trigger) poll() (bool, error) {
+func (t *stallTrigger) poll() (bool, error) {
 	var events [2]unix.EpollEvent
 	count, err := unix.EpollWait(t.epoll, events[:], -1)
 	if errors.Is(err, unix.EINTR) {
@@ -211,7 +216,7 @@ func (t *Trigger) poll() (bool, error) {
 
 // Close ends the trigger and every Wait, and returns when none is left. Closing
 // again does nothing and returns the same error.
-func (t *Trigger) Close() error {
+func (t *stallTrigger) Close() error {
 	t.finish.Do(func() {
 		if err := t.shut(); err != nil {
 			t.closing = fmt.Errorf("closing the trigger on %s: %w", t.path, err)
@@ -220,7 +225,7 @@ func (t *Trigger) Close() error {
 	return t.closing
 }
 
-func (t *Trigger) shut() error {
+func (t *stallTrigger) shut() error {
 	if _, err := unix.Write(t.stop, binary.NativeEndian.AppendUint64(nil, 1)); err != nil {
 		return err // it cannot fail; a waiter may use the descriptors, so they stay
 	}
@@ -231,7 +236,7 @@ func (t *Trigger) shut() error {
 }
 
 // release closes the descriptors that are open.
-func (t *Trigger) release() error {
+func (t *stallTrigger) release() error {
 	var faults []error
 	for _, fd := range []int{t.epoll, t.file, t.stop} {
 		if fd >= 0 {

@@ -29,9 +29,9 @@ const (
 
 // mustTrigger opens the unprivileged trigger on a real PSI file, or skips where this
 // kernel has none.
-func mustTrigger(t *testing.T, path string) *Trigger {
+func mustTrigger(t *testing.T, path string) *stallTrigger {
 	t.Helper()
-	trigger, err := OpenTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+	trigger, err := openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
 	for _, refusal := range []error{unix.ENOENT, unix.EOPNOTSUPP, unix.EPERM, unix.EACCES, unix.EROFS} {
 		if errors.Is(err, refusal) {
 			t.Skipf("this machine gives no trigger: %v", err)
@@ -56,7 +56,7 @@ func needRoot(t *testing.T) {
 }
 
 // waiter starts a waiter; the channel gets what Wait returns.
-func waiter(trigger *Trigger) <-chan error {
+func waiter(trigger *stallTrigger) <-chan error {
 	answers := make(chan error, 1)
 	go func() { answers <- trigger.Wait() }()
 	return answers
@@ -78,7 +78,7 @@ func within[T any](t *testing.T, what string, from <-chan T) T {
 
 // socketTrigger waits for a TCP connection's urgent data: besides PSI the simplest
 // thing that the kernel reports as POLLPRI. The function makes one event.
-func socketTrigger(t *testing.T) (*Trigger, func()) {
+func socketTrigger(t *testing.T) (*stallTrigger, func()) {
 	t.Helper()
 	receiver, sender := connection(t)
 	trigger, err := watch("a socket", receiver)
@@ -129,7 +129,7 @@ func TestTheKernelTakesATrigger(t *testing.T) {
 	if _, err := unix.Write(trigger.file, []byte("some 100000 2000000\x00")); !errors.Is(err, unix.EBUSY) {
 		t.Errorf("a second trigger on the descriptor: %v; want EBUSY, the first is there", err)
 	}
-	full, err := OpenTrigger(nodePSI, Full, stallUnprivileged, windowUnprivileged)
+	full, err := openTrigger(nodePSI, Full, stallUnprivileged, windowUnprivileged)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +141,8 @@ func TestTheKernelTakesATrigger(t *testing.T) {
 func TestCloseEndsTheWaiter(t *testing.T) {
 	t.Parallel()
 	fake, _ := socketTrigger(t)
-	triggers := map[string]*Trigger{"socket": fake}
-	if kernel, err := OpenTrigger(nodePSI, Some, windowUnprivileged, windowUnprivileged); err == nil {
+	triggers := map[string]*stallTrigger{"socket": fake}
+	if kernel, err := openTrigger(nodePSI, Some, windowUnprivileged, windowUnprivileged); err == nil {
 		triggers["kernel"] = kernel
 	}
 	for name, trigger := range triggers {
@@ -182,11 +182,11 @@ func TestATriggerLeavesNoDescriptor(t *testing.T) {
 	kernelfiletest.Put(t, plain, "some avg10=0.00")
 	before := count()
 	for range 50 {
-		if trigger, err := OpenTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged); err == nil {
+		if trigger, err := openTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged); err == nil {
 			_ = trigger.Close()
 		}
 		for _, path := range []string{plain, "/proc/self/mem", nodePSI} {
-			if trigger, err := OpenTrigger(path, Some, 7*time.Microsecond, 11*time.Second); err == nil {
+			if trigger, err := openTrigger(path, Some, 7*time.Microsecond, 11*time.Second); err == nil {
 				t.Fatalf("a window of 11 s was taken on %s", trigger.path)
 			}
 		}
@@ -268,7 +268,7 @@ func TestBadPSIFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, _ := os.Stat(path)
-			trigger, err := OpenTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+			trigger, err := openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
 			if trigger != nil || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), path) {
 				t.Fatalf("trigger %v, error %v; want none, %v and the path", trigger, err, tc.want)
 			}
@@ -282,7 +282,7 @@ func TestBadPSIFiles(t *testing.T) {
 func TestBadStallsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range [][2]time.Duration{{0, time.Second}, {-1, time.Second}, {time.Second + 1, time.Second}, {1, 1}, {1, 0}} {
-		if _, err := OpenTrigger(nodePSI, Some, tc[0], tc[1]); !errors.Is(err, errBadStall) {
+		if _, err := openTrigger(nodePSI, Some, tc[0], tc[1]); !errors.Is(err, errBadStall) {
 			t.Errorf("%v in %v: %v; want %v", tc[0], tc[1], err, errBadStall)
 		}
 	}
@@ -332,7 +332,7 @@ func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		_, shorter = OpenTrigger(nodePSI, Some, stallPrivileged, windowPrivileged)
+		_, shorter = openTrigger(nodePSI, Some, stallPrivileged, windowPrivileged)
 		return nil
 	})
 	if !errors.Is(shorter, unix.EINVAL) {
@@ -365,7 +365,7 @@ func needUnprivileged(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		trigger, err := OpenTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged)
+		trigger, err := openTrigger(nodePSI, Some, stallUnprivileged, windowUnprivileged)
 		if refused = err; err == nil {
 			return trigger.Close()
 		}
@@ -394,7 +394,7 @@ func TestAReadOnlyProcFallsBackToTheOwn(t *testing.T) {
 		if err := mountReadOnly("/proc", filepath.Join(root, "proc")); err != nil {
 			return err
 		}
-		_, refused = OpenTrigger(filepath.Join(root, nodePSI), Some, stallUnprivileged, windowUnprivileged)
+		_, refused = openTrigger(filepath.Join(root, nodePSI), Some, stallUnprivileged, windowUnprivileged)
 		if err := openTheWay(root); err != nil {
 			return err
 		}

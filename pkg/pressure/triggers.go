@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,8 +52,10 @@ const reopenAfter = 10 * time.Second
 
 // WakeOptions say where the files are.
 type WakeOptions struct {
-	// HostRoot, CgroupRoot and Kubepods are as in [Options].
-	HostRoot, CgroupRoot, Kubepods string
+	// HostRoot and Kubepods are as in [Options].
+	HostRoot, Kubepods string
+	// CgroupRoot is where cgroups are mounted on the host; "" is /sys/fs/cgroup.
+	CgroupRoot string
 }
 
 // WakeState says what became of one source.
@@ -89,7 +92,7 @@ type Wakers struct {
 type wakeSource struct {
 	WakeState
 	paths   []string // where a trigger may be opened, the best first
-	trigger *Trigger
+	trigger *stallTrigger
 }
 
 // OpenWakers opens what can be opened. Run waits for it, and Close lets go of it
@@ -109,15 +112,14 @@ func OpenWakers(options WakeOptions) *Wakers {
 // (EACCES, containerd's contrib/apparmor/template.go): docs/signals.md says what to
 // do there.
 func openWakers(options WakeOptions, own string) *Wakers {
-	place := Options{HostRoot: options.HostRoot, CgroupRoot: options.CgroupRoot}
-	place.setDefaults()
+	place := Options{HostRoot: options.HostRoot}
 	node := &wakeSource{WakeState: WakeState{Source: WakeNode}, paths: []string{place.host("/proc/pressure/memory")}}
 	if node.paths[0] != own {
 		node.paths = append(node.paths, own)
 	}
 	node.open()
 	pods := &wakeSource{WakeState: WakeState{Source: WakeKubepods}}
-	group, err := kubepodsPressure(place.host(place.CgroupRoot), options.Kubepods)
+	group, err := kubepodsPressure(place.host(cmp.Or(options.CgroupRoot, cgroupRoot)), options.Kubepods)
 	if err != nil {
 		pods.Err = err
 	} else {
@@ -166,12 +168,12 @@ func (s *wakeSource) open() {
 
 // openShortest opens a trigger with the short window, and where the kernel does
 // not allow it, with the one that needs no capability.
-func openShortest(path string) (*Trigger, time.Duration, error) {
-	trigger, err := OpenTrigger(path, Some, stallPrivileged, windowPrivileged)
+func openShortest(path string) (*stallTrigger, time.Duration, error) {
+	trigger, err := openTrigger(path, Some, stallPrivileged, windowPrivileged)
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 		return trigger, windowPrivileged, err
 	}
-	trigger, err = OpenTrigger(path, Some, stallUnprivileged, windowUnprivileged)
+	trigger, err = openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
 	return trigger, windowUnprivileged, err
 }
 

@@ -87,7 +87,7 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 		end()
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
-		for _, function := range []string{"(*Wakers).follow", "(*Wakers).reopen", "(*Trigger).Wait"} {
+		for _, function := range []string{"(*Wakers).follow", "(*Wakers).reopen", "(*stallTrigger).Wait"} {
 			if strings.Contains(string(stacks), function) {
 				t.Fatalf("%s is left after Run:\n%s", function, stacks)
 			}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // cgroupMount is where a node mounts its cgroups.
@@ -100,14 +102,14 @@ func fillCache(path string, size int) error {
 // realNode are cgroups of this machine below a group of the test's own.
 type realNode struct {
 	tb        testing.TB
-	hierarchy hierarchy
+	hierarchy kernelfile.Hierarchy
 	kubepods  string
 }
 
 // newRealNode makes a kubepods cgroup, or skips the test where it may not.
 func newRealNode(tb testing.TB) *realNode {
 	tb.Helper()
-	h, err := hierarchyOf(cgroupMount)
+	h, err := kernelfile.HierarchyOf(cgroupMount)
 	if err != nil {
 		tb.Skipf("SKIP: %v", err)
 	}
@@ -124,10 +126,10 @@ func newRealNode(tb testing.TB) *realNode {
 
 // roots are the directories of the hierarchies that a pod has a group in.
 func (n *realNode) roots() []string {
-	if n.hierarchy.unified || n.hierarchy.pids == "" {
-		return []string{n.hierarchy.memory}
+	if n.hierarchy.Unified || n.hierarchy.PIDs == "" {
+		return []string{n.hierarchy.Memory}
 	}
-	return []string{n.hierarchy.memory, n.hierarchy.pids}
+	return []string{n.hierarchy.Memory, n.hierarchy.PIDs}
 }
 
 // group makes a group and those above it; they are removed after the test.
@@ -136,7 +138,7 @@ func (n *realNode) group(group string) {
 	for _, root := range n.roots() {
 		dir := root
 		for name := range strings.SplitSeq(strings.TrimPrefix(group, "/"), "/") {
-			if n.hierarchy.unified {
+			if n.hierarchy.Unified {
 				n.enable(dir)
 			}
 			dir = filepath.Join(dir, name)
@@ -317,14 +319,14 @@ func TestRealPod(t *testing.T) {
 	if before.WorkingSet < before.Anonymous+before.Shared {
 		t.Errorf("the working set %d is less than anonymous %d plus shared %d", before.WorkingSet, before.Anonymous, before.Shared)
 	}
-	if counted := n.hierarchy.pids != ""; before.TasksKnown != counted || counted && (before.Tasks < few || before.Tasks > many) {
+	if counted := n.hierarchy.PIDs != ""; before.TasksKnown != counted || counted && (before.Tasks < few || before.Tasks > many) {
 		t.Errorf("tasks are %d, known %t; want %d to %d", before.Tasks, before.TasksKnown, few, many)
 	}
 
 	file := filepath.Join(t.TempDir(), "file")
 	p.do("cache %d %s", cache, file)
 	after := one()
-	usage, err := os.ReadFile(filepath.Join(n.hierarchy.memory, pod, map[bool]string{true: "memory.current", false: "memory.usage_in_bytes"}[n.hierarchy.unified]))
+	usage, err := os.ReadFile(filepath.Join(n.hierarchy.Memory, pod, map[bool]string{true: "memory.current", false: "memory.usage_in_bytes"}[n.hierarchy.Unified]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,8 +344,8 @@ func TestRealPod(t *testing.T) {
 	}
 
 	p.end()
-	n.rmdir(filepath.Join(n.hierarchy.memory, pod, "container"))
-	n.rmdir(filepath.Join(n.hierarchy.memory, pod))
+	n.rmdir(filepath.Join(n.hierarchy.Memory, pod, "container"))
+	n.rmdir(filepath.Join(n.hierarchy.Memory, pod))
 	if pods, err := tree.Collect(nil); err != nil || len(pods) != 0 {
 		t.Errorf("after its end: %+v, %v", pods, err)
 	}
@@ -356,7 +358,7 @@ func TestRealPod(t *testing.T) {
 // own are the pod's, with all their threads.
 func TestRealPodTasksOfNestedGroups(t *testing.T) {
 	n := newRealNode(t)
-	if n.hierarchy.pids == "" {
+	if n.hierarchy.PIDs == "" {
 		t.Skip("SKIP: the pids controller is not mounted")
 	}
 	pod := n.kubepods + "/burstable/pod" + burstableUID
@@ -386,7 +388,7 @@ func TestRealPodTasksOfNestedGroups(t *testing.T) {
 func TestRealPodsComeAndGo(t *testing.T) {
 	n := newRealNode(t)
 	n.group(n.kubepods + "/pod" + guaranteedUID)
-	if n.hierarchy.unified {
+	if n.hierarchy.Unified {
 		n.enable(filepath.Join(cgroupMount, n.kubepods, "burstable")) // as the kubelet does
 	}
 	p := start(t)

@@ -8,37 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
-
-// hierarchy says where a node accounts for memory and tasks.
-type hierarchy struct {
-	unified bool   // cgroup v2
-	memory  string // directory of the memory hierarchy
-	pids    string // of the pids hierarchy; "" when it is not mounted
-}
-
-// hierarchyOf looks at a cgroup mount. One with both versions (hybrid) accounts for
-// memory on v1.
-func hierarchyOf(mount string) (hierarchy, error) {
-	controllers, err := os.ReadFile(filepath.Join(mount, "cgroup.controllers")) //nolint:gosec // the mount is the caller's
-	switch {
-	case err == nil && !slices.Contains(strings.Fields(string(controllers)), "memory"):
-		return hierarchy{}, fmt.Errorf("the cgroups at %s do not account for memory: its controllers are %q", mount, controllers)
-	case err == nil:
-		return hierarchy{unified: true, memory: mount, pids: mount}, nil
-	case !errors.Is(err, os.ErrNotExist):
-		return hierarchy{}, fmt.Errorf("looking for cgroups: %w", err)
-	}
-	h := hierarchy{memory: filepath.Join(mount, "memory"), pids: filepath.Join(mount, "pids")}
-	if _, err := os.Stat(filepath.Join(h.memory, "memory.stat")); err != nil {
-		return hierarchy{}, fmt.Errorf("no cgroup accounts for memory below %s: neither cgroup.controllers (v2) nor memory/memory.stat (v1) is there: %w",
-			mount, err)
-	}
-	if _, err := os.Stat(h.pids); err != nil {
-		h.pids = ""
-	}
-	return h, nil
-}
 
 // How far FindKubepods looks: a kind node seen from its host is four levels deep,
 // system.slice/docker-<id>.scope/kubelet.slice/kubelet-kubepods.slice.
@@ -53,7 +25,7 @@ const (
 // nearest to the root, and of several equally near the one that has pods; an error
 // asks for --kubepods-cgroup when that does not settle it, or when there is none.
 func FindKubepods(mount string) (string, error) {
-	h, err := hierarchyOf(mount)
+	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
 		return "", err
 	}
@@ -65,21 +37,21 @@ func FindKubepods(mount string) (string, error) {
 			if visited++; visited > findDirectories {
 				break
 			}
-			names, fault := subdirectories(filepath.Join(h.memory, dir))
+			names, fault := subdirectories(filepath.Join(h.Memory, dir))
 			if fault != nil {
-				faults = append(faults, fault)
+				faults = append(faults, fmt.Errorf("looking for kubepods: %w", fault))
 			}
 			for _, name := range names {
 				below = append(below, path.Join(dir, name))
 			}
 		}
 		if found := slices.DeleteFunc(slices.Clone(below), notKubepods); len(found) > 0 {
-			return choose(h.memory, found)
+			return choose(h.Memory, found)
 		}
 		level = below
 	}
 	err = fmt.Errorf("no kubepods cgroup in the %d levels below %s: is this a node with a kubelet? --kubepods-cgroup says where it is",
-		findDepth, h.memory)
+		findDepth, h.Memory)
 	return "", errors.Join(append([]error{err}, faults...)...)
 }
 
@@ -122,7 +94,7 @@ func subdirectories(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking for kubepods: %w", err)
+		return nil, err
 	}
 	var names []string
 	for _, entry := range entries {

@@ -254,7 +254,7 @@ type found struct {
 	disk      *NodeDisk
 	layout    layout
 	mounts    *layers
-	processes map[string][]int // by container
+	processes *processes
 	places    []*place
 	ordered   []NodePod
 	pods      []foundPod // of the same indices
@@ -267,7 +267,7 @@ type foundPod struct {
 	absent    bool
 	processes []int
 	deleted   deletedFiles
-	noDeleted error
+	noDeleted error // why there may be more deleted files
 }
 
 // lookName is the name of the search among what holds workers. No place has it.
@@ -332,7 +332,7 @@ func (f *found) findPod(index int, pod *NodePod) {
 	p.faults[volumePart] = f.volumes(index, pod)
 	p.faults[logPart] = f.logs(index, pod)
 	p.faults[layerPart] = f.layers(index, pod)
-	p.processes = f.processesOf(pod)
+	p.processes, p.noDeleted = f.processes.of(pod)
 }
 
 // check refuses names that would lead elsewhere. The API server has none.

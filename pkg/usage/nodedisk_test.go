@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -106,10 +107,12 @@ func web() NodePod {
 	return NodePod{UID: "uid-web", Namespace: "shop", Name: "web", Containers: []string{containerA}}
 }
 
-// pod plants all that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs.
+// pod plants all that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs, and a
+// process that has nothing open.
 func (h *fakeHost) pod(tb testing.TB) {
 	tb.Helper()
 	h.mounted(tb, 61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", snapshots+"/7/fs")
+	h.process(tb, 800, "/kubepods/poduid-web/"+containerA, "")
 	h.file(tb, snapshots+"/7/fs/tmp/written")
 	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log")
 	h.file(tb, "/var/log/pods/shop_web_uid-web/app/0.log.20260301")
@@ -373,6 +376,63 @@ func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
 	use := measureOne(t, h.open(t, nil))
 	if use.OnNodeFS.Deleted.BytesKnown || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
 		t.Errorf("deleted %+v, nodefs %+v, reason %q", use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
+	}
+}
+
+// TestNodeDiskWithoutProcesses: who runs has processes, so where one is not to be seen,
+// what was deleted is unknown, and no sum is. Who does not run has nothing open.
+func TestNodeDiskWithoutProcesses(t *testing.T) {
+	t.Parallel()
+	cgroup := func(pid int) string { return fmt.Sprintf("/proc/%d/cgroup", pid) }
+	for name, tc := range map[string]struct {
+		plant func(h *fakeHost)
+		known bool
+	}{
+		"all of them are seen":     {func(*fakeHost) {}, true},
+		"one has ended":            {func(h *fakeHost) { kernelfiletest.Put(t, h.at("/proc/801/stat"), "") }, true},
+		"one may not be looked at": {func(h *fakeHost) { kernelfiletest.Put(t, h.at(cgroup(801)+"/no file"), "") }, false},
+		"none is seen":             {func(h *fakeHost) { kernelfiletest.Remove(t, h.at("/proc/800")) }, false},
+		"the cgroup names no id":   {func(h *fakeHost) { h.process(t, 800, "/kubepods/poduid-web/app", "") }, false},
+	} {
+		h := newFakeHost(t)
+		h.pod(t)
+		tc.plant(h)
+		d := h.open(t, nil)
+		if use := measureOne(t, d); use.OnNodeFS.Deleted.BytesKnown != tc.known || use.NodeFS != exactly(t, h, 6, 7) || use.Reason != "" {
+			t.Errorf("%s: deleted %+v, nodefs %+v, reason %q", name, use.OnNodeFS.Deleted, use.NodeFS, use.Reason)
+		}
+		ended := web()
+		ended.Containers = nil
+		uses, err := d.Measure(t.Context(), measuredAt(), []NodePod{ended})
+		if use := uses[ended.UID]; err != nil || !use.OnNodeFS.Deleted.BytesKnown {
+			t.Errorf("%s: one that does not run: %+v, %v", name, use, err)
+		}
+	}
+}
+
+// TestProcessesOf: a container of which no process was found makes its own pod's unknown, and a
+// process that could not be looked at every one's.
+func TestProcessesOf(t *testing.T) {
+	t.Parallel()
+	unread := errors.New("not for you")
+	seen := map[string][]int{"a": {1, 2}, "b": {3}}
+	for _, tc := range []struct {
+		unread     error
+		containers []string
+		want       []int
+		hidden     string
+	}{
+		{nil, []string{"a", "b"}, []int{1, 2, 3}, ""},
+		{nil, []string{"a", "c"}, []int{1, 2}, "container c runs"},
+		{unread, []string{"a"}, []int{1, 2}, unread.Error()},
+		{nil, nil, nil, ""},
+		{unread, nil, nil, ""},
+	} {
+		p := &processes{byContainer: seen, unread: tc.unread}
+		got, hidden := p.of(&NodePod{Containers: tc.containers})
+		if !slices.Equal(got, tc.want) || (hidden != nil) != (tc.hidden != "") || hidden != nil && !strings.Contains(hidden.Error(), tc.hidden) {
+			t.Errorf("%v: %v, %v; want %v, %q", tc.containers, got, hidden, tc.want, tc.hidden)
+		}
 	}
 }
 

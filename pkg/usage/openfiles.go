@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,8 +37,8 @@ type deletedFiles struct {
 	seen   map[inode]bool
 	looked int    // at descriptors
 	target []byte // of a link
-	// all of them, and those on each filesystem.
-	all, nodeFS, imageFS FSUse
+	// those on each filesystem.
+	nodeFS, imageFS FSUse
 }
 
 // lookForDeleted looks for the deleted files of each pod after its trees, whose devices
@@ -58,15 +59,17 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
 	for i, pod := range indices {
 		read[i].where, read[i].seen = devices, map[inode]bool{}
 		trees[i] = filetree.Tree{Name: name(pod), Start: read[i].start(d.proc, f.pods[pod].processes)}
-		f.pods[pod].noDeleted = filetree.ErrBusy // unless one comes to it
 	}
 	counts, err := run(ctx, d.descriptors, trees, func(i int) { f.pods[indices[i]].deleted = read[i] })
-	if err != nil {
-		return // for want of them the sums are the kubelet's
+	if err == nil {
+		f.turns.note(trees, counts)
 	}
-	f.turns.note(trees, counts)
 	for i, pod := range indices {
-		f.pods[pod].noDeleted = counts[i].Partial
+		fault := err // for want of them the sums are the kubelet's
+		if err == nil {
+			fault = counts[i].Partial
+		}
+		f.pods[pod].noDeleted = cmp.Or(fault, f.pods[pod].noDeleted)
 	}
 }
 
@@ -186,7 +189,6 @@ func (d *deletedFiles) add(file *unix.Statx_t) error {
 	}
 	d.seen[it] = true
 	size := int64(file.Blocks) * blockSize //nolint:gosec // the blocks of one file
-	d.all.add(size, 1)
 	if on&onNodeFS != 0 {
 		d.nodeFS.add(size, 1)
 	}

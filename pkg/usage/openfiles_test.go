@@ -86,8 +86,8 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		if d.lookForDeleted(t.Context(), f); f.pods[0].noDeleted == nil || f.pods[0].deleted.all.Inodes != 0 {
-			t.Errorf("deleted %+v, %v; want it unknown", f.pods[0].deleted.all, f.pods[0].noDeleted)
+		if d.lookForDeleted(t.Context(), f); f.pods[0].noDeleted == nil || f.pods[0].deleted.nodeFS.Inodes != 0 {
+			t.Errorf("deleted %+v, %v; want it unknown", f.pods[0].deleted.nodeFS, f.pods[0].noDeleted)
 		}
 	})
 	if unmounted != nil {
@@ -119,8 +119,8 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 		}
 		err = many.add(&unix.Statx_t{Ino: i, Blocks: 8})
 	}
-	if err == nil || many.all.Inodes != maxDeleted {
-		t.Errorf("%d files, %v; want %d and a fault", many.all.Inodes, err, maxDeleted)
+	if err == nil || many.nodeFS.Inodes != maxDeleted {
+		t.Errorf("%d files, %v; want %d and a fault", many.nodeFS.Inodes, err, maxDeleted)
 	}
 	if err := d.read(func() error { return context.DeadlineExceeded }, h.at("/proc"), 900); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("without time: %v", err)

@@ -227,7 +227,7 @@ func (d *NodeDisk) readlink(base, path string) (string, error) {
 func (f *found) layers(index int, pod *NodePod) error {
 	var faults []error
 	for _, container := range pod.Containers {
-		l, err := f.mounts.of(container, f.processes[container])
+		l, err := f.mounts.of(container, f.processes.byContainer[container])
 		if err != nil {
 			faults = append(faults, err)
 			continue

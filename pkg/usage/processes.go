@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,14 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
+// processes are those of containers.
+type processes struct {
+	byContainer map[string][]int
+	// unread is why each container may have more of them: of this process nobody can tell
+	// whose it is.
+	unread error
+}
+
 // processesOf returns the processes of containers by the containers' ids. A process
 // belongs to the container whose id is in the path of its cgroup, the outermost one
 // where there are several: a container may make groups below its own.
@@ -18,12 +27,12 @@ import (
 // each reader the numbers of its own PID namespace only, and all others as 0.
 // /proc/<pid>/cgroup may be read by anybody and has the numbers of the /proc that is
 // read.
-func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (map[string][]int, error) {
+func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (*processes, error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
 		return nil, fmt.Errorf("looking for the pods' processes: %w", err)
 	}
-	found := make(map[string][]int, len(wanted))
+	found := &processes{byContainer: make(map[string][]int, len(wanted))}
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -34,22 +43,31 @@ func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (map[str
 		}
 		content, err := os.ReadFile(filepath.Join(proc, entry.Name(), "cgroup")) //nolint:gosec // below the host's /proc
 		if err != nil {
-			continue // it has ended
+			found.unread = cmp.Or(found.unread, unlessEnded(err))
+			continue
 		}
 		if id := containerIn(string(content), wanted); id != "" {
-			found[id] = append(found[id], pid)
+			found.byContainer[id] = append(found.byContainer[id], pid)
 		}
 	}
 	return found, nil
 }
 
-// processesOf returns those of the pod's containers.
-func (f *found) processesOf(pod *NodePod) []int {
-	var processes []int
+// of returns those of the pod's containers, and why there may be more: whoever runs has
+// some, so where none was found they are hidden from here, or the runtime names cgroups
+// in another way.
+func (p *processes) of(pod *NodePod) (all []int, hidden error) {
 	for _, container := range pod.Containers {
-		processes = append(processes, f.processes[container]...)
+		its := p.byContainer[container]
+		if len(its) == 0 {
+			hidden = fmt.Errorf("container %s runs, and no process of it was found", short(container))
+		}
+		all = append(all, its...)
 	}
-	return processes
+	if len(pod.Containers) > 0 {
+		hidden = cmp.Or(p.unread, hidden)
+	}
+	return all, hidden
 }
 
 // containerIn returns the id of the container that a /proc/<pid>/cgroup is about: one

@@ -29,14 +29,13 @@ type Stall struct {
 // Stalls returns the stalls of each pod, in no particular order. It is for the moment
 // when the node stalls, so it opens and closes what it reads. Pods that went away
 // meanwhile are left out; those that are there and could not be read are left out too
-// and named by an *UnreadError, with which the others are still returned. It may be
-// called by the goroutine that calls Collect.
+// and named by an error, with which the others are still returned. It may be called by the goroutine that calls Collect.
 func (t *Tree) Stalls() ([]Stall, error) {
 	if t.closed {
 		return nil, errors.New("reading the pods' stalls: the tree is closed")
 	}
 	var stalls []Stall
-	var unread []Unread
+	var faults unread
 	for _, c := range t.classes {
 		names, err := subdirectories(c.path)
 		if err != nil {
@@ -52,20 +51,17 @@ func (t *Tree) Stalls() ([]Stall, error) {
 			case err == nil:
 				stalls = append(stalls, stall)
 			case !missing(err):
-				unread = append(unread, Unread{UID: uid, Err: err})
+				faults = append(faults, err)
 			}
 		}
 	}
-	if len(unread) > 0 {
-		return stalls, &UnreadError{Unread: unread}
-	}
-	return stalls, nil
+	return stalls, faults.err()
 }
 
 func (t *Tree) readStall(uid, dir string) (Stall, error) {
 	stall := Stall{UID: uid}
 	var err error
-	if !t.hierarchy.unified {
+	if !t.hierarchy.Unified {
 		stall.LimitHits, err = t.failures(dir)
 		return stall, err
 	}

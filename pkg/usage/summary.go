@@ -16,30 +16,9 @@ import (
 // take about half a MiB.
 const summaryMax = 32 << 20
 
-// StatusError is an answer of the kubelet that is not 200.
-type StatusError struct {
-	// Code is the HTTP status.
-	Code int
-	// Body is the beginning of the answer.
-	Body string
-}
-
-// Error says what the kubelet answered, and for a refusal which right is missing.
-func (e *StatusError) Error() string {
-	text := fmt.Sprintf("the kubelet answers %d %s", e.Code, http.StatusText(e.Code))
-	if e.Code == http.StatusUnauthorized || e.Code == http.StatusForbidden {
-		text += "; evictd needs the verb get on nodes/stats"
-	}
-	if e.Body != "" {
-		text += fmt.Sprintf(": %q", e.Body)
-	}
-	return text
-}
-
 // FetchSummary asks a kubelet for its Summary, for example at
 // https://<node>:10250/stats/summary. The client authenticates; ctx bounds the
-// call. An answer that is not 200 is a *StatusError; anything but a whole Summary
-// in JSON of at most 32 MiB is an error.
+// call. Anything but a whole Summary in JSON of at most 32 MiB is an error.
 func FetchSummary(ctx context.Context, client *http.Client, url string) (*statsapi.Summary, error) {
 	body, err := fetch(ctx, client, url)
 	if err != nil {
@@ -64,9 +43,7 @@ func fetch(ctx context.Context, client *http.Client, url string) (body []byte, e
 	}
 	defer response.Body.Close() //nolint:errcheck // it was only read
 	if response.StatusCode != http.StatusOK {
-		const quoted = 200
-		start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // an error of its own helps nobody here
-		return nil, &StatusError{Code: response.StatusCode, Body: string(start)}
+		return nil, refusal(response)
 	}
 	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
@@ -77,6 +54,20 @@ func fetch(ctx context.Context, client *http.Client, url string) (body []byte, e
 		err = fmt.Errorf("the answer is larger than %d bytes", summaryMax)
 	}
 	return body, err
+}
+
+// refusal says what the kubelet answered, and which right may be missing.
+func refusal(response *http.Response) error {
+	text := fmt.Sprintf("the kubelet answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		text += "; evictd needs the verb get on nodes/stats"
+	}
+	const quoted = 200
+	start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // an error of its own helps nobody here
+	if len(start) > 0 {
+		text += fmt.Sprintf(": %q", start)
+	}
+	return errors.New(text)
 }
 
 // parseSummary refuses JSON that is something else: a Summary names its node.

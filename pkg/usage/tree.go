@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evictd/evictd/internal/filetree"
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
@@ -33,34 +34,28 @@ type Pod struct {
 	TasksKnown bool
 }
 
-// Unread is a pod that is there and could not be read.
-type Unread struct {
-	// UID is "" when a whole directory of pods could not be listed.
-	UID string
-	// Err names the file and the fault.
-	Err error
+// unread are the faults of pods that are there and could not be read, and of whole
+// directories of pods. Each names its file.
+type unread []error
+
+// err returns nil where there are none.
+func (u unread) err() error {
+	if len(u) == 0 {
+		return nil
+	}
+	return u
 }
 
-// UnreadError names what Collect left out although it is there.
-type UnreadError struct{ Unread []Unread }
-
 // Error returns the first fault and the number of all.
-func (e *UnreadError) Error() string {
-	first := e.Unread[0].Err.Error()
-	if len(e.Unread) == 1 {
-		return first
+func (u unread) Error() string {
+	if len(u) == 1 {
+		return u[0].Error()
 	}
-	return fmt.Sprintf("%s (and %d more that could not be read)", first, len(e.Unread)-1)
+	return fmt.Sprintf("%s (and %d more that could not be read)", u[0], len(u)-1)
 }
 
 // Unwrap returns every fault, for errors.Is.
-func (e *UnreadError) Unwrap() []error {
-	faults := make([]error, 0, len(e.Unread))
-	for _, u := range e.Unread {
-		faults = append(faults, u.Err)
-	}
-	return faults
-}
+func (u unread) Unwrap() []error { return u }
 
 // Sizes of the files that are read. A memory.stat has 1,000 to 3,000 bytes; a file
 // that fills its buffer is not what it should be.
@@ -72,7 +67,7 @@ const (
 // Tree reads the cgroups below one kubepods cgroup. It keeps three files open for
 // each pod. Collect and Close are for one goroutine; Present may be called from any.
 type Tree struct {
-	hierarchy hierarchy
+	hierarchy kernelfile.Hierarchy
 	kubepods  string // with a slash before it
 	keys      statKeys
 	classes   []*podClass
@@ -103,21 +98,21 @@ type podFiles struct {
 // Open prepares the reading of the pods below a kubepods cgroup, which is relative
 // to the cgroup mount and must be there.
 func Open(mount, kubepods string) (*Tree, error) {
-	h, err := hierarchyOf(mount)
+	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
 		return nil, err
 	}
 	t := &Tree{
 		hierarchy: h,
 		kubepods:  filepath.Join("/", kubepods),
-		keys:      keysOf(h.unified),
+		keys:      keysOf(h.Unified),
 		content:   make([]byte, statMax),
 		listing:   make([]byte, listingMax),
 	}
 	for _, c := range classesOf(t.kubepods) {
 		t.classes = append(t.classes, &podClass{
 			class: c,
-			path:  filepath.Join(h.memory, t.kubepods, c.dir),
+			path:  filepath.Join(h.Memory, t.kubepods, c.dir),
 			pods:  map[string]*podFiles{},
 		})
 	}
@@ -129,7 +124,7 @@ func Open(mount, kubepods string) (*Tree, error) {
 
 // check makes sure that kubepods is there.
 func (t *Tree) check() error {
-	dir := filepath.Join(t.hierarchy.memory, t.kubepods)
+	dir := filepath.Join(t.hierarchy.Memory, t.kubepods)
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a directory", dir)
@@ -143,15 +138,15 @@ func (t *Tree) check() error {
 // Collect appends what each pod uses to into[:0], in no particular order; a caller
 // that hands back the slice makes Collect allocate nothing for a pod it knows. Left
 // out are pods whose cgroup went away meanwhile and pods that use nothing. Pods that
-// are there and could not be read are left out too and named by an *UnreadError,
-// with which the others are still returned. Any other error comes with no pods.
+// are there and could not be read are left out too and named by an error, with which
+// the others are still returned. Any other error comes with no pods.
 func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	into = into[:0]
 	if t.closed {
 		return into, errors.New("collecting pods: the tree is closed")
 	}
 	t.round++
-	var unread []Unread
+	var faults unread
 	for _, c := range t.classes {
 		err := t.list(c)
 		switch {
@@ -161,19 +156,16 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 		case errors.Is(err, unix.ENOENT):
 			c.forget(t.round) // the kubelet makes this class when it needs it
 		default:
-			unread = append(unread, Unread{Err: fmt.Errorf("listing the pods: %w", err)})
+			faults = append(faults, fmt.Errorf("listing the pods: %w", err))
 			continue
 		}
-		into, unread = t.read(c, into, unread)
+		into, faults = t.read(c, into, faults)
 	}
-	if len(unread) > 0 {
-		return into, &UnreadError{Unread: unread}
-	}
-	return into, nil
+	return into, faults.err()
 }
 
 // read appends the pods of a class.
-func (t *Tree) read(c *podClass, into []Pod, unread []Unread) ([]Pod, []Unread) {
+func (t *Tree) read(c *podClass, into []Pod, faults unread) ([]Pod, unread) {
 	for name, p := range c.pods {
 		pod, err := t.readPod(p)
 		switch {
@@ -184,10 +176,10 @@ func (t *Tree) read(c *podClass, into []Pod, unread []Unread) ([]Pod, []Unread) 
 			p.close()
 			delete(c.pods, name)
 		default:
-			unread = append(unread, Unread{UID: p.uid, Err: err})
+			faults = append(faults, err)
 		}
 	}
-	return into, unread
+	return into, faults
 }
 
 // errUnused: a cgroup with a process in it always uses something, so one that uses
@@ -270,11 +262,28 @@ func (t *Tree) list(c *podClass) error {
 		if size == 0 {
 			break
 		}
-		if err := eachDirectory(t.listing[:size], func(name []byte) { t.see(c, name) }); err != nil {
+		if err := t.seeAll(c, t.listing[:size]); err != nil {
 			return fmt.Errorf("reading %s: %w", c.path, err)
 		}
 	}
 	c.forget(t.round)
+	return nil
+}
+
+// seeAll notes the directories in a listing.
+func (t *Tree) seeAll(c *podClass, listing []byte) error {
+	for len(listing) > 0 {
+		entry, rest, err := filetree.NextEntry(listing)
+		if err != nil {
+			return err
+		}
+		// A filesystem that does not tell types is taken at its word: a pod's name on
+		// something else fails when it is read.
+		if entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN {
+			t.see(c, entry.Name[:len(entry.Name)-1])
+		}
+		listing = rest
+	}
 	return nil
 }
 
@@ -291,11 +300,11 @@ func (t *Tree) see(c *podClass, name []byte) {
 
 func (t *Tree) newPod(c *podClass, name string) *podFiles {
 	usage := "memory.usage_in_bytes"
-	if t.hierarchy.unified {
+	if t.hierarchy.Unified {
 		usage = "memory.current"
 	}
 	below := filepath.Join(t.kubepods, c.dir, name)
-	dir := filepath.Join(t.hierarchy.memory, below)
+	dir := filepath.Join(t.hierarchy.Memory, below)
 	inode, err := inodeOf(dir)
 	if err != nil {
 		inode = 0 // reading it tells more
@@ -306,8 +315,8 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 		inode:       inode,
 		stat:        kernelfile.New(filepath.Join(dir, "memory.stat")),
 		usage:       kernelfile.New(filepath.Join(dir, usage)),
-		pids:        kernelfile.New(filepath.Join(t.hierarchy.pids, below, "pids.current")),
-		countsTasks: t.hierarchy.pids != "",
+		pids:        kernelfile.New(filepath.Join(t.hierarchy.PIDs, below, "pids.current")),
+		countsTasks: t.hierarchy.PIDs != "",
 		round:       t.round,
 	}
 }
