@@ -76,20 +76,11 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 		seen.Signals = l.everySignal(now)
 	}
 	// The kubelet is asked only where somebody needs its answer.
-	if l.flags.save != "" || ranksByDisk(l.signal) {
+	if l.flags.save != "" || l.signal.OnDisk() {
 		inForce := func() *config.EvictdConfiguration { return l.loaded }
 		seen.SetDisk(newDisk(l.clients, &l.flags.whereFlags, inForce, l.dedicatedImageFS).Measure(ctx, seen.Pods))
 	}
 	return seen, nil
-}
-
-func ranksByDisk(signal pressure.Signal) bool {
-	switch signal {
-	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable:
-		return false
-	default:
-		return true
-	}
 }
 
 // everySignal reads each signal by itself: one that cannot be prepared is unknown, and

@@ -164,7 +164,6 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 	if d.optIns, err = d.newOptIns(&policy); err != nil {
 		return err
 	}
-	evictor := evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now)
 	options := agent.Options{
 		Policy:   policy,
 		Self:     self(),
@@ -172,8 +171,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Pods:     d.pods,
 		Cgroups:  d.host.tree,
 		Disk:     newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
-		Evictor:  evictor,
-		Budgets:  evictor,
+		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder: d.recorder,
 		Wake:     d.wakers.Wake(),
 		Random:   rand.Float64,

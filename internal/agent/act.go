@@ -7,16 +7,6 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// report is what became of a plan.
-type report struct {
-	decision *Decision
-	expected map[string]int64 // what the accepted victim's end should free
-	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
-	hold     Hold             // why nobody was asked for; HoldNone when somebody was
-	slots    *slotWalk        // what the brake said; nil when it was not asked
-	aged     bool             // the walk ended for its age: the next one goes on
-}
-
 // act carries a plan out on a goroutine of its own and hands back a report. The
 // loop goes on watching the node meanwhile and decides nothing until the report
 // is there.
@@ -67,7 +57,7 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 	if last, over = endsEarly(ctx, p); over {
 		return last, true
 	}
-	d, attempt := p.decision, Attempt{Entry: c.entry, GraceSeconds: policy.graceOf(p.decision, c)}
+	d, attempt := p.decision, Attempt{Entry: c.entry, GraceSeconds: policy.grace(p.decision, c.entry.Pod)}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{}, false
 	}
@@ -121,39 +111,5 @@ func requestOf(attempt *Attempt, dryRun bool) evict.Request {
 		Delete:       attempt.Past != nil,
 		Shorten:      attempt.Escalates,
 		DryRun:       dryRun,
-	}
-}
-
-// settle takes a report: books the victim, remembers the refusals, records the
-// decision.
-func (a *Agent) settle(r report) {
-	now := time.Now()
-	a.noteSpared(a.acting, now)
-	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
-	for i := range r.decision.Attempts {
-		attempt := &r.decision.Attempts[i]
-		if !attempt.Result.NoRight || attempt.Past == nil {
-			a.backoff.Note(refusedOf(attempt.Entry.Pod), attempt.Result, now)
-		}
-		if attempt.Escalates {
-			a.noteEscalation(attempt, now)
-		}
-	}
-	a.noteRound(&r)
-	a.noteSlots(r.slots, now)
-	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
-		a.book(r.decision, accepted, r.expected, now)
-	}
-	a.noteBestEffort(r.decision.BestEffort, now)
-	switch {
-	case len(r.decision.Attempts) > 0:
-		a.record(r.decision)
-	case r.hold != HoldNone:
-		a.holdWith(r.decision, r.hold, r.decision.Detail)
-	case r.unheard != nil:
-		a.backoff.NoteUnread(now)
-		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
-	case r.slots.held() != "":
-		a.holdWith(r.decision, HoldNoSlot, r.slots.held())
 	}
 }

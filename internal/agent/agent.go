@@ -41,9 +41,7 @@ type Pods interface {
 
 // Cgroups reads what the pods use.
 type Cgroups interface {
-	// Collect returns one entry for each pod that was read; an error names the
-	// others.
-	Collect(into []usage.Pod) ([]usage.Pod, error)
+	Collector
 	// Stalls returns how long each pod has waited for memory, and how often it met
 	// its own limits; an error names pods that are missing.
 	Stalls() ([]usage.Stall, error)
@@ -57,16 +55,13 @@ type Disk interface {
 	Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error)
 }
 
-// Evictor asks the API server to evict one pod, and what became of it.
+// Evictor asks the API server to evict one pod, what became of it, and what keeps it.
 type Evictor interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
 	// Look reads the pod again; an error means that nobody knows.
 	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
-}
-
-// Budgets reads a PodDisruptionBudget.
-type Budgets interface {
-	// Budget returns what it wants and has; an error means that nobody knows.
+	// Budget returns what a PodDisruptionBudget wants and has; an error means that nobody
+	// knows.
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
@@ -106,9 +101,8 @@ type Recorder interface {
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, Budgets, without which nobody goes past one, Wake, without which
-// only pacing wakes the loop, and Taints and Brake, without which there are none, whatever
-// the policy says.
+// pressure evicts nobody, Wake, without which only pacing wakes the loop, and Taints and
+// Brake, without which there are none, whatever the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -117,7 +111,6 @@ type Options struct {
 	Cgroups  Cgroups
 	Disk     Disk
 	Evictor  Evictor
-	Budgets  Budgets
 	Recorder Recorder
 	Taints   Taints
 	Brake    Brake
@@ -253,7 +246,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.options.Sampler = to.sampler
 			a.adopt(to.policy)
 		case done := <-a.acted:
-			a.settle(done)
+			a.takeReport(done)
 		case reading := <-a.measured:
 			a.noteDisk(reading)
 		case <-wake:
@@ -273,7 +266,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // drain waits for the request that is under way.
 func (a *Agent) drain() {
 	if a.acting != nil {
-		a.settle(<-a.acted)
+		a.takeReport(<-a.acted)
 	}
 }
 

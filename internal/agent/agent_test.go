@@ -382,7 +382,8 @@ func TestInvariant07GraceIsNeverLengthened(t *testing.T) {
 		{"a pod that wants none", 5, 5, true, 0, nil},
 	} {
 		policy := Policy{SoftGrace: test.soft, HardGrace: test.hard}
-		if diff := cmp.Diff(test.want, policy.grace(test.isHard, test.podsOwn)); diff != "" {
+		d := &Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Hard: test.isHard}}}
+		if diff := cmp.Diff(test.want, policy.grace(d, &rank.Pod{GraceSeconds: test.podsOwn})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

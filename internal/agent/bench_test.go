@@ -73,6 +73,10 @@ func (*benchNode) Evict(context.Context, evict.Request) evict.Result {
 
 func (*benchNode) Look(context.Context, evict.Request) (evict.Fate, error) { return evict.Stays, nil }
 
+func (*benchNode) Budget(context.Context, string, string) (evict.Budget, error) {
+	return evict.Budget{}, nil
+}
+
 // silence records nothing.
 type silence struct{}
 
@@ -125,7 +129,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")
 		}
-		a.settle(<-a.acted)
+		a.takeReport(<-a.acted)
 	}
 }
 
@@ -137,7 +141,7 @@ func BenchmarkTickWaits110(b *testing.B) {
 	if a.acting == nil {
 		b.Fatal("nobody was chosen")
 	}
-	a.settle(<-a.acted)
+	a.takeReport(<-a.acted)
 	decided := a.lastID
 	b.ReportAllocs()
 	for b.Loop() {

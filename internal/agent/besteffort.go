@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -60,27 +57,9 @@ func BestEfforts() []BestEffort {
 // second.
 const bestEffortRest = 10 * time.Second
 
-// bestEffort is what the loop knows for going past a budget.
-type bestEffort struct {
-	ready   map[string]bool // the pods that their budget counts as healthy, by UID
-	missing int64           // to the threshold, in the signal's unit
-}
-
 // mayGoPastBudgets reports whether a decision about the pressure may go past a budget.
 func (a *Agent) mayGoPastBudgets(p *pressure.Pressure) bool {
-	return a.policy.BestEffort && a.options.Budgets != nil && p.Threshold.Hard && !p.SampleTime.Before(a.resting)
-}
-
-// bestEffort returns what it takes to go past a budget; nil where budgets are respected.
-func (a *Agent) bestEffort(p *pressure.Pressure, pods []*corev1.Pod) *bestEffort {
-	if !a.mayGoPastBudgets(p) {
-		return nil
-	}
-	b := &bestEffort{ready: make(map[string]bool, len(pods)), missing: a.missing(p)}
-	for _, pod := range pods {
-		b.ready[string(pod.UID)] = nodepods.IsReady(pod)
-	}
-	return b
+	return a.policy.BestEffort && p.Threshold.Hard && !p.SampleTime.Before(a.resting)
 }
 
 // noteRefusal remembers whether a budget refused the candidate. One that has gone
@@ -88,7 +67,7 @@ func (a *Agent) bestEffort(p *pressure.Pressure, pods []*corev1.Pod) *bestEffort
 func (p *plan) noteRefusal(c *candidate, r *evict.Result) {
 	c.kept, c.budget, c.fresh = r.Outcome.OfBudget(), r.Budget, true
 	if r.Outcome == evict.Gone {
-		p.bestEffort = nil
+		p.bestEffort = false
 	}
 }
 
@@ -106,7 +85,7 @@ func (p *plan) keptByBudgets() []*candidate {
 // mayGoPast reports whether somebody may go past a budget: who only waits for a slot was
 // not refused.
 func (p *plan) mayGoPast() bool {
-	return p.bestEffort != nil && len(p.keptByBudgets()) > 0 &&
+	return p.bestEffort && len(p.keptByBudgets()) > 0 &&
 		p.slots.held() == "" && !p.decision.Ranking.Protects(rank.ProtectedSlotless)
 }
 
@@ -122,11 +101,11 @@ func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) repor
 	}
 	for p.mayGoPast() {
 		kept := p.keptByBudgets()
-		if detail := p.useless(kept, policy); detail != "" {
+		if detail := p.useless(kept); detail != "" {
 			d.BestEffort, d.Detail = BestEffortUseless, detail
 			return report{decision: d, hold: HoldUseless}
 		}
-		victim, err := a.leastViolated(ctx, kept, p.bestEffort.ready, read)
+		victim, err := a.leastViolated(ctx, kept, read)
 		if err != nil {
 			d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
 			return report{decision: d, hold: HoldBudgetUnknown}
@@ -166,7 +145,7 @@ func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim 
 	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
-	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.graceOf(d, victim), Past: budget}
+	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.grace(d, victim.entry.Pod), Past: budget}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{decision: d}
 	}
@@ -179,32 +158,26 @@ func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim 
 	return reportOf(d, &attempt, victim, step)
 }
 
-// useless says that all whom budgets keep could not return what is missing; "" when they
+// useless says that all whom budgets keep could not return what is needed; "" when they
 // could, or nobody knows. A pod that something else refused may have been counted on
 // before.
-func (p *plan) useless(kept []*candidate, policy *Policy) string {
-	if policy.MinimumRelease.IsZero() || p.bestEffort.missing == 0 {
-		return ""
-	}
-	signal, all := p.decision.Pressure.Threshold.Signal, int64(0)
+func (p *plan) useless(kept []*candidate) string {
+	signal := p.decision.Pressure.Threshold.Signal
 	releases := make([]release, 0, len(kept))
 	for _, c := range kept {
-		r := releaseOf(signal, c.expected)
-		releases, all = append(releases, r), all+r.amount
+		releases = append(releases, releaseOf(signal, c.expected))
 	}
-	if suffice(p.bestEffort.missing, releases) {
+	if suffice(p.needed, releases) {
 		return ""
 	}
-	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are missing",
-		len(kept), wording.Amount(signal, all), wording.Amount(signal, p.bestEffort.missing))
+	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are needed",
+		len(kept), wording.Amount(signal, total(releases)), wording.Amount(signal, p.needed))
 }
 
 // leastViolated returns the candidate whose budget its end violates least, the first of
 // them in the ranking; before all one whose budget is not there any more, which keeps
 // nobody. It reads each budget once.
-func (a *Agent) leastViolated(
-	ctx context.Context, kept []*candidate, ready map[string]bool, read map[string]evict.Budget,
-) (*candidate, error) {
+func (a *Agent) leastViolated(ctx context.Context, kept []*candidate, read map[string]evict.Budget) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var victim *candidate
@@ -217,7 +190,7 @@ func (a *Agent) leastViolated(
 		if err != nil {
 			return nil, err
 		}
-		if v := violationOf(budget, ready[c.entry.Pod.UID]); victim == nil || v.less(least) {
+		if v := violationOf(budget, c.entry.Pod.Ready); victim == nil || v.less(least) {
 			victim, least = c, v
 		}
 	}
@@ -237,7 +210,7 @@ func (a *Agent) budgetOf(ctx context.Context, c *candidate, read map[string]evic
 	if budget, known := read[c.budgetKey()]; known {
 		return budget, nil
 	}
-	budget, err := a.options.Budgets.Budget(ctx, pod.Namespace, c.budget)
+	budget, err := a.options.Evictor.Budget(ctx, pod.Namespace, c.budget)
 	if err == nil {
 		read[c.budgetKey()] = budget
 	}

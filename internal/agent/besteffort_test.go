@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // bestEffortPolicy is hardPolicy where a pod may go past its budget.
@@ -228,6 +229,52 @@ func TestBestEffort(t *testing.T) {
 				}
 				if d := n.decisions[0]; d.BestEffort != test.came {
 					t.Errorf("what came of it: %q, want %q: %+v", d.BestEffort, test.came, d)
+				}
+			})
+		})
+	}
+}
+
+// 50 of a disk are missing. Whom a webhook denies would have sufficed; whom a budget keeps goes
+// past it only for what is needed.
+func TestBestEffortForADisk(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		least    float32 // of the line, 100
+		kept     int64
+		measured bool // of a third pod
+		want     []string
+		came     BestEffort
+	}{
+		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, BestEffortUseless},
+		{"as much", 0.6, 60, true, []string{"delete kept"}, BestEffortDeleted},
+		{"less than is missing while not all is known", 0, 49, false, []string{}, BestEffortUseless},
+		{"less than is missing and nobody judges", 0, 49, true, []string{"delete kept"}, BestEffortDeleted},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := newFakeNode(1000), diskPolicy(pressure.NodeFSAvailable)
+				policy.BestEffort, policy.MinimumRelease = true, pressure.Fraction(test.least)
+				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
+					"uid-denied": diskUseOf(100, 1, 1, 1), "uid-kept": diskUseOf(test.kept, 1, 1, 1),
+				}}
+				for _, name := range []string{"denied", "kept", "third"} {
+					n.run(name, 1, 0)
+				}
+				if test.measured {
+					disk.measured["uid-third"] = diskUseOf(0, 1, 1, 1)
+				}
+				n.budgets = map[string]evict.Budget{"shop/kept": {Desired: 1, Healthy: 1}}
+				n.answer, n.ends = n.keeps(map[string]evict.Outcome{"denied": evict.Denied, "third": evict.Denied}), time.Hour
+				runDiskBy(t, n, disk, policy, 5*time.Second)
+				deletes := slices.DeleteFunc(n.requests(), func(r string) bool { return !strings.HasPrefix(r, "delete ") })
+				if diff := cmp.Diff(test.want, deletes); diff != "" {
+					t.Errorf("deletes (-want +got):\n%s", diff)
+				}
+				if !slices.ContainsFunc(n.decisions, func(d Decision) bool { return d.BestEffort == test.came }) {
+					t.Errorf("what came of it: want %q: %+v", test.came, n.decisions)
 				}
 			})
 		})

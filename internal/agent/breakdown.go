@@ -41,7 +41,7 @@ type Breakdown map[Part]int64
 // breakdownOf returns where what is used of a disk is.
 func breakdownOf(p *pressure.Pressure, all *uses) Breakdown {
 	signal := p.Threshold.Signal
-	if !onDisk(signal) {
+	if !signal.OnDisk() {
 		return nil
 	}
 	b, exact, deletedKnown := Breakdown{}, len(all.incomplete) == 0, true

@@ -19,8 +19,10 @@ type plan struct {
 	interrupt *interrupt
 	// slots is what the walk knows of the brake; nil before it has begun.
 	slots *slotWalk
-	// bestEffort is what it takes to go past a budget; nil where budgets are respected.
-	bestEffort *bestEffort
+	// bestEffort says that somebody may go past a budget, and needed what all whom budgets keep
+	// must return together for that; 0 where nobody is judged by it.
+	bestEffort bool
+	needed     int64
 	// escalation is the request to end a victim sooner; nil where there is none. Nobody
 	// else is asked for then.
 	escalation *Attempt
@@ -35,10 +37,8 @@ type candidate struct {
 	// not name it.
 	kept   bool
 	budget string
-	// asked says that it was asked for, and was not accepted. RestsWith is the budget with
-	// whose other ready pods it rests; spared is the refusal of another in this decision that
-	// is its own too. See sparing.go.
-	asked     bool
+	// restsWith is the budget with whose other ready pods it rests; spared is the refusal of
+	// another in this decision that is its own too. See sparing.go.
 	restsWith string
 	spared    *evict.Result
 	// fresh says that its refusal is of this walk, again that it was asked for once more
@@ -88,7 +88,10 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again
 		return made, hold, detail
 	}
-	made.bestEffort = a.bestEffort(&p, pods)
+	made.bestEffort = a.mayGoPastBudgets(&p)
+	if a.judges(uses) {
+		made.needed = a.needed(&p)
+	}
 	hold, detail = a.lookAgain(&p)
 	return made, hold, detail
 }
@@ -138,19 +141,6 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 		})
 	}
 	return candidates, HoldNone, ""
-}
-
-// newestOf returns when the youngest pod of the pod's owner on the node was made.
-func newestOf(ranking *rank.Ranking, of *rank.Pod) time.Time {
-	newest := of.Created
-	for _, entries := range [][]rank.Entry{ranking.Candidates, ranking.Protected} {
-		for i := range entries {
-			if pod := entries[i].Pod; pod.OwnerUID == of.OwnerUID && pod.Created.After(newest) {
-				newest = pod.Created
-			}
-		}
-	}
-	return newest
 }
 
 // withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom

@@ -99,10 +99,18 @@ type Attempt struct {
 	Result evict.Result
 }
 
+// Grace returns the grace period the pod gets, in seconds: what was asked for, else its own.
+func (a *Attempt) Grace() int64 {
+	if a.GraceSeconds != nil {
+		return *a.GraceSeconds
+	}
+	return a.Entry.Pod.GraceSeconds
+}
+
 // Decision is the record of one tick that acted or chose not to. It holds all
 // that is needed to see why.
 type Decision struct {
-	// ID counts the process's decisions from 1.
+	// ID counts the process's decisions from 1, with gaps: see number.
 	ID uint64
 	// Time is when the sample was read that the decision rests on.
 	Time time.Time

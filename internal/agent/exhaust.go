@@ -37,7 +37,7 @@ import (
 // relied on otherwise, and when nothing will be left.
 func (a *Agent) late(p *pressure.Pressure) (late []evict.Booking, exhausted time.Duration) {
 	exhausted, expected := p.Forecast.Exhaustion()
-	if !p.Threshold.Hard || !expected || onDisk(p.Threshold.Signal) {
+	if !p.Threshold.Hard || !expected || p.Threshold.Signal.OnDisk() {
 		return nil, 0
 	}
 	signal, now := p.Threshold.Signal.String(), p.SampleTime
@@ -69,14 +69,15 @@ func weighs(b *evict.Booking, p *pressure.Pressure) bool {
 // graceEnd returns when the victim's grace period is over.
 func graceEnd(b *evict.Booking) time.Time { return b.Deadline.Add(-deadlineMargin) }
 
-// reliedOn returns what the victims that are relied on should still free.
-func (a *Agent) reliedOn(p *pressure.Pressure) int64 {
+// reliedOn returns what the victims that are relied on should still free, and whether there
+// are any.
+func (a *Agent) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
 	signal := p.Threshold.Signal.String()
-	expected, _ := a.ledger.Relied(signal, p.SampleTime, patienceOf(p))
+	expected, relied = a.ledger.Relied(signal, p.SampleTime, patienceOf(p))
 	if late, _ := a.late(p); len(late) == 1 {
 		expected -= late[0].Expected[signal]
 	}
-	return expected
+	return expected, relied
 }
 
 // notReliedOn says which victim comes too late; "" when none does, or nobody goes

@@ -127,7 +127,7 @@ func goOn(t *testing.T, n *fakeNode, a *Agent, during time.Duration, rate int64)
 		synctest.Wait()
 		select {
 		case done := <-a.acted:
-			a.settle(done)
+			a.takeReport(done)
 		default:
 		}
 		n.host += rate * mebi / 10

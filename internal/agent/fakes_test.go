@@ -351,7 +351,7 @@ func hardPolicy() Policy {
 func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
 	t.Helper()
 	a, err := New(Options{
-		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Budgets: n, Recorder: recorder{n},
+		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 },
 	})
 	if err != nil {

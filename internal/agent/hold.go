@@ -57,8 +57,9 @@ func (a *Agent) record(d *Decision) {
 	a.options.Recorder.Decision(d)
 }
 
-// number gives a decision its ID. Only decisions that are recorded have one: near
-// a threshold most ticks only say again what was said.
+// number gives a decision its ID: where it is recorded, because near a threshold most ticks
+// only say again what was said, or before its walk, whose intents name it. A walk that ends
+// before its first request may leave a gap.
 func (a *Agent) number(d *Decision) {
 	a.lastID++
 	d.ID = a.lastID

@@ -33,8 +33,7 @@ func patienceOf(p *pressure.Pressure) time.Duration {
 
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
-	covered := a.ledger.Covers(p.Threshold.Signal.String(), p.Deficit(), p.SampleTime, patienceOf(p))
-	if !covered || a.reliedOn(p) < p.Deficit() {
+	if expected, relied := a.reliedOn(p); !relied || expected < p.Deficit() {
 		return HoldNone, ""
 	}
 	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s",
@@ -47,11 +46,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	if simulated && !a.policy.DryRun {
 		return // the dry run ended meanwhile
 	}
-	pod := accepted.Entry.Pod
-	grace := pod.GraceSeconds
-	if accepted.GraceSeconds != nil {
-		grace = *accepted.GraceSeconds
-	}
+	pod, grace := accepted.Entry.Pod, accepted.Grace()
 	a.limiter.Count(pod.OwnerUID, simulated, now)
 	a.holdOff.Note(evict.Victim{
 		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), DryRun: simulated,
@@ -69,6 +64,19 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		GraceSeconds: grace,
 		DryRun:       simulated,
 	})
+}
+
+// newestOf returns when the youngest pod of the pod's owner on the node was made.
+func newestOf(ranking *rank.Ranking, of *rank.Pod) time.Time {
+	newest := of.Created
+	for _, entries := range [][]rank.Entry{ranking.Candidates, ranking.Protected} {
+		for i := range entries {
+			if pod := entries[i].Pod; pod.OwnerUID == of.OwnerUID && pod.Created.After(newest) {
+				newest = pod.Created
+			}
+		}
+	}
+	return newest
 }
 
 // letGo ends the bookings of victims that have gone: the API server does not list
@@ -171,7 +179,7 @@ func (a *Agent) expectedOf(signal pressure.Signal, pod *corev1.Pod, uses *uses) 
 	if use := uses.of(pod); use.known {
 		return use.expected, true
 	}
-	if r := resourceOf(signal); r != rank.Memory && r != rank.PIDs {
+	if signal.OnDisk() {
 		return nil, false
 	}
 	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))

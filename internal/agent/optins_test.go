@@ -353,6 +353,27 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 	}
 }
 
+func TestSlotThatNobodyCanTellOfKeepsNobodyFromGoingPastABudget(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		verdict brake.Verdict
+		want    []string
+	}{
+		{brake.Unknown, []string{"evict alone", "evict oneof3", "delete oneof3"}},
+		{brake.Full, []string{}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n, j, policy := keptNode(), &journal{}, brakePolicy()
+			policy.BestEffort = true
+			b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/rs": {Verdict: test.verdict}}}
+			watchOptIns(t, n, j, nil, b, policy, 900*time.Millisecond)
+			if diff := cmp.Diff(test.want, n.requests()); diff != "" {
+				t.Errorf("%s: requests (-want +got):\n%s", test.verdict, diff)
+			}
+		})
+	}
+}
+
 // Guards invariant 10 with the brake: what it takes to ask for a slot is no way around.
 func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 	t.Parallel()

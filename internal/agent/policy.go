@@ -52,19 +52,14 @@ type Policy struct {
 	SlotsPerWorkload int
 }
 
-// graceOf returns the grace period to ask for in a decision.
-func (p *Policy) graceOf(d *Decision, c *candidate) *int64 {
-	return p.grace(d.Pressure.Threshold.Hard, c.entry.Pod.GraceSeconds)
-}
-
-// grace returns the grace period to ask for: the cap where it is shorter than the
+// grace returns the grace period to ask for in a decision: the cap where it is shorter than the
 // pod's own, else nil, which is the pod's own. It never lengthens.
-func (p *Policy) grace(hard bool, podsOwn int64) *int64 {
+func (p *Policy) grace(d *Decision, pod *rank.Pod) *int64 {
 	limit := p.SoftGrace
-	if hard {
+	if d.Pressure.Threshold.Hard {
 		limit = p.HardGrace
 	}
-	if limit <= 0 || limit >= podsOwn {
+	if limit <= 0 || limit >= pod.GraceSeconds {
 		return nil
 	}
 	return &limit

@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // Space on a disk often comes back by itself: the kubelet and the runtime are deleting
@@ -84,7 +83,7 @@ func (a *Agent) noteSpace(sample *pressure.Sample, verdict *pressure.Verdict, en
 	met := [pressure.SignalCount]bool{}
 	for _, lines := range [][]pressure.Pressure{verdict.Pressures, verdict.Waiting} {
 		for i := range lines {
-			met[lines[i].Threshold.Signal] = onDisk(lines[i].Threshold.Signal)
+			met[lines[i].Threshold.Signal] = lines[i].Threshold.Signal.OnDisk()
 		}
 	}
 	for signal := range s.space {
@@ -130,7 +129,7 @@ func (s *settling) rise(signal pressure.Signal) int64 {
 
 // comesBack holds a decision about a disk while space may come back by itself.
 func (a *Agent) comesBack(p *pressure.Pressure) (Hold, string) {
-	if a.policy.Settle == 0 || !onDisk(p.Threshold.Signal) {
+	if a.policy.Settle == 0 || !p.Threshold.Signal.OnDisk() {
 		return HoldNone, ""
 	}
 	wait, why := a.awaitCollection(p)
@@ -187,10 +186,4 @@ func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 func fullWithin(p *pressure.Pressure, within time.Duration) bool {
 	after, expected := p.Forecast.Exhaustion()
 	return expected && after < within
-}
-
-// onDisk reports whether the signal is a filesystem's.
-func onDisk(signal pressure.Signal) bool {
-	r := resourceOf(signal)
-	return r == rank.Disk || r == rank.Inodes
 }

@@ -14,8 +14,6 @@ func resourceOf(s pressure.Signal) rank.Resource {
 		return rank.Inodes
 	case pressure.PIDAvailable:
 		return rank.PIDs
-	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall:
-		return rank.Memory
 	default:
 		return rank.Memory
 	}

@@ -145,10 +145,8 @@ func (w *slotWalk) take(ctx context.Context, stop *interrupt, attempt *Attempt) 
 		w.full[workload] = fmt.Sprintf("%s has no free slot of %d: %s", workload, w.slots, answer.Detail)
 		w.say(w.full[workload])
 		return false
-	case brake.Unknown:
-		w.unknown = "whether " + workload + " has a free slot is not known: " + answer.Detail
-		return w.goesOn(pod)
 	default:
+		w.unknown = "whether " + workload + " has a free slot is not known: " + answer.Detail
 		return w.goesOn(pod)
 	}
 }
@@ -173,9 +171,9 @@ func (w *slotWalk) answered(attempt *Attempt) {
 	}
 }
 
-// held returns why nobody was asked for; "" when it was not for want of a slot.
+// held returns why somebody was not asked for; "" when it was not for want of a slot.
 func (w *slotWalk) held() string {
-	if w == nil || len(w.full) == 0 && w.unknown == "" || len(w.decision.Notes) == 0 {
+	if w == nil || len(w.full) == 0 && (w.unknown == "" || w.decision.Pressure.Threshold.Hard) {
 		return ""
 	}
 	return w.decision.Notes[len(w.decision.Notes)-1]
@@ -184,9 +182,5 @@ func (w *slotWalk) held() string {
 // lasts returns how long a victim may need a slot: until its request is answered, then
 // its grace period, and the kubelet's clean-up.
 func lasts(attempt *Attempt) time.Duration {
-	grace := attempt.Entry.Pod.GraceSeconds
-	if attempt.GraceSeconds != nil {
-		grace = *attempt.GraceSeconds
-	}
-	return evict.RequestTimeout + lookTimeout + inSeconds(grace) + deadlineMargin
+	return evict.RequestTimeout + lookTimeout + inSeconds(attempt.Grace()) + deadlineMargin
 }

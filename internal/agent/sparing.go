@@ -24,7 +24,6 @@ import (
 // spareAlike spares those not asked for yet whom the budget that has just refused the
 // candidate would refuse too.
 func (p *plan) spareAlike(refused *candidate, r *evict.Result) {
-	refused.asked = true
 	pod, spared := refused.entry.Pod, 0
 	if !r.Outcome.OfBudget() || r.Budget == "" || !pod.Ready {
 		return
@@ -50,7 +49,7 @@ func (p *plan) spareAlike(refused *candidate, r *evict.Result) {
 // mayShare reports whether a budget of the namespace that has refused another may be the
 // candidate's, and nobody has asked for it yet.
 func (c *candidate) mayShare(namespace string) bool {
-	return !c.asked && !c.kept && c.entry.Pod.Ready && c.entry.Pod.Namespace == namespace
+	return !c.fresh && !c.again && !c.kept && c.entry.Pod.Ready && c.entry.Pod.Namespace == namespace
 }
 
 // noteSpared lets those rest whose refusal was another's. Whom the budget had refused itself

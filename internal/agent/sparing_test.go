@@ -114,8 +114,10 @@ func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
 	for _, uid := range []string{"denied", "refused", "next"} {
 		p.candidates = append(p.candidates, candidate{entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", UID: uid, Ready: true}}})
 	}
-	p.spareAlike(&p.candidates[0], &evict.Result{Outcome: evict.Denied})
-	p.spareAlike(&p.candidates[1], &evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"})
+	for i, answer := range []evict.Result{{Outcome: evict.Denied}, {Outcome: evict.BlockedByBudget, Budget: "web"}} {
+		p.noteRefusal(&p.candidates[i], &answer)
+		p.spareAlike(&p.candidates[i], &answer)
+	}
 	if p.candidates[0].kept || !p.candidates[2].kept || p.candidates[2].budget != "web" {
 		t.Errorf("kept: %+v", p.candidates)
 	}

@@ -68,7 +68,8 @@ func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
 }
 
 // hear settles the request nobody heard the end of when the watch tells that its pod is on
-// its way out.
+// its way out. After the API server has given the request up that may be somebody else's
+// doing, days later: where the pod had stayed it is, and else only a walk asks for more.
 func (a *Agent) hear(now time.Time) {
 	open := a.unheard
 	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
@@ -77,9 +78,15 @@ func (a *Agent) hear(now time.Time) {
 	if !a.terminating(open.uid()) {
 		return
 	}
+	if now.Sub(open.first) > evict.RequestTimeout+lookTimeout {
+		if open.attempt.Result.Stays {
+			a.unheard = nil
+		}
+		return
+	}
 	d := &Decision{Time: now, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
 	open.settle(d, evict.Leaving, "the watch of the pods")
-	a.settle(report{decision: d, expected: open.expected})
+	a.takeReport(report{decision: d, expected: open.expected})
 }
 
 // lookInto reads the pod of a request nobody heard the end of, before anybody else

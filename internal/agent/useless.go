@@ -81,8 +81,9 @@ func largerSuffice(missing, atLeast int64, candidates []release) bool {
 // and gave a little back, whoever is left would go for that, one by one. Of memory nothing
 // is missing then and everybody may go, as in the kubelet: its line is lost again in no time.
 func (a *Agent) missing(p *pressure.Pressure) int64 {
-	available := p.Observed.Available + a.reliedOn(p)
-	if available >= p.Line && onDisk(p.Threshold.Signal) {
+	expected, _ := a.reliedOn(p)
+	available := p.Observed.Available + expected
+	if available >= p.Line && p.Threshold.Signal.OnDisk() {
 		return max(0, p.Target-available)
 	}
 	return max(0, p.Line-available)
@@ -93,7 +94,7 @@ func (a *Agent) missing(p *pressure.Pressure) int64 {
 // is known of each pod, only candidates that suffice may go, whatever the rules.
 func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 	signal, missing := d.Pressure.Threshold.Signal, a.missing(&d.Pressure)
-	if missing == 0 || a.policy.MinimumRelease.IsZero() && len(uses.incomplete) == 0 {
+	if missing == 0 || !a.judges(uses) {
 		return HoldNone, ""
 	}
 	releases := make([]release, 0, len(d.Ranking.Candidates))
@@ -125,6 +126,12 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 	return HoldNone, ""
 }
 
+// judges reports whether anybody is held back because the candidates could not return what
+// is needed.
+func (a *Agent) judges(uses *uses) bool {
+	return !a.policy.MinimumRelease.IsZero() || len(uses.incomplete) > 0
+}
+
 // needed returns what all candidates together must return: what is missing, and of a disk
 // at least the minimum release of the line itself. A disk is filled over hours, by
 // whatever: when its line is crossed almost nothing is missing, and the pods that happen
@@ -132,7 +139,7 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 // that did not fill the disk.
 func (a *Agent) needed(p *pressure.Pressure) int64 {
 	missing := a.missing(p)
-	if missing == 0 || !onDisk(p.Threshold.Signal) {
+	if missing == 0 || !p.Threshold.Signal.OnDisk() {
 		return missing
 	}
 	return max(missing, a.policy.MinimumRelease.Of(p.Line))
@@ -188,10 +195,8 @@ func elsewhere(signal pressure.Signal) string {
 		return "images, hostPath volumes, files of the host and deleted files that are still open"
 	case rank.PIDs:
 		return "processes of the host"
-	case rank.Memory:
-		return "processes of the host, page cache and kernel memory"
 	default:
-		return "the host"
+		return "processes of the host, page cache and kernel memory"
 	}
 }
 

@@ -75,15 +75,10 @@ func (u *uses) of(pod *corev1.Pod) use { return u.byUID[string(pod.UID)] }
 
 // measure reads what the pods use of the pressed resource.
 func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
-	signal := p.Threshold.Signal
-	switch resourceOf(signal) {
-	case rank.Memory, rank.PIDs:
-		return a.measureCgroups(signal, pods)
-	case rank.Disk, rank.Inodes:
+	if p.Threshold.Signal.OnDisk() {
 		return a.measureDisk(ctx, p, pods)
-	default:
-		return nil, HoldUsageUnknown, "no such resource"
 	}
+	return a.measureCgroups(p.Threshold.Signal, pods)
 }
 
 // measureCgroups reads the pods' cgroups. Pods that could not be read are left

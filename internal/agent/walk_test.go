@@ -133,6 +133,39 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 	}
 }
 
+// The API server gives a request up after a while. Whoever deletes the pod later is somebody
+// else: it counts as evictd's victim only where nobody has ever seen it stay, and only when a
+// pressure asks.
+func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
+	t.Parallel()
+	for stayed, want := range map[bool]string{true: "", false: "memory.available"} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(1000)
+			n.ends = time.Minute
+			n.run("greedy", 500, 100)
+			n.run("other", 450, 100)
+			n.answer = func(r evict.Request) evict.Result {
+				n.host -= 300 * mebi
+				result := lost(r)
+				result.Stays = stayed
+				return result
+			}
+			a := newAgent(t, n, hardPolicy())
+			n.after(evict.RequestTimeout+lookTimeout+time.Second, func() { n.terminate("uid-greedy") })
+			runFor(t, a, 50*time.Second)
+			if len(n.decisions) != 1 || len(n.looks) != 0 {
+				t.Errorf("stayed %t: read %v, and it is on record: %+v", stayed, n.looks, n.decisions)
+			}
+			n.host += 300 * mebi
+			runFor(t, a, 5*time.Second)
+			n.wantVictims(t, "greedy")
+			if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != want {
+				t.Errorf("stayed %t: on their way: %+v, want one for %q", stayed, way, want)
+			}
+		})
+	}
+}
+
 // tellsLate is a fakeNode whose watch tells that a pod is on its way out in the middle of a
 // tick.
 type tellsLate struct {
@@ -162,7 +195,7 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 			return lost(r)
 		}
 		a.tick(t.Context())
-		a.settle(<-a.acted)
+		a.takeReport(<-a.acted)
 		a.options.Pods = &tellsLate{fakeNode: n}
 		time.Sleep(2 * time.Second) // the API server's rest
 		a.tick(t.Context())

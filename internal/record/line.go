@@ -228,12 +228,7 @@ func newAttemptLine(a *agent.Attempt) AttemptLine {
 }
 
 // graceOf returns the grace period the pod gets: what was asked for, else its own.
-func graceOf(a *agent.Attempt) int64 {
-	if a.GraceSeconds != nil {
-		return *a.GraceSeconds
-	}
-	return a.Entry.Pod.GraceSeconds
-}
+func graceOf(a *agent.Attempt) int64 { return a.Grace() }
 
 // reactionOf returns how long after the sample the first request was sent; false
 // when none was.

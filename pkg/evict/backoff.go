@@ -9,6 +9,15 @@ import (
 // each refusal up to longest.
 type span struct{ first, longest time.Duration }
 
+// after returns how long it waits after so many refusals before.
+func (s span) after(refusals int) time.Duration {
+	wait := s.first
+	for ; refusals > 0 && wait < s.longest; refusals-- {
+		wait *= 2
+	}
+	return min(wait, s.longest)
+}
+
 // spanOf returns how long the outcome keeps a pod from being asked for again.
 // What an administrator must mend waits longest, and so does a pod whose requests are not
 // answered again and again.
@@ -18,10 +27,6 @@ func spanOf(o Outcome) span {
 		return span{2 * time.Second, time.Minute}
 	case BlockedByBudget:
 		return span{10 * time.Second, 5 * time.Minute}
-	case Denied, Misconfigured, Unconfirmed:
-		return span{time.Minute, 10 * time.Minute}
-	case Evicted, WouldEvict, Deleted, WouldDelete, Gone, Throttled:
-		return span{} // nothing that the pod could help
 	default:
 		return span{time.Minute, 10 * time.Minute}
 	}
@@ -152,15 +157,12 @@ func (b *Backoff) extendUnheard(before refusal, r Result, now time.Time) refusal
 }
 
 // extend lets something rest for twice as long as before, or as long as the server asked for.
+// What was not refused again for the longest time after a rest begins anew.
 func (b *Backoff) extend(before refusal, s span, r Result, now time.Time) refusal {
-	wait := s.first
-	for range before.count {
-		if wait = 2 * wait; wait >= s.longest {
-			wait = s.longest
-			break
-		}
+	if now.Sub(before.until) >= s.longest {
+		before.count = 0
 	}
-	wait = max(wait, min(r.RetryAfter, longestAsked))
+	wait := max(s.after(before.count), min(r.RetryAfter, longestAsked))
 	return refusal{count: before.count + 1, until: now.Add(b.stretch(wait)), last: r.Outcome, budget: r.Budget}
 }
 

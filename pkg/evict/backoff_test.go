@@ -87,6 +87,28 @@ func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 	expectWaits(t, backoff, at(70*time.Second), "")
 }
 
+// What was refused again and again on Monday is no measure for Friday.
+func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
+	t.Parallel()
+	backoff, now := evict.NewBackoff(noJitter), at(0)
+	for range 6 { // 10, 20, 40, 80, 160 s, 5 min
+		backoff.Note(podOf("a"), blocked("web"), now)
+		now = now.Add(5 * time.Minute)
+	}
+	for _, since := range []struct {
+		pause, rest time.Duration
+	}{
+		{5*time.Minute - 1, 5 * time.Minute},
+		{5 * time.Minute, 10 * time.Second},
+	} {
+		now = now.Add(since.pause)
+		backoff.Note(podOf("a"), blocked("web"), now)
+		now = now.Add(since.rest)
+		expectWaits(t, backoff, now.Add(-1), "a")
+		expectWaits(t, backoff, now, "")
+	}
+}
+
 // A pod whose requests alone are never answered must not keep the others from being asked
 // for; a connection that is broken for all is no fault of the pod.
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {

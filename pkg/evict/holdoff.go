@@ -2,6 +2,7 @@ package evict
 
 import (
 	"fmt"
+	"maps"
 	"time"
 )
 
@@ -60,39 +61,20 @@ func (h *HoldOff) Note(v Victim, now time.Time) {
 	}
 	if v.Created.After(r.newest) {
 		r.count++
-		r.until = now.Add(holdOffOf(r.count))
+		r.until = now.Add(span{firstHoldOff, longestHoldOff}.after(r.count - 1))
 	}
 	r.last, r.dryRun = now, r.dryRun || v.DryRun
 	h.owners[v.Owner] = r
 }
 
-// holdOffOf returns how long the n-th return costs.
-func holdOffOf(n int) time.Duration {
-	wait := firstHoldOff
-	for range n - 1 {
-		if wait = 2 * wait; wait >= longestHoldOff {
-			return longestHoldOff
-		}
-	}
-	return wait
-}
-
 func (h *HoldOff) forget(now time.Time) {
-	for owner, r := range h.owners {
-		if now.Sub(r.last) >= holdOffMemory {
-			delete(h.owners, owner)
-		}
-	}
+	maps.DeleteFunc(h.owners, func(_ string, r returns) bool { return now.Sub(r.last) >= holdOffMemory })
 }
 
 // ForgetDryRuns drops the owners of whom a dry run has evicted pods: nobody came back
 // because of it.
 func (h *HoldOff) ForgetDryRuns() {
-	for owner, r := range h.owners {
-		if r.dryRun {
-			delete(h.owners, owner)
-		}
-	}
+	maps.DeleteFunc(h.owners, func(_ string, r returns) bool { return r.dryRun })
 }
 
 // Owner returns one sentence while the owner (its UID) is held off, "" when its pods may

@@ -76,39 +76,24 @@ func (l *Ledger) Settle(now time.Time, present func(uid string) bool) []Booking 
 		ended = append(ended, b)
 		l.lastEnd = now
 	}
-	sortBookings(ended)
+	slices.SortFunc(ended, oldestFirst)
 	return ended
 }
 
 // ForgetDryRuns drops the bookings of dry runs: once evictd acts in earnest,
 // nothing of them is really on its way.
 func (l *Ledger) ForgetDryRuns() {
-	for uid, b := range l.bookings {
-		if b.DryRun {
-			delete(l.bookings, uid)
-		}
-	}
+	maps.DeleteFunc(l.bookings, func(_ string, b Booking) bool { return b.DryRun })
 }
 
 // ForgetUnlisted drops the bookings of pods that were not listed and are: what is known of
 // them is what the list says.
 func (l *Ledger) ForgetUnlisted(listed func(uid string) bool) {
-	for uid, b := range l.bookings {
-		if b.Unlisted && listed(uid) {
-			delete(l.bookings, uid)
-		}
-	}
-}
-
-// Covers reports whether what is on its way out should free at least the deficit
-// of the signal, see [Booking.ReliedOn].
-func (l *Ledger) Covers(signal string, deficit int64, now time.Time, patience time.Duration) bool {
-	expected, relied := l.Relied(signal, now, patience)
-	return relied && expected >= deficit
+	maps.DeleteFunc(l.bookings, func(uid string, b Booking) bool { return b.Unlisted && listed(uid) })
 }
 
 // Relied returns what the victims that are relied on should still free of the signal, in
-// its unit, and whether there are any; patience is that of [Ledger.Covers].
+// its unit, and whether there are any, see [Booking.ReliedOn].
 func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for _, b := range l.bookings {
 		if b.ReliedOn(now, patience) {
@@ -125,16 +110,9 @@ func (l *Ledger) LastEnd() time.Time { return l.lastEnd }
 
 // OnTheirWay returns the bookings, the oldest first.
 func (l *Ledger) OnTheirWay() []Booking {
-	bookings := make([]Booking, 0, len(l.bookings))
-	for _, b := range l.bookings {
-		bookings = append(bookings, b)
-	}
-	sortBookings(bookings)
-	return bookings
+	return slices.SortedFunc(maps.Values(l.bookings), oldestFirst)
 }
 
-func sortBookings(bookings []Booking) {
-	slices.SortFunc(bookings, func(a, b Booking) int {
-		return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.UID, b.UID))
-	})
+func oldestFirst(a, b Booking) int {
+	return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.UID, b.UID))
 }

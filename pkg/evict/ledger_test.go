@@ -21,6 +21,12 @@ func victim(uid string, memory int64) evict.Booking {
 func nobody(string) bool   { return false }
 func everyone(string) bool { return true }
 
+// covers reports whether what is relied on should free at least the deficit of the signal.
+func covers(ledger *evict.Ledger, signal string, deficit int64, now time.Time, patience time.Duration) bool {
+	expected, relied := ledger.Relied(signal, now, patience)
+	return relied && expected >= deficit
+}
+
 func TestLedgerCovers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -42,10 +48,10 @@ func TestLedgerCovers(t *testing.T) {
 			for _, b := range test.bookings {
 				ledger.Book(b)
 			}
-			if got := ledger.Covers("memory.available", test.deficit, at(test.at), 0); got != test.want {
+			if got := covers(ledger, "memory.available", test.deficit, at(test.at), 0); got != test.want {
 				t.Errorf("covers = %v, want %v", got, test.want)
 			}
-			if ledger.Covers("nodefs.available", 1, at(test.at), 0) {
+			if covers(ledger, "nodefs.available", 1, at(test.at), 0) {
 				t.Error("memory covers a disk deficit")
 			}
 		})
@@ -126,14 +132,14 @@ func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	ledger.Book(victim("a", 100))
 	ledger.Expect("nobody", map[string]int64{"memory.available": 1000})
 	ledger.Book(evict.Booking{UID: "a", Expected: map[string]int64{"nodefs.available": 500}})
-	if !ledger.Covers("memory.available", 100, at(0), 0) || !ledger.Covers("nodefs.available", 500, at(0), 0) {
+	if !covers(ledger, "memory.available", 100, at(0), 0) || !covers(ledger, "nodefs.available", 500, at(0), 0) {
 		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
 	}
 	ledger.Expect("a", map[string]int64{"memory.available": 30})
-	if ledger.Covers("memory.available", 31, at(0), 0) || !ledger.Covers("memory.available", 30, at(0), 0) {
+	if covers(ledger, "memory.available", 31, at(0), 0) || !covers(ledger, "memory.available", 30, at(0), 0) {
 		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.OnTheirWay())
 	}
-	if !ledger.Covers("nodefs.available", 500, at(0), 0) {
+	if !covers(ledger, "nodefs.available", 500, at(0), 0) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
 	}
 }
@@ -144,13 +150,13 @@ func TestLedgerLosesPatience(t *testing.T) {
 	patient.Deadline = at(time.Hour)
 	ledger := evict.NewLedger()
 	ledger.Book(patient)
-	if !ledger.Covers("memory.available", 100, at(time.Minute), time.Minute) {
+	if !covers(ledger, "memory.available", 100, at(time.Minute), time.Minute) {
 		t.Error("not relied on although the patience has not run out")
 	}
-	if ledger.Covers("memory.available", 100, at(time.Minute+1), time.Minute) {
+	if covers(ledger, "memory.available", 100, at(time.Minute+1), time.Minute) {
 		t.Error("relied on although the patience has run out")
 	}
-	if !ledger.Covers("memory.available", 100, at(30*time.Minute), 0) {
+	if !covers(ledger, "memory.available", 100, at(30*time.Minute), 0) {
 		t.Error("not relied on before its deadline, although there is no other limit")
 	}
 }

@@ -71,8 +71,6 @@ func (o Outcome) Next() Step {
 		return Done
 	case Gone, BlockedByBudget, BudgetPending, Denied, Misconfigured:
 		return NextCandidate
-	case Throttled, Unconfirmed:
-		return Stop
 	default:
 		return Stop
 	}

@@ -92,6 +92,16 @@ func (s Signal) String() string {
 	return names()[s]
 }
 
+// OnDisk reports whether the signal is a filesystem's.
+func (s Signal) OnDisk() bool {
+	switch s {
+	case NodeFSAvailable, NodeFSInodesFree, ImageFSAvailable, ImageFSInodesFree, ContainerFSAvailable, ContainerFSInodesFree:
+		return true
+	default:
+		return false
+	}
+}
+
 // Unit is what a signal's numbers count.
 type Unit string
 

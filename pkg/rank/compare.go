@@ -63,8 +63,6 @@ func (e *Entry) valueOf(key Key, priority int32) string {
 		return "made " + e.Pod.Created.UTC().Format(time.RFC3339)
 	case KeyUID:
 		return e.Pod.UID
-	case KeyNone:
-		return ""
 	default:
 		return ""
 	}

@@ -100,9 +100,9 @@ func order(resource Resource, entries []Entry, rules *Rules) Ranking {
 	if len(rules.Queues) > 0 {
 		sorted = orderByQueues(resource, entries, rules.Queues)
 	} else {
-		sorted = sortEntries(resource, candidates(entries), func(e *Entry) int32 { return e.Pod.Priority })
+		sorted = sortEntries(resource, entriesOf(entries, true), func(e *Entry) int32 { return e.Pod.Priority })
 	}
-	protected := protectedOf(entries)
+	protected := entriesOf(entries, false)
 	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
 	count := len(sorted)
 	arrange(entries, append(sorted, protected...))
@@ -136,20 +136,11 @@ func arrange(entries []Entry, order []*Entry) {
 	}
 }
 
-func candidates(entries []Entry) []*Entry {
+// entriesOf returns the candidates, or the others.
+func entriesOf(entries []Entry, candidates bool) []*Entry {
 	found := make([]*Entry, 0, len(entries))
 	for i := range entries {
-		if entries[i].Protection == NotProtected {
-			found = append(found, &entries[i])
-		}
-	}
-	return found
-}
-
-func protectedOf(entries []Entry) []*Entry {
-	var found []*Entry
-	for i := range entries {
-		if entries[i].Protection != NotProtected {
+		if (entries[i].Protection == NotProtected) == candidates {
 			found = append(found, &entries[i])
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 )
 
 // Queue is one priority queue: a share of the node's pods, with its own view of
@@ -240,7 +239,7 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 		f.root.shelter()
 		protectSheltered(entries)
 	}
-	for _, e := range candidates(entries) {
+	for _, e := range entriesOf(entries, true) {
 		e.place.level.own = append(e.place.level.own, e)
 	}
 	return f.root.order(resource)
@@ -249,7 +248,7 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 // protectSheltered protects the pods of sheltered queues while anybody else can go.
 // When nobody else can, the node needs one all the same.
 func protectSheltered(entries []Entry) {
-	all := candidates(entries)
+	all := entriesOf(entries, true)
 	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.place.level.sheltered }) {
 		return
 	}
@@ -258,17 +257,4 @@ func protectSheltered(entries []Entry) {
 			e.Protection, e.Detail = ProtectedGuarantee, e.place.level.guarantee()
 		}
 	}
-}
-
-// QueueNames returns the paths of all queues below the root, in the order of the
-// configuration.
-func QueueNames(queues []Queue) []string {
-	var names []string
-	for i := range queues {
-		names = append(names, Root+"."+queues[i].Name)
-		for _, name := range QueueNames(queues[i].Queues) {
-			names = append(names, Root+"."+queues[i].Name+strings.TrimPrefix(name, Root))
-		}
-	}
-	return names
 }

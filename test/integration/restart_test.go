@@ -241,7 +241,7 @@ func liveOnce() error {
 			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
 			Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 		},
-		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Budgets: evictor, Recorder: witness{parts},
+		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },
 	}
 	beside, err := optIn(&options, parts, client)

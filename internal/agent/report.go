@@ -1,0 +1,47 @@
+package agent
+
+import "time"
+
+// report is what became of a plan.
+type report struct {
+	decision *Decision
+	expected map[string]int64 // what the accepted victim's end should free
+	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
+	hold     Hold             // why nobody was asked for; HoldNone when somebody was
+	slots    *slotWalk        // what the brake said; nil when it was not asked
+	aged     bool             // the walk ended for its age: the next one goes on
+}
+
+// takeReport takes what became of a plan: it books the victim, remembers the refusals and
+// records the decision.
+func (a *Agent) takeReport(r report) {
+	now := time.Now()
+	a.noteSpared(a.acting, now)
+	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
+	for i := range r.decision.Attempts {
+		attempt := &r.decision.Attempts[i]
+		if !attempt.Result.NoRight || attempt.Past == nil {
+			a.backoff.Note(refusedOf(attempt.Entry.Pod), attempt.Result, now)
+		}
+		if attempt.Escalates {
+			a.noteEscalation(attempt, now)
+		}
+	}
+	a.noteRound(&r)
+	a.noteSlots(r.slots, now)
+	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
+		a.book(r.decision, accepted, r.expected, now)
+	}
+	a.noteBestEffort(r.decision.BestEffort, now)
+	switch {
+	case len(r.decision.Attempts) > 0:
+		a.record(r.decision)
+	case r.hold != HoldNone:
+		a.holdWith(r.decision, r.hold, r.decision.Detail)
+	case r.unheard != nil:
+		a.backoff.NoteUnread(now)
+		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
+	case r.slots.held() != "":
+		a.holdWith(r.decision, HoldNoSlot, r.slots.held())
+	}
+}
