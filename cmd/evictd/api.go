@@ -22,8 +22,6 @@ const (
 	faultCredentials
 	// faultRight: it knows who asks, and says no.
 	faultRight
-	// faultNotFound: it has no such object.
-	faultNotFound
 	// faultServer: it answered with some other fault.
 	faultServer
 )
@@ -41,8 +39,6 @@ func apiFaultOf(err error) apiFault {
 		return faultCredentials
 	case apierrors.IsForbidden(err):
 		return faultRight
-	case apierrors.IsNotFound(err):
-		return faultNotFound
 	default:
 		return faultServer
 	}
@@ -64,12 +60,8 @@ func (c *clients) explain(err error, right string) error {
 			server, c.origin, err)
 	case faultRight:
 		return fmt.Errorf("the account lacks the right to %s; grant it, as the ClusterRole in deploy/daemonset.yaml does: %w", right, err)
-	case faultNotFound:
-		return err
-	case faultServer:
-		return fmt.Errorf("the API server at %s answers with a fault; look at its log: %w", server, err)
 	default:
-		return err
+		return fmt.Errorf("the API server at %s answers with a fault; look at its log: %w", server, err)
 	}
 }
 

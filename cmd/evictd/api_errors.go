@@ -47,10 +47,11 @@ func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.inner }
 // kindOf returns what a request asks for.
 func kindOf(r *http.Request) string {
 	read, path := r.Method == http.MethodGet, r.URL.Path
+	resource, subresource := resourceOf(path)
 	switch {
-	case strings.HasSuffix(path, "/eviction"):
+	case subresource == "eviction":
 		return record.RequestEviction
-	case strings.Contains(path, "/events"):
+	case resource == "events":
 		return record.RequestEvent
 	case read && r.URL.Query().Has("watch"):
 		return record.RequestWatch
@@ -61,6 +62,14 @@ func kindOf(r *http.Request) string {
 	default:
 		return record.RequestOther
 	}
+}
+
+// resourceOf returns what a path asks for within a namespace, "" where it names none:
+// .../namespaces/shop/pods/web/eviction. Namespaces and pods may be called like resources.
+func resourceOf(path string) (resource, subresource string) {
+	_, inside, _ := strings.Cut(path, "/namespaces/")
+	parts := append(strings.Split(inside, "/"), "", "", "")
+	return parts[1], parts[3]
 }
 
 func classOf(code int) string {

@@ -118,3 +118,25 @@ func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
 		t.Errorf("told of %v", f.count)
 	}
 }
+
+// What namespaces and pods are called does not tell what is asked for.
+func TestKindOfARequest(t *testing.T) {
+	t.Parallel()
+	const core = "https://api/api/v1/"
+	for _, test := range []struct{ method, url, want string }{
+		{"POST", core + "namespaces/shop/events", record.RequestEvent},
+		{"PATCH", "https://proxy/k8s/clusters/c/apis/events.k8s.io/v1/namespaces/shop/events/web.1", record.RequestEvent},
+		{"POST", core + "namespaces/events/pods/web/eviction", record.RequestEviction},
+		{"POST", core + "namespaces/namespaces/pods/web/eviction", record.RequestEviction},
+		{"GET", core + "namespaces/events-api/pods/web", record.RequestGet},
+		{"GET", core + "namespaces/shop/pods/eviction", record.RequestGet},
+		{"GET", core + "pods?fieldSelector=spec.nodeName%3Dnode-1", record.RequestList},
+		{"GET", core + "pods?watch=true", record.RequestWatch},
+		{"GET", core + "nodes/events", record.RequestGet},
+		{"PUT", "https://api/apis/coordination.k8s.io/v1/namespaces/events/leases/x", record.RequestOther},
+	} {
+		if got := kindOf(httptest.NewRequest(test.method, test.url, nil)); got != test.want {
+			t.Errorf("%s %s: %q, want %q", test.method, test.url, got, test.want)
+		}
+	}
+}

@@ -58,6 +58,14 @@ func answering(t *testing.T, failure *apierrors.StatusError) string {
 	return server.URL
 }
 
+// paging is a proxy that does not find the API server behind it.
+func paging(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // Why the node cannot be read is said with what to do about it, by `evictd rank` on
 // one line and by `evictd run` in the log, whose message says what it means for the
 // pods.
@@ -98,6 +106,11 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 			answering(t, apierrors.NewNotFound(nodes, "node-1")),
 			[]string{"the API server has no such node; check --node-name"},
 			"",
+		},
+		"a proxy's 404": {
+			paging(t),
+			[]string{"answers with a fault; look at its log"},
+			"the node cannot be read; trying again",
 		},
 		"500": {
 			answering(t, apierrors.NewInternalError(context.Canceled)),

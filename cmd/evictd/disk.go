@@ -31,37 +31,30 @@ func newDisk(
 	c *clients, flags *whereFlags, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
 ) *disk {
 	return &disk{
-		summary: newSummaryDisk(c, flags.nodeName, inForce, dedicatedImageFS),
+		summary: &summaryDisk{clients: c, nodeName: flags.nodeName, inForce: inForce, dedicatedImageFS: dedicatedImageFS},
 		node:    &nodeDisk{hostRoot: flags.hostRoot},
 		inForce: inForce,
 	}
 }
 
-// Measure returns the pods' disk use by UID.
+// Measure returns the pods' disk use by UID. It is for one goroutine.
 func (d *disk) Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
 	if c := d.inForce(); c.Disk.Source == config.DiskNode {
 		return d.node.measure(ctx, c, pods)
 	}
+	d.node.close()
 	return d.summary.Measure(ctx, pods)
 }
 
-// summaryDisk measures the pods' disk use by the kubelet's Summary API.
+func (d *disk) close() { d.node.close() }
+
+// summaryDisk measures the pods' disk use by the kubelet's Summary API, with the agent's
+// own credentials. InForce is the configuration that holds when the kubelet is asked.
 type summaryDisk struct {
 	clients          *clients
 	nodeName         string
 	inForce          func() *config.EvictdConfiguration
 	dedicatedImageFS func() (bool, error)
-}
-
-// newSummaryDisk asks the kubelet with the agent's own credentials. InForce is the
-// configuration that holds when it is asked.
-func newSummaryDisk(
-	c *clients, nodeName string, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
-) *summaryDisk {
-	return &summaryDisk{
-		clients: c, nodeName: nodeName,
-		inForce: inForce, dedicatedImageFS: dedicatedImageFS,
-	}
 }
 
 // kubeletClient sends the agent's token to a kubelet whose certificate the

@@ -59,7 +59,9 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	}
 	clients.config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	disk := newSummaryDisk(clients, "node-1", inForce.Load, func() (bool, error) { return false, nil })
+	disk := &summaryDisk{
+		clients: clients, nodeName: "node-1", inForce: inForce.Load, dedicatedImageFS: func() (bool, error) { return false, nil },
+	}
 	for i, skip := range []bool{false, true, false} {
 		c := config.Default()
 		c.Kubelet.InsecureSkipTLSVerify = skip

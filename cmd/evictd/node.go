@@ -8,10 +8,10 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -20,7 +20,7 @@ import (
 func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := c.telling.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case evict.IsNotFound(err):
 		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)
 	case err != nil:
 		return nil, fmt.Errorf("reading node %s: %w", name, c.explain(err, "get nodes"))
@@ -40,8 +40,6 @@ func unreadNode(err error) string {
 		return "the API server does not accept the credentials; nobody is evicted until it does"
 	case faultRight:
 		return "the node may not be read; until then its capacity is not checked and nobody is evicted for disk"
-	case faultNotFound, faultServer:
-		return "the node cannot be read; trying again"
 	default:
 		return "the node cannot be read; trying again"
 	}
@@ -62,7 +60,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault
-		case apierrors.IsNotFound(err):
+		case evict.IsNotFound(err):
 			return err
 		}
 		d.logger.Warn(unreadNode(err), zap.Error(err))

@@ -52,11 +52,17 @@ func (n *nodeDisk) open(c *config.EvictdConfiguration) error {
 	if err != nil {
 		return err
 	}
-	if n.opened != nil {
-		err = n.opened.Close()
-	}
+	n.close()
 	n.opened, n.bounds = opened, c.Disk
-	return err
+	return nil
+}
+
+// close forgets the last figures too.
+func (n *nodeDisk) close() {
+	if n.opened != nil {
+		_ = n.opened.Close() // only directories that were read
+		n.opened = nil
+	}
 }
 
 func openNodeDisk(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -67,6 +71,9 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		if source == config.DiskSummary {
 			if err == nil || len(uses) > 0 { // nobody answers for the API server here
 				t.Errorf("step %d: %+v, %v; want the kubelet to be asked", i, uses, err)
+			}
+			if d.node.opened != nil {
+				t.Errorf("step %d: the node's files stay open", i)
 			}
 			continue
 		}
@@ -140,5 +147,47 @@ func TestCheckDisk(t *testing.T) {
 	}
 	if err := checkDisk(root, config.Default()); err != nil {
 		t.Errorf("the other source needs no logs: %v", err)
+	}
+}
+
+// TestLooksShareOneDisk: what a look at the node opens is opened once, however often it is
+// looked, and closed at the end.
+func TestLooksShareOneDisk(t *testing.T) {
+	t.Parallel()
+	root := machine(t, "var/lib/kubelet")
+	files, pods := nodeWithFiles(t)
+	if err := os.CopyFS(root, os.DirFS(files)); err != nil {
+		t.Fatal(err)
+	}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*pods[0]}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			_ = json.NewEncoder(w).Encode(list)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}})
+	}))
+	t.Cleanup(server.Close)
+	flags := &rankFlags{whereFlags: whereFlags{
+		config: configFile(t, head+"disk: {source: node}\n"), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, server.URL),
+	}}
+	live, err := openLive(t.Context(), flags, pressure.NodeFSAvailable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened *usage.NodeDisk
+	for i := range 2 {
+		seen, err := live.look(t.Context())
+		if err != nil || len(seen.Disk) != 1 {
+			t.Fatalf("look %d: %+v, %v", i, seen, err)
+		}
+		if i > 0 && live.disk.node.opened != opened {
+			t.Errorf("look %d opened the node's files again", i)
+		}
+		opened = live.disk.node.opened
+	}
+	if err := live.close(); err != nil || opened == nil || live.disk.node.opened != nil {
+		t.Errorf("%v; opened %v, open at the end: %v", err, opened, live.disk.node.opened)
 	}
 }

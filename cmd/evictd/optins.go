@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"time"
 
 	"github.com/evictd/evictd/internal/agent"
@@ -21,7 +19,7 @@ type optIns struct {
 }
 
 // ownNamespace is where the brake's Leases are; "" outside a cluster.
-func ownNamespace() string { return os.Getenv("POD_NAMESPACE") }
+func ownNamespace() string { return self().Namespace }
 
 // checkOptIns refuses what is configured and cannot be done here.
 func checkOptIns(c *config.EvictdConfiguration) error {
@@ -33,19 +31,16 @@ func checkOptIns(c *config.EvictdConfiguration) error {
 }
 
 // newOptIns makes both. They talk to the API server as evictions do, which they precede.
-func (d *daemon) newOptIns(policy *agent.Policy) (made optIns, err error) {
-	made.taints, err = taint.New(taint.Options{
+func (d *daemon) newOptIns(policy *agent.Policy) optIns {
+	made := optIns{taints: taint.New(taint.Options{
 		Nodes: d.clients.evicting.CoreV1().Nodes(), Node: d.flags.nodeName, Random: rand.Float64, Recorder: d.recorder,
-	})
-	if err != nil || ownNamespace() == "" {
-		return made, err
+	})}
+	if ownNamespace() == "" {
+		return made
 	}
-	made.brake, err = brake.New(brake.Options{
+	made.brake = brake.New(brake.Options{
 		Leases: d.clients.evicting.CoordinationV1().Leases(ownNamespace()), Node: d.flags.nodeName,
 		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.SlotsPerWorkload > 0,
 	})
-	if err != nil {
-		return made, fmt.Errorf("preparing brake.slotsPerWorkload: %w", err)
-	}
-	return made, nil
+	return made
 }

@@ -179,8 +179,6 @@ func budgetInWords(b *rankBudget) string {
 		return "several budgets"
 	case evict.Gone:
 		return "gone"
-	case evict.Throttled, evict.Unconfirmed, evict.Evicted:
-		return "unknown"
 	default:
 		return "unknown"
 	}

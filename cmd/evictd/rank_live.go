@@ -22,6 +22,7 @@ type liveNode struct {
 	loaded  *config.EvictdConfiguration
 	clients *clients
 	host    *host
+	disk    *disk // one for all looks: it shows its last figures where it is too slow
 }
 
 // openLive prepares the reading of the machine and makes sure that the node exists.
@@ -41,10 +42,15 @@ func openLive(ctx context.Context, flags *rankFlags, signal pressure.Signal) (*l
 	if err != nil {
 		return nil, err
 	}
-	return &liveNode{flags: flags, signal: signal, loaded: loaded, clients: clients, host: host}, nil
+	l := &liveNode{flags: flags, signal: signal, loaded: loaded, clients: clients, host: host}
+	l.disk = newDisk(clients, &flags.whereFlags, func() *config.EvictdConfiguration { return loaded }, l.dedicatedImageFS)
+	return l, nil
 }
 
-func (l *liveNode) close() error { return l.host.close() }
+func (l *liveNode) close() error {
+	l.disk.close()
+	return l.host.close()
+}
 
 // inquiry asks with the evictions' own client, which has no limit of requests.
 func (l *liveNode) inquiry() *inquiry {
@@ -77,8 +83,7 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	}
 	// The kubelet is asked only where somebody needs its answer.
 	if l.flags.save != "" || l.signal.OnDisk() {
-		inForce := func() *config.EvictdConfiguration { return l.loaded }
-		seen.SetDisk(newDisk(l.clients, &l.flags.whereFlags, inForce, l.dedicatedImageFS).Measure(ctx, seen.Pods))
+		seen.SetDisk(l.disk.Measure(ctx, seen.Pods))
 	}
 	return seen, nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -115,7 +116,8 @@ type daemon struct {
 	noTreaty string // why the kubelet's configuration was not compared, as it was last said
 }
 
-// build opens what can be opened and connects the parts. It starts nothing.
+// build opens what can be opened and connects the parts. The queue of
+// events is all that it starts.
 func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
 	d := &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
@@ -161,9 +163,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		return fmt.Errorf("building the watch of the node's pods: %w", err)
 	}
 	d.recorder.WatchAge(d.pods.Age)
-	if d.optIns, err = d.newOptIns(&policy); err != nil {
-		return err
-	}
+	d.optIns = d.newOptIns(&policy)
 	options := agent.Options{
 		Policy:   policy,
 		Self:     self(),
@@ -183,13 +183,13 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 	if d.agent, err = agent.New(options); err != nil {
 		return err
 	}
-	d.server, err = httpd.New(registry, httpd.Options{
+	d.server = httpd.New(registry, httpd.Options{
 		Addr:      d.flags.address,
 		Live:      func() error { return d.agent.Alive(time.Now()) },
 		Ready:     d.agent.Ready,
 		Decisions: d.recorder.Decisions(),
 	})
-	return err
+	return nil
 }
 
 // self says which pod this is, from the downward API; the zero value outside a
@@ -259,6 +259,8 @@ func (d *daemon) close() {
 // followConfiguration puts every valid edit of the file in force and keeps the old
 // one where an edit is not valid.
 func (d *daemon) followConfiguration(ctx context.Context) error {
+	var checks sync.WaitGroup
+	defer checks.Wait()
 	apply := func(c *config.EvictdConfiguration) error {
 		err := d.putInForce(ctx, c)
 		if ctx.Err() != nil {
@@ -266,6 +268,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		}
 		if err == nil {
 			d.recorder.Config(nil)
+			checks.Go(func() { d.checkRights(ctx, c) }) // the next edit does not wait for the API server
 		}
 		return err
 	}
@@ -296,6 +299,5 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
 	}
-	d.checkRights(ctx, c)
 	return nil
 }

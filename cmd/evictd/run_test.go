@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -291,4 +295,79 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	if err := d.putInForce(ctx, wanted); err != nil || d.inForce.Load() != wanted {
 		t.Errorf("with it: %v", err)
 	}
+}
+
+// While an API server that does not answer is asked for the rights of one edit, the next
+// edit, which may be the one that stops everything, is put in force.
+func TestEditDoesNotWaitForTheRights(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // or nobody notices that the client has gone
+		once.Do(func() { close(asked) })
+		select {
+		case <-release:
+		case <-r.Context().Done():
+			select {
+			case <-release:
+			default:
+				t.Error("the client gave up before the next edit was in force")
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	log, path := newJournal(), configFile(t, memoryOnly)
+	flags := &runFlags{
+		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, server.URL)},
+		address:    "127.0.0.1:0",
+	}
+	loaded, err := flags.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger, err := record.NewLogger("info", "json", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := build(flags, loaded, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	ctx, cancel := context.WithCancel(t.Context())
+	var parts errgroup.Group
+	parts.Go(func() error { return d.agent.Run(ctx) })
+	parts.Go(func() error { return d.followConfiguration(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if fault := parts.Wait(); fault != nil {
+			t.Error(fault)
+		}
+	})
+	edit := func(text string) {
+		if err := os.WriteFile(path, []byte(memoryOnly+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit("taintNode: true\n")
+	select {
+	case <-asked:
+	case <-patience(t).Done():
+		t.Fatalf("nobody asked for the rights:\n%s", log)
+	}
+	edit("dryRun: true\n")
+	waiting := patience(t)
+	for !d.inForce.Load().DryRun {
+		select {
+		case <-log.wrote:
+		case <-waiting.Done():
+			t.Fatalf("the next edit is not in force:\n%s", log)
+		}
+	}
+	close(release)
 }

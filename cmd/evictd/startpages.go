@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,9 @@ const settledAfter = 20 * time.Second
 // its page cache, at a microsecond each; the rehearsals keep the way of a decision
 // mapped.
 func (d *daemon) dropStartPages(ctx context.Context) error {
+	if info, known := debug.ReadBuildInfo(); !known || !liesAsInItsFile(info.Settings) {
+		return nil
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -33,9 +38,18 @@ func (d *daemon) dropStartPages(ctx context.Context) error {
 	return nil
 }
 
-// dropProgramPages unmaps the pages of the program's code and constants. They are
-// private mappings of a file that nothing can write to, so what comes back is the same
-// (madvise(2), MADV_DONTNEED).
+// liesAsInItsFile reports whether what cannot be written of a program is the same in memory
+// and in its file. A program that may be loaded at any address, or is linked to C, has
+// addresses written into its constants at the start, before they are closed to writing:
+// the file does not have them.
+func liesAsInItsFile(settings []debug.BuildSetting) bool {
+	return slices.Contains(settings, debug.BuildSetting{Key: "-buildmode", Value: "exe"}) &&
+		slices.Contains(settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"})
+}
+
+// dropProgramPages unmaps the pages of the program's code and constants. They are private
+// mappings of its file (madvise(2), MADV_DONTNEED): of a program that lies in memory as in
+// its file, what comes back is the same.
 func dropProgramPages() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {

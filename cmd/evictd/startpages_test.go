@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 	"strings"
 	"testing"
 )
@@ -36,6 +37,22 @@ func programPages(t *testing.T) string {
 	}
 	t.Fatal("/proc/self/status has no RssFile")
 	return ""
+}
+
+func TestProgramThatLiesAsInItsFile(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode, cgo string
+		want      bool
+	}{{"exe", "0", true}, {"pie", "0", false}, {"exe", "1", false}, {"", "", false}} {
+		settings := []debug.BuildSetting{{Key: "-buildmode", Value: test.mode}, {Key: "CGO_ENABLED", Value: test.cgo}}
+		if got := liesAsInItsFile(settings); got != test.want {
+			t.Errorf("%+v: %v", settings, got)
+		}
+	}
+	if liesAsInItsFile(nil) {
+		t.Error("nothing is known of it, and it lies as in its file")
+	}
 }
 
 func TestMappingOf(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 const (
@@ -106,7 +108,7 @@ func (b *Brake) remove(ctx context.Context, s slot) error {
 	if s.version == "" {
 		lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 		switch {
-		case apierrors.IsNotFound(err):
+		case evict.IsNotFound(err):
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading Lease %s, to give its slot back: %w", s.lease, err)
@@ -118,7 +120,7 @@ func (b *Brake) remove(ctx context.Context, s slot) error {
 	err := b.options.Leases.Delete(ctx, s.lease, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &s.uid, ResourceVersion: &s.version},
 	})
-	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+	if err == nil || evict.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return fmt.Errorf("giving back the slot of Lease %s: %w", s.lease, err)
@@ -160,17 +162,15 @@ func (b *Brake) restore(ctx context.Context) error {
 // readopt holds a slot again whose victim is not known to this process. Where it holds
 // one of the victim's already it has taken the slot again itself.
 func (b *Brake) readopt(victim string, s slot, lasts time.Duration) {
-	b.mu.Lock()
-	_, held := b.held[victim]
-	b.mu.Unlock()
-	if held {
-		return
-	}
 	s.expires = b.options.Now().Add(lasts)
 	if index, err := strconv.Atoi(s.lease[strings.LastIndex(s.lease, "-")+1:]); err == nil {
 		s.index = index // it only says where to look first
 	}
-	b.hold(victim, s)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, held := b.held[victim]; !held {
+		b.note(victim, s)
+	}
 }
 
 func (b *Brake) isAbandoned(lease *coordinationv1.Lease) bool {

@@ -2,7 +2,6 @@ package brake
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -120,14 +119,11 @@ type Brake struct {
 }
 
 // New returns a brake that holds nothing.
-func New(options Options) (*Brake, error) {
-	if options.Leases == nil || options.Node == "" || options.Now == nil || options.Random == nil || options.Recorder == nil {
-		return nil, errors.New("building the brake: a part is missing")
-	}
+func New(options Options) *Brake {
 	return &Brake{
 		options: options, returned: make(chan struct{}, 1), outlasted: make(chan struct{}, 1),
 		held: map[string]slot{}, others: map[string]seen{},
-	}, nil
+	}
 }
 
 // Take takes a free slot of the pod's workload. A pod that has one keeps it, for as long
@@ -208,6 +204,7 @@ func (b *Brake) begin(r *Request) (first int, busy map[string]bool) {
 			busy[s.lease] = true
 		}
 	}
+	b.options.Recorder.SlotsHeld(len(b.held))
 	return first, busy
 }
 
@@ -230,6 +227,11 @@ func (b *Brake) uses(identity string) bool {
 func (b *Brake) hold(uid string, s slot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.note(uid, s)
+}
+
+// note does so where the lock is held.
+func (b *Brake) note(uid string, s slot) {
 	b.held[uid] = s
 	delete(b.others, s.lease)
 	b.options.Recorder.SlotsHeld(len(b.held))

@@ -66,13 +66,9 @@ func (mute) SlotError(error) {}
 
 func newBrake(t *testing.T, client *fake.Clientset) *Brake {
 	t.Helper()
-	b, err := New(Options{
+	return New(Options{
 		Leases: client.CoordinationV1().Leases("evictd"), Node: "n", Now: time.Now, Random: func() float64 { return 0 }, Recorder: mute{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // versioned is a fake API server whose Leases have versions, as the real one's have.
@@ -351,5 +347,78 @@ func TestEndOfTheContextIsUnknown(t *testing.T) {
 	})
 	if answer := newBrake(t, client).Take(t.Context(), request("a")); answer.Verdict != Unknown || answer.Detail == "" {
 		t.Errorf("%+v", answer)
+	}
+}
+
+// page is what client-go makes of a 404 that is no Status: a proxy's page.
+func page() error {
+	return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "leases"}, "x", "<html>", 0, true)
+}
+
+// A proxy's 404 says nothing of a Lease: its slot is neither lost nor given back by it, and
+// is not somebody else's.
+func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b, due := renewing(t, client)
+	unread := due
+	unread.version = ""
+	client.PrependReactor("*", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, page() })
+	if err := b.renew(t.Context(), "a", due); err == nil || len(b.held) != 1 {
+		t.Errorf("renewing: %v, holds %v", err, b.held)
+	}
+	for _, s := range []slot{due, unread} {
+		if err := b.remove(t.Context(), s); err == nil {
+			t.Errorf("version %q: given back", s.version)
+		}
+	}
+	writing := fake.NewClientset()
+	writing.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, page() })
+	other := newBrake(t, writing)
+	if answer := other.Take(t.Context(), request("b")); answer.Verdict != Unknown || len(other.back) != 1 {
+		t.Errorf("%+v, gives back %v; want it unknown, and looked at again", answer, other.back)
+	}
+}
+
+// A slot that is taken while those from before the start are read stays as it was taken.
+func TestSlotTakenDuringTheRestoreStays(t *testing.T) {
+	t.Parallel()
+	b := newBrake(t, fake.NewClientset())
+	newer := slot{lease: "x-0", identity: "n/a", version: "2"}
+	b.options.Now = func() time.Time {
+		b.hold("a", newer) // as by a Take on the loop's goroutine
+		return time.Time{}
+	}
+	b.readopt("a", slot{lease: "x-0", identity: "n/a", version: "1"}, time.Minute)
+	if got := b.held["a"]; got != newer {
+		t.Errorf("holds %+v, want %+v", got, newer)
+	}
+}
+
+// counting notes what was told of the slots held.
+type counting struct {
+	mute
+
+	held int
+}
+
+func (c *counting) SlotsHeld(n int) { c.held = n }
+
+// A request in earnest drops what dry runs hold, and tells so although it gets no slot.
+func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b, told := newBrake(t, client), &counting{}
+	b.options.Recorder = told
+	rehearsed := request("a")
+	rehearsed.DryRun = true
+	if b.Take(t.Context(), rehearsed); told.held != 1 {
+		t.Fatalf("%d held, want one", told.held)
+	}
+	client.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("no route to host")
+	})
+	if b.Take(t.Context(), request("b")); told.held != 0 || len(b.held) != 0 {
+		t.Errorf("told of %d held, holds %v", told.held, b.held)
 	}
 }

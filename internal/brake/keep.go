@@ -7,6 +7,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 const (
@@ -100,7 +102,7 @@ func (b *Brake) due() map[string]slot {
 func (b *Brake) renew(ctx context.Context, uid string, s slot) error {
 	lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case evict.IsNotFound(err):
 		return b.lose(uid, s, "was deleted")
 	case err != nil:
 		return fmt.Errorf("reading Lease %s, to keep its slot: %w", s.lease, err)
@@ -115,9 +117,9 @@ func (b *Brake) renew(ctx context.Context, uid string, s slot) error {
 	case err == nil:
 		b.renewed(uid, s, slot{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), evict.IsNotFound(err):
 		return nil // the next try reads what became of it
-	case mayBeDone(err):
+	case evict.MayBeDone(err):
 		b.renewed(uid, s, slot{expires: s.expires})
 	}
 	return fmt.Errorf("keeping the slot of Lease %s: %w", s.lease, err)

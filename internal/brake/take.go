@@ -2,13 +2,13 @@ package brake
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 // look reads the Leases of a workload, by their names. It takes what the API server has in
@@ -46,9 +46,9 @@ func (b *Brake) try(ctx context.Context, lease *coordinationv1.Lease, index int,
 		taken.uid, taken.version = written.UID, written.ResourceVersion
 		b.hold(r.Pod.UID, taken)
 		return true, nil
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), evict.IsNotFound(err):
 		return false, nil
-	case mayBeDone(err) && !r.DryRun:
+	case evict.MayBeDone(err) && !r.DryRun:
 		b.giveBack(taken)
 	}
 	return false, fmt.Errorf("writing Lease %s: %w", lease.Name, err)
@@ -72,11 +72,4 @@ func (b *Brake) write(ctx context.Context, lease *coordinationv1.Lease, dryRun b
 		return b.options.Leases.Create(ctx, lease, metav1.CreateOptions{DryRun: mode})
 	}
 	return b.options.Leases.Update(ctx, lease, metav1.UpdateOptions{DryRun: mode})
-}
-
-// mayBeDone reports whether a request that failed may have been carried out: there was no
-// answer, or one that is not the API server's refusal.
-func mayBeDone(err error) bool {
-	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
 }

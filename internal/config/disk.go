@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -25,7 +24,7 @@ func (c *EvictdConfiguration) WalkCores() float64 {
 }
 
 func (d *Disk) milliCPU() (int64, error) {
-	cpu, err := resource.ParseQuantity(d.CPU)
+	cpu, err := ParseQuantity(d.CPU)
 	if err != nil {
 		return 0, errors.New(`must be an amount of CPU, such as "200m"`)
 	}

@@ -119,7 +119,7 @@ func parseKubelet(data []byte) (map[string]any, error) {
 	}
 	tree, err := valuesOf(data)
 	switch {
-	case err != nil && err.Error() == errEmpty().Error():
+	case errors.Is(err, errEmpty):
 		return nil, errors.New("it is empty")
 	case err != nil:
 		return nil, err

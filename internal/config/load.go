@@ -32,8 +32,8 @@ func Load(path string) (*EvictdConfiguration, error) {
 	return Parse(data)
 }
 
-// read returns the file's content, or an error without reading on when it is too
-// large. The path may be a pipe.
+// read returns the file's content, cut off one byte behind what it may have: [checkText]
+// refuses that. The path may be a pipe.
 func read(path string) (_ []byte, err error) {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
@@ -89,7 +89,7 @@ func document(data []byte) (*yamlnode.Node, error) {
 	var first yamlnode.Node
 	switch err := documents.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return nil, errEmpty()
+		return nil, errEmpty
 	case err != nil:
 		return nil, fmt.Errorf("not YAML: %s", wording.OneLine(err.Error()))
 	}
@@ -122,9 +122,7 @@ func checkText(data []byte) error {
 	return nil
 }
 
-func errEmpty() error {
-	return fmt.Errorf("the file is empty: it must hold apiVersion %s and kind %s", APIVersion, Kind)
-}
+var errEmpty = errors.New("the file is empty: it must hold apiVersion " + APIVersion + " and kind " + Kind)
 
 func isNull(n *yamlnode.Node) bool {
 	return n.Kind == yamlnode.DocumentNode && len(n.Content) == 1 && n.Content[0].Tag == "!!null"
@@ -146,7 +144,7 @@ func valuesOf(data []byte) (map[string]any, error) {
 	}
 	switch root := tree.(type) {
 	case nil:
-		return nil, errEmpty()
+		return nil, errEmpty
 	case map[string]any:
 		return root, nil
 	default:

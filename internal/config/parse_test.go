@@ -274,6 +274,9 @@ func TestParseFaults(t *testing.T) {
 		{"more CPU for the disk than its workers can take", "disk: {cpu: 2001m, workers: 2}", []string{
 			`disk.cpu: Invalid value: "2001m": must be between 10m and 2, one core for each of disk.workers`,
 		}},
+		{"CPU without end", "disk: {cpu: '1e-999999999'}", []string{
+			`disk.cpu: Invalid value: "1e-999999999": must be an amount of CPU, such as "200m"`,
+		}},
 		{"CPU in words", "disk: {cpu: 20%, workers: 17}", []string{
 			`disk.workers: Invalid value: 17: must be between 1 and 16`,
 			`disk.cpu: Invalid value: "20%": must be an amount of CPU, such as "200m"`,

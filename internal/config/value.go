@@ -163,19 +163,10 @@ func parsePercentage(text string) (float32, error) {
 
 // parseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
 func parseAmount(text string) (value, error) {
-	if len(text) > longest {
-		return value{}, fmt.Errorf("is longer than %d characters: not an amount", longest)
-	}
-	if n := exponent(text); n > 18 {
-		return value{}, tooLarge()
-	} else if n < -18 {
-		return value{}, errors.New("must be a whole number")
-	}
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		return value{}, errors.New(`is neither an amount nor a percentage: write one like "500Mi" or "10%"`)
-	}
+	q, err := ParseQuantity(text)
 	switch {
+	case err != nil:
+		return value{}, err
 	case q.Sign() < 0:
 		return value{}, errors.New("must not be negative")
 	case q.CmpInt64(largest) > 0:
@@ -190,6 +181,26 @@ func parseAmount(text string) (value, error) {
 	return value{absolute: q.Value()}, nil
 }
 
+// ParseQuantity is [resource.ParseQuantity] for a text that somebody else has written. That
+// one computes the power of ten of a text like 1e-1000000, which takes it 60 ms, and with
+// nine more zeros for ever: the power's size is looked at first.
+func ParseQuantity(text string) (resource.Quantity, error) {
+	const most = 18
+	switch n := exponent(text); {
+	case len(text) > longest:
+		return resource.Quantity{}, fmt.Errorf("is longer than %d characters: not an amount", longest)
+	case n > most:
+		return resource.Quantity{}, tooLarge()
+	case n < -most:
+		return resource.Quantity{}, errors.New("must be a whole number")
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, errors.New(`is neither an amount nor a percentage: write one like "500Mi" or "10%"`)
+	}
+	return q, nil
+}
+
 func tooLarge() error {
 	return errors.New("is more than any node has (1Ei): write a smaller amount")
 }
@@ -200,9 +211,7 @@ func multiple(text string) bool {
 	return strings.ContainsAny(text[len(text)-1:], "ikMGTPE")
 }
 
-// exponent returns the power of ten of a text like 1e3, 0 without one. Its size
-// is looked at before the text is parsed, since ParseQuantity computes the power:
-// 1e-1000000 takes it 60 ms, and nine more zeros for ever.
+// exponent returns the power of ten of a text like 1e3, 0 without one.
 func exponent(text string) int {
 	at := strings.LastIndexAny(text, "eE")
 	if at < 0 {

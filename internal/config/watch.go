@@ -143,7 +143,7 @@ func (f *follower) look(sayMissing bool) (missing bool) {
 	f.passing = false
 	data, err := read(f.path)
 	if err == nil && len(data) == 0 {
-		err = errEmpty()
+		err = errEmpty
 		missing = true
 	}
 	if err != nil {

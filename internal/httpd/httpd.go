@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,18 +41,13 @@ type Options struct {
 
 // Server serves evictd's pages.
 type Server struct {
-	addr   string
-	server *http.Server
-
-	mu       sync.Mutex
-	listener net.Listener
+	addr     string
+	server   *http.Server
+	listener net.Listener // nil before Listen
 }
 
 // New returns a server. It opens nothing; see [Server.Listen].
-func New(gatherer prometheus.Gatherer, options Options) (*Server, error) {
-	if gatherer == nil || options.Addr == "" || options.Live == nil || options.Ready == nil || options.Decisions == nil {
-		return nil, errors.New("creating the HTTP server: a gatherer and every option are required")
-	}
+func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	mux.Handle("GET /livez", probe(options.Live))
@@ -69,7 +63,7 @@ func New(gatherer prometheus.Gatherer, options Options) (*Server, error) {
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
 		},
-	}, nil
+	}
 }
 
 // probe answers 200, or 503 with the reason on one line.
@@ -87,44 +81,24 @@ func probe(check func() error) http.Handler {
 }
 
 // Listen opens the port, so that a port that is taken is known before anything
-// else has begun. [Server.Run] does it where nobody has.
-func (s *Server) Listen(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener != nil {
-		return nil
-	}
+// else has begun. It comes before all that follows.
+func (s *Server) Listen(ctx context.Context) (err error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", s.addr)
-	if err != nil {
+	if s.listener, err = config.Listen(ctx, "tcp", s.addr); err != nil {
 		return fmt.Errorf("listening on %s: %w", s.addr, err)
 	}
-	s.listener = listener
 	return nil
 }
 
-// Addr returns the address that is listened on, or "" before [Server.Listen].
-func (s *Server) Addr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
-		return ""
-	}
-	return s.listener.Addr().String()
-}
+// Addr returns the address that is listened on.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Run serves until ctx is done, then gives the answers that are under way a few
 // seconds to finish. A client that takes longer, or has not asked for anything yet,
 // is cut off, which is no fault of the program's. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
-	if err := s.Listen(ctx); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	listener := s.listener
-	s.mu.Unlock()
 	failed := make(chan error, 1)
-	go func() { failed <- s.server.Serve(listener) }()
+	go func() { failed <- s.server.Serve(s.listener) }()
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serving HTTP: %w", err)

@@ -26,17 +26,11 @@ func serve(t *testing.T, c checks, decisions http.HandlerFunc) (string, context.
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
 	up.Set(42)
 	registry.MustRegister(up)
-	server, err := httpd.New(registry, httpd.Options{
+	server := httpd.New(registry, httpd.Options{
 		Addr: "127.0.0.1:0", Decisions: decisions,
 		Live:  func() error { return c.live },
 		Ready: func() error { return c.ready },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if addr := server.Addr(); addr != "" {
-		t.Errorf("address %q before listening", addr)
-	}
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,21 +134,11 @@ func TestListenRefusesATakenPort(t *testing.T) {
 	t.Parallel()
 	url, _, _ := serve(t, checks{}, list)
 	none := func() error { return nil }
-	server, err := httpd.New(prometheus.NewRegistry(), httpd.Options{
+	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
 		Addr: strings.TrimPrefix(url, "http://"), Live: none, Ready: none, Decisions: http.HandlerFunc(list),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "listening on") {
-		t.Errorf("Run on a taken port = %v, want an error that names it", err)
-	}
-}
-
-func TestNewRefusesWhatIsIncomplete(t *testing.T) {
-	t.Parallel()
-	if _, err := httpd.New(prometheus.NewRegistry(), httpd.Options{Addr: ":0"}); err == nil {
-		t.Error("accepted without probes")
+	if err := server.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "listening on") {
+		t.Errorf("Listen on a taken port = %v, want an error that names it", err)
 	}
 }
 
@@ -162,7 +146,7 @@ func TestNewRefusesWhatIsIncomplete(t *testing.T) {
 func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
-	server, err := httpd.New(prometheus.NewRegistry(), httpd.Options{
+	server := httpd.New(prometheus.NewRegistry(), httpd.Options{
 		Addr: "127.0.0.1:0", Decisions: http.HandlerFunc(list), Ready: func() error { return nil },
 		Live: func() error {
 			close(entered)
@@ -170,9 +154,6 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 			return errors.New("the first tick hangs")
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// errIncomplete says that an option without a default is missing.
-var errIncomplete = errors.New("node name, clock and client are required")
-
 // Options are the settings of [Pods]. Only OnError may be missing.
 type Options struct {
 	// NodeName is the node whose pods are watched.
@@ -42,9 +39,6 @@ type Pods struct {
 
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
 func New(client kubernetes.Interface, options Options) (*Pods, error) {
-	if client == nil || options.NodeName == "" || options.Now == nil {
-		return nil, fmt.Errorf("creating the node's pods: %w", errIncomplete)
-	}
 	p := &Pods{now: options.Now}
 	onError := options.OnError
 	if onError == nil {

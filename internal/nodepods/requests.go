@@ -19,8 +19,6 @@ func request(pod *corev1.Pod, ranked rank.Resource) int64 {
 		name = corev1.ResourceMemory
 	case rank.Disk:
 		name = corev1.ResourceEphemeralStorage
-	case rank.Inodes, rank.PIDs:
-		return 0
 	default:
 		return 0
 	}

@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
+	"github.com/evictd/evictd/internal/config"
 )
 
 // largest is 1 PiB, in bytes, inodes or tasks: more than any pod uses, and small
@@ -97,40 +96,23 @@ func checkAmounts(path string, v any, amounts bool) error {
 	return nil
 }
 
+// holdsAmounts knows every field of a pod with amounts in it, also those that no snapshot
+// may have: the decoder reads them before they are refused. It does not look at case.
 func holdsAmounts(name string) bool {
-	switch name {
-	case "requests", "limits", "overhead", "allocatedResources":
-		return true
-	default:
-		return false
-	}
+	fields := []string{"requests", "limits", "overhead", "allocatedResources", "sizeLimit", "divisor"}
+	return slices.ContainsFunc(fields, func(field string) bool { return strings.EqualFold(field, name) })
 }
 
-// checkAmount refuses what no pod can ask for, and first of all what ParseQuantity
-// would take for ever to compute: a power of ten that is written out.
+// checkAmount refuses what no pod can ask for.
 func checkAmount(path, text string) error {
-	const longest, highest = 32, 18
-	if exponent(text) > highest || len(text) > longest {
-		return fmt.Errorf("%s: %s is more than any node has; save the snapshot again", path, shown(text))
-	}
-	amount, err := resource.ParseQuantity(text)
+	amount, err := config.ParseQuantity(text)
 	if err != nil {
-		return fmt.Errorf("%s: %s is no amount; save the snapshot again", path, shown(text))
+		return fmt.Errorf("%s: %s is no amount that a node has; save the snapshot again", path, shown(text))
 	}
 	if amount.Sign() < 0 {
 		return fmt.Errorf("%s: %s is negative; save the snapshot again", path, shown(text))
 	}
 	return nil
-}
-
-// exponent returns the size of the power of ten of a text like 1e3; 0 without one.
-func exponent(text string) int {
-	place := strings.LastIndexAny(text, "eE")
-	if place < 0 {
-		return 0
-	}
-	n, _ := strconv.Atoi(text[place+1:]) // out of range gives the largest or smallest int, no number 0
-	return max(n, -n)
 }
 
 // figure refuses a figure that no pod has.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	yamlnode "go.yaml.in/yaml/v3"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -65,7 +66,7 @@ func checkJSON(text []byte) error {
 		if decoder.InputOffset() < int64(len(text)) {
 			return fmt.Errorf("at offset %d, after its end, the document goes on; remove what follows", decoder.InputOffset())
 		}
-		return nil
+		return checkFields(text)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the file was cut off: its JSON does not end; get the whole file")
@@ -74,6 +75,20 @@ func checkJSON(text []byte) error {
 		return fmt.Errorf("not JSON at offset %d: %w; save the snapshot again", syntax.Offset, err)
 	}
 	return fmt.Errorf("not JSON: %w; save the snapshot again", err)
+}
+
+// checkFields refuses fields that are there twice: a reader of values sees the last one
+// alone, and the decoder of pods reads them all.
+func checkFields(text []byte) error {
+	var values any
+	twice, err := kjson.UnmarshalStrict(text, &values)
+	switch {
+	case err != nil:
+		return wrongType("", err)
+	case len(twice) > 0:
+		return strictFault("", twice[0])
+	}
+	return nil
 }
 
 // checkYAML looks at the nodes for what the conversion to JSON would hide or say

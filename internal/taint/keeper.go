@@ -81,11 +81,8 @@ type Keeper struct {
 }
 
 // New returns a keeper that wants nothing and knows nothing of the node yet.
-func New(options Options) (*Keeper, error) {
-	if options.Nodes == nil || options.Node == "" || options.Random == nil || options.Recorder == nil {
-		return nil, errors.New("building the keeper of the node's taints: a part is missing")
-	}
-	return &Keeper{options: options, changed: make(chan struct{}, 1), tried: make(chan struct{})}, nil
+func New(options Options) *Keeper {
+	return &Keeper{options: options, changed: make(chan struct{}, 1), tried: make(chan struct{})}
 }
 
 // Want says what the node should carry from now on. It does not wait, and sends nothing

@@ -81,11 +81,7 @@ func newRig(t *testing.T, taints ...corev1.Taint) *rig {
 		err := r.fail(action.GetVerb())
 		return err != nil, nil, err
 	})
-	var err error
-	r.Keeper, err = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r.Keeper = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: r})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -298,10 +294,7 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k, err := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: &rig{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: &rig{}})
 		k.Want(Wanted{Pressures: Memory}) // and nobody runs it
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 const (
@@ -54,7 +55,7 @@ func (k *Keeper) applyOnce(ctx context.Context, c change) (before, after Set, er
 	if err != nil {
 		return before, after, err
 	}
-	if _, err = k.options.Nodes.Patch(ctx, node.Name, types.MergePatchType, text, options); err != nil && mayBeDone(err) {
+	if _, err = k.options.Nodes.Patch(ctx, node.Name, types.MergePatchType, text, options); err != nil && evict.MayBeDone(err) {
 		err = &unheardError{err}
 	}
 	return before, after, err
@@ -68,13 +69,6 @@ func (e *unheardError) Error() string { return e.err.Error() }
 
 // Unwrap returns the fault.
 func (e *unheardError) Unwrap() error { return e.err }
-
-// mayBeDone reports whether a request that failed may have been carried out: there was no
-// answer, or one that is not the API server's refusal.
-func mayBeDone(err error) bool {
-	var answer apierrors.APIStatus
-	return !errors.As(err, &answer) || answer.Status().Code >= http.StatusInternalServerError
-}
 
 // patch is a merge patch, which replaces the whole list of taints: they have no key by
 // which a list could be merged. The version that was read makes it safe: the API server

@@ -43,8 +43,6 @@ func Of(signal pressure.Signal) Set {
 		return Disk
 	case pressure.PIDAvailable:
 		return PIDs
-	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall:
-		return Memory
 	default:
 		return Memory
 	}

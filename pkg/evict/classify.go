@@ -156,15 +156,14 @@ func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
 // isPodNotFound reports whether the error says that the pod is not there.
 func isPodNotFound(err error) bool { return isNotFound(err, isPod) }
 
-// isNotFound reports whether the error says that what it is about is not there. A 404 that
-// is no Status of the API server proves nothing.
+// isNotFound reports whether the error says that what it is about is not there.
 func isNotFound(err error, about func(s *metav1.Status) bool) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || isForeign(err) {
+	if !IsNotFound(err) || !errors.As(err, &status) {
 		return false
 	}
 	s := status.Status()
-	return s.Code == http.StatusNotFound && about(&s)
+	return about(&s)
 }
 
 // messageOf joins the server's message with its causes, which say what the

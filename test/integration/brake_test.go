@@ -51,12 +51,11 @@ func (s *slots) advance(d time.Duration) { s.clock.Add(int64(d)) }
 // node starts a node's brake; the end of it is a crash.
 func (s *slots) node(ctx context.Context, name string, skew time.Duration, restore bool) *slotNode {
 	s.t.Helper()
-	b, err := brake.New(brake.Options{
+	b := brake.New(brake.Options{
 		Leases: s.client.CoordinationV1().Leases(s.namespace), Node: name,
 		Now:    func() time.Time { return time.Now().Add(skew + time.Duration(s.clock.Load())) },
 		Random: rand.Float64, Recorder: hushed{s.t}, Restore: restore,
 	})
-	s.must(err)
 	go func() { _ = b.Run(ctx) }()
 	return &slotNode{Brake: b, name: name, skew: skew}
 }

@@ -244,10 +244,7 @@ func liveOnce() error {
 		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },
 	}
-	beside, err := optIn(&options, parts, client)
-	if err != nil {
-		return err
-	}
+	beside := optIn(&options, parts, client)
 	one, err := agent.New(options)
 	if err != nil {
 		return fmt.Errorf("building the agent: %w", err)
@@ -260,30 +257,24 @@ func liveOnce() error {
 }
 
 // optIn switches on what a step needs and returns what must run for it.
-func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) (beside func(context.Context) error, err error) {
+func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) func(context.Context) error {
 	name, quiet := os.Getenv(nodeVariable), witness{parts}
 	switch os.Getenv(optInVariable) {
 	case afterTheTaint:
-		keeper, err := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Random: options.Random, Recorder: quiet})
-		if err != nil {
-			return nil, fmt.Errorf("building the keeper of the taint: %w", err)
-		}
+		keeper := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Random: options.Random, Recorder: quiet})
 		options.Taints, options.Policy.TaintNode = mortalTaints{keeper, parts}, true
-		return keeper.Run, nil
+		return keeper.Run
 	case afterTheSlot:
-		one, err := brake.New(brake.Options{
+		one := brake.New(brake.Options{
 			Leases: client.CoordinationV1().Leases(strings.TrimPrefix(name, "node-")), Node: name,
 			Now: time.Now, Random: options.Random, Recorder: quiet, Restore: true,
 		})
-		if err != nil {
-			return nil, fmt.Errorf("building the brake: %w", err)
-		}
 		options.Brake, options.Policy.SlotsPerWorkload = mortalBrake{one, parts}, 1
-		return one.Run, nil
+		return one.Run
 	case afterTheDelete:
 		options.Policy.BestEffort = true
 	}
-	return func(context.Context) error { return nil }, nil
+	return func(context.Context) error { return nil }
 }
 
 // lived starts such a process for the scene.

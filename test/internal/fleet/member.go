@@ -56,12 +56,9 @@ func (f *fleet) newMember(i int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.brake, err = brake.New(brake.Options{
+	m.brake = brake.New(brake.Options{
 		Leases: client.CoordinationV1().Leases(f.own), Node: f.nodeName(i), Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})
-	if err != nil {
-		return nil, err
-	}
 	m.agent, err = agent.New(agent.Options{
 		Policy: agent.Policy{
 			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
