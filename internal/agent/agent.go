@@ -96,8 +96,9 @@ type Recorder interface {
 	// VictimEnded is told of each victim that evictd evicted once it has gone.
 	VictimEnded(e *Ended)
 	// LeftAlone is told at each tick of whom nobody asks for: how many owners are held
-	// off, and how many pods back off because a budget refused.
-	LeftAlone(owners, blocked int)
+	// off, and how many pods back off because a budget refused, or because several select
+	// them.
+	LeftAlone(owners, blocked, misconfigured int)
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk

@@ -87,7 +87,7 @@ func (silence) Decision(*Decision)                         {}
 func (silence) Ledger(time.Time, []evict.Booking)          {}
 func (silence) ReadError(string, error)                    {}
 func (silence) VictimEnded(*Ended)                         {}
-func (silence) LeftAlone(_, _ int)                         {}
+func (silence) LeftAlone(_, _, _ int)                      {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()

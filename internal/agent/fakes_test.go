@@ -305,7 +305,7 @@ type recorder struct{ *fakeNode }
 func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (recorder) Tick(time.Time, time.Duration)              {}
 func (recorder) Ledger(time.Time, []evict.Booking)          {}
-func (recorder) LeftAlone(_, _ int)                         {}
+func (recorder) LeftAlone(_, _, _ int)                      {}
 
 // victims returns the names of the pods that were asked for, in order.
 func (n *fakeNode) victims() []string {

@@ -102,7 +102,8 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 	a.backoff.Forget(present)
 	a.forgetUnlisted()
 	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
-	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), a.backoff.Blocked(now))
+	blocked, misconfigured := a.backoff.Blocked(now)
+	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), blocked, misconfigured)
 	return ended
 }
 

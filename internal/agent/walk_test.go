@@ -286,8 +286,8 @@ func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 		n.answer, n.unlooked = lost, errPlanted()
 		watch(t, n, hardPolicy(), time.Minute)
 		n.wantVictims(t, "greedy")
-		if got := len(n.looks); got < 7 || got > 9 { // after 1, 3, 7, 15 s, then every 8 s
-			t.Errorf("looked %d times in a minute, want about 8", got)
+		if got := len(n.looks); got < 10 || got > 12 { // after 1, 3, 7, 13 s, then every 6 s
+			t.Errorf("looked %d times in a minute, want about 11", got)
 		}
 		if d := n.last(t); d.Verb != Held || d.Hold != HoldUnheard && d.Hold != HoldBackingOff {
 			t.Errorf("the record does not say that it is not known: %+v", d)

@@ -21,7 +21,7 @@ const (
 	requestTimeout = 5 * time.Second
 	// What failed is tried again after a second, then after twice as long each time.
 	firstWait   = time.Second
-	longestWait = 8 * time.Second
+	longestWait = 6 * time.Second
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
 	// abandoned is how long after its end by the clock a slot of another node is taken for

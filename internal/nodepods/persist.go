@@ -17,7 +17,7 @@ import (
 // on): a minute after an outage evictd would still decide by the pods from before it.
 const (
 	firstWait   = time.Second
-	longestWait = 8 * time.Second
+	longestWait = 6 * time.Second
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
 )

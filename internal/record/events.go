@@ -20,7 +20,7 @@ type EventWriter interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
-// The reasons of Events. All but the last are on the pod and on its controller.
+// The reasons of Events. All but the last two are on the pod and on its controller.
 const (
 	// ReasonRequested: the API server accepted the pod's eviction.
 	ReasonRequested = "EvictionRequested"
@@ -42,6 +42,8 @@ const (
 	ReasonMisconfigured = "EvictionMisconfigured"
 	// ReasonUnconfirmed: no answer came; the pod may be on its way out.
 	ReasonUnconfirmed = "EvictionUnconfirmed"
+	// ReasonStuck: the pod was evicted and has not ended by its deadline. It is on the pod alone.
+	ReasonStuck = "EvictionStuck"
 	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
 	ReasonHeld = "EvictionHeld"
 )
@@ -51,7 +53,7 @@ func Reasons() []string {
 	return []string{
 		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
 		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
-		ReasonMisconfigured, ReasonUnconfirmed, ReasonHeld,
+		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld,
 	}
 }
 

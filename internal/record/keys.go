@@ -38,6 +38,7 @@ const (
 	messageDelete    = "deleting a pod past its budget"
 	messageEscalate  = "asking again with a shorter grace period"
 	messageGone      = "victim ended"
+	messageStuck     = "victim does not end"
 	messageBegan     = "pressure began"
 	messageEnded     = "pressure ended"
 	messageUnknown   = "signal is unknown"

@@ -182,6 +182,47 @@ func ended() *agent.Ended {
 	}
 }
 
+func TestStuckVictimIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	own, others, forgotten := ended().Booking, ended().Booking, ended().Booking
+	others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
+	forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
+	all := []evict.Booking{own, others, forgotten}
+	r.Ledger(own.Deadline, all)
+	if got := r.lines(t); len(got) != 0 {
+		t.Fatalf("before the deadline: %v", got)
+	}
+	for i := range 3 {
+		r.Ledger(own.Deadline.Add(time.Duration(i+1)*time.Second), all)
+	}
+	lines := r.lines(t)
+	var victims []any
+	for _, line := range lines {
+		victims = append(victims, line["victim"])
+	}
+	if diff := cmp.Diff([]any{"shop/over", "shop/drained", "uid-forgotten"}, victims); diff != "" {
+		t.Errorf("said of (-want +got):\n%s", diff)
+	}
+	delete(lines[0], "ts")
+	want := map[string]any{
+		"level": "warn", "msg": "victim does not end", "victim": "shop/over", "uid": "uid-over",
+		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z",
+	}
+	if diff := cmp.Diff(want, lines[0]); diff != "" {
+		t.Errorf("line (-want +got):\n%s", diff)
+	}
+	if len(r.events.all) != 1 || r.events.all[0].reason != record.ReasonStuck || r.events.all[0].object != "Pod shop/over uid-over" {
+		t.Errorf("Events %+v, want one, on the pod that evictd evicted", r.events.all)
+	}
+	late := own.Deadline.Add(time.Hour)
+	r.Ledger(late, nil)
+	r.Ledger(late, all[:1]) // one that is stuck anew is said anew
+	if got := r.lines(t); len(got) != 1 {
+		t.Errorf("%d lines, want one", len(got))
+	}
+}
+
 func TestVictimEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -630,7 +671,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.InForce(true, []pressure.Threshold{decision().Pressure.Threshold}) },
 		func(int) { r.Config(errors.New("x")) },
 		func(int) { r.VictimEnded(ended()) },
-		func(i int) { r.LeftAlone(i, i) },
+		func(i int) { r.LeftAlone(i, i, i) },
 		func(int) { r.APIError(record.RequestList, record.ClassServer) },
 		func(int) { _ = served(t, r) },
 		func(int) {
@@ -667,7 +708,8 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	}
 	r.Decision(escalated(evict.Evicted))
 	r.Decision(escalated(evict.WouldEvict))
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+2; n != want {
+	r.Ledger(start.Add(time.Hour), []evict.Booking{ended().Booking})
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+3; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string

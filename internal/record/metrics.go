@@ -42,31 +42,32 @@ const (
 // metrics are the counters and gauges that are set when something happens. The
 // node's signals have a collector of their own, see signals.
 type metrics struct {
-	evictions   *prometheus.CounterVec
-	decisions   *prometheus.CounterVec
-	holds       *prometheus.CounterVec
-	bestEffort  *prometheus.CounterVec
-	escalations *prometheus.CounterVec
-	tick        prometheus.Histogram
-	lastTick    prometheus.Gauge
-	reaction    prometheus.Histogram
-	request     *prometheus.HistogramVec
-	onTheirWay  prometheus.Gauge
-	stuck       prometheus.Gauge
-	ranked      *prometheus.GaugeVec
-	disk        *prometheus.GaugeVec
-	reloads     *prometheus.CounterVec
-	lastReload  prometheus.Gauge
-	readErrors  *prometheus.CounterVec
-	watchErrors prometheus.Counter
-	dryRun      prometheus.Gauge
-	build       *prometheus.GaugeVec
-	wakes       wakes
-	endings     endings
-	heldOff     prometheus.Gauge
-	blocked     prometheus.Gauge
-	apiErrors   *prometheus.CounterVec
-	optIns      optIns
+	evictions     *prometheus.CounterVec
+	decisions     *prometheus.CounterVec
+	holds         *prometheus.CounterVec
+	bestEffort    *prometheus.CounterVec
+	escalations   *prometheus.CounterVec
+	tick          prometheus.Histogram
+	lastTick      prometheus.Gauge
+	reaction      prometheus.Histogram
+	request       *prometheus.HistogramVec
+	onTheirWay    prometheus.Gauge
+	stuck         prometheus.Gauge
+	ranked        *prometheus.GaugeVec
+	disk          *prometheus.GaugeVec
+	reloads       *prometheus.CounterVec
+	lastReload    prometheus.Gauge
+	readErrors    *prometheus.CounterVec
+	watchErrors   prometheus.Counter
+	dryRun        prometheus.Gauge
+	build         *prometheus.GaugeVec
+	wakes         wakes
+	endings       endings
+	heldOff       prometheus.Gauge
+	blocked       prometheus.Gauge
+	misconfigured prometheus.Gauge
+	apiErrors     *prometheus.CounterVec
+	optIns        optIns
 
 	kubeletRead  prometheus.Gauge
 	kubeletFirst *prometheus.GaugeVec
@@ -75,31 +76,32 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 	by := registrar{promauto.With(registerer)}
 	m := &metrics{
-		evictions:   by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
-		decisions:   by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
-		holds:       by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
-		bestEffort:  by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
-		escalations: by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
-		tick:        by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
-		lastTick:    by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
-		reaction:    by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
-		request:     by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
-		onTheirWay:  by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
-		stuck:       by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
-		ranked:      by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
-		disk:        by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
-		reloads:     by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
-		lastReload:  by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
-		readErrors:  by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
-		watchErrors: by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
-		dryRun:      by.gauge("dry_run", "1 when evictions are sent as server-side dry runs."),
-		build:       by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
-		wakes:       newWakes(by),
-		endings:     newEndings(by),
-		heldOff:     by.gauge("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
-		blocked:     by.gauge("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
-		apiErrors:   newAPIErrors(by),
-		optIns:      newOptIns(by),
+		evictions:     by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
+		decisions:     by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
+		holds:         by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		bestEffort:    by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
+		escalations:   by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
+		tick:          by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
+		lastTick:      by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
+		reaction:      by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
+		request:       by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
+		onTheirWay:    by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
+		stuck:         by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
+		ranked:        by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
+		disk:          by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
+		reloads:       by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
+		lastReload:    by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
+		readErrors:    by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
+		watchErrors:   by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
+		dryRun:        by.gauge("dry_run", "1 when evictions are sent as server-side dry runs."),
+		build:         by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
+		wakes:         newWakes(by),
+		endings:       newEndings(by),
+		heldOff:       by.gauge("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
+		blocked:       by.gauge("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
+		misconfigured: by.gauge("pods_misconfigured", "Pods that are left alone for the moment because more than one PodDisruptionBudget selects them, which nobody can evict; each is asked for again, where there is still pressure, after 10 minutes at most (a fifth more at random)."),
+		apiErrors:     newAPIErrors(by),
+		optIns:        newOptIns(by),
 
 		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
 		kubeletFirst: by.gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),

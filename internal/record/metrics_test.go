@@ -258,7 +258,7 @@ func TestGauges(t *testing.T) {
 	r.Ledger(start, []evict.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(nil)
 	r.Config(errors.New("x"))
-	r.LeftAlone(2, 3)
+	r.LeftAlone(2, 3, 4)
 	r.APIError(record.RequestEviction, record.ClassServer)
 	r.APIError("a request that nobody named", record.ClassNone)
 	known := true
@@ -269,6 +269,7 @@ func TestGauges(t *testing.T) {
 		"evictd_config_last_reload_successful": 0,
 		"evictd_owners_held_off":               2,
 		"evictd_pods_blocked_by_budget":        3,
+		"evictd_pods_misconfigured":            4,
 	} {
 		if got := value(t, r, name); got != want {
 			t.Errorf("%s = %v, want %v", name, got, want)

@@ -10,7 +10,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -42,6 +41,7 @@ type Recorder struct {
 	since  [pressure.SignalCount][kindCount]time.Time // of those that hold
 	holds  [pressure.SignalCount][kindCount]bool
 	held   [pressure.SignalCount][kindCount]agent.Hold // the last decision's, for Events on the node
+	stuck  map[string]bool                             // the victims of which that was said, by UID
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
@@ -50,7 +50,7 @@ func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWrite
 	r := &Recorder{
 		logger: logger, events: events, node: settings.NodeName,
 		metrics: newMetrics(registerer, settings.Version), signals: newSignals(), ring: &ring{},
-		pace: pace{now: settings.Now, failures: map[string]*failure{}},
+		pace: pace{now: settings.Now, failures: map[string]*failure{}}, stuck: map[string]bool{},
 	}
 	registerer.MustRegister(r.signals)
 	return r
@@ -102,23 +102,12 @@ func levelOf(d *agent.Decision) zapcore.Level {
 // Tick notes that the loop has made a round.
 func (r *Recorder) Tick(started time.Time, took time.Duration) { r.metrics.ticked(started, took) }
 
-// Ledger notes who is on the way out now.
-func (r *Recorder) Ledger(now time.Time, bookings []evict.Booking) {
-	stuck := 0
-	for i := range bookings {
-		if bookings[i].Stuck(now) {
-			stuck++
-		}
-	}
-	r.metrics.onTheirWay.Set(float64(len(bookings)))
-	r.metrics.stuck.Set(float64(stuck))
-}
-
 // LeftAlone notes how many owners are held off, and how many pods back off because a
-// budget refused.
-func (r *Recorder) LeftAlone(owners, blocked int) {
+// budget refused, or because several select them.
+func (r *Recorder) LeftAlone(owners, blocked, misconfigured int) {
 	r.metrics.heldOff.Set(float64(owners))
 	r.metrics.blocked.Set(float64(blocked))
+	r.metrics.misconfigured.Set(float64(misconfigured))
 }
 
 // InForce notes the policy that is in force, at start and after each change.

@@ -34,8 +34,8 @@ func spanOf(o Outcome) span {
 
 // serverSpan is how long the API server is not asked at all after it was
 // overloaded or did not answer. Its end is short: pressure does not wait, and a
-// request every eight seconds from each node that is short of something is little.
-func serverSpan() span { return span{time.Second, 8 * time.Second} }
+// request every six seconds from each node that is short of something is little.
+func serverSpan() span { return span{time.Second, 6 * time.Second} }
 
 // longestAsked is the longest Retry-After that is believed: the most that the API server's
 // flow control asks for (apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go). A proxy
@@ -203,15 +203,19 @@ func (b *Backoff) KeptWith(pod Pod, now time.Time) string {
 	return ""
 }
 
-// Blocked returns how many pods wait because a budget refused.
-func (b *Backoff) Blocked(now time.Time) int {
-	n := 0
+// Blocked returns how many pods wait because a budget refused, and how many because more than
+// one selects them.
+func (b *Backoff) Blocked(now time.Time) (blocked, misconfigured int) {
 	for _, r := range b.pods {
-		if r.last.OfBudget() && now.Before(b.rest(r, true, now)) {
-			n++
+		switch {
+		case !now.Before(b.rest(r, true, now)):
+		case r.last.OfBudget():
+			blocked++
+		case r.last == Misconfigured:
+			misconfigured++
 		}
 	}
-	return n
+	return blocked, misconfigured
 }
 
 // ServerWaits returns until when no request at all should be sent; the zero time

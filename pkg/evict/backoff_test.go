@@ -40,9 +40,14 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 
 	backoff.Note(podOf("b"), blocked("web"), at(10*time.Second)) // one asks for all
 	expectWaits(t, backoff, at(30*time.Second-1), "abc")
-	if n := backoff.Blocked(at(30*time.Second - 1)); n != 3 {
-		t.Errorf("%d are blocked, want all three", n)
+	if blocked, misconfigured := backoff.Blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 0 {
+		t.Errorf("%d are blocked and %d misconfigured, want all three blocked", blocked, misconfigured)
 	}
+	backoff.Note(podOf("several"), evict.Result{Outcome: evict.Misconfigured}, at(0))
+	if blocked, misconfigured := backoff.Blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 1 {
+		t.Errorf("%d are blocked and %d misconfigured, want three and one", blocked, misconfigured)
+	}
+	backoff.Forget(func(uid string) bool { return uid != "several" })
 	expectWaits(t, backoff, at(30*time.Second), "")
 
 	backoff.Note(podOf("a"), blocked("web"), at(30*time.Second))

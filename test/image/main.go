@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"flag"
 	"fmt"
 	"os"
@@ -19,10 +21,39 @@ func main() {
 	tag := flag.String("tag", "", "the image's tag")
 	output := flag.String("output", "bin/evictd-image.tar", "the docker-archive to write")
 	flag.Parse()
-	if err := write(*binary, *tag, *output); err != nil {
+	err := write(*binary, *tag, *output)
+	if err == nil {
+		err = printSizes(*binary, *output)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
+}
+
+// printSizes says how large the binary is, and the archive when it is compressed as a registry
+// stores it.
+func printSizes(binary, archive string) error {
+	plain, err := os.ReadFile(binary) //nolint:gosec // the caller names it
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(archive) //nolint:gosec // the caller names it
+	if err != nil {
+		return err
+	}
+	var compressed bytes.Buffer
+	zip := gzip.NewWriter(&compressed)
+	if _, err = zip.Write(text); err != nil {
+		return fmt.Errorf("compressing %s: %w", archive, err)
+	}
+	if err = zip.Close(); err != nil {
+		return fmt.Errorf("compressing %s: %w", archive, err)
+	}
+	const megabyte = 1e6
+	fmt.Printf("%s: the binary has %.1f MB, the image %.1f MB compressed\n",
+		archive, float64(len(plain))/megabyte, float64(compressed.Len())/megabyte)
+	return nil
 }
 
 func write(binary, tag, output string) error {

@@ -202,7 +202,7 @@ func (w witness) Ledger(_ time.Time, bookings []evict.Booking) {
 func (witness) Tick(time.Time, time.Duration) {}
 func (witness) ReadError(string, error)       {}
 func (witness) VictimEnded(*agent.Ended)      {}
-func (witness) LeftAlone(_, _ int)            {}
+func (witness) LeftAlone(_, _, _ int)         {}
 func (witness) Tainted(_, _ []string, _ bool) {}
 func (witness) TaintError(error)              {}
 func (witness) Slot(brake.Verdict)            {}

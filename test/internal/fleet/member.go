@@ -182,7 +182,7 @@ func (*tally) Ledger(time.Time, []evict.Booking) {}
 func (*tally) VictimEnded(*agent.Ended) {}
 
 // LeftAlone does nothing.
-func (*tally) LeftAlone(int, int) {}
+func (*tally) LeftAlone(int, int, int) {}
 
 // ReadError does nothing.
 func (*tally) ReadError(string, error) {}
