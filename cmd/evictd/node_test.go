@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/evictd/evictd/internal/record"
 )
 
 // lxcfs, a wrong mount or a wrong --node-name: the machine that is read is not the
@@ -26,10 +24,6 @@ func TestMemoryThatIsNotTheNodesIsSaid(t *testing.T) {
 		t.Run(test.memory, func(t *testing.T) {
 			t.Parallel()
 			log := newJournal()
-			logger, err := record.NewLogger("info", "json", log)
-			if err != nil {
-				t.Fatal(err)
-			}
 			flags := &runFlags{
 				whereFlags: whereFlags{
 					config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine(t),
@@ -37,15 +31,7 @@ func TestMemoryThatIsNotTheNodesIsSaid(t *testing.T) {
 				},
 				address: "127.0.0.1:0",
 			}
-			loaded, err := flags.load()
-			if err != nil {
-				t.Fatal(err)
-			}
-			d, err := build(flags, loaded, logger)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(d.close)
+			d := builtDaemon(t, flags, log)
 			d.compareCapacity(&corev1.Node{Status: corev1.NodeStatus{
 				Capacity: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(test.memory)},
 			}})

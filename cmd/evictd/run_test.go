@@ -250,6 +250,25 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 	})
 }
 
+// builtDaemon returns evictd with all its parts, none of which runs. It is closed with the test.
+func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
+	t.Helper()
+	loaded, err := flags.load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger, err := record.NewLogger("info", "json", log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := build(flags, loaded, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	return d
+}
+
 // A configuration that cannot be put in force because something of the host is away
 // for a moment is in force once that is back.
 func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
@@ -260,19 +279,8 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing(t))},
 		address:    "127.0.0.1:0",
 	}
-	loaded, err := flags.load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	logger, err := record.NewLogger("info", "json", newJournal())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := build(flags, loaded, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.close)
+	d := builtDaemon(t, flags, newJournal())
+	loaded := d.inForce.Load()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- d.agent.Run(ctx) }()
@@ -326,19 +334,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, server.URL)},
 		address:    "127.0.0.1:0",
 	}
-	loaded, err := flags.load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	logger, err := record.NewLogger("info", "json", log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := build(flags, loaded, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.close)
+	d := builtDaemon(t, flags, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts errgroup.Group
 	parts.Go(func() error { return d.agent.Run(ctx) })

@@ -63,7 +63,8 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		if reason := reasonOf(a); reason != "" {
-			r.events.Event(podReference(a.Entry.Pod), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
+			pod := a.Entry.Pod
+			r.events.Event(podReference(pod.Namespace, pod.Name, pod.UID), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
 			r.tellOwner(d, a, reason)
 		}
 	}
@@ -151,10 +152,8 @@ func reasonOfOutcome(outcome evict.Outcome) string {
 	}
 }
 
-func podReference(pod *rank.Pod) *corev1.ObjectReference {
-	return &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: types.UID(pod.UID),
-	}
+func podReference(namespace, name, uid string) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
 }
 
 // ownerReference names the pod's controller, by what the pod says of it. The controllers

@@ -205,7 +205,7 @@ func newVictimLine(a *agent.Attempt) *VictimLine {
 		Victim: pod.Key(), UID: pod.UID, Owner: pod.Owner, Priority: pod.Priority,
 		Queue: a.Entry.Queue(),
 		Usage: pod.Usage, Request: pod.Request, Over: a.Entry.Over, Rank: a.Entry.Position,
-		GraceSeconds: graceOf(a),
+		GraceSeconds: a.Grace(),
 	}
 	if line.Queue != "" {
 		effective := a.Entry.EffectivePriority()
@@ -216,7 +216,7 @@ func newVictimLine(a *agent.Attempt) *VictimLine {
 
 func newAttemptLine(a *agent.Attempt) AttemptLine {
 	line := AttemptLine{
-		Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position, GraceSeconds: graceOf(a),
+		Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position, GraceSeconds: a.Grace(),
 		Outcome: string(a.Result.Outcome), Message: a.Result.Message, Budget: a.Result.Budget,
 		RetryAfterSeconds: a.Result.RetryAfter.Seconds(), TookSeconds: a.Result.Took.Seconds(),
 		Escalates: a.Escalates,
@@ -226,9 +226,6 @@ func newAttemptLine(a *agent.Attempt) AttemptLine {
 	}
 	return line
 }
-
-// graceOf returns the grace period the pod gets: what was asked for, else its own.
-func graceOf(a *agent.Attempt) int64 { return a.Grace() }
 
 // reactionOf returns how long after the sample the first request was sent; false
 // when none was.

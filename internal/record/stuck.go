@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -46,8 +45,7 @@ func (r *Recorder) sayStuck(b *evict.Booking) {
 	if b.Signal == "" || b.Unlisted {
 		return
 	}
-	pod := &corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: b.Namespace, Name: b.Name, UID: types.UID(b.UID)}
-	r.events.Event(pod, corev1.EventTypeWarning, ReasonStuck, fmt.Sprintf(
+	r.events.Event(podReference(b.Namespace, b.Name, b.UID), corev1.EventTypeWarning, ReasonStuck, fmt.Sprintf(
 		"evictd evicted this pod for %s, it should have ended by %s and has not: evictd does not rely on its end any more. "+
 			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs.",
 		b.Signal, b.Deadline.UTC().Format(time.RFC3339)))
