@@ -52,11 +52,21 @@ func figuresBefore(p *pressure.Pressure, pods []*corev1.Pod, measured map[string
 		if at.After(p.SampleTime) {
 			at = time.Time{}
 		}
-		if at.Before(p.Since) {
+		if latest(at).Before(p.Since) {
 			before.add(pod.Namespace+"/"+pod.Name, at)
 		}
 	}
 	return before
+}
+
+// latest returns the last moment at which a figure may have been taken. The times in a
+// Summary have whole seconds, as the API's JSON has them: one without a part of a second was
+// taken at any moment of it. The zero time stays zero.
+func latest(at time.Time) time.Time {
+	if at.IsZero() || at.Nanosecond() != 0 {
+		return at
+	}
+	return at.Add(time.Second - time.Nanosecond)
 }
 
 func (o *outdated) add(pod string, at time.Time) {

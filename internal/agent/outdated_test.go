@@ -207,3 +207,29 @@ func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 		n.wantVictims(t, "a")
 	})
 }
+
+// The Summary's times have whole seconds: what says 12:00:05 was taken at any moment of that
+// second. A source that tells parts of it is taken at its word.
+func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
+	t.Parallel()
+	met := time.Date(2026, 3, 1, 12, 0, 5, 400e6, time.UTC)
+	p := &pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: met, SampleTime: met.Add(time.Minute),
+	}
+	n := newFakeNode(1000)
+	n.run("web", 1, 0)
+	for at, before := range map[time.Time]int{
+		met.Truncate(time.Second):                   0,
+		met.Truncate(time.Second).Add(-time.Second): 1,
+		met.Add(-time.Millisecond):                  1,
+		met:                                         0,
+		met.Add(time.Millisecond):                   0,
+	} {
+		use := diskUseOf(1, 1, 1, 1)
+		use.Time = at
+		got := figuresBefore(p, n.List(), map[string]usage.DiskUse{"uid-web": use})
+		if got.pods != before {
+			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.pods, before)
+		}
+	}
+}
