@@ -5,34 +5,36 @@ import "time"
 // Booking is one victim that is on its way out and what its end should free.
 type Booking struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
-	Namespace, Name, UID string
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid"`
 	// Expected is what its end should still free by the last measurement, by the
 	// name of the signal, in the signal's unit. A signal that is missing expects
 	// nothing.
-	Expected map[string]int64
+	Expected map[string]int64 `json:"expected,omitempty"`
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that
 	// evictd found terminating.
-	Signal string
+	Signal string `json:"signal,omitempty"`
 	// Accepted is when the API server took the eviction, or when evictd first saw
 	// the pod terminating.
-	Accepted time.Time
+	Accepted time.Time `json:"accepted"`
 	// Deadline is when it should be gone: its grace period plus a margin. After it
 	// the victim is stuck and no longer relied on.
-	Deadline time.Time
+	Deadline time.Time `json:"deadline"`
 	// GraceSeconds is the grace period that it was granted last; it means nothing for a
 	// pod that evictd found terminating.
-	GraceSeconds int64
+	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// Escalated is when the API server took the request to shorten its grace period; the
 	// zero time when there was none. EscalationsSent counts such requests, answered or
 	// not.
-	Escalated       time.Time
-	EscalationsSent int
+	Escalated       time.Time `json:"escalated,omitzero"`
+	EscalationsSent int       `json:"escalationsSent,omitempty"`
 	// DryRun says that nothing is really on its way: the booking ends at its
 	// deadline.
-	DryRun bool
+	DryRun bool `json:"dryRun,omitempty"`
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
 	// that is known of it is a cgroup, and the booking ends at its deadline.
-	Unlisted bool
+	Unlisted bool `json:"unlisted,omitempty"`
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.

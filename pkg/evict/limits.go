@@ -52,16 +52,21 @@ func (l *Limiter) ForgetDryRuns() {
 // Node returns one sentence when the node's limit is reached, "" when one more
 // may go.
 func (l *Limiter) Node(now time.Time) string {
+	n := l.lastMinute(now)
+	if l.limits.PerMinute > 0 && n >= l.limits.PerMinute {
+		return fmt.Sprintf("%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)
+	}
+	return ""
+}
+
+func (l *Limiter) lastMinute(now time.Time) int {
 	n := 0
 	for _, a := range l.recent {
 		if now.Sub(a.at) < time.Minute {
 			n++
 		}
 	}
-	if l.limits.PerMinute > 0 && n >= l.limits.PerMinute {
-		return fmt.Sprintf("%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)
-	}
-	return ""
+	return n
 }
 
 // Owner returns one sentence when the owner's limit is reached, "" when one more of its

@@ -1,0 +1,262 @@
+package evict
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// A restart of the container must not forget what was evicted, what is in flight and which
+// pods were refused: see invariant 9 in docs/architecture.md. So each memory of this package
+// can be exported as plain values and restored from them. The values say nothing of where
+// they are kept. Each entry has an expiry of its own, after which it is not restored: by
+// then the memory itself would have forgotten it, or it would mean nothing any more.
+//
+// The times are those of the node's clock, and lose their monotonic reading in a file. One
+// that is in the future when it is restored is taken for now: a clock that was set back must
+// not make anything last longer.
+
+// bookingKept is how long after its deadline a booking is restored. A victim that is stuck
+// must not look like a new one; whether its pod is still there is asked at the first tick.
+const bookingKept = 24 * time.Hour
+
+// LedgerState is what a [Ledger] knows.
+type LedgerState struct {
+	// Bookings are the victims in flight, the oldest first.
+	Bookings []BookingState `json:"bookings,omitempty"`
+	// LastEnd is when a victim last ended; the zero time when none has.
+	LastEnd time.Time `json:"lastEnd,omitzero"`
+}
+
+// BookingState is one victim in flight.
+type BookingState struct {
+	Booking Booking   `json:"booking"`
+	Expires time.Time `json:"expires"`
+}
+
+// Export returns what the ledger knows.
+func (l *Ledger) Export() LedgerState {
+	s := LedgerState{LastEnd: l.lastEnd}
+	for _, b := range l.OnTheirWay() {
+		b.Expected = maps.Clone(b.Expected)
+		s.Bookings = append(s.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
+	}
+	return s
+}
+
+// Restore replaces what the ledger knows by what was exported and has not expired.
+func (l *Ledger) Restore(s LedgerState, now time.Time) {
+	l.lastEnd = earlier(s.LastEnd, now)
+	l.bookings = make(map[string]Booking, len(s.Bookings))
+	for _, kept := range s.Bookings {
+		if !now.Before(kept.Expires) {
+			continue
+		}
+		b := kept.Booking
+		b.Expected = maps.Clone(b.Expected)
+		if ahead := b.Accepted.Sub(now); ahead > 0 {
+			b.Accepted, b.Deadline = now, b.Deadline.Add(-ahead)
+		}
+		b.Escalated = earlier(b.Escalated, now)
+		l.bookings[b.UID] = b
+	}
+}
+
+// CountedState is one eviction that a [Limiter] has counted.
+type CountedState struct {
+	// Owner is the UID of the pod's controller; "" for a bare pod.
+	Owner string `json:"owner,omitempty"`
+	// At is when it was accepted.
+	At time.Time `json:"at"`
+	// DryRun says that nothing happened to the pod.
+	DryRun  bool      `json:"dryRun,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// Export returns what was counted, the oldest first.
+func (l *Limiter) Export() []CountedState {
+	counted := make([]CountedState, 0, len(l.recent))
+	for _, a := range l.recent {
+		counted = append(counted, CountedState{Owner: a.owner, At: a.at, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
+	}
+	return counted
+}
+
+// Restore replaces what was counted by what was exported and has not expired.
+func (l *Limiter) Restore(counted []CountedState, now time.Time) {
+	l.recent = make([]accepted, 0, len(counted))
+	for _, c := range counted {
+		if now.Before(c.Expires) {
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), dryRun: c.DryRun})
+		}
+	}
+}
+
+// LeaveOne counts as many evictions as leave one for the coming minute. It is for a process
+// that does not know how many there were before its start, and found the node under
+// pressure: an agent that is restarted again and again must not evict a minute's worth each
+// time. Without a limit it counts none.
+func (l *Limiter) LeaveOne(now time.Time) {
+	for n := l.lastMinute(now); n < l.limits.PerMinute-1; n++ {
+		l.recent = append(l.recent, accepted{at: now})
+	}
+}
+
+// OwnerState is what a [HoldOff] knows of one owner.
+type OwnerState struct {
+	// Owner is the UID of the controller.
+	Owner string `json:"owner"`
+	// Newest is when the youngest of its pods was made that count as having been here; by
+	// the API server's clock.
+	Newest time.Time `json:"newest"`
+	// Returns is how many pods had come since and were evicted; Until is the end of the
+	// back-off, Last when one of its pods was evicted last.
+	Returns int       `json:"returns,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Last    time.Time `json:"last"`
+	// DryRun says that a dry run has a part in it.
+	DryRun  bool      `json:"dryRun,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// Export returns what is known of the owners, the oldest first.
+func (h *HoldOff) Export() []OwnerState {
+	owners := make([]OwnerState, 0, len(h.owners))
+	for owner, r := range h.owners {
+		owners = append(owners, OwnerState{
+			Owner: owner, Newest: r.newest, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
+			Expires: r.last.Add(holdOffMemory),
+		})
+	}
+	slices.SortFunc(owners, func(a, b OwnerState) int {
+		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Owner, b.Owner))
+	})
+	return owners
+}
+
+// Restore replaces what is known of the owners by what was exported and has not expired.
+func (h *HoldOff) Restore(owners []OwnerState, now time.Time) {
+	h.owners = make(map[string]returns, len(owners))
+	for _, o := range owners {
+		if now.Before(o.Expires) {
+			h.owners[o.Owner] = returns{
+				newest: o.Newest, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
+				until: earlier(o.Until, now.Add(longestHoldOff)),
+			}
+		}
+	}
+}
+
+// BackoffState is what a [Backoff] knows.
+type BackoffState struct {
+	// Pods and Budgets are those that rest after a refusal, the oldest first.
+	Pods    []RefusalState `json:"pods,omitempty"`
+	Budgets []RefusalState `json:"budgets,omitempty"`
+	// Server is the API server itself; nil when it was not overloaded and did answer.
+	Server *RefusalState `json:"server,omitempty"`
+}
+
+// RefusalState is what is known of a pod or a budget that was refused or refused, or of the
+// API server.
+type RefusalState struct {
+	// UID is the pod's; "" for a budget and for the API server.
+	UID string `json:"uid,omitempty"`
+	// Namespace and Name are those of the budget, or of the budget with whose ready pods a
+	// pod rests; "" for any other.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Refusals is how many there were in a row, Until when the last one is over, Last what
+	// it was, and Budget the name of the budget in it.
+	Refusals int       `json:"refusals,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
+	Last     Outcome   `json:"last,omitempty"`
+	Budget   string    `json:"budget,omitempty"`
+	// Trusted is until when the budget is believed to keep the pod.
+	Trusted time.Time `json:"trusted,omitzero"`
+	// InDoubt is how many requests in a row had no known outcome, InDoubtSince since when.
+	InDoubt      int       `json:"inDoubt,omitempty"`
+	InDoubtSince time.Time `json:"inDoubtSince,omitzero"`
+	Expires      time.Time `json:"expires"`
+}
+
+// Export returns what is known of the refusals.
+func (b *Backoff) Export() BackoffState {
+	s := BackoffState{}
+	for uid, r := range b.pods {
+		kept := r.export()
+		kept.UID, kept.Namespace, kept.Name = uid, r.kept.namespace, r.kept.name
+		s.Pods = append(s.Pods, kept)
+	}
+	for key, r := range b.budgets {
+		kept := r.export()
+		kept.Namespace, kept.Name = key.namespace, key.name
+		s.Budgets = append(s.Budgets, kept)
+	}
+	slices.SortFunc(s.Pods, firstToExpire)
+	slices.SortFunc(s.Budgets, firstToExpire)
+	if b.server != (refusal{}) {
+		kept := b.server.export()
+		s.Server = &kept
+	}
+	return s
+}
+
+// Restore replaces what is known of the refusals by what was exported and has not expired.
+func (b *Backoff) Restore(s BackoffState, now time.Time) {
+	b.pods, b.budgets, b.server = make(map[string]refusal, len(s.Pods)), make(map[budgetKey]refusal, len(s.Budgets)), refusal{}
+	for _, kept := range s.Pods {
+		if r, valid := kept.restore(now); valid {
+			r.kept = budgetKey{kept.Namespace, kept.Name}
+			b.pods[kept.UID] = r
+		}
+	}
+	for _, kept := range s.Budgets {
+		if r, valid := kept.restore(now); valid {
+			b.budgets[budgetKey{kept.Namespace, kept.Name}] = r
+		}
+	}
+	if s.Server != nil {
+		b.server, _ = s.Server.restore(now)
+	}
+}
+
+// export returns a refusal as values. It is kept for as long after its end as any refusal
+// that follows would make a longer one.
+func (r *refusal) export() RefusalState {
+	end := later(later(r.until, r.trusted), r.since)
+	return RefusalState{
+		Refusals: r.count, Until: r.until, Last: r.last, Budget: r.budget, Trusted: r.trusted,
+		InDoubt: r.unheard, InDoubtSince: r.since, Expires: end.Add(spanOf(Denied).longest),
+	}
+}
+
+// restore returns the refusal, and false where it has expired.
+func (s *RefusalState) restore(now time.Time) (refusal, bool) {
+	if !now.Before(s.Expires) {
+		return refusal{}, false
+	}
+	const most = trust + trust/5 // with its jitter; no back-off is longer
+	return refusal{
+		count: s.Refusals, until: earlier(s.Until, now.Add(most)), last: s.Last, budget: s.Budget,
+		trusted: earlier(s.Trusted, now.Add(most)), unheard: s.InDoubt, since: earlier(s.InDoubtSince, now),
+	}, true
+}
+
+func firstToExpire(a, b RefusalState) int {
+	return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
