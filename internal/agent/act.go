@@ -85,7 +85,7 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 		d.Verb = Acted
 		return report{decision: d, expected: c.expected}
 	}
-	return report{decision: d, unheard: unheardOf(d, last, c.expected)}
+	return report{decision: d, expected: c.expected, unheard: unheardOf(d, last, c.expected)}
 }
 
 // ask sends one request. A request that is under way when the context ends gets

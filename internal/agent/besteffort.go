@@ -62,13 +62,9 @@ func (a *Agent) mayGoPastBudgets(p *pressure.Pressure) bool {
 	return a.policy.BestEffort && p.Threshold.Hard && !p.SampleTime.Before(a.resting)
 }
 
-// noteRefusal remembers whether a budget refused the candidate. One that has gone
-// meanwhile frees something: how much is missing then, only the next decision knows.
+// noteRefusal remembers whether a budget refused the candidate.
 func (p *plan) noteRefusal(c *candidate, r *evict.Result) {
 	c.kept, c.budget, c.fresh = r.Outcome.OfBudget(), r.Budget, true
-	if r.Outcome == evict.Gone {
-		p.bestEffort = false
-	}
 }
 
 // keptByBudgets returns the candidates that a budget refused, in the order of the ranking.

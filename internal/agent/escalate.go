@@ -104,13 +104,12 @@ func (a *Agent) escalate(ctx context.Context, p *plan) report {
 func (a *Agent) noteEscalation(attempt *Attempt, now time.Time) {
 	a.ledger.Amend(attempt.Entry.Pod.UID, func(b *evict.Booking) {
 		b.EscalationsSent++
-		switch attempt.Result.Outcome.Next() {
-		case evict.Done:
+		switch outcome := attempt.Result.Outcome; {
+		case outcome.Next() == evict.Done:
 			b.Escalated, b.GraceSeconds = now, *attempt.GraceSeconds
 			b.Deadline = now.Add(inSeconds(b.GraceSeconds) + deadlineMargin)
-		case evict.NextCandidate:
+		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
 			b.EscalationsSent = escalationTries
-		case evict.Stop:
 		}
 	})
 }

@@ -5,7 +5,7 @@ import "time"
 // report is what became of a plan.
 type report struct {
 	decision *Decision
-	expected map[string]int64 // what the accepted victim's end should free
+	expected map[string]int64 // what the end of the accepted or gone victim should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 	hold     Hold             // why nobody was asked for; HoldNone when somebody was
 	slots    *slotWalk        // what the brake said; nil when it was not asked
@@ -31,6 +31,9 @@ func (a *Agent) takeReport(r report) {
 	a.noteSlots(r.slots, now)
 	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
 		a.book(r.decision, accepted, r.expected, now)
+	}
+	if gone := r.decision.gone(); gone != nil {
+		a.bookGone(gone, r.expected, now)
 	}
 	a.noteBestEffort(r.decision.BestEffort, now)
 	switch {

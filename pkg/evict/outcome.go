@@ -15,7 +15,8 @@ const (
 	Deleted Outcome = "Deleted"
 	// WouldDelete: the same answer to a server-side dry run; nothing happened.
 	WouldDelete Outcome = "WouldDelete"
-	// Gone: the pod had ended (404), or another pod has its name (409 on the UID).
+	// Gone: the API server does not know the pod any more (404), or another pod has its
+	// name (409 on the UID). Its processes may run on, and hold what they hold.
 	Gone Outcome = "Gone"
 	// BlockedByBudget: a PodDisruptionBudget allows no disruption now.
 	BlockedByBudget Outcome = "BlockedByBudget"
@@ -56,7 +57,7 @@ type Step uint8
 
 // The steps.
 const (
-	// Stop: ask for nobody else in this tick.
+	// Stop: send no other request in this tick.
 	Stop Step = iota
 	// NextCandidate: ask for the next candidate now.
 	NextCandidate
@@ -69,9 +70,9 @@ func (o Outcome) Next() Step {
 	switch o {
 	case Evicted, WouldEvict, Deleted, WouldDelete:
 		return Done
-	case Gone, BlockedByBudget, BudgetPending, Denied, Misconfigured:
+	case BlockedByBudget, BudgetPending, Denied, Misconfigured:
 		return NextCandidate
 	default:
-		return Stop
+		return Stop // what a Gone pod still holds, the next decision measures
 	}
 }

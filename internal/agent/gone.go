@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// goneFor is how long a pod is relied on that the API server does not know any more, see
+// unlisted.go.
+const goneFor = unlistedGrace + deadlineMargin
+
+// bookGone books a pod that the API server has forgotten for what it held when the decision
+// was made. The next decision measures what its cgroup still holds. It is no victim of
+// evictd's and counts against no limit. While it is booked it is no candidate.
+func (a *Agent) bookGone(attempt *Attempt, expected map[string]int64, now time.Time) {
+	pod := attempt.Entry.Pod
+	a.ledger.Book(evict.Booking{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Expected: expected, Accepted: now, Deadline: now.Add(goneFor),
+	})
+}
+
+// gone returns the attempt that found its pod gone, which is the last of a decision; nil
+// where there is none.
+func (d *Decision) gone() *Attempt {
+	if len(d.Attempts) == 0 {
+		return nil
+	}
+	if last := &d.Attempts[len(d.Attempts)-1]; last.Result.Outcome == evict.Gone {
+		return last
+	}
+	return nil
+}

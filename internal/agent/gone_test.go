@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// goneNode misses 50 MiB. The API server has forgotten the hog, the watch does not tell, and
+// the hog's cgroup holds 500 MiB for the time given.
+func goneNode(holds time.Duration) *fakeNode {
+	n := newFakeNode(1000)
+	n.run("hog", 500, 100)
+	n.run("innocent", 450, 100)
+	n.answer = func(r evict.Request) evict.Result {
+		if r.Name != "hog" {
+			return evict.Result{Outcome: taken(r)}
+		}
+		n.after(holds, func() { delete(n.pods, r.UID) })
+		return evict.Result{Outcome: evict.Gone, Message: "pods \"hog\" not found"}
+	}
+	return n
+}
+
+// A 404 of the pod says that the API server has forgotten it, not that its memory is back:
+// the attempt ends, and the next decision sees what its cgroup still holds.
+func TestFaultGoneEndsTheAttempt(t *testing.T) {
+	t.Parallel()
+	for name, dryRun := range map[string]bool{"for real": false, "dry run": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := goneNode(20*time.Second), hardPolicy()
+				policy.DryRun, policy.Limits = dryRun, evict.Limits{PerMinute: 1}
+				a := newAgent(t, n, policy)
+				runFor(t, a, 10*time.Second)
+				n.wantVictims(t, "hog")
+				way := a.ledger.OnTheirWay()
+				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
+					way[0].Expected["memory.available"] != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(unlistedGrace+deadlineMargin)) {
+					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
+				}
+				if reached := a.limiter.Node(time.Now()); reached != "" {
+					t.Errorf("it counts against a limit: %s", reached)
+				}
+				runFor(t, a, 30*time.Second)
+				n.wantVictims(t, "hog") // whose memory was enough
+			})
+		})
+	}
+}
+
+// What never comes back is waited for 45 s, and the pod is not sent again while the watch
+// still lists it.
+func TestFaultGoneIsWaitedForABoundedTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := goneNode(time.Hour)
+		watch(t, n, hardPolicy(), unlistedGrace+deadlineMargin-time.Second)
+		n.wantVictims(t, "hog")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := goneNode(time.Hour)
+		watch(t, n, hardPolicy(), unlistedGrace+deadlineMargin+5*time.Second)
+		n.wantVictims(t, "hog", "innocent")
+	})
+}
