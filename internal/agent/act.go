@@ -61,7 +61,7 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{}, false
 	}
-	step := a.send(ctx, d, &attempt)
+	step := a.send(ctx, p, &attempt)
 	p.slots.answered(&attempt)
 	if step != evict.NextCandidate {
 		return reportOf(d, &attempt, c, step), true
@@ -72,9 +72,11 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 }
 
 // send writes down whom it asks for, asks, and adds the answer to the decision.
-func (a *Agent) send(ctx context.Context, d *Decision, attempt *Attempt) evict.Step {
+func (a *Agent) send(ctx context.Context, p *plan, attempt *Attempt) evict.Step {
+	d := p.decision
 	a.options.Recorder.Intent(d, attempt)
 	attempt.Result = a.ask(ctx, d, attempt)
+	p.ended(attempt)
 	d.Attempts = append(d.Attempts, *attempt)
 	return attempt.Result.Outcome.Next()
 }

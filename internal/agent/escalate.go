@@ -93,7 +93,7 @@ func (a *Agent) escalate(ctx context.Context, p *plan) report {
 	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
-	if a.send(ctx, d, p.escalation) == evict.Done {
+	if a.send(ctx, p, p.escalation) == evict.Done {
 		d.Verb = Escalated
 	}
 	return report{decision: d}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -38,6 +40,12 @@ func (u *unheard) mayComeLate(now time.Time) bool {
 	return u.attempt.Result.Late && now.Sub(u.first) < evict.RequestTimeout
 }
 
+// mayBeOurs reports whether the pod's end that is seen now may be the request's doing: the
+// API server gives a request up after a while, and reading the pod takes its time.
+func (u *unheard) mayBeOurs(now time.Time) bool {
+	return now.Sub(u.first) <= evict.RequestTimeout+lookTimeout
+}
+
 func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
 
 func (a *Agent) isUnheard(uid string) bool { return a.unheard != nil && a.unheard.uid() == uid }
@@ -68,25 +76,32 @@ func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
 }
 
 // hear settles the request nobody heard the end of when the watch tells that its pod is on
-// its way out. After the API server has given the request up that may be somebody else's
+// its way out, or lists it no more. After the API server has given the request up that may be somebody else's
 // doing, days later: where the pod had stayed it is, and else only a walk asks for more.
 func (a *Agent) hear(now time.Time) {
 	open := a.unheard
 	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
 		return
 	}
-	if !a.terminating(open.uid()) {
+	if a.stays(open.uid()) {
 		return
 	}
-	if now.Sub(open.first) > evict.RequestTimeout+lookTimeout {
+	if !open.mayBeOurs(now) {
 		if open.attempt.Result.Stays {
 			a.unheard = nil
 		}
 		return
 	}
 	d := &Decision{Time: now, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
-	open.settle(d, evict.Leaving, "the watch of the pods")
+	open.settle(d, "the watch of the pods")
 	a.takeReport(report{decision: d, expected: open.expected})
+}
+
+// stays reports whether the API server lists a pod that is not being deleted.
+func (a *Agent) stays(uid string) bool {
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
+		return string(pod.UID) == uid && pod.DeletionTimestamp == nil
+	})
 }
 
 // lookInto reads the pod of a request nobody heard the end of, before anybody else
@@ -102,7 +117,7 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 		d.Detail = fmt.Sprintf("whether %s is on its way out is still not known: %v", open.attempt.Entry.Pod.Key(), err)
 		return report{decision: d, unheard: open}
 	case fate != evict.Stays:
-		open.settle(d, fate, "reading the pod again")
+		open.settle(d, "reading the pod again")
 		return report{decision: d, expected: open.expected}
 	case open.mayComeLate(time.Now()) && p.escalation == nil && !p.asksFirst(open.uid()):
 		d.Detail = fmt.Sprintf("%s is not on its way out, and may not be asked for again; the last request for it may still be carried out",
@@ -113,20 +128,38 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	}
 }
 
-// settle adds to a decision what became of the request. It has no times: nothing was sent.
-func (u *unheard) settle(d *Decision, fate evict.Fate, how string) {
+// settle adds to a decision that the request was carried out: its pod is leaving, or has
+// ended. It has no times: nothing was sent.
+func (u *unheard) settle(d *Decision, how string) {
 	attempt := u.attempt
 	attempt.Result = evict.Result{
-		Outcome: evict.Gone,
+		Outcome: accepted(&attempt),
 		Message: "the answer to the request was not heard; " + how + " settled it",
 	}
-	if fate == evict.Leaving {
-		attempt.Result.Outcome, d.Verb = evict.Evicted, Acted
-		if attempt.Past != nil {
-			attempt.Result.Outcome, d.BestEffort = evict.Deleted, BestEffortDeleted
-		}
+	d.Verb = Acted
+	if attempt.Past != nil {
+		d.BestEffort = BestEffortDeleted
 	}
 	d.Attempts = append(d.Attempts, attempt)
+}
+
+// ended turns Gone into the end of an earlier request for the same pod that nobody heard the
+// answer to, while that may have been carried out.
+func (p *plan) ended(attempt *Attempt) {
+	earlier, result := p.unheard, &attempt.Result
+	if earlier == nil || result.Outcome != evict.Gone || earlier.uid() != attempt.Entry.Pod.UID || !earlier.mayBeOurs(result.Sent) {
+		return
+	}
+	result.Outcome = accepted(&earlier.attempt)
+	result.Message += "; an earlier request for it was not answered, and has ended it"
+}
+
+// accepted returns the outcome of a request that was carried out.
+func accepted(attempt *Attempt) evict.Outcome {
+	if attempt.Past != nil {
+		return evict.Deleted
+	}
+	return evict.Evicted
 }
 
 // asksFirst moves a pod to the front of those that are asked for, and reports whether it is

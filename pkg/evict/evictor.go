@@ -46,7 +46,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	result := classify(err, r.accepted())
 	result.Sent, result.Took = sent, e.now().Sub(sent)
 	if result.Outcome == Unconfirmed {
-		return e.confirm(context.WithoutCancel(ctx), r, result)
+		return e.confirm(context.WithoutCancel(ctx), r, result, MayBeDone(err))
 	}
 	return result
 }
@@ -61,10 +61,11 @@ func (e *Evictor) send(ctx context.Context, r Request) error {
 		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
 }
 
-// confirm looks at the pod after an answer that was not heard: a pod that is
-// leaving was evicted, whoever did it. One that stays proves nothing yet, because
-// the request may still be on its way.
-func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result {
+// confirm looks at the pod after an answer that was not heard. A pod that is leaving was
+// evicted, whoever did it, and so was one that has ended where the request may have been
+// carried out: a pod without a grace period ends at once. One that stays proves nothing yet,
+// because the request may still be on its way.
+func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result, mayBeDone bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	fate, err := e.Look(ctx, r)
@@ -72,10 +73,10 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result) Result
 	case err != nil || fate == Stays:
 		unheard.Stays = err == nil
 		return unheard
-	case fate == Leaving && !r.DryRun:
+	case !r.DryRun && (fate == Leaving || mayBeDone):
 		unheard.Outcome = r.accepted()
 	default:
-		unheard.Outcome = Gone // of a dry run: by somebody else's doing
+		unheard.Outcome = Gone // not by this request
 	}
 	unheard.Message += "; reading the pod again settled it"
 	return unheard

@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// forgets is a fakeNode whose API server forgets what it was asked to evict at once.
+type forgets struct{ *fakeNode }
+
+func (forgets) Look(context.Context, evict.Request) (evict.Fate, error) { return evict.Ended, nil }
+
+// The answer to the eviction of a pod without a grace period is lost, and the pod has ended
+// when it is read again: that was evictd's doing.
+func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("hog", 500, 100)
+		n.run("innocent", 450, 100)
+		n.answer = func(r evict.Request) evict.Result {
+			n.after(20*time.Second, func() { delete(n.pods, r.UID) })
+			return lost(r)
+		}
+		policy := hardPolicy()
+		policy.Limits = evict.Limits{PerMinute: 1}
+		a := newAgent(t, n, policy)
+		a.options.Evictor = forgets{n}
+		a.options.Pods = listless{n, "hog", func() bool { return len(n.victims()) == 0 }}
+		runFor(t, a, 10*time.Second)
+		n.wantVictims(t, "hog")
+		way := a.ledger.OnTheirWay()
+		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
+			t.Errorf("in flight: %+v, want a victim of evictd's", way)
+		}
+		if a.limiter.Node(time.Now()) == "" {
+			t.Error("it counts against no limit")
+		}
+	})
+}
+
+// A pod whose first request was lost is asked for again, and the API server does not know it
+// any more: that was the first request's doing.
+func TestFaultGoneAfterALostRequestCounts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := goneNode(20 * time.Second)
+		gone := n.answer
+		n.answer = func(r evict.Request) evict.Result {
+			if len(n.evictions) == 1 {
+				return lost(r)
+			}
+			return gone(r)
+		}
+		a := newAgent(t, n, hardPolicy())
+		runFor(t, a, 10*time.Second)
+		n.wantVictims(t, "hog", "hog")
+		way := a.ledger.OnTheirWay()
+		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
+			t.Errorf("in flight: %+v, want a victim of evictd's", way)
+		}
+	})
+}
