@@ -8,7 +8,7 @@
 //	…
 //	pods, err = tree.Collect(pods[:0])
 //	for _, p := range pods {
-//		fmt.Println(p.UID, p.WorkingSet, p.Anonymous+p.Shared)
+//		fmt.Println(p.UID, p.WorkingSet, p.Reclaim())
 //	}
 //
 // Disk use comes from the kubelet's Summary API, see [FetchSummary] and [DiskUses],

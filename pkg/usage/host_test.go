@@ -63,15 +63,15 @@ func (v version) pidsDir(group string) string {
 }
 
 // figures are what a pod's cgroup says.
-type figures struct{ usage, anonymous, shared, inactiveFile, tasks int64 }
+type figures struct{ usage, anonymous, shared, inactiveFile, tasks, kernel, slabReclaimable int64 }
 
 // add puts a pod's cgroup below the mount.
 func (v version) add(f files, group string, n figures) {
 	stat := fmt.Sprintf("cache 1\nrss 2\nshmem 3\ninactive_file 4\ntotal_cache 5\ntotal_rss %d\ntotal_rss_huge 6\ntotal_shmem %d\ntotal_inactive_anon 7\ntotal_inactive_file %d\ntotal_active_file 8\n",
 		n.anonymous, n.shared, n.inactiveFile)
 	if v == v2 {
-		stat = fmt.Sprintf("anon %d\nfile 9\nkernel 9\nshmem %d\nanon_thp 9\nshmem_thp 9\ninactive_anon 9\ninactive_file %d\nactive_file 9\n",
-			n.anonymous, n.shared, n.inactiveFile)
+		stat = fmt.Sprintf("anon %d\nfile 9\nkernel %d\nkernel_stack 9\nshmem %d\nanon_thp 9\nshmem_thp 9\ninactive_anon 9\ninactive_file %d\nactive_file 9\nslab_reclaimable %d\nslab_unreclaimable 9\nslab 9\n",
+			n.anonymous, n.kernel, n.shared, n.inactiveFile, n.slabReclaimable)
 	}
 	f[filepath.Join(v.memoryDir(group), "memory.stat")] = stat
 	f[filepath.Join(v.memoryDir(group), v.usageFile())] = fmt.Sprintf("%d\n", n.usage)

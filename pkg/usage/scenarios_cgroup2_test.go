@@ -47,6 +47,11 @@ func TestCgroup2RealCgroups(t *testing.T) {
 				near(t, uid+" anonymous", pod.Anonymous, sizes[i]*mib, podSlack)
 				near(t, uid+" shared", pod.Shared, shared*mib, shared*mib/2)
 				near(t, uid+" working set", pod.WorkingSet, (sizes[i]+shared)*mib, podSlack)
+				near(t, uid+" reclaim", pod.Reclaim(), (sizes[i]+shared)*mib, podSlack)
+				// One kernel stack is 16 KiB, and the process has several threads.
+				if !pod.KernelKnown || pod.Kernel < 16<<10 || pod.Kernel > podSlack {
+					t.Errorf("%s: kernel memory is %d bytes, known %t", uid, pod.Kernel, pod.KernelKnown)
+				}
 				// Go's runtime has several threads, and starts and ends none for an idle child.
 				if !pod.TasksKnown || pod.Tasks < 2 || pod.Tasks > 50 {
 					t.Errorf("tasks: %+v", pod)

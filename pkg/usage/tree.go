@@ -26,12 +26,28 @@ type Pod struct {
 	// in swap, in bytes: total_rss on cgroup v1, anon on v2.
 	Anonymous int64
 	// Shared is tmpfs (a memory-backed emptyDir too) and shared memory, in bytes.
-	// Anonymous plus Shared is what the pod's end frees at once.
 	Shared int64
+	// Kernel is the kernel's memory for the pod that cannot be reclaimed while it runs
+	// (page tables, stacks, slabs in use), in bytes: kernel minus slab_reclaimable on
+	// cgroup v2. It means nothing unless KernelKnown: cgroup v1 does not tell, nor does
+	// Linux before 5.18.
+	Kernel      int64
+	KernelKnown bool
 	// Tasks counts processes and threads. It means nothing unless TasksKnown: the
 	// pids controller may be missing.
 	Tasks      int64
 	TasksKnown bool
+}
+
+// Reclaim returns what the pod's end gives back to the kernel's MemAvailable, in bytes:
+// anonymous and shared memory, and its kernel memory where that is known. Page cache
+// counts as available already.
+func (p *Pod) Reclaim() int64 {
+	sum := p.Anonymous + p.Shared
+	if p.KernelKnown {
+		sum += p.Kernel
+	}
+	return sum
 }
 
 // unread are the faults of pods that are there and could not be read, and of whole
@@ -203,10 +219,12 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		return Pod{}, err
 	}
 	pod := Pod{
-		UID:        p.uid,
-		WorkingSet: max(0, usage-stat.inactiveFile),
-		Anonymous:  stat.anonymous,
-		Shared:     stat.shared,
+		UID:         p.uid,
+		WorkingSet:  max(0, usage-stat.inactiveFile),
+		Anonymous:   stat.anonymous,
+		Shared:      stat.shared,
+		Kernel:      stat.kernel,
+		KernelKnown: stat.kernelKnown,
 	}
 	if !p.countsTasks {
 		return pod, nil

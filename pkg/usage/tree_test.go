@@ -54,9 +54,9 @@ func layouts() map[string][]string {
 // pods returns what the four pods use, in the order of layouts.
 func fourPods() []figures {
 	return []figures{
-		{usage: 1000, anonymous: 500, shared: 50, inactiveFile: 300, tasks: 3},
-		{usage: 2000, anonymous: 600, shared: 60, inactiveFile: 400, tasks: 4},
-		{usage: 3000, anonymous: 700, shared: 70, inactiveFile: 500, tasks: 5},
+		{usage: 1000, anonymous: 500, shared: 50, inactiveFile: 300, tasks: 3, kernel: 90, slabReclaimable: 30},
+		{usage: 2000, anonymous: 600, shared: 60, inactiveFile: 400, tasks: 4, kernel: 80, slabReclaimable: 80},
+		{usage: 3000, anonymous: 700, shared: 70, inactiveFile: 500, tasks: 5, kernel: 70, slabReclaimable: 71},
 		{usage: 4000, anonymous: 800, shared: 80, inactiveFile: 4001, tasks: 6},
 	}
 }
@@ -109,11 +109,21 @@ func TestCollect(t *testing.T) {
 					}
 					return 0
 				}
+				tells := version == v2
+				kernel := func(n int64) int64 {
+					if tells {
+						return n
+					}
+					return 0
+				}
 				want := []Pod{
-					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Tasks: tasks(3), TasksKnown: counts},
-					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, Tasks: tasks(4), TasksKnown: counts},
-					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, Tasks: tasks(5), TasksKnown: counts},
-					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, Tasks: tasks(6), TasksKnown: counts},
+					{UID: guaranteedUID, WorkingSet: 700, Anonymous: 500, Shared: 50, Kernel: kernel(60), KernelKnown: tells, Tasks: tasks(3), TasksKnown: counts},
+					{UID: burstableUID, WorkingSet: 1600, Anonymous: 600, Shared: 60, KernelKnown: tells, Tasks: tasks(4), TasksKnown: counts},
+					{UID: bestEffortUID, WorkingSet: 2500, Anonymous: 700, Shared: 70, KernelKnown: tells, Tasks: tasks(5), TasksKnown: counts},
+					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, KernelKnown: tells, Tasks: tasks(6), TasksKnown: counts},
+				}
+				if reclaim := want[0].Reclaim(); reclaim != 550+kernel(60) {
+					t.Errorf("the first pod's end gives back %d", reclaim)
 				}
 				var pods []Pod
 				for range 3 {
@@ -375,10 +385,13 @@ func TestUnreadCounts(t *testing.T) {
 // TestCollectAllocatesNothingPerPod: the work for 110 pods must not allocate more
 // than that for 10.
 func TestCollectAllocatesNothingPerPod(t *testing.T) {
-	allocations := func(count int) float64 {
-		node := v1.node()
+	allocations := func(version version, spoil func(stat string) string, count int) float64 {
+		node := version.node()
 		for i := range count {
-			v1.add(node, fmt.Sprintf("/kubepods/burstable/pod%08d", i), fourPods()[0])
+			group := fmt.Sprintf("/kubepods/burstable/pod%08d", i)
+			version.add(node, group, fourPods()[0])
+			file := filepath.Join(version.memoryDir(group), "memory.stat")
+			node[file] = spoil(node[file])
 		}
 		tree := mustOpen(t, node.Plant(t), "/kubepods")
 		kernelfiletest.Put(t, filepath.Join(tree.hierarchy.Memory, "kubepods/besteffort"), directory)
@@ -391,9 +404,16 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 		})
 		return got
 	}
-	few, many := allocations(10), allocations(110)
-	if many > few {
-		t.Errorf("110 pods allocate %v times, 10 pods %v times", many, few)
+	as := func(stat string) string { return stat }
+	old := func(stat string) string { return strings.Replace(stat, "\nkernel ", "\nother ", 1) }
+	for name, test := range map[string]struct {
+		version version
+		spoil   func(string) string
+	}{"v1": {v1, as}, "v2": {v2, as}, "v2 before Linux 5.18": {v2, old}} {
+		few, many := allocations(test.version, test.spoil, 10), allocations(test.version, test.spoil, 110)
+		if many > few {
+			t.Errorf("%s: 110 pods allocate %v times, 10 pods %v times", name, many, few)
+		}
 	}
 }
 
@@ -420,14 +440,21 @@ func TestMadeAnewWhileRead(t *testing.T) {
 
 func TestStatKeys(t *testing.T) {
 	t.Parallel()
-	want := memoryStat{anonymous: 1, shared: 2, inactiveFile: 3}
 	tests := map[string]struct {
 		content string
 		unified bool
+		kernel  int64 // -1 is not known
 		wantErr string
 	}{
-		"v1":                  {content: "rss 9\nshmem 9\ninactive_file 9\ntotal_rss 1\ntotal_rss_huge 9\ntotal_shmem 2\ntotal_inactive_file 3\n"},
-		"v2":                  {content: "anon 1\nanon_thp 9\nshmem 2\nshmem_thp 9\ninactive_file 3\n", unified: true},
+		"v1":                  {content: "rss 9\nshmem 9\ninactive_file 9\ntotal_rss 1\ntotal_rss_huge 9\ntotal_shmem 2\ntotal_inactive_file 3\n", kernel: -1},
+		"v1 with v2's keys":   {content: "total_rss 1\nkernel 9\ntotal_shmem 2\ntotal_inactive_file 3\nslab_reclaimable 1\n", kernel: -1},
+		"v2":                  {content: "anon 1\nanon_thp 9\nkernel 7\nkernel_stack 9\nshmem 2\nshmem_thp 9\ninactive_file 3\nslab_reclaimable 2\nslab 9\n", unified: true, kernel: 5},
+		"v2, first counts":    {content: "anon 1\nkernel 7\nkernel 9\nshmem 2\nshmem 9\ninactive_file 3\nslab_reclaimable 2\n", unified: true, kernel: 5},
+		"v2 before 5.18":      {content: "anon 1\nkernel_stack 9\nshmem 2\ninactive_file 3\nslab_reclaimable 2\n", unified: true, kernel: -1},
+		"v2, half of kernel":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\n", unified: true, kernel: -1},
+		"v2, kernel cut off":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\nslab_reclaimable 2", unified: true, kernel: -1},
+		"v2, added up apart":  {content: "anon 1\nkernel 7\nshmem 2\ninactive_file 3\nslab_reclaimable 8\n", unified: true, kernel: 0},
+		"kernel is no number": {content: "anon 1\nkernel x\nshmem 2\ninactive_file 3\nslab_reclaimable 8\n", unified: true, wantErr: `line "kernel ": no number`},
 		"v2 read as v1":       {content: "anon 1\nshmem 2\ninactive_file 3\n", wantErr: `no line "total_rss "`},
 		"v1 read as v2":       {content: "total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3\n", unified: true, wantErr: `no line "anon "`},
 		"no shared":           {content: "anon 1\ninactive_file 3\n", unified: true, wantErr: `no line "shmem "`},
@@ -441,6 +468,7 @@ func TestStatKeys(t *testing.T) {
 	for name, tc := range tests {
 		keys := keysOf(tc.unified)
 		got, err := keys.parse([]byte(tc.content))
+		want := memoryStat{anonymous: 1, shared: 2, inactiveFile: 3, kernel: max(0, tc.kernel), kernelKnown: tc.kernel >= 0}
 		switch {
 		case tc.wantErr == "" && (err != nil || got != want):
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
@@ -466,6 +494,7 @@ func TestNamesRoundTrip(t *testing.T) {
 
 func FuzzMemoryStat(f *testing.F) {
 	f.Add([]byte("anon 1\nshmem 2\ninactive_file 3\n"), true)
+	f.Add([]byte("anon 1\nkernel 9\nshmem 2\ninactive_file 3\nslab_reclaimable 4\n"), true)
 	f.Add([]byte("total_rss 1\ntotal_shmem 2\ntotal_inactive_file 3"), false)
 	f.Fuzz(func(t *testing.T, content []byte, unified bool) {
 		keys := keysOf(unified)
@@ -476,7 +505,11 @@ func FuzzMemoryStat(f *testing.F) {
 			}
 			return
 		}
-		for key, n := range map[string]int64{keys.anonymous: stat.anonymous, keys.shared: stat.shared, keys.inactiveFile: stat.inactiveFile} {
+		if stat.kernel < 0 || stat.kernel > 0 && !stat.kernelKnown || stat.kernelKnown && !unified {
+			t.Errorf("kernel memory of %q: %+v", content, stat)
+		}
+		for f, n := range []int64{stat.anonymous, stat.shared, stat.inactiveFile} {
+			key := keys[f]
 			if n < 0 || !strings.Contains(string(content), fmt.Sprintf("%d\n", n)) || !strings.Contains(string(content), key) {
 				t.Errorf("%s%d is not in %q", key, n, content)
 			}
