@@ -20,6 +20,7 @@ var errNoInodes = errors.New("the filesystem does not count inodes")
 type probe struct {
 	path   string
 	statfs func(path string) (filesystem, error)
+	device func(path string) (uint64, error)
 	answer chan probeAnswer // holds one
 	// pending: a goroutine is out. late: it did not answer within the wait of the
 	// sample that sent it, and what it brings one day will be old.
@@ -28,11 +29,25 @@ type probe struct {
 
 type probeAnswer struct {
 	filesystem filesystem
+	device     uint64 // 0 where it is not known
 	err        error
 }
 
-func newProbe(path string, statfs func(string) (filesystem, error)) *probe {
-	return &probe{path: path, statfs: statfs, answer: make(chan probeAnswer, 1)}
+func newProbe(path string, sys system) *probe {
+	return &probe{path: path, statfs: sys.statfs, device: sys.device, answer: make(chan probeAnswer, 1)}
+}
+
+// ask asks for the figures, and for the device, without which the figures stand alone.
+func (p *probe) ask() probeAnswer {
+	fs, err := p.statfs(p.path)
+	if err != nil {
+		return probeAnswer{err: err}
+	}
+	device, err := p.device(p.path)
+	if err != nil {
+		device = 0
+	}
+	return probeAnswer{filesystem: fs, device: device}
 }
 
 // start asks, unless a late answer is still out. A late answer that has arrived is
@@ -49,25 +64,22 @@ func (p *probe) start() {
 		return
 	}
 	p.pending = true
-	go func() {
-		fs, err := p.statfs(p.path)
-		p.answer <- probeAnswer{filesystem: fs, err: err}
-	}()
+	go func() { p.answer <- p.ask() }()
 }
 
-// finish returns the answer to start, or an error when it does not come before
-// the timer.
-func (p *probe) finish(timer *time.Timer) (filesystem, error) {
+// finish returns the answer to start; its error says why there is none, or that it did not
+// come before the timer.
+func (p *probe) finish(timer *time.Timer) probeAnswer {
 	if p.late || !p.arrives(timer) {
 		p.late = true
-		return filesystem{}, fmt.Errorf("reading the filesystem of %s: it has not answered within %s", p.path, probeWait)
+		return probeAnswer{err: fmt.Errorf("reading the filesystem of %s: it has not answered within %s", p.path, probeWait)}
 	}
 	a := <-p.answer
 	p.pending = false
 	if a.err != nil {
-		return filesystem{}, fmt.Errorf("reading the filesystem of %s: %w", p.path, a.err)
+		return probeAnswer{err: fmt.Errorf("reading the filesystem of %s: %w", p.path, a.err)}
 	}
-	return a.filesystem, nil
+	return a
 }
 
 // arrives waits for an answer until the timer fires, and leaves it in the channel.
@@ -108,11 +120,11 @@ func (n *Node) openFilesystems(sys system) error {
 		return fmt.Errorf("preparing imagefs: %w", err)
 	}
 	n.device, n.kubeletDir, n.imageDir = sys.device, kubeletDir, imageDir
-	n.nodefs = newProbe(kubeletDir, sys.statfs)
+	n.nodefs = newProbe(kubeletDir, sys)
 	n.imagefs = n.nodefs
 	if imageDir != "" && images {
 		// Also where both are one filesystem now: another one may be mounted there later.
-		n.imagefs = newProbe(imageDir, sys.statfs)
+		n.imagefs = newProbe(imageDir, sys)
 	}
 	nodefs, imagefs := n.readFilesystems()
 	if nodefs.err != nil {
@@ -172,12 +184,11 @@ func (n *Node) readFilesystems() (nodefs, imagefs probeAnswer) {
 	n.startProbes()
 	timer := time.NewTimer(probeWait)
 	defer timer.Stop()
-	nodefs.filesystem, nodefs.err = n.nodefs.finish(timer)
+	nodefs = n.nodefs.finish(timer)
 	if n.imagefs == n.nodefs {
 		return nodefs, nodefs
 	}
-	imagefs.filesystem, imagefs.err = n.imagefs.finish(timer)
-	return nodefs, imagefs
+	return nodefs, n.imagefs.finish(timer)
 }
 
 // observeFilesystems fills in the filesystems' signals. A runtime that is not
@@ -197,8 +208,8 @@ func (n *Node) observeFilesystems(s *Sample) {
 func (n *Node) observe(s *Sample, space, inodes Signal, a *probeAnswer) {
 	seenSpace, seenInodes := unknown(a.err), unknown(a.err)
 	if a.err == nil {
-		seenSpace = Observation{State: Known, Available: a.filesystem.available, Capacity: a.filesystem.capacity}
-		seenInodes = Observation{State: Known, Available: a.filesystem.inodesFree, Capacity: a.filesystem.inodes}
+		seenSpace = Observation{State: Known, Available: a.filesystem.available, Capacity: a.filesystem.capacity, Device: a.device}
+		seenInodes = Observation{State: Known, Available: a.filesystem.inodesFree, Capacity: a.filesystem.inodes, Device: a.device}
 		if a.filesystem.inodes == 0 {
 			seenInodes = absent(errNoInodes)
 		}

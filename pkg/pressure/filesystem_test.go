@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,10 +42,10 @@ func TestFilesystems(t *testing.T) {
 		wantImages    Observation
 		wantDedicated bool
 	}{
-		"no images":                  {nil, known(1, 10), false},
-		"images on nodefs":           {[]string{"var/lib/containers/storage"}, known(1, 10), false},
-		"images of their own":        {[]string{"var/lib/containerd"}, known(7, 70), true},
-		"the first directory counts": {[]string{"var/lib/docker", "var/lib/containerd"}, known(7, 70), true},
+		"no images":                  {nil, onDevice(1, known(1, 10)), false},
+		"images on nodefs":           {[]string{"var/lib/containers/storage"}, onDevice(1, known(1, 10)), false},
+		"images of their own":        {[]string{"var/lib/containerd"}, onDevice(2, known(7, 70)), true},
+		"the first directory counts": {[]string{"var/lib/docker", "var/lib/containerd"}, onDevice(2, known(7, 70)), true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -60,10 +61,10 @@ func TestFilesystems(t *testing.T) {
 			}
 			n := mustOpen(t, Options{HostRoot: root, Signals: Signals(), MemoryAvailable: Kernel}, sys)
 			s := n.Sample(moment(0))
-			if got := s.Of(NodeFSAvailable); got != known(1, 10) {
+			if got := s.Of(NodeFSAvailable); got != onDevice(1, known(1, 10)) {
 				t.Errorf("nodefs.available is %+v", got)
 			}
-			if got := s.Of(NodeFSInodesFree); got != known(2, 20) {
+			if got := s.Of(NodeFSInodesFree); got != onDevice(1, known(2, 20)) {
 				t.Errorf("nodefs.inodesFree is %+v", got)
 			}
 			for _, signal := range []Signal{ImageFSAvailable, ContainerFSAvailable} {
@@ -93,9 +94,9 @@ func TestMountsChange(t *testing.T) {
 		release: one.release, pidNamespace: one.pidNamespace,
 	})
 	for i, want := range []bool{false, true, false} {
-		wantImages := known(40*gib, 100*gib)
+		wantImages := onDevice(1, known(40*gib, 100*gib))
 		if now = one; want {
-			now, wantImages = two, known(7, 70)
+			now, wantImages = two, onDevice(2, known(7, 70))
 		}
 		s := n.Sample(moment(0))
 		if got := s.Of(ImageFSAvailable); got != wantImages {
@@ -121,14 +122,19 @@ func TestLinksOfTheHost(t *testing.T) {
 		}
 	}
 	sys := fakeSystem()
+	var mu sync.Mutex // the probes ask too
 	var asked []string
 	sys.device = func(path string) (uint64, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		asked = append(asked, path)
 		return uint64(len(asked)), nil
 	}
 	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSAvailable}}, sys)
 	want := []string{filepath.Join(root, "data/kubelet"), filepath.Join(root, "data/containerd")}
-	if got := []string{n.nodefs.path, n.imagefs.path}; !slices.Equal(got, want) || !slices.Equal(asked, want) {
+	mu.Lock()
+	defer mu.Unlock()
+	if got := []string{n.nodefs.path, n.imagefs.path}; !slices.Equal(got, want) || len(asked) < 2 || !slices.Equal(asked[:2], want) {
 		t.Errorf("asked are %q and %q; want %q", asked, got, want)
 	}
 }
@@ -153,7 +159,7 @@ func TestNoInodes(t *testing.T) {
 			t.Errorf("%s is %+v; want it absent", signal, got)
 		}
 	}
-	if got := s.Of(NodeFSAvailable); got != known(1, 10) {
+	if got := s.Of(NodeFSAvailable); got != onDevice(1, known(1, 10)) {
 		t.Errorf("nodefs.available is %+v", got)
 	}
 }
@@ -243,7 +249,7 @@ func TestHungFilesystem(t *testing.T) {
 		synctest.Wait()
 		answers = func(path string) (filesystem, error) { return filesystem{available: 3, capacity: 30}, nil }
 		sample(Known, 0)
-		if s := n.Sample(time.Now()); s.Of(NodeFSAvailable) != known(3, 30) {
+		if s := n.Sample(time.Now()); s.Of(NodeFSAvailable) != onDevice(1, known(3, 30)) {
 			t.Errorf("nodefs.available is %+v; want what was read after the hang", s.Of(NodeFSAvailable))
 		}
 		if err := n.Close(); err != nil {
@@ -258,16 +264,19 @@ func TestLateAnswerIsThrownAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		available := int64(1)
 		delay := 3 * probeWait
-		p := newProbe("/x", func(string) (filesystem, error) {
+		sys := fakeSystem()
+		sys.statfs = func(string) (filesystem, error) {
 			fs := filesystem{available: available, capacity: 10}
 			time.Sleep(delay)
 			return fs, nil
-		})
+		}
+		p := newProbe("/x", sys)
 		read := func() (filesystem, error) {
 			p.start()
 			timer := time.NewTimer(probeWait)
 			defer timer.Stop()
-			return p.finish(timer)
+			answer := p.finish(timer)
+			return answer.filesystem, answer.err
 		}
 		if fs, err := read(); err == nil {
 			t.Errorf("an answer that is not there yet reads as %+v", fs)

@@ -41,6 +41,9 @@ type Observation struct {
 	Available int64
 	// Capacity is what there is in all, in the signal's unit.
 	Capacity int64
+	// Device is the device number of the filesystem that was read, as stat(2) tells it; 0 for
+	// other signals, and where the number is not known.
+	Device uint64
 	// Err says why the reading is Unknown or Absent; nil when it is Known.
 	Err error
 }

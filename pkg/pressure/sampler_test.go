@@ -50,6 +50,12 @@ func known(available, capacity int64) Observation {
 	return Observation{State: Known, Available: available, Capacity: capacity}
 }
 
+// onDevice is a reading of the filesystem with that device number.
+func onDevice(device uint64, o Observation) Observation {
+	o.Device = device
+	return o
+}
+
 func TestSample(t *testing.T) {
 	t.Parallel()
 	everyAbsent := func(s Sample) Sample {
@@ -61,7 +67,7 @@ func TestSample(t *testing.T) {
 		s.Time = moment(0)
 		return s
 	}
-	disk, inodes := known(40*gib, 100*gib), known(5000, 9000)
+	disk, inodes := onDevice(1, known(40*gib, 100*gib)), onDevice(1, known(5000, 9000))
 	all := func(memory Observation) Sample {
 		return everyAbsent(Sample{Observations: [SignalCount]Observation{
 			MemoryAvailable:            memory,
