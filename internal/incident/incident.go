@@ -1,0 +1,80 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// victimsKept is how many victims an incident names; the others are counted. At the default
+// of six evictions a minute it is ten minutes' worth.
+const victimsKept = 64
+
+// Incident is one shortage of one resource, from the first threshold met until the targets of
+// the resource's signals have held for the transition period.
+type Incident struct {
+	// ID names the incident: the signal that was short first and when, in UTC to the
+	// millisecond. It stays the same across a restart of the container.
+	ID string `json:"id"`
+	// Resource is what the node is short of.
+	Resource Resource `json:"resource"`
+	// Signal is the one whose threshold was met first.
+	Signal pressure.Signal `json:"signal"`
+	// Began is when that was.
+	Began time.Time `json:"began"`
+	// Short is when one of the resource's signals was last below its target, or not known.
+	Short time.Time `json:"short"`
+	// Lowest is the least that was available of Signal, in its unit.
+	Lowest int64 `json:"lowest"`
+	// Victims are the pods that were evicted, or would have been, the oldest first and 64 at
+	// most; More counts those beyond that.
+	Victims []Victim `json:"victims,omitempty"`
+	More    int      `json:"more,omitempty"`
+	// Before is what had happened on the node when the incident began.
+	Before Others `json:"before"`
+	// During is what the kernel and the kubelet did since. The zero value until the incident
+	// has ended.
+	During Others `json:"during"`
+}
+
+// Victim is a pod that was evicted in an incident, or would have been.
+type Victim struct {
+	// Pod is namespace/name, UID the API server's.
+	Pod string `json:"pod"`
+	UID string `json:"uid"`
+	// DryRun says that nothing happened to it.
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// Others is what others than evictd did against a shortage.
+type Others struct {
+	// OOMKills is how many processes the kernel has killed for want of memory since boot, or
+	// in During since the incident began; negative where that is not known.
+	OOMKills int64 `json:"oomKills"`
+	// Kubelets are the pods that the kubelet has evicted, as UIDs in Before and as
+	// namespace/name in During.
+	Kubelets []string `json:"kubelets,omitempty"`
+}
+
+// add notes a victim. One that is named already stays as it is, except that what really
+// happened replaces what a dry run simulated.
+func (i *Incident) add(v Victim) {
+	at := slices.IndexFunc(i.Victims, func(known Victim) bool { return known.UID == v.UID })
+	switch {
+	case at >= 0:
+		i.Victims[at].DryRun = i.Victims[at].DryRun && v.DryRun
+	case len(i.Victims) >= victimsKept:
+		i.More++
+	default:
+		i.Victims = append(i.Victims, v)
+	}
+}
+
+// clone returns a copy that shares nothing with the incident.
+func (i *Incident) clone() Incident {
+	copied := *i
+	copied.Victims = slices.Clone(i.Victims)
+	copied.Before.Kubelets, copied.During.Kubelets = slices.Clone(i.Before.Kubelets), slices.Clone(i.During.Kubelets)
+	return copied
+}

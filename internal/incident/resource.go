@@ -1,0 +1,53 @@
+package incident
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Resource is what a node is short of, so that signals about the same thing share one
+// incident. The zero value is the node's memory.
+type Resource struct {
+	// Kind is what is counted.
+	Kind Kind
+	// Device is the filesystem's device number for bytes and inodes, as stat(2) tells it; 0
+	// for memory and PIDs.
+	Device uint64
+}
+
+// Kind is what a resource counts.
+type Kind uint8
+
+// The kinds. All signals of memory are one kind: the same pods hold it.
+const (
+	Memory Kind = iota
+	PIDs
+	Bytes
+	Inodes
+)
+
+// kindOf returns what a signal's resource counts.
+func kindOf(signal pressure.Signal) Kind {
+	switch signal {
+	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall:
+		return Memory
+	case pressure.PIDAvailable:
+		return PIDs
+	case pressure.NodeFSAvailable, pressure.ImageFSAvailable, pressure.ContainerFSAvailable:
+		return Bytes
+	case pressure.NodeFSInodesFree, pressure.ImageFSInodesFree, pressure.ContainerFSInodesFree:
+		return Inodes
+	}
+	panic(fmt.Sprintf("a signal without a resource: %v", signal))
+}
+
+// ResourceOf returns what the signal's reading is about. A filesystem whose device is not
+// known counts as a device of its own.
+func ResourceOf(signal pressure.Signal, seen pressure.Observation) Resource {
+	kind := kindOf(signal)
+	if !signal.OnDisk() {
+		return Resource{Kind: kind}
+	}
+	return Resource{Kind: kind, Device: seen.Device}
+}
