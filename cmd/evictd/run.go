@@ -175,6 +175,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Recorder: d.recorder,
 		Wake:     d.wakers.Wake(),
 		Random:   rand.Float64,
+		OOMKills: func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },
 		Taints:   d.optIns.taints,
 	}
 	if d.optIns.brake != nil {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -93,6 +94,9 @@ type Recorder interface {
 	Decision(d *Decision)
 	Ledger(now time.Time, bookings []evict.Booking)
 	ReadError(source string, err error)
+	// IncidentBegan and IncidentEnded are told of each shortage, once.
+	IncidentBegan(i *incident.Incident)
+	IncidentEnded(i *incident.Incident)
 	// VictimEnded is told of each victim that evictd evicted once it has gone.
 	VictimEnded(e *Ended)
 	// LeftAlone is told at each tick of whom nobody asks for: how many owners are held
@@ -119,6 +123,9 @@ type Options struct {
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
+	// OOMKills returns how many processes the kernel has killed for want of memory since
+	// boot; nil where that cannot be read.
+	OOMKills func() (int64, error)
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }
@@ -132,6 +139,7 @@ type Agent struct {
 	reload  chan change
 
 	judge     *pressure.Judge
+	incidents incident.Tracker
 	pacer     *pressure.Pacer
 	ledger    *evict.Ledger
 	backoff   *evict.Backoff
@@ -194,6 +202,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.ledger.ForgetDryRuns()
 		a.limiter.ForgetDryRuns()
 		a.holdOff.ForgetDryRuns()
+		a.incidents.ForgetDryRuns()
 	}
 	if a.acting != nil {
 		a.acting.interrupt.raise("the configuration changed")
@@ -281,6 +290,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.releaseSlots(listed)
 	sample := a.options.Sampler.Sample(time.Now())
 	verdict := a.judge.Judge(&sample)
+	a.followIncidents(&sample, &verdict)
 	a.options.Recorder.Sample(&sample, &verdict)
 	a.noteStalls(&sample)
 	a.wantTaints(&verdict)

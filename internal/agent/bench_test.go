@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -82,6 +83,8 @@ type silence struct{}
 
 func (silence) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (silence) Tick(time.Time, time.Duration)              {}
+func (silence) IncidentBegan(*incident.Incident)           {}
+func (silence) IncidentEnded(*incident.Incident)           {}
 func (silence) Intent(*Decision, *Attempt)                 {}
 func (silence) Decision(*Decision)                         {}
 func (silence) Ledger(time.Time, []evict.Booking)          {}

@@ -112,6 +112,9 @@ func (a *Attempt) Grace() int64 {
 type Decision struct {
 	// ID counts the process's decisions from 1, with gaps: see number.
 	ID uint64
+	// Incident is the ID of the shortage that the decision is part of; "" where there is
+	// none, as in a test that makes its own decision.
+	Incident string
 	// Time is when the sample was read that the decision rests on.
 	Time time.Time
 	// Pressure is the threshold that was dealt with and what was observed.

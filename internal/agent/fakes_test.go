@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -59,6 +60,7 @@ type fakeNode struct {
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
 	budgetReads []string
 	ended       []Ended
+	incidents   []incident.Incident // that have ended
 }
 
 type fakePod struct {
@@ -281,6 +283,12 @@ func (n *fakeNode) Decision(d *Decision) {
 	n.decisions = append(n.decisions, *d)
 }
 
+func (n *fakeNode) IncidentEnded(i *incident.Incident) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.incidents = append(n.incidents, *i)
+}
+
 func (n *fakeNode) Intent(_ *Decision, a *Attempt) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -304,6 +312,7 @@ type recorder struct{ *fakeNode }
 
 func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (recorder) Tick(time.Time, time.Duration)              {}
+func (recorder) IncidentBegan(*incident.Incident)           {}
 func (recorder) Ledger(time.Time, []evict.Booking)          {}
 func (recorder) LeftAlone(_, _, _ int)                      {}
 

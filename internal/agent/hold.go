@@ -21,6 +21,7 @@ type repetition struct {
 // newDecision starts the record of a decision about a pressure.
 func (a *Agent) newDecision(p pressure.Pressure) *Decision {
 	return &Decision{
+		Incident:   a.incidentOf(&p),
 		Time:       p.SampleTime,
 		Pressure:   p,
 		DryRun:     a.policy.DryRun,

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -47,6 +48,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		return // the dry run ended meanwhile
 	}
 	pod, grace := accepted.Entry.Pod, accepted.Grace()
+	a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 	a.limiter.Count(pod.OwnerUID, simulated, now)
 	a.holdOff.Note(evict.Victim{
 		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), DryRun: simulated,

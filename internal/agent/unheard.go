@@ -92,7 +92,7 @@ func (a *Agent) hear(now time.Time) {
 		}
 		return
 	}
-	d := &Decision{Time: now, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
+	d := &Decision{Time: now, Incident: open.asked.Incident, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
 	open.settle(d, "the watch of the pods")
 	a.takeReport(report{decision: d, expected: open.expected})
 }

@@ -22,6 +22,8 @@ const (
 	SourceUsage = "usage"
 	// SourceDisk is the pods' disk use, whoever measures it.
 	SourceDisk = "disk"
+	// SourceProc is the kernel's own files, /proc.
+	SourceProc = "proc"
 )
 
 // diskFresh is how old a measurement of the pods' disk use may be when something

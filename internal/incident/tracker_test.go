@@ -183,7 +183,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 func TestIncidentProperties(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
-		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test's choices
+		random := rand.New(rand.NewPCG(seed, 1))
 		n, tracker, short := newNode(), Tracker{}, time.Time{}
 		for range 300 {
 			available := random.Int64N(400)

@@ -136,6 +136,7 @@ func trimVolumes(volumes []corev1.Volume) []corev1.Volume {
 func trimStatus(status *corev1.PodStatus) corev1.PodStatus {
 	kept := corev1.PodStatus{
 		Phase:                 status.Phase,
+		Reason:                status.Reason,
 		StartTime:             status.StartTime,
 		AllocatedResources:    status.AllocatedResources,
 		ContainerStatuses:     trimStatuses(status.ContainerStatuses),

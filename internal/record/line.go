@@ -20,6 +20,8 @@ const runnersUp = 3
 type Line struct {
 	ID   uint64    `json:"id,omitempty"`
 	Time time.Time `json:"time"`
+	// Incident names the shortage that the decision is part of; "" where there is none.
+	Incident string `json:"incident,omitempty"`
 	// Verb is "" before the answer.
 	Verb   string   `json:"verb,omitempty"`
 	Hold   string   `json:"hold,omitempty"`
@@ -163,7 +165,7 @@ func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
 func newIntentLine(d *agent.Decision) Line {
 	of := len(d.Ranking.Candidates)
 	return Line{
-		ID: d.ID, Time: d.Time.UTC(), PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
+		ID: d.ID, Time: d.Time.UTC(), Incident: d.Incident, PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
 		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, Of: &of,
 	}
 }

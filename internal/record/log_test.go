@@ -373,7 +373,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r := newRig(t)
 	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
-		d.Notes = []string{"said in one sentence"}
+		d.Notes, d.Incident = []string{"said in one sentence"}, incidentEnded().ID
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
 		}
@@ -389,6 +389,8 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.WatchError(errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	r.VictimEnded(ended())
+	r.IncidentBegan(incidentEnded())
+	r.IncidentEnded(incidentEnded())
 	r.Tainted([]string{"x"}, nil, false)
 	r.Treaty(&config.KubeletConfiguration{Files: []string{"x"}, Unread: []string{"y"}}, &treaty.Result{})
 	used := map[string]bool{}

@@ -17,7 +17,6 @@ import (
 
 // The sources of failed readings besides the agent's: the closed values of a label.
 const (
-	sourceProc       = "proc"
 	sourceCgroup     = "cgroup"
 	sourceFilesystem = "filesystem"
 	sourceOther      = "other"
@@ -26,7 +25,7 @@ const (
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
-	return []string{sourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, sourceOther}
+	return []string{agent.SourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, sourceOther}
 }
 
 // candidateLabel stands for candidates where a label holds a protection: an empty
@@ -187,7 +186,7 @@ func possible(outcome evict.Outcome, dryRun bool) bool {
 func sourceOf(signal pressure.Signal) string {
 	switch signal {
 	case pressure.MemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable:
-		return sourceProc
+		return agent.SourceProc
 	case pressure.AllocatableMemoryAvailable:
 		return sourceCgroup
 	case pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable,

@@ -324,7 +324,7 @@ func TestWhatASnapshotHolds(t *testing.T) {
 		".status.ephemeralContainerStatuses[].resources.limits.private", ".status.ephemeralContainerStatuses[].resources.requests.private",
 		".status.initContainerStatuses[].allocatedResources.private", ".status.initContainerStatuses[].containerID", ".status.initContainerStatuses[].name",
 		".status.initContainerStatuses[].resources.limits.private", ".status.initContainerStatuses[].resources.requests.private",
-		".status.phase",
+		".status.phase", ".status.reason",
 	}
 	if diff := cmp.Diff(want, held); diff != "" {
 		t.Errorf("what a snapshot holds of a pod (-want +got):\n%s", diff)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -199,15 +200,17 @@ func (w witness) Ledger(_ time.Time, bookings []evict.Booking) {
 	}
 }
 
-func (witness) Tick(time.Time, time.Duration) {}
-func (witness) ReadError(string, error)       {}
-func (witness) VictimEnded(*agent.Ended)      {}
-func (witness) LeftAlone(_, _, _ int)         {}
-func (witness) Tainted(_, _ []string, _ bool) {}
-func (witness) TaintError(error)              {}
-func (witness) Slot(brake.Verdict)            {}
-func (witness) SlotsHeld(int)                 {}
-func (witness) SlotError(error)               {}
+func (witness) Tick(time.Time, time.Duration)    {}
+func (witness) IncidentBegan(*incident.Incident) {}
+func (witness) IncidentEnded(*incident.Incident) {}
+func (witness) ReadError(string, error)          {}
+func (witness) VictimEnded(*agent.Ended)         {}
+func (witness) LeftAlone(_, _, _ int)            {}
+func (witness) Tainted(_, _ []string, _ bool)    {}
+func (witness) TaintError(error)                 {}
+func (witness) Slot(brake.Verdict)               {}
+func (witness) SlotsHeld(int)                    {}
+func (witness) SlotError(error)                  {}
 
 // liveOnce is the process: it runs until it is killed or told to end.
 func liveOnce() error {

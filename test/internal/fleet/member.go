@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -177,6 +178,8 @@ func (*tally) Intent(*agent.Decision, *agent.Attempt) {}
 
 // Ledger does nothing.
 func (*tally) Ledger(time.Time, []evict.Booking) {}
+func (*tally) IncidentBegan(*incident.Incident)  {}
+func (*tally) IncidentEnded(*incident.Incident)  {}
 
 // VictimEnded does nothing.
 func (*tally) VictimEnded(*agent.Ended) {}
