@@ -24,6 +24,9 @@ type Forecast struct {
 	// Exhausted is the time until nothing is left: Never when the signal is not clearly
 	// being used up. It goes by a slower rate than After, see surely.
 	Exhausted time.Duration
+	// Least is that slower rate, in the signal's unit a second; 0 or less when the signal
+	// is not clearly being used up.
+	Least float64
 	// Over is how long the readings reach back that it rests on. Recent is how long ago
 	// the oldest of the last few was made, which alone could make Exhausted Never.
 	Over, Recent time.Duration
@@ -43,6 +46,14 @@ func (f *Forecast) before(left time.Duration) bool {
 // expected, or too far ahead to be trusted.
 func (f *Forecast) Exhaustion() (after time.Duration, expected bool) {
 	return f.Exhausted, f.Known && f.Exhausted <= trusted*f.Over
+}
+
+// Until returns when so much of the signal, in its unit, will have been used up, and false
+// when that is not to be expected, or too far ahead to be trusted. Like Exhaustion it goes
+// by the rate that is certain.
+func (f *Forecast) Until(headroom int64) (after time.Duration, expected bool) {
+	after = reached(float64(headroom), f.Least)
+	return after, f.Known && after <= trusted*f.Over
 }
 
 // What a trend is drawn through: so many readings at least, so many at most, so far
@@ -142,14 +153,14 @@ func (t *trend) until(line int64, seen Observation, now time.Time) Forecast {
 	}
 	f := Forecast{
 		Known: true, Rate: t.rate,
-		After:     reached(float64(seen.Available-line), t.rate),
-		Exhausted: reached(float64(seen.Available), t.least),
-		Over:      t.times[t.count-1].Sub(t.times[0]),
-		Recent:    now.Sub(t.times[t.recent()]),
+		After:  reached(float64(seen.Available-line), t.rate),
+		Over:   t.times[t.count-1].Sub(t.times[0]),
+		Recent: now.Sub(t.times[t.recent()]),
 	}
-	if t.count < trendRecent {
-		f.Exhausted = Never
+	if t.count >= trendRecent {
+		f.Least = t.least
 	}
+	f.Exhausted = reached(float64(seen.Available), f.Least)
 	if seen.Available < line {
 		f.After = 0
 	}
