@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -67,12 +68,14 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 		},
 	}
 	var printed bytes.Buffer
+	ranking := rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true})
+	agent.WithinRequests("").WithholdNow(&ranking, pressure.MemoryAvailable, nil, pressure.Observation{})
 	report := newRankReport(&sight{
 		node: &snapshot.NodeSnapshot{Budgets: []snapshot.Budget{
-			{UID: "1", Outcome: evict.BlockedByBudget, Budget: "first"}, {UID: "2", Outcome: evict.WouldEvict},
+			{UID: "1", Outcome: evict.BlockedByBudget, Budget: "first"},
 		}},
 		signal:  pressure.MemoryAvailable,
-		ranking: rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true}),
+		ranking: ranking,
 	})
 	if err := writeRankTable(&printed, report, false); err != nil {
 		t.Fatal(err)

@@ -26,9 +26,10 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			Min: c.Sampling.MinInterval.Duration,
 			Max: c.Sampling.MaxInterval.Duration,
 		},
-		Rules:     c.Rules(),
-		SoftGrace: int64(c.EvictionMaxPodGracePeriod),
-		HardGrace: int64(c.EvictionHardPodGracePeriod),
+		Rules:          c.Rules(),
+		WithinRequests: agent.WithinRequests(c.Protect.WithinRequests),
+		SoftGrace:      int64(c.EvictionMaxPodGracePeriod),
+		HardGrace:      int64(c.EvictionHardPodGracePeriod),
 		Limits: evict.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),

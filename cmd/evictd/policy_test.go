@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -14,7 +15,7 @@ func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumRelease: 9%}
-protect: {pinnedPods: false, annotationNamespaces: [team-*]}
+protect: {pinnedPods: false, withinRequests: always, annotationNamespaces: [team-*]}
 disruptionBudgets: bestEffort
 `))
 	if err != nil {
@@ -30,6 +31,9 @@ disruptionBudgets: bestEffort
 	}
 	if !policy.BestEffort {
 		t.Error("budgets are respected")
+	}
+	if policy.WithinRequests != agent.WithinRequestsAlways {
+		t.Errorf("pods within their requests: %q", policy.WithinRequests)
 	}
 	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets || !r.Annotated("team-a") || r.Annotated("other") {
 		t.Errorf("rules %+v", r)

@@ -136,13 +136,31 @@ func TestReportIsTheSameInJSONAndYAML(t *testing.T) {
 func TestConfigBesideASnapshotTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	var report rankReport
-	text := ranked(t, "--snapshot", example, "-o", "json", "--config", configFile(t, head+"protect: {barePods: false}\n"))
+	text := ranked(t, "--snapshot", example, "-o", "json", "--config", configFile(t, head+"protect: {barePods: false, withinRequests: never}\n"))
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatal(err)
 	}
 	// Without queues and with bare pods: the lowest priority that exceeds goes first.
 	if first := report.Candidates[0]; first.Name != "debug" || first.Queue != "" || len(report.Candidates) != 9 {
 		t.Errorf("%d candidates, the first %+v; want 9 and debug", len(report.Candidates), first)
+	}
+}
+
+// A pod within its request is shown as protected, and what would change that, until less than
+// half of the hard threshold is left: 812 MiB of the recorded node are.
+func TestRankProtectsPodsWithinTheirRequests(t *testing.T) {
+	t.Parallel()
+	const protected, candidate = "It is protected and no candidate: WithinRequests.", "It is candidate 7 of 8."
+	for file, within := range map[string]string{
+		"": protected,
+		"evictionHard: {memory.available: 1Gi}\n":                                    protected,
+		"evictionHard: {memory.available: 2Gi}\n":                                    candidate,
+		"evictionHard: {memory.available: 2Gi}\nprotect: {withinRequests: always}\n": protected,
+	} {
+		story := ranked(t, "--snapshot", example, "--why", "shop/cache-0", "--config", configFile(t, head+file))
+		if !strings.Contains(story, within) || strings.Contains(story, "protect.withinRequests: never") != (within == protected) {
+			t.Errorf("%q: the story of a pod within its request:\n%s", file, story)
+		}
 	}
 }
 

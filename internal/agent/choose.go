@@ -123,6 +123,9 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	if len(d.Ranking.Candidates) == 0 {
 		return nil, HoldNoCandidates, nobody(&d.Ranking)
 	}
+	if hold, detail := a.withholdWithinRequests(d); hold != HoldNone {
+		return nil, hold, detail
+	}
 	if hold, detail := a.withholdForNow(d); hold != HoldNone {
 		return nil, hold, detail
 	}

@@ -56,6 +56,9 @@ const (
 	HoldRecovered Hold = "recovered"
 	// HoldNoCandidates: every pod is protected.
 	HoldNoCandidates Hold = "no candidates"
+	// HoldWithinRequests: the pods that could be evicted use no more than they requested,
+	// and the signal does not run out yet.
+	HoldWithinRequests Hold = "WithinRequests"
 	// HoldBackingOff: every candidate was refused a short while ago.
 	HoldBackingOff Hold = "backing off"
 	// HoldOwners: every candidate that was not refused is of an owner whose pods came
@@ -79,7 +82,7 @@ const (
 func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldBackingOff, HoldOwners, HoldJitter,
+		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwners, HoldJitter,
 		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown,
 	}
 }

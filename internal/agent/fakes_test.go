@@ -354,6 +354,8 @@ func hardPolicy() Policy {
 		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.1), Hard: true}},
 		Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 		Rules:      rank.Rules{DaemonSets: true, BarePods: true},
+		// Most tests are about other things than requests.
+		WithinRequests: WithinRequestsNever,
 	}
 }
 

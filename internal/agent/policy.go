@@ -28,6 +28,9 @@ type Policy struct {
 	Pacing pressure.Pacing
 	// Rules are the protections the administrator chose.
 	Rules rank.Rules
+	// WithinRequests says when a pod that does not exceed its request is a candidate, see
+	// withinrequests.go.
+	WithinRequests WithinRequests
 	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
 	// and hard evictions; 0 leaves the pod its own.
 	SoftGrace, HardGrace int64

@@ -61,6 +61,7 @@ func Default() *EvictdConfiguration {
 			PriorityAtLeast: rank.SystemCriticalPriority,
 			Namespaces:      []string{"kube-system"},
 
+			WithinRequests:       WithinRequestsUntilExhaustion,
 			AnnotationNamespaces: []string{},
 		},
 		Limits: Limits{

@@ -186,7 +186,7 @@ func TestValidateByHand(t *testing.T) {
 	}
 	want := []string{
 		"apiVersion", "kind", "memoryAvailable", "sampling.minInterval", "sampling.maxInterval", "disruptionBudgets",
-		"protect.priorityAtLeast", "limits.evictionsPerMinute", "limits.perOwnerPerHour",
+		"protect.priorityAtLeast", "protect.withinRequests", "limits.evictionsPerMinute", "limits.perOwnerPerHour",
 		"limits.minimumRelease", "disk.source", "disk.workers", "disk.cpu",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -221,6 +221,9 @@ func TestParseFaults(t *testing.T) {
 		{"priority above the system's", "protect: {priorityAtLeast: 2000000001}", []string{
 			`protect.priorityAtLeast: Invalid value: 2000000001: must be between 1 and 2000000000; from 2000000000 on a pod is protected in any case`,
 		}},
+		{"pods within their requests", "protect: {withinRequests: sometimes}", []string{
+			`protect.withinRequests: Unsupported value: "sometimes": supported values: "always", "never", "untilExhaustion"`,
+		}},
 		{"limits of nothing", "limits: {evictionsPerMinute: 0, perOwnerPerHour: -1}", []string{
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict nobody`,
 			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict nobody`,
@@ -429,7 +432,7 @@ memoryAvailable: workingSet
 memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
-protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, annotationNamespaces: [team-*]}
+protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, withinRequests: always, annotationNamespaces: [team-*]}
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumRelease: 7.5%}
 disk: {source: node, cpu: 1500m, workers: 2, settleWindow: 45s}
 kubelet: {insecureSkipTLSVerify: true}
@@ -456,6 +459,7 @@ kubelet: {insecureSkipTLSVerify: true}
 			PriorityAtLeast: 1000,
 			Namespaces:      []string{},
 			PodSelector:     metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}},
+			WithinRequests:  WithinRequestsAlways,
 
 			AnnotationNamespaces: []string{"team-*"},
 		},

@@ -187,11 +187,35 @@ type Protect struct {
 	// an empty selector matches every pod elsewhere in Kubernetes: protecting all
 	// of them would switch evictd off without a word.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
+	// Protects pods that use no more than they requested of what the node is short of.
+	// `untilExhaustion`: they are candidates only while a hard threshold is met and the node
+	// really runs out: less than half of the threshold is left, or what is left will have
+	// fallen to the kubelet's own threshold (where its file is known, else to nothing)
+	// before the pod could have ended. `always`: they never are. `never`: they are, behind
+	// the pods that use more than they requested, as in the kubelet. For a disk it goes by
+	// the request of ephemeral-storage: a pod without one uses more than it requested. It
+	// concerns neither PIDs nor inodes, which cannot be requested. Unset means
+	// `untilExhaustion`.
+	WithinRequests WithinRequests `json:"withinRequests"`
 	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*`
 	// at the end matches any ending. Everywhere else the annotation counts for nothing:
 	// whoever may write a pod may write it. Unset and `[]` mean none.
 	AnnotationNamespaces []string `json:"annotationNamespaces"`
 }
+
+// WithinRequests names when a pod within its request is a candidate. The empty value means
+// nothing: a file that leaves it out gets WithinRequestsUntilExhaustion.
+type WithinRequests string
+
+// The values.
+const (
+	// WithinRequestsUntilExhaustion protects such pods until the node really runs out.
+	WithinRequestsUntilExhaustion WithinRequests = "untilExhaustion"
+	// WithinRequestsAlways protects them always.
+	WithinRequestsAlways WithinRequests = "always"
+	// WithinRequestsNever does not protect them.
+	WithinRequestsNever WithinRequests = "never"
+)
 
 // Queue is one priority queue: it orders its own pods, and shows its parent the
 // priorities that its properties say. One with neither namespaces nor podSelector

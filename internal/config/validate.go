@@ -175,6 +175,12 @@ func (v *validator) protect() {
 				"must be the name of a namespace, without patterns: "+strings.Join(faults, "; ")))
 		}
 	}
+	switch v.c.Protect.WithinRequests {
+	case WithinRequestsUntilExhaustion, WithinRequestsAlways, WithinRequestsNever:
+	default:
+		v.add(field.NotSupported(path.Child("withinRequests"), v.c.Protect.WithinRequests,
+			[]WithinRequests{WithinRequestsAlways, WithinRequestsNever, WithinRequestsUntilExhaustion}))
+	}
 	v.labelSelector(path.Child("podSelector"), &v.c.Protect.PodSelector)
 	v.namespacePatterns(path.Child("annotationNamespaces"), v.c.Protect.AnnotationNamespaces, nil)
 }

@@ -92,7 +92,7 @@ func levelOf(d *agent.Decision) zapcore.Level {
 	}
 	switch d.Hold {
 	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
-		agent.HoldUseless, agent.HoldBudgetUnknown:
+		agent.HoldWithinRequests, agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	default:
 		return zapcore.InfoLevel

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,13 +15,32 @@ import (
 )
 
 // Rank computes the order of the recorded pods, by the same way as the agent. Its
-// results are those of [agent.RankNow].
+// results are those of [agent.RankNow], with the pods within their requests protected as
+// the configuration asks for and the signal's reading tells.
 func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
 	source := agent.Source{
 		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},
 		Self: nodepods.Self{UID: s.Self.UID, Namespace: s.Self.Namespace, Name: s.Self.Name},
 	}
-	return agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
+	ranking, unread, err = agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
+	if err != nil {
+		return ranking, unread, err
+	}
+	thresholds, err := s.Configuration.Thresholds()
+	if err != nil {
+		return ranking, unread, fmt.Errorf("reading the recorded thresholds: %w", err)
+	}
+	agent.WithinRequests(s.Configuration.Protect.WithinRequests).WithholdNow(&ranking, signal, thresholds, s.observation(signal))
+	return ranking, unread, nil
+}
+
+// observation returns the recorded reading of a signal, as far as it is known.
+func (s *NodeSnapshot) observation(signal pressure.Signal) pressure.Observation {
+	recorded, _ := s.Of(signal)
+	if recorded.Available == nil || recorded.Capacity == nil {
+		return pressure.Observation{State: pressure.Unknown}
+	}
+	return pressure.Observation{State: pressure.Known, Available: *recorded.Available, Capacity: *recorded.Capacity}
 }
 
 // recordedUsage answers as the pods' cgroups did.

@@ -32,7 +32,7 @@ type NodeSnapshot struct {
 	// Configuration is the one in force, with every default spelled out.
 	Configuration *config.EvictdConfiguration `json:"configuration"`
 	// Signals are the node's own figures; nil when none was read. The order does not
-	// depend on them.
+	// depend on them, only whether pods within their requests are candidates.
 	Signals []Signal `json:"signals,omitempty"`
 	// Pods are the node's, as nodepods.Trim leaves them.
 	Pods []*corev1.Pod `json:"pods"`

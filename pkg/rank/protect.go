@@ -48,6 +48,10 @@ const (
 	// ProtectedGuarantee: the pods of its queue use less memory than the queue is
 	// guaranteed, and there are candidates that are not in such a queue.
 	ProtectedGuarantee Protection = "within guarantee"
+	// ProtectedWithinRequests: the pod does not exceed its request, and the node does not
+	// run out of the resource yet (protect.withinRequests). Like those below it depends on
+	// more than the pods, see [Ranking.Withhold].
+	ProtectedWithinRequests Protection = "WithinRequests"
 	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
 	// a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "backing off after a refusal"
@@ -68,7 +72,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
 		ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
 		ProtectedAnnotated, ProtectedUnsampled, ProtectedGuarantee,
-		ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
+		ProtectedWithinRequests, ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
 	}
 }
 

@@ -42,7 +42,9 @@ func protectedPods() (map[Protection]Pod, Rules) {
 // ofOthers reports whether a reason is not one of the pod alone, but depends on the other
 // pods (TestGuarantee) or on the running agent (TestWithhold).
 func ofOthers(p Protection) bool {
-	return slices.Contains([]Protection{ProtectedGuarantee, ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless}, p)
+	return slices.Contains([]Protection{
+		ProtectedGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
+	}, p)
 }
 
 func TestEachProtectionHasItsName(t *testing.T) {

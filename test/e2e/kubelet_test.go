@@ -24,7 +24,7 @@ import (
 func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	const takes, below, deep = 4000, 2000, 1000 // MiB
 	// A pod without a controller is no candidate of evictd's, which would take it first.
-	s := newScene(t, false, "protect: {podSelector: {matchLabels: {stays: \"yes\"}}}\n")
+	s := newScene(t, false, "protect: {podSelector: {matchLabels: {stays: \"yes\"}}, withinRequests: never}\n")
 	earlier, err := live.Decisions(t.Context())
 	s.must(err)
 	last := uint64(0)

@@ -153,7 +153,7 @@ func (l *text) String() string {
 }
 
 // lenient is what all tests have that do not say otherwise: whoever is asked for may go.
-const lenient = "protect: {barePods: false, pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n"
+const lenient = "protect: {barePods: false, pinnedPods: false, withinRequests: never}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n"
 
 // usual is the configuration of a daemon that a test says nothing about.
 const usual = defaultSettings + lenient

@@ -154,7 +154,7 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
 		first := s.pin("pinned")
-		s.startWith("evictionHard: {memory.available: 500Mi}\nprotect: {pinnedPods: false}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 1}\n")
+		s.startWith("evictionHard: {memory.available: 500Mi}\nprotect: {pinnedPods: false, withinRequests: never}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 1}\n")
 		s.within("evictd is ready", s.ready)
 		s.pressed()
 		s.within("the pod was evicted", func() bool { return slices.Equal(s.hand.taken(), []string{first.Name}) })

@@ -41,7 +41,7 @@ func newMachine(t *testing.T) *machine {
 	m.write("sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
 	m.group("", 1<<30)
 	m.config = filepath.Join(m.root, "evictd.yaml")
-	m.write("evictd.yaml", "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\nprotect: {barePods: false}\n")
+	m.write("evictd.yaml", "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\nprotect: {barePods: false, withinRequests: never}\n")
 	return m
 }
 

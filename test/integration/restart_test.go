@@ -243,6 +243,8 @@ func liveOnce() error {
 		Policy: agent.Policy{
 			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
 			Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
+			// The pods stay below their requests.
+			WithinRequests: agent.WithinRequestsNever,
 		},
 		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },

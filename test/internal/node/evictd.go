@@ -242,7 +242,7 @@ func (n *Node) RankArguments() []string {
 
 // WriteRankConfiguration writes the file that RankArguments names.
 func (n *Node) WriteRankConfiguration() error {
-	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
+	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\nprotect: {withinRequests: never}\n"
 	if err := os.WriteFile(filepath.Join(n.dir, "rank.yaml"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration for evictd rank: %w", err)
 	}

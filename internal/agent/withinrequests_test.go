@@ -1,0 +1,242 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// The line is at 100, the kubelet's at 40 where it is known.
+func TestRunsOut(t *testing.T) {
+	t.Parallel()
+	falling := func(rate float64) pressure.Forecast {
+		return pressure.Forecast{Known: true, Rate: rate, Least: rate, Over: 10 * time.Second}
+	}
+	for _, test := range []struct {
+		name   string
+		left   remainder
+		within time.Duration
+		want   bool
+	}{
+		{"below the line, steady", remainder{hard: true, available: 99, line: 100}, time.Minute, false},
+		{"half of the line is left", remainder{hard: true, available: 50, line: 100}, time.Minute, false},
+		{"less than half of it", remainder{hard: true, available: 49, line: 100}, 0, true},
+		{"a soft threshold", remainder{available: 49, line: 100, forecast: falling(100)}, time.Minute, false},
+		{"the line is regained, not the reclaim", remainder{hard: true, available: 100, line: 100, forecast: falling(100)}, time.Minute, false},
+		{"nothing will be left in time", remainder{hard: true, available: 90, line: 100, forecast: falling(3)}, 30 * time.Second, true},
+		{"later than the pod could end", remainder{hard: true, available: 90, line: 100, forecast: falling(2.9)}, 30 * time.Second, false},
+		{"too far ahead to be trusted", remainder{hard: true, available: 90, line: 100, forecast: falling(1)}, time.Hour, false},
+		{"it recovers", remainder{hard: true, available: 90, line: 100, forecast: falling(-5)}, time.Hour, false},
+		{"the kubelet's line in time", remainder{hard: true, available: 90, line: 100, kubelet: 40, forecast: falling(2)}, 25 * time.Second, true},
+		{"the kubelet's line too late", remainder{hard: true, available: 90, line: 100, kubelet: 40, forecast: falling(2)}, 24 * time.Second, false},
+		{"the kubelet's line is met", remainder{hard: true, available: 60, line: 100, kubelet: 60}, 0, true},
+		{"the kubelet's line is above it", remainder{hard: true, available: 99, line: 100, kubelet: 150}, 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.left.runsOut(test.within); got != test.want {
+				t.Errorf("runs out: %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestWithinRequestsProtects(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		mode     WithinRequests
+		resource rank.Resource
+		runsOut  bool
+		want     []string // candidates
+	}{
+		{"", rank.Memory, false, []string{"exceeds"}},
+		{WithinRequestsUntilExhaustion, rank.Memory, false, []string{"exceeds"}},
+		{WithinRequestsUntilExhaustion, rank.Memory, true, []string{"exceeds", "exact", "within"}},
+		{WithinRequestsUntilExhaustion, rank.Disk, false, []string{"exceeds"}},
+		{WithinRequestsUntilExhaustion, rank.Inodes, false, []string{"exceeds"}},
+		{WithinRequestsUntilExhaustion, rank.PIDs, false, []string{"exceeds", "exact", "within"}},
+		{WithinRequestsAlways, rank.Memory, true, []string{"exceeds"}},
+		{WithinRequestsNever, rank.Memory, false, []string{"exceeds", "exact", "within"}},
+	} {
+		t.Run(string(test.mode)+" "+test.resource.String(), func(t *testing.T) {
+			t.Parallel()
+			ranking := rank.Order(test.resource, []rank.Pod{
+				{Name: "exceeds", Usage: 11, Request: 10, Sampled: true},
+				{Name: "exact", Usage: 10, Request: 10, Sampled: true},
+				{Name: "within", Usage: 9, Request: 10, Sampled: true},
+				{Name: "unread", Request: 10},
+			}, rank.Rules{})
+			withheld := test.mode.withhold(&ranking, func(*rank.Pod) bool { return test.runsOut })
+			var got []string
+			for _, e := range ranking.Candidates {
+				got = append(got, e.Pod.Name)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || withheld != 3-len(got) {
+				t.Errorf("%d withheld, candidates (-want +got):\n%s", withheld, diff)
+			}
+			for _, e := range ranking.Protected {
+				if want := map[bool]rank.Protection{true: rank.ProtectedUnsampled, false: rank.ProtectedWithinRequests}[e.Pod.Name == "unread"]; e.Protection != want {
+					t.Errorf("%s is protected as %q", e.Pod.Name, e.Protection)
+				}
+			}
+		})
+	}
+}
+
+// A process of the host takes memory to below the line and keeps it. The pods use what they
+// asked for: none of them goes, however long it takes.
+func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostOnNode(0)
+		watch(t, n, untilExhaustionPolicy(), 10*time.Minute)
+		n.wantVictims(t)
+		if diff := cmp.Diff([]Hold{HoldWithinRequests}, n.holds(), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		want := "all 3 pods that could be evicted use no more than they requested: look at processes of the host, page cache and kernel memory; " +
+			"one is evicted when less than 50.0Mi is left, or when nothing will be left soon"
+		if d := n.last(t); d.Detail != want {
+			t.Errorf("detail:\n%s\nwant:\n%s", d.Detail, want)
+		}
+	})
+}
+
+// The host goes on taking memory: one pod goes before nothing is left, while more than half of
+// the line is, and its end is waited for.
+func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostOnNode(0)
+		n.leakFrom(time.Minute, 16*mebi/10, 10*time.Second)
+		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
+		n.wantVictims(t, "a")
+		victim := n.acted(t)
+		if left := victim.Pressure.Observed.Available; left < 50*mebi || left >= 70*mebi {
+			t.Errorf("%d MiB were left", left/mebi)
+		}
+	})
+}
+
+// A step that leaves less than half of the line is no fall, and a reason all the same.
+func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostOnNode(0)
+		n.after(time.Minute, func() { n.host = 771 * mebi })
+		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
+		n.wantVictims(t, "a")
+	})
+}
+
+// The pod that exceeds its request goes at once, with a neighbour within its own or without.
+func TestPodThatExceedsGoesBeforeExhaustion(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostOnNode(40)
+		n.run("exceeds", 40, 10)
+		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
+		n.wantVictims(t, "exceeds")
+		if got := n.acted(t).Ranking; len(got.Candidates) != 1 || !got.Protects(rank.ProtectedWithinRequests) {
+			t.Errorf("%d candidates: %+v", len(got.Candidates), got.Protected)
+		}
+	})
+}
+
+// A soft threshold takes pods that exceed their requests only, even where less than half of
+// its line is left.
+func TestSoftThresholdTakesNoPodWithinItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostOnNode(0)
+		policy := untilExhaustionPolicy()
+		policy.Thresholds[0] = pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(150 * mebi), Grace: time.Second}
+		watch(t, n, policy, 5*time.Minute)
+		n.wantVictims(t)
+		if d := n.last(t); d.Hold != HoldWithinRequests || !strings.HasSuffix(d.Detail, "none of them is evicted for a soft threshold") {
+			t.Errorf("held by %q: %s", d.Hold, d.Detail)
+		}
+	})
+}
+
+// A budget that keeps the only pod that exceeds its request makes no other pod a candidate,
+// and may be gone past as where there is no other pod.
+func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
+	t.Parallel()
+	for _, bestEffort := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			n := hostOnNode(40)
+			n.run("exceeds", 40, 10, func(p *corev1.Pod) { p.Status.Conditions = nil })
+			n.budgets = map[string]evict.Budget{"shop/guard": {Healthy: 1, Desired: 1}}
+			n.answer = func(r evict.Request) evict.Result {
+				if r.Delete {
+					return evict.Result{Outcome: taken(r)}
+				}
+				return evict.Result{Outcome: evict.BlockedByBudget, Budget: "guard"}
+			}
+			policy := untilExhaustionPolicy()
+			policy.BestEffort = bestEffort
+			watch(t, n, policy, time.Minute)
+			if got := n.victims(); len(got) == 0 || slices.ContainsFunc(got, func(name string) bool { return name != "exceeds" }) {
+				t.Errorf("asked for %v", got)
+			}
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if there := n.pods["uid-exceeds"] != nil; there == bestEffort {
+				t.Errorf("best effort %v: the pod is there: %v", bestEffort, there)
+			}
+		})
+	}
+}
+
+// hostOnNode is a node of 1000 MiB with three pods that use less than they asked for, and
+// others that use so many MiB. After five seconds a process of the host holds what is left
+// above 70 MiB.
+func hostOnNode(others int64) *fakeNode {
+	n := newFakeNode(1000)
+	n.host = (700 - others) * mebi
+	n.run("a", 60, 100)
+	n.run("b", 60, 100)
+	n.run("c", 60, 100)
+	n.after(5*time.Second, func() { n.host = (750 - others) * mebi })
+	return n
+}
+
+// leakFrom lets the host take so much more each second, for a while.
+func (n *fakeNode) leakFrom(start time.Duration, perSecond int64, during time.Duration) {
+	const step = 100 * time.Millisecond
+	for at := step; at <= during; at += step {
+		n.after(start+at, func() { n.host += perSecond * int64(step) / int64(time.Second) })
+	}
+}
+
+// acted returns the first decision that evicted a pod.
+func (n *fakeNode) acted(t *testing.T) Decision {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, d := range n.decisions {
+		if d.Verb == Acted {
+			return d
+		}
+	}
+	t.Fatal("no pod was evicted")
+	return Decision{}
+}
+
+func untilExhaustionPolicy() Policy {
+	policy := hardPolicy()
+	policy.WithinRequests = WithinRequestsUntilExhaustion
+	policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi)
+	return policy
+}
