@@ -95,6 +95,30 @@ func (h *host) memory(definition pressure.MemoryDefinition) pressure.Observation
 	return sample.Of(pressure.MemoryAvailable)
 }
 
+// kubeletGap is how much less memory.available is by the kubelet's definition than by the
+// kernel's, read at most once a second. It is not safe for concurrent use.
+type kubeletGap struct {
+	memory func(pressure.MemoryDefinition) pressure.Observation
+	bytes  int64
+	read   time.Time
+}
+
+func (h *host) kubeletGap() *kubeletGap { return &kubeletGap{memory: h.memory} }
+
+// at returns it in bytes; 0 where one of the two cannot be read.
+func (g *kubeletGap) at(now time.Time) int64 {
+	const fresh = time.Second
+	if age := now.Sub(g.read); age >= 0 && age < fresh {
+		return g.bytes
+	}
+	g.bytes, g.read = 0, now
+	ours, theirs := g.memory(pressure.Kernel), g.memory(pressure.WorkingSet)
+	if ours.State == pressure.Known && theirs.State == pressure.Known {
+		g.bytes = ours.Available - theirs.Available
+	}
+	return g.bytes
+}
+
 // dedicatedImageFS reports whether images have a filesystem of their own.
 func (h *host) dedicatedImageFS() (bool, error) { return h.current().DedicatedImageFS() }
 

@@ -142,7 +142,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	})
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	d.warn(loaded)
-	d.keepTreaty(loaded, policy.Thresholds, d.host.current())
+	policy.KubeletHard = d.keepTreaty(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
 	if err := d.connect(policy, registry); err != nil {
 		return nil, err
@@ -165,18 +165,19 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 	d.recorder.WatchAge(d.pods.Age)
 	d.optIns = d.newOptIns(&policy)
 	options := agent.Options{
-		Policy:   policy,
-		Self:     self(),
-		Sampler:  d.host.current(),
-		Pods:     d.pods,
-		Cgroups:  d.host.tree,
-		Disk:     newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
-		Evictor:  evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
-		Recorder: d.recorder,
-		Wake:     d.wakers.Wake(),
-		Random:   rand.Float64,
-		OOMKills: func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },
-		Taints:   d.optIns.taints,
+		Policy:     policy,
+		Self:       self(),
+		Sampler:    d.host.current(),
+		Pods:       d.pods,
+		Cgroups:    d.host.tree,
+		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
+		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
+		Recorder:   d.recorder,
+		Wake:       d.wakers.Wake(),
+		KubeletGap: d.host.kubeletGap().at,
+		Random:     rand.Float64,
+		OOMKills:   func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },
+		Taints:     d.optIns.taints,
 	}
 	if d.optIns.brake != nil {
 		options.Brake = d.optIns.brake
@@ -290,7 +291,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	d.keepTreaty(c, policy.Thresholds, sampler) // while the sampler is not the loop's
+	policy.KubeletHard = d.keepTreaty(c, policy.Thresholds, sampler) // while the sampler is not the loop's
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}

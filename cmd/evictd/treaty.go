@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,15 +52,18 @@ func (f *runFlags) readKubelet() (*config.KubeletConfiguration, error) {
 }
 
 // keepTreaty compares the thresholds with the kubelet's, and says what it finds. That the
-// kubelet's are not known is said once.
-func (d *daemon) keepTreaty(c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node) {
+// kubelet's are not known is said once. It returns the kubelet's hard ones; nil where they
+// are not known.
+func (d *daemon) keepTreaty(
+	c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node,
+) (hard []pressure.Threshold) {
 	kubelet, err := d.flags.readKubelet()
 	if err != nil {
 		if text := err.Error(); text != d.noTreaty {
 			d.noTreaty = text
 			d.recorder.NoTreaty(d.flags.kubeletConfig != "", err)
 		}
-		return
+		return nil
 	}
 	d.noTreaty = ""
 	sample := sampler.Sample(time.Now())
@@ -71,4 +75,5 @@ func (d *daemon) keepTreaty(c *config.EvictdConfiguration, thresholds []pressure
 		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
 	})
 	d.recorder.Treaty(kubelet, &result)
+	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }

@@ -106,8 +106,8 @@ type Recorder interface {
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, Wake, without which only pacing wakes the loop, and Taints and
-// Brake, without which there are none, whatever the policy says.
+// pressure evicts nobody, Wake, without which only pacing wakes the loop, KubeletGap, and
+// Taints and Brake, without which there are none, whatever the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -126,6 +126,10 @@ type Options struct {
 	// OOMKills returns how many processes the kernel has killed for want of memory since
 	// boot; nil where that cannot be read.
 	OOMKills func() (int64, error)
+	// KubeletGap returns how much less memory.available is by the kubelet's definition than
+	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
+	// 0, mean that this is not known.
+	KubeletGap func(now time.Time) int64
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }

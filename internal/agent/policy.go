@@ -31,6 +31,9 @@ type Policy struct {
 	// WithinRequests says when a pod that does not exceed its request is a candidate, see
 	// withinrequests.go.
 	WithinRequests WithinRequests
+	// KubeletHard are the kubelet's own hard thresholds, before which pods within their
+	// requests go; nil where its configuration is not known.
+	KubeletHard []pressure.Threshold
 	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
 	// and hard evictions; 0 leaves the pod its own.
 	SoftGrace, HardGrace int64

@@ -93,7 +93,7 @@ func (m WithinRequests) WithholdNow(
 // withholdWithinRequests protects the pods within their requests, and holds the decision
 // where no candidate is left because of that.
 func (a *Agent) withholdWithinRequests(d *Decision) (Hold, string) {
-	left := remainderOf(&d.Pressure)
+	left := a.remainderOf(&d.Pressure)
 	withheld := a.policy.WithinRequests.withhold(&d.Ranking, func(pod *rank.Pod) bool {
 		grace := pod.GraceSeconds
 		if shorter := a.policy.grace(d, pod); shorter != nil {
@@ -107,8 +107,25 @@ func (a *Agent) withholdWithinRequests(d *Decision) (Hold, string) {
 	return HoldWithinRequests, allWithinRequests(d, withheld, a.policy.WithinRequests, &left)
 }
 
-func remainderOf(p *pressure.Pressure) remainder {
-	return remainder{hard: p.Threshold.Hard, available: p.Observed.Available, line: p.Line, forecast: p.Forecast}
+func (a *Agent) remainderOf(p *pressure.Pressure) remainder {
+	return remainder{
+		hard: p.Threshold.Hard, available: p.Observed.Available, line: p.Line, kubelet: a.kubeletsLine(p), forecast: p.Forecast,
+	}
+}
+
+// kubeletsLine returns where the kubelet evicts at once, in evictd's measure of the signal;
+// 0 where that is not known.
+func (a *Agent) kubeletsLine(p *pressure.Pressure) int64 {
+	signal, line := p.Threshold.Signal, int64(0)
+	for i := range a.policy.KubeletHard {
+		if t := &a.policy.KubeletHard[i]; t.Signal == signal {
+			line = max(line, t.Quantity.Of(p.Observed.Capacity))
+		}
+	}
+	if line == 0 || signal != pressure.MemoryAvailable || a.policy.MemoryAvailable != pressure.Kernel || a.options.KubeletGap == nil {
+		return line
+	}
+	return max(0, line+a.options.KubeletGap(p.SampleTime))
 }
 
 // allWithinRequests says that the pods are not what uses the node up, where to look, and when

@@ -128,6 +128,43 @@ func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	})
 }
 
+// Memory runs toward the kubelet's line, slowly: a pod goes before it is met. Where the line is
+// not known, none does.
+func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		line int64 // MiB; 0 is not known
+		gap  int64 // MiB
+		want []string
+	}{
+		{"not known", 0, 40, nil},
+		{"near", 60, 0, []string{"a"}},
+		{"far", 20, 0, nil},
+		{"far, and the kubelet sees less available", 20, 40, []string{"a"}},
+		{"near, and the kubelet sees more available", 60, -40, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := hostOnNode(0)
+				n.leakFrom(time.Minute, 4*mebi/10, 20*time.Second)
+				policy := untilExhaustionPolicy()
+				if test.line > 0 {
+					policy.KubeletHard = []pressure.Threshold{
+						{Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(90 * mebi), Hard: true},
+						{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(test.line * mebi), Hard: true},
+					}
+				}
+				a := newAgent(t, n, policy)
+				a.options.KubeletGap = func(time.Time) int64 { return test.gap * mebi }
+				runFor(t, a, 5*time.Minute)
+				n.wantVictims(t, test.want...)
+			})
+		})
+	}
+}
+
 // A step that leaves less than half of the line is no fall, and a reason all the same.
 func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
 	t.Parallel()
