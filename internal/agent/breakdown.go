@@ -77,7 +77,7 @@ func breakdownOf(p *pressure.Pressure, all *uses) Breakdown {
 
 // partsOn returns what a pod's use of the signal's filesystem is made of.
 func partsOn(signal pressure.Signal, u *usage.DiskUse) usage.Parts {
-	if onImageFS(signal) {
+	if onImageFS(signal, u) {
 		return u.OnImageFS
 	}
 	return u.OnNodeFS
@@ -85,17 +85,20 @@ func partsOn(signal pressure.Signal, u *usage.DiskUse) usage.Parts {
 
 // filesystemOf returns what a pod uses of the signal's filesystem.
 func filesystemOf(signal pressure.Signal, u *usage.DiskUse) usage.FSUse {
-	if onImageFS(signal) {
+	if onImageFS(signal, u) {
 		return u.ImageFS
 	}
 	return u.NodeFS
 }
 
-func onImageFS(signal pressure.Signal) bool {
+// onImageFS reports whether a disk signal is about imagefs. Containerfs is where the writable
+// layers are.
+func onImageFS(signal pressure.Signal, u *usage.DiskUse) bool {
 	switch signal {
-	case pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
-		pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
+	case pressure.ImageFSAvailable, pressure.ImageFSInodesFree:
 		return true
+	case pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
+		return !u.SplitLayers
 	default:
 		return false
 	}

@@ -144,3 +144,26 @@ func TestStaticPodIsMeasured(t *testing.T) {
 		t.Errorf("%+v, incomplete %v", got, all.incomplete)
 	}
 }
+
+// Containerfs is where the layers are.
+func TestContainerFSIsWhereTheLayersAre(t *testing.T) {
+	t.Parallel()
+	for _, split := range []bool{false, true} {
+		u := diskUseOf(1, 2, 3, 4)
+		u.SplitLayers = split
+		bytes, inodes := int64(3), int64(4)
+		if split {
+			bytes, inodes = 1, 2
+		}
+		expected := diskExpected(&u)
+		if got := expected[pressure.ContainerFSAvailable.String()]; got != bytes {
+			t.Errorf("layers on nodefs: %t: containerfs.available should get back %d, want %d", split, got, bytes)
+		}
+		if got := expected[pressure.ContainerFSInodesFree.String()]; got != inodes {
+			t.Errorf("layers on nodefs: %t: containerfs.inodesFree should get back %d, want %d", split, got, inodes)
+		}
+		if len(expected) != 6 {
+			t.Errorf("expected %v, want the six signals of a disk", expected)
+		}
+	}
+}

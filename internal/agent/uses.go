@@ -282,19 +282,13 @@ func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) use {
 // diskExpected leaves out what is not known: it is not relied on.
 func diskExpected(u *usage.DiskUse) map[string]int64 {
 	expected := map[string]int64{}
-	if u.NodeFS.BytesKnown {
-		expected[pressure.NodeFSAvailable.String()] = u.NodeFS.Bytes
-	}
-	if u.NodeFS.InodesKnown {
-		expected[pressure.NodeFSInodesFree.String()] = u.NodeFS.Inodes
-	}
-	if u.ImageFS.BytesKnown {
-		expected[pressure.ImageFSAvailable.String()] = u.ImageFS.Bytes
-		expected[pressure.ContainerFSAvailable.String()] = u.ImageFS.Bytes
-	}
-	if u.ImageFS.InodesKnown {
-		expected[pressure.ImageFSInodesFree.String()] = u.ImageFS.Inodes
-		expected[pressure.ContainerFSInodesFree.String()] = u.ImageFS.Inodes
+	for _, signal := range pressure.Signals() {
+		if !signal.OnDisk() {
+			continue
+		}
+		if amount, exact := amountUsed(signal, filesystemOf(signal, u)); exact {
+			expected[signal.String()] = amount
+		}
 	}
 	return expected
 }

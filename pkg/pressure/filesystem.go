@@ -194,7 +194,8 @@ func (n *Node) readFilesystems() (nodefs, imagefs probeAnswer) {
 // observeFilesystems fills in the filesystems' signals. A runtime that is not
 // CRI-O reports its writable layers on imagefs
 // (pkg/kubelet/stats/cri_stats_provider.go, ImageFsStats), so containerfs is the
-// same.
+// same. Where CRI-O keeps layers on nodefs and images elsewhere it is nodefs, which is not
+// known here; no threshold may be set on it, so that nothing is decided by it.
 func (n *Node) observeFilesystems(s *Sample) {
 	if n.nodefs == nil {
 		return

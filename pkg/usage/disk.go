@@ -23,6 +23,10 @@ type DiskUse struct {
 	NodeFS, ImageFS FSUse
 	// OnNodeFS and OnImageFS are what these sums are made of.
 	OnNodeFS, OnImageFS Parts
+	// SplitLayers says that writable layers lie on nodefs and images elsewhere, so that the
+	// filesystem which Kubernetes calls containerfs is nodefs; else it is imagefs. A Summary
+	// may say so where what is read as imagefs is nodefs, too: the images' own is not read.
+	SplitLayers bool
 	// Time is when the oldest of the figures was taken, by the kubelet's clock when it
 	// took them; zero when one of them carries no time.
 	Time time.Time
@@ -55,9 +59,10 @@ func (u *FSUse) add(bytes, inodes int64) {
 func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 
 // DiskUses computes the pods' disk use as the kubelet ranks by it
-// (pkg/kubelet/eviction/helpers.go, podDiskUsage): writable layers, logs and local
-// volumes on a node with one filesystem; logs and volumes on nodefs and writable
-// layers on imagefs where images have a filesystem of their own.
+// (pkg/kubelet/eviction/helpers.go, podDiskUsage and buildSignalToRankFunc): writable
+// layers, logs and local volumes on a node with one filesystem; logs and volumes on nodefs
+// and writable layers on imagefs where images have a filesystem of their own; all of it on
+// nodefs, and nothing on imagefs, where the layers stayed on nodefs (see splitLayers).
 //
 // A Summary names volumes without their kind, so volumes tells by pod UID the names
 // of those that count: emptyDirs of the default medium, configMaps and gitRepos. A
@@ -68,19 +73,70 @@ func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 // the kubelet has not measured yet. Pods with no container in the Summary are left
 // out.
 func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
-	uses := make(map[string]DiskUse, len(summary.Pods))
+	uses, on := make(map[string]DiskUse, len(summary.Pods)), layoutOf(&summary.Node, dedicatedImageFS)
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
 		if pod.PodRef.UID == "" || len(pod.Containers) == 0 {
 			continue
 		}
 		names, known := volumes[pod.PodRef.UID]
-		uses[pod.PodRef.UID] = diskUse(pod, dedicatedImageFS, names, known)
+		use := diskUse(pod, on, names, known)
+		use.SplitLayers = splitLayers(&summary.Node)
+		uses[pod.PodRef.UID] = use
 	}
 	return uses
 }
 
-func diskUse(pod *statsapi.PodStats, dedicatedImageFS bool, volumes []string, volumesKnown bool) DiskUse {
+// summaryLayout says on which filesystems a Summary's figures lie.
+type summaryLayout uint8
+
+const (
+	// oneFS: nodefs and imagefs are one filesystem.
+	oneFS summaryLayout = iota
+	// layersOnImageFS: images and writable layers have a filesystem of their own.
+	layersOnImageFS
+	// layersOnNodeFS: images have one, and writable layers are on nodefs.
+	layersOnNodeFS
+)
+
+func layoutOf(node *statsapi.NodeStats, dedicatedImageFS bool) summaryLayout {
+	switch {
+	case !dedicatedImageFS:
+		return oneFS
+	case splitLayers(node):
+		return layersOnNodeFS
+	default:
+		return layersOnImageFS
+	}
+}
+
+// splitLayers reports whether a Summary says that writable layers lie on nodefs and images
+// elsewhere. The kubelet writes the same figures for both of the runtime's filesystems unless
+// the runtime says that they are two (pkg/kubelet/stats/cadvisor_stats_provider.go,
+// ImageFsStats; of the runtimes CRI-O alone does). It supports layers on nodefs only
+// (KEP-4191); layers on a third filesystem, which has another size, stay with the runtime's
+// directory, which is what is read as imagefs.
+func splitLayers(node *statsapi.NodeStats) bool {
+	if node.Runtime == nil || node.Runtime.ImageFs == nil || node.Runtime.ContainerFs == nil {
+		return false
+	}
+	layers := node.Runtime.ContainerFs
+	if sameFilesystem(node.Runtime.ImageFs, layers) {
+		return false
+	}
+	third := node.Fs != nil && node.Fs.CapacityBytes != nil && layers.CapacityBytes != nil &&
+		*node.Fs.CapacityBytes != *layers.CapacityBytes
+	return !third
+}
+
+func sameFilesystem(a, b *statsapi.FsStats) bool {
+	same := func(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
+	return same(a.AvailableBytes, b.AvailableBytes) && same(a.CapacityBytes, b.CapacityBytes) &&
+		same(a.UsedBytes, b.UsedBytes) && same(a.InodesFree, b.InodesFree) &&
+		same(a.Inodes, b.Inodes) && same(a.InodesUsed, b.InodesUsed)
+}
+
+func diskUse(pod *statsapi.PodStats, on summaryLayout, volumes []string, volumesKnown bool) DiskUse {
 	var layers, rest []*statsapi.FsStats
 	for i := range pod.Containers {
 		layers = append(layers, pod.Containers[i].Rootfs)
@@ -96,9 +152,15 @@ func diskUse(pod *statsapi.PodStats, dedicatedImageFS bool, volumes []string, vo
 	all := slices.Concat(layers, rest)
 	whole := Parts{Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:])}
 	use := DiskUse{NodeFS: sum(all), ImageFS: sum(all), OnNodeFS: whole, OnImageFS: whole, Time: oldest(all)}
-	if dedicatedImageFS {
+	none := sum(nil)
+	switch on {
+	case oneFS:
+	case layersOnImageFS:
 		use.NodeFS, use.ImageFS = sum(rest), sum(layers)
-		use.OnNodeFS.Layers, use.OnImageFS.Logs, use.OnImageFS.Volumes = sum(nil), sum(nil), sum(nil)
+		use.OnNodeFS.Layers, use.OnImageFS.Logs, use.OnImageFS.Volumes = none, none, none
+	case layersOnNodeFS:
+		use.ImageFS = none
+		use.OnImageFS = Parts{Layers: none, Logs: none, Volumes: none}
 	}
 	return use
 }

@@ -515,6 +515,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	kernelfiletest.Put(t, filepath.Join(beside, "written"), strings.Repeat("x", kib64))
 	want.NodeFS, want.OnNodeFS.Layers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1)
 	want.ImageFS, want.OnImageFS = known, Parts{Layers: known, Logs: known, Volumes: known, Deleted: known}
+	want.SplitLayers = true
 	if diff := gocmp.Diff(want, measure(memory, beside)); diff != "" {
 		t.Errorf("layers beside the kubelet's folder (-want +got):\n%s", diff)
 	}

@@ -74,6 +74,9 @@ func (u *DiskUse) count(p *place, on where, c *filetree.Count) {
 		sum.add(c.Bytes, c.Inodes)
 		of.part(p.part).add(c.Bytes, c.Inodes)
 	})
+	if p.part == layerPart && on == onNodeFS {
+		u.SplitLayers = true // nodefs alone: images are elsewhere
+	}
 	if c.Partial == nil {
 		return
 	}

@@ -36,9 +36,6 @@ const (
 	FractionOfByte Difference = "fraction-of-byte"
 	// HostPath: the kubelet would count what a hostPath volume holds.
 	HostPath Difference = "host-path"
-	// SplitFilesystem: with writable layers on nodefs and images elsewhere, evictd
-	// counts the layers to imagefs.
-	SplitFilesystem Difference = "split-filesystem"
 	// RandomSignal: of several thresholds the kubelet takes any of the memory ones, or
 	// any at all where there is none; evictd goes by the signals' order.
 	RandomSignal Difference = "random-signal"
@@ -62,7 +59,7 @@ const (
 func Differences() []Difference {
 	return []Difference{
 		NoSample, MissingFigure, Terminating, DaemonSetPod, BarePod, ProtectedPriority, ProtectedNamespace,
-		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath, SplitFilesystem,
+		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath,
 		RandomSignal, HardBeforeSoft, MissedReading, IncompleteReading, UncountedInodes, GraceForecast,
 	}
 }

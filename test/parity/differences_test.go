@@ -106,13 +106,6 @@ func TestDifferencesInTheOrder(t *testing.T) {
 			signal: pressure.NodeFSAvailable,
 			pods:   odd(1, func(p *Pod) { p.Volumes = []Volume{{Kind: "hostPath", Disk: &Disk{Bytes: 1000}}} }), evictd: "calm", kubelet: "odd",
 		},
-		SplitFilesystem: {
-			signal: pressure.NodeFSAvailable,
-			pods: []Pod{using("odd", 1000), with(using("calm", 1), func(p *Pod) {
-				p.Containers[0].Logs = &Disk{Bytes: 100}
-			})},
-			change: func(s *State) { s.Layout = SplitFS }, evictd: "calm", kubelet: "odd",
-		},
 	}
 	for d, test := range tests {
 		t.Run(string(d), func(t *testing.T) {
@@ -136,6 +129,36 @@ func TestDifferencesInTheOrder(t *testing.T) {
 		})
 	}
 	covered(t, slices.Collect(maps.Keys(tests)), DifferencesOfTheJudge())
+}
+
+// On a node whose writable layers are on nodefs and whose images are elsewhere, layers count
+// for nodefs, and nothing for imagefs: who asks for less goes first there.
+func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
+	t.Parallel()
+	pods := []Pod{
+		with(using("layers", 1000), func(p *Pod) { p.Containers[0].Requests["ephemeral-storage"] = "10" }),
+		with(using("logs", 1), func(p *Pod) { p.Containers[0].Logs = &Disk{Bytes: 100, Inodes: 100} }),
+	}
+	for signal, want := range map[pressure.Signal]string{
+		pressure.NodeFSAvailable:  "layers",
+		pressure.ImageFSAvailable: "logs",
+	} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			state := pressed(pods...)
+			state.Layout, state.Thresholds.Hard[signal.String()] = SplitFS, "50%"
+			report, err := Compare(t.Context(), state, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Unexplained) > 0 || len(report.Named) > 0 {
+				t.Errorf("without a name: %q; named: %v", report.Unexplained, report.Named)
+			}
+			if got := evictdsFirst(t, state, signal); got != want {
+				t.Errorf("evictd takes %q, want %q", got, want)
+			}
+		})
+	}
 }
 
 // covered checks that no difference is without a test.

@@ -177,7 +177,10 @@ func (s *State) summary(at int, now time.Time, pods []statsapi.PodStats) *statsa
 		containerfs = nodefs
 	}
 	summary.Node.Fs = nodefs
-	summary.Node.Runtime = &statsapi.RuntimeStats{ImageFs: imagefs, ContainerFs: containerfs}
+	summary.Node.Runtime = &statsapi.RuntimeStats{ImageFs: storing(imagefs, 1), ContainerFs: storing(containerfs, 1)}
+	if s.Layout == SplitFS {
+		summary.Node.Runtime.ContainerFs = storing(containerfs, 2)
+	}
 	if f, known := figures[pressure.PIDAvailable.String()]; known {
 		summary.Node.Rlimit = &statsapi.RlimitStats{
 			Time: when, MaxPID: new(f.Capacity), NumOfRunningProcesses: new(f.Capacity - f.Available),
@@ -206,6 +209,14 @@ func fsStats(figures map[string]Figure, space, inodes pressure.Signal, when meta
 		stats.InodesFree, stats.Inodes = unsigned(f.Available), unsigned(f.Capacity)
 	}
 	return stats
+}
+
+// storing returns the figures of one of the runtime's filesystems, with what the runtime has
+// stored there: that tells the two apart also where nothing else is known of them.
+func storing(fs *statsapi.FsStats, used uint64) *statsapi.FsStats {
+	stats := *fs
+	stats.UsedBytes = &used
+	return &stats
 }
 
 // readingClock tells the time of the reading. After an eviction the manager polls

@@ -62,14 +62,18 @@ func (s *State) diskMeasured(p *Pod, signal pressure.Signal) bool {
 	return running && !slices.ContainsFunc(p.Volumes, func(v Volume) bool { return rest && v.local() && v.Disk == nil })
 }
 
-// counts says what evictd counts to a filesystem: writable layers, or logs and
-// volumes, or both.
+// counts says what both count to a filesystem: writable layers, or logs and volumes, or
+// both, or neither.
 func (s *State) counts(signal pressure.Signal) (layers, rest bool) {
-	if s.Layout == OneFS {
+	images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
+	switch s.Layout {
+	case ImageFS:
+		return images, !images
+	case SplitFS:
+		return !images, !images
+	default:
 		return true, true
 	}
-	images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
-	return images, !images
 }
 
 // local reports whether both count the volume to the pod.
@@ -133,29 +137,11 @@ func (s *State) changes(p *Pod, signal pressure.Signal) map[Difference]change {
 			add(InodeRequest, change{request: asked(p.finished(), corev1.ResourceEphemeralStorage)})
 		}
 		images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
-		if s.Layout == SplitFS {
-			layers := p.layers(inodes)
-			if images {
-				layers = -layers
-			}
-			add(SplitFilesystem, change{usage: layers})
-		}
 		if s.Layout == OneFS || !images {
 			add(HostPath, change{usage: p.hostPaths(inodes)})
 		}
 	}
 	return changes
-}
-
-// layers returns what the pod's writable layers hold, as far as it is measured.
-func (p *Pod) layers(inodes bool) int64 {
-	total := int64(0)
-	for i := range p.Containers {
-		if c := &p.Containers[i]; c.Role != Init {
-			total += c.Rootfs.of(inodes)
-		}
-	}
-	return total
 }
 
 func (p *Pod) hostPaths(inodes bool) int64 {
