@@ -141,7 +141,8 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 		NodeName: flags.nodeName, Version: buildVersion(), Now: time.Now,
 	})
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
-	d.warn(loaded)
+	seen := d.host.current().Sample(time.Now())
+	d.warn(loaded, &seen)
 	policy.KubeletHard = d.keepTreaty(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
 	if err := d.connect(policy, registry); err != nil {
@@ -241,9 +242,16 @@ func (d *daemon) run(ctx context.Context) error {
 	return nil
 }
 
-// warn says what is valid in a configuration and probably not meant.
-func (d *daemon) warn(c *config.EvictdConfiguration) {
-	for _, warning := range c.Warnings() {
+// warn says what is valid in a configuration and probably not meant, on a node that was seen
+// so.
+func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
+	capacity := func(signal pressure.Signal) int64 {
+		if of := seen.Of(signal); of.State == pressure.Known {
+			return of.Capacity
+		}
+		return 0
+	}
+	for _, warning := range append(c.Warnings(), c.WarningsOn(capacity)...) {
 		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
 	}
 	if err := checkDisk(d.flags.hostRoot, c); err != nil {
@@ -291,13 +299,14 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	policy.KubeletHard = d.keepTreaty(c, policy.Thresholds, sampler) // while the sampler is not the loop's
+	seen := sampler.Sample(time.Now()) // while the sampler is not the loop's
+	policy.KubeletHard = d.keepTreaty(c, policy.Thresholds, sampler)
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}
 	d.inForce.Store(c)
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
-	d.warn(c)
+	d.warn(c, &seen)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
 	}

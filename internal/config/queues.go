@@ -73,12 +73,6 @@ func (q *Queue) guaranteedMemory() int64 {
 // (HighestUserDefinablePriority, pkg/apis/scheduling).
 const ordinaryHighest = 1000000000
 
-// Warnings returns what is valid and probably not meant, one sentence each, with the
-// path of the field.
-func (c *EvictdConfiguration) Warnings() []string {
-	return append(c.budgetWarnings(), offsetWarnings(field.NewPath("queues"), c.Queues, 0)...)
-}
-
 // budgetWarnings says where no pressure could ever go past a budget.
 func (c *EvictdConfiguration) budgetWarnings() []string {
 	thresholds, err := c.Thresholds()

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,26 +113,6 @@ queues:
 	} {
 		if got := test.queue.Holds(test.namespace, map[string]string{"kind": test.kind}); got != test.want {
 			t.Errorf("queue %s holds a pod of %s, kind %q: %v, want %v", test.queue.Name, test.namespace, test.kind, got, test.want)
-		}
-	}
-}
-
-func TestWarnings(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		file string
-		want int
-		at   string
-	}{
-		{"queues: [{name: a, namespaces: [a], properties: {priority.offset: '1000000000'}}]", 0, ""},
-		{"queues: [{name: a, namespaces: [a], properties: {priority.offset: '1000000001'}}]", 1, "queues[0].properties[priority.offset]"},
-		{"queues: [{name: a, properties: {priority.offset: '600000000'}, queues: [{name: b, namespaces: [b], properties: {priority.offset: '600000000'}}]}]", 1, "queues[0].queues[0].properties[priority.offset]"},
-		{"disruptionBudgets: bestEffort", 0, ""},
-		{"evictionHard: {}\nevictionSoft: {memory.available: 10%}\nevictionSoftGracePeriod: {memory.available: 30s}\ndisruptionBudgets: bestEffort", 1, "disruptionBudgets"},
-	} {
-		got := mustParse(t, head+test.file+"\n").Warnings()
-		if len(got) != test.want || test.want == 1 && !strings.HasPrefix(got[0], test.at+": ") {
-			t.Errorf("%s: warnings %q, want %d at %q", test.file, got, test.want, test.at)
 		}
 	}
 }
