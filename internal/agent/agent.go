@@ -156,6 +156,7 @@ type Agent struct {
 	resting   time.Time // until when nobody goes past a budget, see besteffort.go
 	disk      diskReading
 	settling  settling
+	returning returning
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64

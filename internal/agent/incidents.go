@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -62,17 +63,26 @@ func (a *Agent) oomKills() int64 {
 	return kills
 }
 
-// evictedByKubelet returns the listed pods that the kubelet has evicted for want of a
-// resource. It writes phase Failed and reason Evicted (pkg/kubelet/eviction, evictPod), and
-// the pods stay listed until they are collected.
+// evictedByKubelet returns the listed pods that the kubelet has evicted. They stay listed until
+// they are collected.
 func (a *Agent) evictedByKubelet() []*corev1.Pod {
-	return slices.DeleteFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
-		return pod.Status.Phase != corev1.PodFailed || pod.Status.Reason != reasonEvicted
-	})
+	return slices.DeleteFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool { return !kubeletEvicted(pod) })
 }
 
 // reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
 const reasonEvicted = "Evicted"
+
+// kubeletEvicted reports whether the kubelet has evicted the pod and it has ended. The kubelet
+// writes phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes
+// Succeeded in the end, and only the condition DisruptionTarget stays.
+func kubeletEvicted(pod *corev1.Pod) bool {
+	if !nodepods.Finished(pod) {
+		return false
+	}
+	return pod.Status.Reason == reasonEvicted || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
+	})
+}
 
 func uidsOf(pods []*corev1.Pod) []string {
 	uids := make([]string, 0, len(pods))

@@ -39,11 +39,6 @@ const settleBound = 6
 // journals and databases move that much all the time.
 const settleNoise = 1000
 
-// collectedWithin is how long after its end a victim's layers and logs may still be
-// there: the kubelet removes them with the next collection of dead containers, and the
-// runtime takes a moment for it.
-const collectedWithin = time.Minute + deadlineMargin
-
 // settleReserve is what must be left until the disk is full when nobody was chosen yet: a
 // pod's grace period, where it writes none.
 const settleReserve = 30 * time.Second
@@ -52,7 +47,6 @@ const settleReserve = 30 * time.Second
 // nothing.
 type settling struct {
 	space [pressure.SignalCount][]spaceReading // under pressure, the oldest first
-	gone  []goneVictim
 }
 
 type spaceReading struct {
@@ -60,26 +54,13 @@ type spaceReading struct {
 	available int64
 }
 
-// goneVictim is a victim of evictd's that has ended, and what should come back, by signal.
-type goneVictim struct {
-	at       time.Time
-	expected map[string]int64
-}
-
 // noteSpace follows the disks that are under pressure, and the victims that have ended.
 func (a *Agent) noteSpace(sample *pressure.Sample, verdict *pressure.Verdict, ended []evict.Booking) {
+	a.followReturning(sample, ended)
 	if a.policy.Settle == 0 || verdict.Stale {
 		return
 	}
 	s := &a.settling
-	s.gone = slices.DeleteFunc(s.gone, func(v goneVictim) bool { return sample.Time.Sub(v.at) >= collectedWithin })
-	for i := range ended {
-		// What comes back of others that end shows as it comes; where pods end all the
-		// time, to wait for each of them would be for ever.
-		if ended[i].Signal != "" {
-			s.gone = append(s.gone, goneVictim{at: sample.Time, expected: ended[i].Expected})
-		}
-	}
 	met := [pressure.SignalCount]bool{}
 	for _, lines := range [][]pressure.Pressure{verdict.Pressures, verdict.Waiting} {
 		for i := range lines {
@@ -129,11 +110,11 @@ func (s *settling) rise(signal pressure.Signal) int64 {
 
 // comesBack holds a decision about a disk while space may come back by itself.
 func (a *Agent) comesBack(p *pressure.Pressure) (Hold, string) {
-	if a.policy.Settle == 0 || !p.Threshold.Signal.OnDisk() {
+	if !p.Threshold.Signal.OnDisk() {
 		return HoldNone, ""
 	}
 	wait, why := a.awaitCollection(p)
-	if wait <= 0 {
+	if wait <= 0 && a.policy.Settle > 0 {
 		wait, why = a.awaitSettling(p)
 	}
 	if wait <= 0 || fullWithin(p, wait+settleReserve) {
@@ -142,18 +123,11 @@ func (a *Agent) comesBack(p *pressure.Pressure) (Hold, string) {
 	return HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
 }
 
-// awaitCollection returns how long victims that have gone under this pressure are still
-// waited for, where they should have sufficed, and why. What went before came back: the
-// pressure had ended.
+// awaitCollection returns how long victims that have gone are still waited for, where their
+// space should suffice, and why.
 func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 	signal := p.Threshold.Signal
-	var last time.Time
-	expected := int64(0)
-	for _, v := range a.settling.gone {
-		if v.at.After(p.Since) && v.expected[signal.String()] > 0 {
-			last, expected = v.at, expected+v.expected[signal.String()]
-		}
-	}
+	expected, last := a.returning.expected(signal)
 	if expected == 0 || expected < p.Deficit() {
 		return 0, ""
 	}
@@ -164,10 +138,8 @@ func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 // awaitSettling returns how long the pressure is still given to end by itself, and why.
 func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 	signal, window, since := p.Threshold.Signal, a.policy.Settle, p.Since
-	for _, v := range a.settling.gone {
-		if v.at.After(since) {
-			since = v.at
-		}
+	if a.returning.ended.After(since) {
+		since = a.returning.ended
 	}
 	waited := p.SampleTime.Sub(since)
 	if waited < window {

@@ -27,10 +27,15 @@ type spaceNode struct {
 	names     []string
 	ended     map[string]time.Time
 	measured  map[string]usage.DiskUse
+	blind     func(since time.Duration) bool // when the filesystem does not answer; nil: never
 }
 
 func (s *spaceNode) Sample(now time.Time) pressure.Sample {
 	sample := s.fakeNode.Sample(now)
+	if s.blind != nil && s.blind(now.Sub(s.started)) {
+		sample.Observations[s.signal] = pressure.Observation{Err: errPlanted()}
+		return sample
+	}
 	available := s.available(now.Sub(s.started))
 	if ages := s.ages(now); s.freed != nil {
 		available += s.freed(ages)
@@ -60,25 +65,42 @@ func (s *spaceNode) ages(now time.Time) map[string]time.Duration {
 
 const window = 10 * time.Second
 
+// prepare puts the pods large and small on the node.
+func (s *spaceNode) prepare() {
+	s.fakeNode, s.started, s.ended = newFakeNode(1000), time.Now(), map[string]time.Time{}
+	s.measured = map[string]usage.DiskUse{}
+	for name, used := range map[string]int64{"large": 90, "small": 15} {
+		s.run(name, 1, 0)
+		s.names = append(s.names, name)
+		s.measured["uid-"+name] = diskUseOf(used, used, used, used)
+	}
+}
+
+// policy has a hard threshold on the node's filesystem and a settle window.
+func (s *spaceNode) policy() Policy {
+	policy := hardPolicy()
+	policy.Thresholds = []pressure.Threshold{{Signal: s.signal, Quantity: pressure.Absolute(100), Hard: true}}
+	policy.Settle = window
+	return policy
+}
+
+func (s *spaceNode) agent(t *testing.T, policy Policy) *Agent {
+	t.Helper()
+	a := newAgent(t, s.fakeNode, policy)
+	a.options.Sampler, a.options.Disk = s, &fakeDisk{node: s.fakeNode, measured: s.measured}
+	return a
+}
+
 // settle runs an agent with a settle window on a node with the pods large and small, of
 // which large alone can return what is missing, and returns when victims were asked for.
 func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
-	n.fakeNode, n.started, n.ended = newFakeNode(1000), time.Now(), map[string]time.Time{}
-	n.measured = map[string]usage.DiskUse{}
-	for name, used := range map[string]int64{"large": 90, "small": 15} {
-		n.run(name, 1, 0)
-		n.names = append(n.names, name)
-		n.measured["uid-"+name] = diskUseOf(used, used, used, used)
-	}
-	policy := hardPolicy()
-	policy.Thresholds = []pressure.Threshold{{Signal: n.signal, Quantity: pressure.Absolute(100), Hard: true}}
-	policy.Settle = window
+	n.prepare()
+	policy := n.policy()
 	for _, c := range change {
 		c(&policy)
 	}
-	a := newAgent(t, n.fakeNode, policy)
-	a.options.Sampler, a.options.Disk = n, &fakeDisk{node: n.fakeNode, measured: n.measured}
+	a := n.agent(t, policy)
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
 	if err := a.Run(ctx); err != nil {

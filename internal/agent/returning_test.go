@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// slowCollector is a node whose large pod's files are removed 55 s after it has ended, as the
+// kubelet does with dead containers; small alone could return what is missing by then.
+func slowCollector() *spaceNode {
+	n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90})}
+	n.freed = func(ended map[string]time.Duration) int64 {
+		if ended["large"] > 55*time.Second {
+			return 90
+		}
+		return 0
+	}
+	return n
+}
+
+// disturb is settle with something that happens 15 s after the start, when the first victim has
+// ended and its space has not come back.
+func disturb(t *testing.T, n *spaceNode, change func(p *Policy), happens func(ctx context.Context, a *Agent)) {
+	t.Helper()
+	n.prepare()
+	policy := n.policy()
+	change(&policy)
+	a := n.agent(t, policy)
+	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer stop()
+	time.AfterFunc(15*time.Second, func() { happens(ctx, a) })
+	if err := a.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	synctest.Wait()
+}
+
+// A victim's space is waited for, whatever happens to the threshold meanwhile.
+func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
+	t.Parallel()
+	same := func(*Policy) {}
+	for name, test := range map[string]struct {
+		node    func(n *spaceNode)
+		change  func(p *Policy)
+		happens func(ctx context.Context, n *spaceNode, a *Agent)
+	}{
+		"the line is touched": {
+			func(n *spaceNode) {
+				n.available = steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 20200 * time.Millisecond: 90})
+			}, same, nil,
+		},
+		"hard after soft": {
+			func(n *spaceNode) {
+				n.available = steps(map[time.Duration]int64{0: 90, 20 * time.Second: 70})
+			},
+			func(p *Policy) {
+				soft := p.Thresholds[0]
+				soft.Hard, soft.Grace = false, time.Second
+				p.Thresholds[0].Quantity = pressure.Absolute(80)
+				p.Thresholds = append(p.Thresholds, soft)
+			}, nil,
+		},
+		"an edit": {func(*spaceNode) {}, same, func(ctx context.Context, n *spaceNode, a *Agent) { a.Reload(ctx, n.policy(), n) }},
+		"two readings fail": {
+			func(n *spaceNode) {
+				n.blind = func(since time.Duration) bool { return since > 20*time.Second && since < 23*time.Second }
+			},
+			same, nil,
+		},
+		"no settle window": {func(*spaceNode) {}, func(p *Policy) { p.Settle = 0 }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := slowCollector()
+				test.node(n)
+				disturb(t, n, test.change, func(ctx context.Context, a *Agent) {
+					if test.happens != nil {
+						test.happens(ctx, n, a)
+					}
+				})
+				n.wantVictims(t, "large")
+			})
+		})
+	}
+}
+
+// The kubelet's own victim is waited for too.
+func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCollector()
+		n.available = steps(map[time.Duration]int64{0: 200, 5 * time.Second: 90})
+		n.freed = func(map[string]time.Duration) int64 {
+			if time.Since(n.started) > 70*time.Second {
+				return 90
+			}
+			return 0
+		}
+		n.prepare()
+		a := n.agent(t, n.policy())
+		blocked := true
+		n.answer = func(r evict.Request) evict.Result {
+			if blocked {
+				return evict.Result{Outcome: evict.BlockedByBudget, Budget: "all"}
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		n.after(20*time.Second, func() { // the figures have been read for the refused request
+			blocked = false
+			evicted := n.pods["uid-large"].api.DeepCopy()
+			evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, reasonEvicted
+			n.pods["uid-large"].api, n.pods["uid-large"].noCgroup = evicted, true
+		})
+		runFor(t, a, 3*time.Minute)
+		for i := range n.decisions {
+			if n.decisions[i].Verb == Acted {
+				t.Errorf("evicted %s", n.decisions[i].Victim().Entry.Pod.Key())
+			}
+		}
+	})
+}
+
+// The would-be victim of a dry run holds up no real eviction.
+func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCollector()
+		n.prepare()
+		n.pods["uid-large"].api.Spec.TerminationGracePeriodSeconds = new(int64)
+		policy := n.policy()
+		policy.DryRun = true
+		a := n.agent(t, policy)
+		const real = 40 * time.Second // long after the grace period of the would-be victim
+		ctx, stop := context.WithTimeout(t.Context(), real+window+5*time.Second)
+		defer stop()
+		time.AfterFunc(real, func() { a.Reload(ctx, n.policy(), n) })
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if !slices.ContainsFunc(n.decisions, func(d Decision) bool { return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted }) {
+			d := n.last(t)
+			t.Errorf("the last decision %q %q (%s), want an eviction", d.Verb, d.Hold, d.Detail)
+		}
+	})
+}
+
+// What came back of one victim counts for no other.
+func TestReturningCountsARiseOnce(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	sample := func(after time.Duration, available int64) *pressure.Sample {
+		s := &pressure.Sample{Time: at.Add(after)}
+		s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
+		return s
+	}
+	held := func(amount int64) map[string]int64 {
+		return map[string]int64{pressure.NodeFSAvailable.String(): amount}
+	}
+	var r returning
+	r.observe(sample(0, 100), nil)
+	r.observe(sample(time.Second, 100), []map[string]int64{held(80), held(60)})
+	for _, step := range []struct {
+		after     time.Duration
+		available int64
+		want      int64
+	}{
+		{2 * time.Second, 139, 140}, // less than half of the first
+		{3 * time.Second, 140, 60},  // half of the first
+		{4 * time.Second, 200, 60},  // 80 of it are the first one's
+		{5 * time.Second, 210, 0},   // and half of the second
+	} {
+		r.observe(sample(step.after, step.available), nil)
+		if got, _ := r.expected(pressure.NodeFSAvailable); got != step.want {
+			t.Errorf("at %d available %d are waited for, want %d", step.available, got, step.want)
+		}
+	}
+	r.observe(sample(6*time.Second, 210), []map[string]int64{held(50)})
+	r.observe(sample(6*time.Second+collectedWithin, 210), nil)
+	if got, _ := r.expected(pressure.NodeFSAvailable); got != 0 {
+		t.Errorf("%d are waited for after their time", got)
+	}
+}
