@@ -10,10 +10,10 @@ import (
 // incident. The zero value is the node's memory.
 type Resource struct {
 	// Kind is what is counted.
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// Device is the filesystem's device number for bytes and inodes, as stat(2) tells it; 0
 	// for memory and PIDs.
-	Device uint64
+	Device uint64 `json:"device,omitempty"`
 }
 
 // Kind is what a resource counts.

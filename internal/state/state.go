@@ -1,0 +1,101 @@
+package state
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// State is all that is kept. The zero value knows of nothing, which is not the same as that
+// nothing is known. The entries of each list are the oldest first.
+type State struct {
+	// Incidents are those that are open.
+	Incidents []Incident `json:"incidents,omitempty"`
+	// Ledger are the victims in flight.
+	Ledger evict.LedgerState `json:"ledger,omitzero"`
+	// InDoubt is the request whose outcome is not known: it is about to be sent, or was not
+	// answered; nil when there is none.
+	InDoubt *Request `json:"inDoubt,omitempty"`
+	// Limits are the evictions that count against the limits.
+	Limits []evict.CountedState `json:"limits,omitempty"`
+	// Owners are the owners whose pods came back.
+	Owners []evict.OwnerState `json:"owners,omitempty"`
+	// Backoff are the pods and budgets that were refused or refused, and the API server.
+	Backoff evict.BackoffState `json:"backoff,omitzero"`
+	// Gone are disk victims that have ended and whose space is waited for.
+	Gone []Gone `json:"gone,omitempty"`
+}
+
+// Incident is one that is open.
+type Incident struct {
+	Incident incident.Incident `json:"incident"`
+	Expires  time.Time         `json:"expires"`
+}
+
+// Request is one eviction request whose outcome is not known, with what is needed to book
+// its victim once it is.
+type Request struct {
+	// Namespace, Name and UID are the pod's. Owner, OwnerUID and OwnerAPIVersion are those of
+	// its controller, "" for a bare pod.
+	Namespace       string `json:"namespace"`
+	Name            string `json:"name"`
+	UID             string `json:"uid"`
+	Owner           string `json:"owner,omitempty"`
+	OwnerUID        string `json:"ownerUID,omitempty"`
+	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
+	// Created is when the pod was made, by the API server's clock; PodGraceSeconds is its own
+	// grace period, in seconds.
+	Created         time.Time `json:"created"`
+	PodGraceSeconds int64     `json:"podGraceSeconds,omitempty"`
+	// Priority, Usage and Requested are what it was ranked by, the latter two in the unit of
+	// the signal's resource. Ready says that its condition Ready was true.
+	Priority  int32 `json:"priority,omitempty"`
+	Usage     int64 `json:"usage,omitempty"`
+	Requested int64 `json:"requested,omitempty"`
+	Ready     bool  `json:"ready,omitempty"`
+	// GraceSeconds is the grace period that was asked for, in seconds; nil is the pod's own.
+	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
+	// PastBudget names the budget that a delete went past; "" for an eviction.
+	PastBudget string `json:"pastBudget,omitempty"`
+	// Expected is what the pod's end should free, by the name of the signal, in its unit.
+	Expected map[string]int64 `json:"expected,omitempty"`
+	// Incident is the ID of the incident that it was sent in, Shortage the threshold.
+	Incident string   `json:"incident,omitempty"`
+	Shortage Shortage `json:"shortage"`
+	// First is when it was sent, or when the first of several for this pod was that had no
+	// known outcome; Sent is when the last one was.
+	First time.Time `json:"first"`
+	Sent  time.Time `json:"sent"`
+	// Stays says that the pod was read after it, and was there and not terminating.
+	Stays   bool      `json:"stays,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// Shortage is the threshold that a request was sent for, with the reading that met it, in the
+// signal's unit.
+type Shortage struct {
+	// Signal is the signal's name.
+	Signal string `json:"signal"`
+	// Hard says that the threshold is a hard one.
+	Hard bool `json:"hard,omitempty"`
+	// Line is the threshold, Target the line and the minimum reclaim.
+	Line   int64 `json:"line"`
+	Target int64 `json:"target"`
+	// Available and Capacity are the reading.
+	Available int64 `json:"available"`
+	Capacity  int64 `json:"capacity"`
+	// Since is when the threshold was first met.
+	Since time.Time `json:"since"`
+}
+
+// Gone is a disk victim that has ended and whose space is waited for.
+type Gone struct {
+	// At is when it was found to have ended.
+	At time.Time `json:"at"`
+	// Expected is what it held, by the name of the signal, in its unit.
+	Expected map[string]int64 `json:"expected,omitempty"`
+	// DryRun says that nothing happened to it.
+	DryRun  bool      `json:"dryRun,omitempty"`
+	Expires time.Time `json:"expires"`
+}
