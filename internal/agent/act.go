@@ -61,6 +61,7 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{}, false
 	}
+	a.saveBefore(d, &attempt, c.expected)
 	step := a.send(ctx, p, &attempt)
 	p.slots.answered(&attempt)
 	if step != evict.NextCandidate {

@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -130,6 +131,10 @@ type Options struct {
 	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
 	// 0, mean that this is not known.
 	KubeletGap func(now time.Time) int64
+	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has
+	// kept of the process before; nil when nothing is known of the time before the start.
+	Memory     Memory
+	Remembered *state.State
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }
@@ -166,6 +171,10 @@ type Agent struct {
 	rounds    [pressure.SignalCount]round // see round.go
 	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
 
+	memory   memory // what survives a restart, see remember.go
+	changed  bool   // something of it has changed in this tick
+	inFlight int    // how many victims it had in flight when it was handed over
+
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
 	acted    chan report
@@ -196,7 +205,13 @@ func New(options Options) (*Agent, error) {
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),
 	}
+	a.memory.to = options.Memory
+	if options.Remembered != nil {
+		a.restore(options.Remembered, time.Now())
+	}
 	a.adopt(options.Policy)
+	a.inFlight = a.ledger.Len()
+	a.memory.learn(a.export())
 	return a, nil
 }
 
@@ -209,6 +224,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.holdOff.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
+	a.changed = a.changed || a.policy.DryRun && !policy.DryRun
 	if a.acting != nil {
 		a.acting.interrupt.raise("the configuration changed")
 	}
@@ -283,6 +299,7 @@ func (a *Agent) drain() {
 	if a.acting != nil {
 		a.takeReport(<-a.acted)
 	}
+	a.saveAtTheEnd()
 }
 
 // tick reads the node once, judges, and acts or says why not. It returns the time
@@ -306,6 +323,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		a.relieve(ctx, &sample, &verdict)
 	}
 	a.followVictims(started, ended)
+	a.saveChanges(ended)
 	if len(verdict.Pressures) == 0 {
 		a.rehearse(started)
 	}

@@ -145,6 +145,7 @@ func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim 
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{decision: d}
 	}
+	a.saveBefore(d, &attempt, victim.expected)
 	step := a.send(ctx, p, &attempt)
 	p.slots.answered(&attempt)
 	d.BestEffort = BestEffortRefused

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -363,7 +364,7 @@ func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
 	t.Helper()
 	a, err := New(Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 },
+		Random: func() float64 { return 0 }, Remembered: &state.State{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 		return
 	}
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
+	a.changed = a.changed || len(began) > 0 || len(ended) > 0
 	for i := range began {
 		began[i].Before = incident.Others{OOMKills: a.oomKills(), Kubelets: uidsOf(a.evictedByKubelet())}
 		a.incidents.NoteBefore(began[i].ID, began[i].Before)

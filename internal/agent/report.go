@@ -16,6 +16,7 @@ type report struct {
 // records the decision.
 func (a *Agent) takeReport(r report) {
 	now := time.Now()
+	defer a.saveReport()
 	a.noteSpared(a.acting, now)
 	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
 	for i := range r.decision.Attempts {

@@ -95,7 +95,8 @@ type Gone struct {
 	At time.Time `json:"at"`
 	// Expected is what it held, by the name of the signal, in its unit.
 	Expected map[string]int64 `json:"expected,omitempty"`
-	// DryRun says that nothing happened to it.
-	DryRun  bool      `json:"dryRun,omitempty"`
-	Expires time.Time `json:"expires"`
+	// Before is what was available at the last reading before its end, by the name of the
+	// signal, in its unit; a signal that is missing was not known.
+	Before  map[string]int64 `json:"before,omitempty"`
+	Expires time.Time        `json:"expires"`
 }

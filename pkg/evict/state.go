@@ -45,6 +45,9 @@ func (l *Ledger) Export() LedgerState {
 	return s
 }
 
+// Len returns how many victims are in flight.
+func (l *Ledger) Len() int { return len(l.bookings) }
+
 // Restore replaces what the ledger knows by what was exported and has not expired.
 func (l *Ledger) Restore(s LedgerState, now time.Time) {
 	l.lastEnd = earlier(s.LastEnd, now)

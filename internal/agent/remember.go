@@ -1,0 +1,278 @@
+package agent
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// A process that is killed under pressure, or just after it, must not evict a second pod for
+// the same deficit, nor begin with fresh limits. So what the loop remembers is handed to a
+// Memory: before a request is sent, after each report, when a victim has ended or one was
+// found that others end. A calm node hands over nothing, and neither does a tick under
+// pressure that changed nothing.
+
+// Memory keeps what must survive a restart of the container.
+type Memory interface {
+	// Save keeps a state in place of the one before. It does not wait.
+	Save(s state.State)
+	// SaveNow is Save, and waits until the state is kept, for a bounded moment.
+	SaveNow(s state.State)
+}
+
+// memory joins what the loop knows with the request that an eviction's goroutine is about to
+// send. The zero value keeps nothing.
+type memory struct {
+	to Memory // nil keeps nothing
+
+	mu    sync.Mutex
+	known state.State
+	// sending is the request that is under way; nil when there is none.
+	sending *state.Request
+}
+
+// learn takes what the loop knows, and returns it with the request that is under way.
+func (m *memory) learn(known state.State) state.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = known
+	return m.joined()
+}
+
+// begin notes a request that is about to be sent.
+func (m *memory) begin(r *state.Request) state.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sending = r
+	return m.joined()
+}
+
+// end forgets the request that was under way: what became of it is the loop's to know.
+func (m *memory) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sending = nil
+}
+
+func (m *memory) joined() state.State {
+	joined := m.known
+	if m.sending != nil {
+		joined.InDoubt = m.sending
+	}
+	return joined
+}
+
+// save hands over what the loop knows, now.
+func (a *Agent) save() {
+	a.changed, a.inFlight = false, a.ledger.Len()
+	if a.memory.to != nil {
+		a.memory.to.Save(a.memory.learn(a.export()))
+	}
+}
+
+// saveReport hands over what the loop knows after a plan was carried out, or its request was
+// settled: nothing is under way any more.
+func (a *Agent) saveReport() {
+	a.memory.end()
+	a.save()
+}
+
+// saveChanges hands over what the loop knows where something of it has changed in this tick.
+func (a *Agent) saveChanges(ended []evict.Booking) {
+	if a.changed || len(ended) > 0 || a.ledger.Len() != a.inFlight {
+		a.save()
+	}
+}
+
+// saveAtTheEnd waits until what the loop knows is kept: the process ends.
+func (a *Agent) saveAtTheEnd() {
+	if a.memory.to != nil {
+		a.memory.to.SaveNow(a.memory.learn(a.export()))
+	}
+}
+
+// saveBefore hands over a request that is about to be sent: if nothing is ever heard of it
+// again, its pod is read before any other pod is evicted. It is called on the goroutine of an
+// eviction. A dry run's request changes nothing, whatever becomes of it.
+func (a *Agent) saveBefore(d *Decision, attempt *Attempt, expected map[string]int64) {
+	if a.memory.to == nil || d.DryRun {
+		return
+	}
+	r, now := requestState(d, attempt, expected), time.Now()
+	r.First, r.Sent, r.Expires = now, now, now.Add(countedFor)
+	a.memory.to.SaveNow(a.memory.begin(r))
+}
+
+// incidentKept is how long after the last shortage that was written an incident is restored.
+// A shortage in which nothing changes is not written again while it lasts.
+const incidentKept = 24 * time.Hour
+
+// export returns what the loop knows as plain values.
+func (a *Agent) export() state.State {
+	open := a.incidents.Export()
+	incidents := make([]state.Incident, 0, len(open))
+	for i := range open {
+		incidents = append(incidents, state.Incident{Incident: open[i], Expires: open[i].Short.Add(incidentKept)})
+	}
+	return state.State{
+		Incidents: incidents,
+		Ledger:    a.ledger.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
+		InDoubt: a.unheard.export(), Gone: a.returning.export(),
+	}
+}
+
+// restore puts back what a process before has known, before the first tick.
+func (a *Agent) restore(s *state.State, now time.Time) {
+	a.ledger.Restore(s.Ledger, now)
+	a.limiter.Restore(s.Limits, now)
+	a.holdOff.Restore(s.Owners, now)
+	a.backoff.Restore(s.Backoff, now)
+	a.returning.restore(s.Gone, now)
+	a.restoreIncidents(s.Incidents, now)
+	a.restoreInDoubt(s.InDoubt, now)
+	for _, b := range a.ledger.OnTheirWay() {
+		if signal, err := pressure.ParseSignal(b.Signal); err == nil && !b.DryRun {
+			a.follow(b.UID, signal, b.Expected)
+		}
+		if b.Unlisted {
+			a.unlisted[b.UID] = b.Accepted
+		}
+	}
+}
+
+// restoreIncidents opens those again that were open. The first sample closes what is over.
+func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
+	open := make([]incident.Incident, 0, len(kept))
+	for _, k := range kept {
+		if now.Before(k.Expires) && int(k.Incident.Signal) < pressure.SignalCount {
+			k.Incident.Began, k.Incident.Short = sooner(k.Incident.Began, now), sooner(k.Incident.Short, now)
+			open = append(open, k.Incident)
+		}
+	}
+	a.incidents.Restore(open)
+}
+
+// countedFor is how long an accepted eviction counts against a limit at most.
+const countedFor = time.Hour
+
+// doubtLasts is how long a request may still be carried out after it was sent, and read
+// again: whoever ends its pod later may be somebody else.
+const doubtLasts = evict.RequestTimeout + lookTimeout
+
+// restoreInDoubt puts back the request whose outcome is not known, so that its pod is read
+// again before any other is evicted. After [doubtLasts] the API server has given it up, and
+// the list of the pods says what became of it. Whether it was evictd's doing is not known
+// then: it counts against the limits as if it was.
+func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
+	if r == nil || !now.Before(r.Expires) {
+		return
+	}
+	if now.Sub(r.Sent) > doubtLasts {
+		a.limiter.Count(r.OwnerUID, false, r.Sent)
+		return
+	}
+	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
+		a.unheard = inDoubtOf(r, signal, now)
+	}
+}
+
+// inDoubtOf returns a request as it was when the process before ended.
+func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard {
+	pod := &rank.Pod{
+		Namespace: r.Namespace, Name: r.Name, UID: r.UID, Priority: r.Priority, Created: r.Created,
+		Request: r.Requested, Usage: r.Usage, Sampled: true, GraceSeconds: r.PodGraceSeconds, Ready: r.Ready,
+		Owner: r.Owner, OwnerUID: r.OwnerUID, OwnerAPIVersion: r.OwnerAPIVersion,
+	}
+	attempt := Attempt{
+		Entry: rank.Entry{
+			Pod: pod, Resource: resourceOf(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
+		},
+		GraceSeconds: r.GraceSeconds,
+		Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: r.Stays, Sent: sooner(r.Sent, now)},
+	}
+	if r.PastBudget != "" {
+		attempt.Past = &evict.Budget{Name: r.PastBudget}
+	}
+	why := &r.Shortage
+	asked := &Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
+		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity},
+		Line:      why.Line, Target: why.Target, Since: sooner(why.Since, now), SampleTime: attempt.Result.Sent,
+	}}
+	return &unheard{attempt: attempt, expected: r.Expected, asked: asked, first: sooner(r.First, now)}
+}
+
+// export returns the request as values; nil when there is none.
+func (u *unheard) export() *state.Request {
+	if u == nil {
+		return nil
+	}
+	r := requestState(u.asked, &u.attempt, u.expected)
+	r.First, r.Sent, r.Stays = u.first, u.attempt.Result.Sent, u.attempt.Result.Stays
+	r.Expires = r.Sent.Add(countedFor)
+	return r
+}
+
+// requestState returns a request as values, without its times.
+func requestState(d *Decision, attempt *Attempt, expected map[string]int64) *state.Request {
+	pod, p := attempt.Entry.Pod, &d.Pressure
+	r := &state.Request{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Owner: pod.Owner, OwnerUID: pod.OwnerUID, OwnerAPIVersion: pod.OwnerAPIVersion,
+		Created: pod.Created, PodGraceSeconds: pod.GraceSeconds, Priority: pod.Priority,
+		Usage: pod.Usage, Requested: pod.Request, Ready: pod.Ready,
+		GraceSeconds: attempt.GraceSeconds, Expected: expected, Incident: d.Incident,
+		Shortage: state.Shortage{
+			Signal: p.Threshold.Signal.String(), Hard: p.Threshold.Hard, Line: p.Line, Target: p.Target,
+			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since,
+		},
+	}
+	if attempt.Past != nil {
+		r.PastBudget = attempt.Past.Name
+	}
+	return r
+}
+
+// export returns the disk victims whose space has not come back.
+func (r *returning) export() []state.Gone {
+	gone := make([]state.Gone, 0, len(r.victims))
+	for i := range r.victims {
+		v := &r.victims[i]
+		before := make(map[string]int64, len(v.before))
+		for signal, available := range v.before {
+			before[signal.String()] = available
+		}
+		gone = append(gone, state.Gone{At: v.at, Expected: maps.Clone(v.expected), Before: before, Expires: v.at.Add(collectedWithin)})
+	}
+	return gone
+}
+
+// restore puts back the disk victims whose space had not come back.
+func (r *returning) restore(gone []state.Gone, now time.Time) {
+	for _, v := range gone {
+		if !now.Before(v.Expires) {
+			continue
+		}
+		one := goneVictim{at: sooner(v.At, now), expected: maps.Clone(v.Expected), before: map[pressure.Signal]int64{}}
+		for name, available := range v.Before {
+			if signal, err := pressure.ParseSignal(name); err == nil {
+				one.before[signal] = available
+			}
+		}
+		r.victims, r.ended = append(r.victims, one), one.at
+	}
+}
+
+// sooner returns a time of another process, which may not be in the future.
+func sooner(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
