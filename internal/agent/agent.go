@@ -132,7 +132,8 @@ type Options struct {
 	// 0, mean that this is not known.
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has
-	// kept of the process before; nil when nothing is known of the time before the start.
+	// kept of the process before; nil when nothing is known of the time before the start, and
+	// then the start is a careful one, see start.go. The zero State says that nothing was.
 	Memory     Memory
 	Remembered *state.State
 	// Random returns numbers in [0,1), for jitter.
@@ -170,6 +171,7 @@ type Agent struct {
 	unlisted  map[string]time.Time        // since when cgroups are there that no listed pod has
 	rounds    [pressure.SignalCount]round // see round.go
 	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
+	start     start                       // what the first samples met, see start.go
 
 	memory   memory // what survives a restart, see remember.go
 	changed  bool   // something of it has changed in this tick
@@ -206,6 +208,7 @@ func New(options Options) (*Agent, error) {
 		reading:  errors.New("no sample has been read yet"),
 	}
 	a.memory.to = options.Memory
+	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {
 		a.restore(options.Remembered, time.Now())
 	}
@@ -317,6 +320,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.noteStalls(&sample)
 	a.wantTaints(&verdict)
 	a.noteSpace(&sample, &verdict, ended)
+	a.noteStart(&sample, &verdict)
 	if a.acting != nil {
 		a.keepWatch(ctx, a.acting, &sample, &verdict)
 	} else {

@@ -111,7 +111,7 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {
 		return HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 	}
-	return HoldNone, ""
+	return a.awaitStart(p)
 }
 
 // askable leaves out the candidates that were refused a short while ago, those whose
