@@ -38,6 +38,7 @@ type runFlags struct {
 	dryRun        bool
 	kubeletConfig string
 	address       string
+	stateDir      string
 	logLevel      string
 	logFormat     string
 }
@@ -56,6 +57,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict nobody: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
+	cmd.Flags().StringVar(&flags.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
 	return cmd
