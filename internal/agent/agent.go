@@ -177,6 +177,9 @@ type Agent struct {
 	changed  bool   // something of it has changed in this tick
 	inFlight int    // how many victims it had in flight when it was handed over
 
+	lastRead    lastRead // see unread.go
+	unreadWaits [pressure.SignalCount]unreadWaits
+
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
 	acting   *plan    // what is being carried out; nil when nothing is
 	acted    chan report
@@ -203,6 +206,7 @@ func New(options Options) (*Agent, error) {
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		unlisted: map[string]time.Time{},
+		lastRead: lastRead{},
 		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),

@@ -21,7 +21,7 @@ func (a *Agent) rehearse(now time.Time) {
 	a.rehearsed = now
 	pods := a.options.Pods.List()
 	const signal = pressure.MemoryAvailable
-	uses, hold, _ := a.measureCgroups(signal, pods)
+	uses, hold, _ := a.measureCgroups(signal, pods, now)
 	if hold != HoldNone {
 		return // it was reported
 	}

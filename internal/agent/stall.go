@@ -84,12 +84,12 @@ func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*corev1.Pod) (Hold,
 		return HoldNone, ""
 	}
 	window := windowOf(p.Threshold.Signal, p.Observed)
-	before, last := &a.stalls.before, &a.stalls.last
-	switch {
-	case before.at.IsZero(), p.SampleTime.Sub(before.at) > 2*window:
+	before := &a.stalls.before
+	if before.at.IsZero() || p.SampleTime.Sub(before.at) > 2*window {
 		return HoldUsageUnknown, "measuring which pods stall"
-	case before.err != nil || last.err != nil:
-		return HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", errors.Join(before.err, last.err))
+	}
+	if hold, detail := a.awaitUnreadStalls(p, pods); hold != HoldNone {
+		return hold, detail
 	}
 	allowed := float64(p.Observed.Capacity-p.Line) / float64(p.Observed.Capacity)
 	bound, others := a.stalls.split(allowed, pods)
@@ -97,6 +97,24 @@ func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*corev1.Pod) (Hold,
 		return HoldNone, ""
 	}
 	return HoldOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
+}
+
+// awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment
+// where that is so of a few of them, see unread.go.
+func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*corev1.Pod) (Hold, string) {
+	var missing []string
+	for _, fault := range []error{a.stalls.before.err, a.stalls.last.err} {
+		var unread *usage.UnreadError
+		switch {
+		case fault == nil:
+		case errors.As(fault, &unread):
+			missing = append(missing, a.failed(nil, unread, pods)...)
+		default:
+			return HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", fault)
+		}
+	}
+	slices.Sort(missing)
+	return a.awaitUnread(p, pods, slices.Compact(missing))
 }
 
 // split returns the pods that met a limit of their own between the two readings, by

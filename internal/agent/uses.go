@@ -58,6 +58,8 @@ type uses struct {
 	byUID map[string]use
 	// unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
 	unlisted map[string]*usage.Pod
+	// unread are the cgroups that could not be read, by their UID; nil for a disk.
+	unread []string
 	// disk is what was measured of a disk; incomplete are the pods of which not all was.
 	// Finished pods have neither: nobody measures them, and nobody evicts them.
 	disk       []usage.DiskUse
@@ -80,13 +82,19 @@ func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*corev
 	if p.Threshold.Signal.OnDisk() {
 		return a.measureDisk(ctx, p, pods)
 	}
-	return a.measureCgroups(p.Threshold.Signal, pods)
+	uses, hold, detail := a.measureCgroups(p.Threshold.Signal, pods, p.SampleTime)
+	if hold == HoldNone {
+		hold, detail = a.awaitUnread(p, pods, uses.unread)
+	}
+	return uses, hold, detail
 }
 
-// measureCgroups reads the pods' cgroups. Pods that could not be read are left
-// out, and so protected; the others are still ranked.
-func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod) (*uses, Hold, string) {
+// measureCgroups reads the pods' cgroups. Pods that could not be read and that no earlier
+// reading stands in for are left out, and so protected, see unread.go.
+func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod, now time.Time) (*uses, Hold, string) {
 	read, err := a.options.Cgroups.Collect(a.uses[:0])
+	a.lastRead.remember(read, now)
+	read, missing := a.bridge(read, err, pods, now)
 	a.uses = read
 	if err != nil {
 		a.options.Recorder.ReadError(SourceUsage, err)
@@ -94,7 +102,9 @@ func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod) (*use
 			return nil, HoldUsageUnknown, err.Error()
 		}
 	}
-	return cgroupUses(signal, a.policy.MemoryAvailable, pods, read), HoldNone, ""
+	all := cgroupUses(signal, a.policy.MemoryAvailable, pods, read)
+	all.unread = missing
+	return all, HoldNone, ""
 }
 
 // cgroupUses joins what was read with the pods.

@@ -29,17 +29,18 @@ type Stall struct {
 // Stalls returns the stalls of each pod, in no particular order. It is for the moment
 // when the node stalls, so it opens and closes what it reads. Pods that went away
 // meanwhile are left out; those that are there and could not be read are left out too
-// and named by an error, with which the others are still returned. It may be called by the goroutine that calls Collect.
+// and named by an [UnreadError], with which the others are still returned. It may be called by the goroutine that calls Collect.
 func (t *Tree) Stalls() ([]Stall, error) {
 	if t.closed {
 		return nil, errors.New("reading the pods' stalls: the tree is closed")
 	}
 	var stalls []Stall
-	var faults unread
+	var faults UnreadError
 	for _, c := range t.classes {
 		names, err := subdirectories(c.path)
 		if err != nil {
-			return nil, fmt.Errorf("reading the pods' stalls: %w", err)
+			faults.listing(err)
+			continue
 		}
 		for _, name := range names {
 			if !c.holds([]byte(name)) {
@@ -51,11 +52,11 @@ func (t *Tree) Stalls() ([]Stall, error) {
 			case err == nil:
 				stalls = append(stalls, stall)
 			case !missing(err):
-				faults = append(faults, err)
+				faults.pod(uid, err)
 			}
 		}
 	}
-	return stalls, faults.err()
+	return stalls, faults.orNil()
 }
 
 func (t *Tree) readStall(uid, dir string) (Stall, error) {

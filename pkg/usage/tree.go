@@ -50,29 +50,6 @@ func (p *Pod) Reclaim() int64 {
 	return sum
 }
 
-// unread are the faults of pods that are there and could not be read, and of whole
-// directories of pods. Each names its file.
-type unread []error
-
-// err returns nil where there are none.
-func (u unread) err() error {
-	if len(u) == 0 {
-		return nil
-	}
-	return u
-}
-
-// Error returns the first fault and the number of all.
-func (u unread) Error() string {
-	if len(u) == 1 {
-		return u[0].Error()
-	}
-	return fmt.Sprintf("%s (and %d more that could not be read)", u[0], len(u)-1)
-}
-
-// Unwrap returns every fault, for errors.Is.
-func (u unread) Unwrap() []error { return u }
-
 // Sizes of the files that are read. A memory.stat has 1,000 to 3,000 bytes; a file
 // that fills its buffer is not what it should be.
 const (
@@ -154,34 +131,34 @@ func (t *Tree) check() error {
 // Collect appends what each pod uses to into[:0], in no particular order; a caller
 // that hands back the slice makes Collect allocate nothing for a pod it knows. Left
 // out are pods whose cgroup went away meanwhile and pods that use nothing. Pods that
-// are there and could not be read are left out too and named by an error, with which
-// the others are still returned. Any other error comes with no pods.
+// are there and could not be read are left out too and named by an [UnreadError], with
+// which the others are still returned: those of a directory that cannot be listed, too, as
+// far as it was listed before. Any other error comes with no pods.
 func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	into = into[:0]
 	if t.closed {
 		return into, errors.New("collecting pods: the tree is closed")
 	}
 	t.round++
-	var faults unread
+	var faults UnreadError
 	for _, c := range t.classes {
 		err := t.list(c)
 		switch {
 		case err == nil:
-		case c.dir == "":
-			return into, fmt.Errorf("listing the pods: %w", err)
+		case c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
+			return into, fmt.Errorf("listing the pods: %w", err) // there is no kubepods
 		case errors.Is(err, unix.ENOENT):
 			c.forget(t.round) // the kubelet makes this class when it needs it
 		default:
-			faults = append(faults, fmt.Errorf("listing the pods: %w", err))
-			continue
+			faults.listing(err) // the files that are open can be read all the same
 		}
-		into, faults = t.read(c, into, faults)
+		into = t.read(c, into, &faults)
 	}
-	return into, faults.err()
+	return into, faults.orNil()
 }
 
 // read appends the pods of a class.
-func (t *Tree) read(c *podClass, into []Pod, faults unread) ([]Pod, unread) {
+func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 	for name, p := range c.pods {
 		pod, err := t.readPod(p)
 		switch {
@@ -192,10 +169,10 @@ func (t *Tree) read(c *podClass, into []Pod, faults unread) ([]Pod, unread) {
 			p.close()
 			delete(c.pods, name)
 		default:
-			faults = append(faults, err)
+			faults.pod(p.uid, err)
 		}
 	}
-	return into, faults
+	return into
 }
 
 // errUnused: a cgroup with a process in it always uses something, so one that uses

@@ -190,9 +190,11 @@ func TestUnknownIsNeverZero(t *testing.T) {
 
 // faultsOf returns the faults of pods that were left out; none for another error.
 func faultsOf(err error) []error {
-	var faults unread
-	_ = errors.As(err, &faults)
-	return faults
+	var unread *UnreadError
+	if !errors.As(err, &unread) {
+		return nil
+	}
+	return unread.Faults
 }
 
 // TestFileMissingInAGroupThatIsThere: that is a fault and no pod that went away.
@@ -288,9 +290,10 @@ func TestVanishesWhileRead(t *testing.T) {
 	}
 	kernelfiletest.Remove(t, memory)
 	for _, c := range tree.classes[:2] {
-		pods, faults := tree.read(c, nil, nil)
-		if len(faults) > 0 || (c.dir == "") != (len(pods) == 0) {
-			t.Errorf("class %q: %+v, %+v", c.dir, pods, faults)
+		var unread UnreadError
+		pods := tree.read(c, nil, &unread)
+		if len(unread.Faults) > 0 || (c.dir == "") != (len(pods) == 0) {
+			t.Errorf("class %q: %+v, %+v", c.dir, pods, unread)
 		}
 	}
 }
@@ -345,6 +348,27 @@ func TestClassThatCannotBeListed(t *testing.T) {
 	}
 }
 
+// A directory that cannot be listed says nothing of the pods in it: those that are known are
+// read by their open files, and the error says that others may be missing.
+func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
+	t.Parallel()
+	mount, _, _ := twoPods(t, v1)
+	tree := mustOpen(t, mount, "/kubepods")
+	want, err := tree.Collect(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	burstable := tree.classes[slices.IndexFunc(tree.classes, func(c *podClass) bool { return c.dir == "burstable" })]
+	burstable.path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node in trouble has EMFILE
+	got, err := tree.Collect(nil)
+	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
+		t.Errorf("pods (-want +got):\n%s", diff)
+	}
+	if unread := (*UnreadError)(nil); !errors.As(err, &unread) || !unread.ListingFailed || len(unread.Pods) != 0 {
+		t.Errorf("the error is %v; want one that says so", err)
+	}
+}
+
 func TestClosedTree(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
@@ -373,7 +397,8 @@ func TestPresentRefusesPaths(t *testing.T) {
 
 func TestUnreadCounts(t *testing.T) {
 	t.Parallel()
-	err := unread{kernelfile.ErrEmpty, kernelfile.ErrOverflow, kernelfile.ErrEmpty}.err()
+	unread := UnreadError{Faults: []error{kernelfile.ErrEmpty, kernelfile.ErrOverflow, kernelfile.ErrEmpty}}
+	err := unread.orNil()
 	if want := "the file is empty (and 2 more that could not be read)"; err.Error() != want {
 		t.Errorf("got %q; want %q", err, want)
 	}
@@ -430,7 +455,8 @@ func TestMadeAnewWhileRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	kernelfiletest.Put(t, memory, directory)
-	if pods, unread := tree.read(tree.classes[0], nil, nil); len(pods) != 0 || len(unread) != 0 {
+	var unread UnreadError
+	if pods := tree.read(tree.classes[0], nil, &unread); len(pods) != 0 || len(unread.Faults) != 0 {
 		t.Errorf("%+v, %+v", pods, unread)
 	}
 	if pods, err := tree.Collect(nil); err == nil {
