@@ -177,7 +177,8 @@ type Agent struct {
 	changed  bool   // something of it has changed in this tick
 	inFlight int    // how many victims it had in flight when it was handed over
 
-	lastRead    lastRead // see unread.go
+	endings     endingSince // see ending.go
+	lastRead    lastRead    // see unread.go
 	unreadWaits [pressure.SignalCount]unreadWaits
 
 	unheard  *unheard // what nobody knows the end of; nil when there is nothing
@@ -207,6 +208,7 @@ func New(options Options) (*Agent, error) {
 		repeated: map[pressure.Signal]repetition{},
 		unlisted: map[string]time.Time{},
 		lastRead: lastRead{},
+		endings:  endingSince{},
 		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),

@@ -57,6 +57,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	pods := a.options.Pods.List()
+	a.endings.note(pods, p.SampleTime)
 	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
 	if reached != "" && overdue == nil {
 		return made, HoldLimited, reached

@@ -141,11 +141,12 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 		case !leaves:
 			a.ledger.Expect(uid, expected)
 		default:
+			since := a.endings.of(pod, p.SampleTime)
 			a.ledger.Book(evict.Booking{
 				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 				Expected: expected,
-				Accepted: p.SampleTime,
-				Deadline: p.SampleTime.Add(graceLeft(pod) + deadlineMargin),
+				Accepted: since,
+				Deadline: since.Add(graceLeft(pod) + deadlineMargin),
 			})
 		}
 	}

@@ -20,6 +20,7 @@ func (a *Agent) rehearse(now time.Time) {
 	}
 	a.rehearsed = now
 	pods := a.options.Pods.List()
+	a.endings.note(pods, now)
 	const signal = pressure.MemoryAvailable
 	uses, hold, _ := a.measureCgroups(signal, pods, now)
 	if hold != HoldNone {
