@@ -156,10 +156,11 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 // finished and what it holds is still there. The latter is how the kubelet evicts: it
 // deletes nothing, writes that the pod has finished once its containers have ended (Failed,
 // or Succeeded where they ended with 0), and then takes down the volumes and the cgroup,
-// which may still hold all of a memory emptyDir.
+// which may still hold all of a memory emptyDir. The deletion of a mirror ends nothing: the
+// kubelet makes it again, and the static pod runs on.
 func (a *Agent) leaves(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil {
-		return true
+		return !nodepods.IsMirror(pod)
 	}
 	if !nodepods.Finished(pod) {
 		return false

@@ -328,3 +328,25 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		}
 	})
 }
+
+// The end of a mirror pod ends nothing: the static pod's memory stays where it is, and the
+// kubelet makes the mirror again.
+func TestFaultTerminatingMirrorIsNotReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("static", 500, 0, func(p *corev1.Pod) {
+			p.Annotations = map[string]string{"kubernetes.io/config.hash": "uid-static", "kubernetes.io/config.mirror": "uid-static"}
+		})
+		n.run("greedy", 450, 10)
+		n.stubborn = true
+		n.terminate("uid-static")
+		watch(t, n, hardPolicy(), 2*time.Second)
+		n.wantVictims(t, "greedy")
+		for _, b := range n.last(t).OnTheirWay {
+			if b.Name == "static" {
+				t.Errorf("relied on: %+v", b)
+			}
+		}
+	})
+}

@@ -93,7 +93,7 @@ func evictAnnotation(annotations map[string]string) string {
 // marks returns the facts that protect a pod, all but those of its controller.
 func marks(pod *corev1.Pod, self Self) rank.Marks {
 	source, sourced := pod.Annotations[annotationSource]
-	mirror := isMirror(pod)
+	mirror := IsMirror(pod)
 	return rank.Marks{
 		// Through the API a static pod is seen only as its mirror, which carries the
 		// static pod's annotations. On any other pod the annotation says nothing:
@@ -114,7 +114,7 @@ func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isMirror reports whether the pod is the API's image of a static pod, by the
+// IsMirror reports whether the pod is the API's image of a static pod, by the
 // annotation that the kubelet itself goes by (k8s.io/kubernetes
 // pkg/kubelet/types/pod_update.go, IsMirrorPod).
 //
@@ -127,7 +127,7 @@ func Finished(pod *corev1.Pod) bool {
 //
 // A Node as the owner says nothing: every mirror has one beside the annotation, and
 // whoever may make or patch a pod can write one.
-func isMirror(pod *corev1.Pod) bool {
+func IsMirror(pod *corev1.Pod) bool {
 	_, annotated := pod.Annotations[annotationMirror]
 	return annotated
 }
@@ -136,7 +136,7 @@ func isMirror(pod *corev1.Pod) bool {
 // named. A static pod's is its configuration's hash; its mirror in the API has a
 // UID of its own.
 func UsageUID(pod *corev1.Pod) string {
-	if hash := pod.Annotations[annotationHash]; hash != "" && isMirror(pod) {
+	if hash := pod.Annotations[annotationHash]; hash != "" && IsMirror(pod) {
 		return hash
 	}
 	return string(pod.UID)
