@@ -209,6 +209,7 @@ func New(options Options) (*Agent, error) {
 		unlisted: map[string]time.Time{},
 		lastRead: lastRead{},
 		endings:  endingSince{},
+		stalls:   stallReadings{matters: map[string]bool{}},
 		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),

@@ -103,7 +103,7 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if !a.options.Pods.Synced() {
 		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
 	}
-	if end := a.ledger.LastEnd(); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
+	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
 		return HoldSettling, ""
 	}
 	if hold, detail := a.softJitter(p); hold != HoldNone {

@@ -101,6 +101,7 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 		return there
 	}
 	ended := a.ledger.Settle(now, present)
+	a.stalls.noteEnds(ended, now)
 	a.backoff.Forget(present)
 	a.forgetUnlisted()
 	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
@@ -129,7 +130,8 @@ func (a *Agent) listed() map[string]bool {
 // booked as that once its end is known.
 func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
 	a.noteUnlisted(pods, uses, p.SampleTime)
-	a.bookUnlisted(p, uses)
+	share := a.stallShareOf(p, pods, uses)
+	a.bookUnlisted(p, uses, share)
 	for _, pod := range pods {
 		uid, leaves := string(pod.UID), a.leaves(pod)
 		if !leaves && !a.ledger.Booked(uid) || a.isUnheard(uid) {
@@ -142,12 +144,12 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 			a.ledger.Expect(uid, expected)
 		default:
 			since := a.endings.of(pod, p.SampleTime)
-			a.ledger.Book(evict.Booking{
+			a.ledger.Book(a.weigh(evict.Booking{
 				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 				Expected: expected,
 				Accepted: since,
 				Deadline: since.Add(graceLeft(pod) + deadlineMargin),
-			})
+			}, share))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
 }
 
 // bookUnlisted books them, and what victims have left that the API server has forgotten.
-func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses) {
+func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64) {
 	for uid, u := range uses.unlisted {
 		expected, since := cgroupExpected(u, a.policy.MemoryAvailable), a.unlisted[uid]
 		deadline := since.Add(unlistedGrace + deadlineMargin)
@@ -57,7 +57,8 @@ func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses) {
 			a.ledger.Expect(uid, expected)
 			continue
 		}
-		a.ledger.Book(evict.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline})
+		booking := evict.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline}
+		a.ledger.Book(a.weigh(booking, share))
 	}
 }
 

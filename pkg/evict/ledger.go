@@ -13,6 +13,8 @@ import (
 type Ledger struct {
 	bookings map[string]Booking
 	lastEnd  time.Time
+	// lastOwnEnd is when a victim ended last that evictd evicted.
+	lastOwnEnd time.Time
 }
 
 // NewLedger returns an empty ledger.
@@ -62,6 +64,12 @@ func (l *Ledger) Booked(uid string) bool {
 	return booked
 }
 
+// Own reports whether the pod is on its way out because evictd evicted it.
+func (l *Ledger) Own(uid string) bool {
+	b := l.bookings[uid]
+	return b.Signal != "" && !b.DryRun
+}
+
 // Settle ends the bookings whose pods are not present any more and returns them. A
 // dry run's booking also ends at its deadline: by then its pod would have gone. So does
 // that of a pod which is not listed: what is still there then is not leaving.
@@ -75,6 +83,9 @@ func (l *Ledger) Settle(now time.Time, present func(uid string) bool) []Booking 
 		delete(l.bookings, uid)
 		ended = append(ended, b)
 		l.lastEnd = now
+		if b.Signal != "" {
+			l.lastOwnEnd = now
+		}
 	}
 	slices.SortFunc(ended, oldestFirst)
 	return ended
@@ -107,6 +118,10 @@ func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (e
 // LastEnd returns when a victim last ended; the zero time when none has. The next
 // victim is chosen from a newer sample only.
 func (l *Ledger) LastEnd() time.Time { return l.lastEnd }
+
+// LastOwnEnd returns when a victim last ended that evictd evicted; the zero time when none
+// has.
+func (l *Ledger) LastOwnEnd() time.Time { return l.lastOwnEnd }
 
 // OnTheirWay returns the bookings, the oldest first.
 func (l *Ledger) OnTheirWay() []Booking {

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// churn runs a pod of so many MiB each period, which terminates at once and ends when the
+// node's pods do. The UIDs differ.
+func (n *fakeNode) churn(memory int64, every, during time.Duration) {
+	for i := range int(during / every) {
+		time.AfterFunc(time.Duration(i)*every, func() {
+			name := fmt.Sprintf("churn-%d", i)
+			n.run(name, memory, memory)
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.terminate("uid-" + name)
+		})
+	}
+}
+
+// Tiny pods that end all the time are nothing that a node's stall waits for.
+func TestFaultChurnStarvesNoStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(100_000)
+		n.ends = 20 * time.Second
+		n.run("greedy", 5000, 100)
+		n.churn(1, 10*time.Second, 2*time.Minute)
+		share := 1.0
+		stall(t, n, &share, 20*time.Second, func() {})
+		n.wantVictims(t, "greedy")
+	})
+}
+
+// Nor does the end of such a pod restart the window in which the stall is measured.
+func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(100_000)
+		n.ends = 500 * time.Millisecond
+		n.run("greedy", 5000, 100)
+		n.churn(1, 900*time.Millisecond, time.Minute)
+		refused := false
+		n.answer = func(r evict.Request) evict.Result {
+			if !refused {
+				refused = true
+				return evict.Result{Outcome: evict.BlockedByBudget}
+			}
+			return evict.Result{Outcome: taken(r)}
+		}
+		share := 1.0
+		stall(t, n, &share, 30*time.Second, func() {
+			if greedy := n.pods["uid-greedy"]; greedy == nil || greedy.leaving != nil {
+				share = 0
+			}
+		})
+		n.wantVictims(t, "greedy", "greedy")
+		if slices.Contains(n.holds(), HoldSettling) {
+			t.Errorf("holds %v: a window was restarted", n.holds())
+		}
+	})
+}
+
+// A pod that holds a share that matters is waited for, whoever ends it, and so is the window
+// after its end.
+func TestStallWaitsForALargePodThatOthersEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(100_000)
+		n.ends = 5 * time.Second
+		n.run("greedy", 5000, 100)
+		n.run("leaving", 500, 100)
+		n.terminate("uid-leaving")
+		share := 0.3
+		stall(t, n, &share, 15*time.Second, func() {
+			if n.pods["uid-leaving"] == nil && share > 0 {
+				share -= 0.015 // the window slides out of the stall in two seconds
+			}
+		})
+		n.wantVictims(t)
+	})
+}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// How much of a stall a pod's end will end is not known. While a victim of evictd's holds
+// memory it is waited for, and its end makes the window be measured anew. So are pods that
+// others end, but only where they hold a share that matters beside the first candidate: on a
+// node of short jobs one ends at any time, and a tenant that makes and deletes small pods
+// must not be able to hold evictions back.
+
+// stallShare is the part of what the first candidate holds that a pod must hold for its end
+// to matter to a stall, where evictd did not evict it.
+const stallShare = 10
+
+// stallShareOf returns what such a pod must hold, in bytes; 0 for other signals, and where
+// there is no candidate.
+func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) int64 {
+	if p.Threshold.Signal != pressure.MemoryStall {
+		return 0
+	}
+	ranking := rank.Order(resourceOf(p.Threshold.Signal), a.facts(p, pods, uses), a.policy.Rules)
+	if len(ranking.Candidates) == 0 {
+		return 0
+	}
+	first := uses.byUID[ranking.Candidates[0].Pod.UID]
+	return first.expected[pressure.MemoryAvailable.String()] / stallShare
+}
+
+// weigh returns what is expected of a pod that others end: nothing of a stall, where it holds
+// less than the share.
+func (a *Agent) weigh(b evict.Booking, share int64) evict.Booking {
+	if share == 0 || a.ledger.Own(b.UID) {
+		return b
+	}
+	if b.Expected[pressure.MemoryAvailable.String()] >= share {
+		a.stalls.matters[b.UID] = true
+		return b
+	}
+	b.Expected = maps.Clone(b.Expected)
+	b.Expected[pressure.MemoryStall.String()] = 0
+	return b
+}
+
+// noteEnds notes when a victim ended last whose end makes the window be measured anew.
+func (s *stallReadings) noteEnds(ended []evict.Booking, now time.Time) {
+	for i := range ended {
+		if uid := ended[i].UID; ended[i].Signal != "" || s.matters[uid] {
+			s.ended = now
+		}
+		delete(s.matters, ended[i].UID)
+	}
+}
+
+// lastEnd returns when the victim ended last from whose end on a signal must be read anew;
+// the zero time when none has.
+func (a *Agent) lastEnd(signal pressure.Signal) time.Time {
+	if signal == pressure.MemoryStall {
+		return a.stalls.ended
+	}
+	return a.ledger.LastEnd()
+}
