@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // churn runs a pod of so many MiB each period, which terminates at once and ends when the
@@ -84,5 +86,29 @@ func TestStallWaitsForALargePodThatOthersEnd(t *testing.T) {
 			}
 		})
 		n.wantVictims(t)
+	})
+}
+
+// Pods that end all the time kept every measurement of a disk from being newer than the last
+// of them.
+func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 500 * time.Millisecond
+		n.run("large", 300, 0)
+		n.run("small", 100, 0)
+		n.churn(1, time.Second, time.Minute)
+		n.host = 600 * mebi // memory is short too, and no pod can go for it
+		disk := &fakeDisk{node: n, slow: 3 * time.Second, measured: map[string]usage.DiskUse{
+			"uid-large": diskUseOf(400, 1, 1, 1), "uid-small": diskUseOf(1, 1, 1, 1),
+		}}
+		policy := diskPolicy(pressure.NodeFSAvailable)
+		policy.MinimumRelease = pressure.Fraction(0.05)
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+			Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(5000 * mebi), Hard: true,
+		})
+		runDiskBy(t, n, disk, policy, 30*time.Second)
+		n.wantVictims(t, "large")
 	})
 }

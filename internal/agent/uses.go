@@ -162,15 +162,15 @@ func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *
 	return use{value: u.WorkingSet, known: true, expected: expected}
 }
 
-// measureDisk uses the last measurement when it is fresh and newer than the last
-// victim's end, and asks for a new one when it is not: a walk or a request must
+// measureDisk uses the last measurement when it is fresh and newer than the end of evictd's
+// last victim (others end all the time, on a node of short jobs), and asks for a new one when it is not: a walk or a request must
 // not hold up the loop.
 func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
 	if a.options.Disk == nil {
 		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
 	age := p.SampleTime.Sub(a.disk.at)
-	current := a.disk.at.After(a.ledger.LastEnd()) && !a.disk.at.Before(p.Since)
+	current := a.disk.at.After(a.ledger.LastOwnEnd()) && !a.disk.at.Before(p.Since)
 	if age >= diskRefresh || !current {
 		a.askDisk(ctx, p.SampleTime, pods)
 	}
