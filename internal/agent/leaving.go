@@ -140,7 +140,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
 		switch {
 		case !known: // a new one is not relied on; a booked one keeps its last figure
-		case !leaves:
+		case !leaves || uses.of(pod).emptied: // there is nothing to rely on
 			a.ledger.Expect(uid, expected)
 		default:
 			since := a.endings.of(pod, p.SampleTime)
@@ -183,7 +183,7 @@ func (a *Agent) terminating(uid string) bool {
 // cgroup has freed its memory and tasks already, although the API server may list
 // it a little longer.
 func (a *Agent) expectedOf(signal pressure.Signal, pod *corev1.Pod, uses *uses) (map[string]int64, bool) {
-	if use := uses.of(pod); use.known {
+	if use := uses.of(pod); use.known || use.emptied {
 		return use.expected, true
 	}
 	if signal.OnDisk() {

@@ -41,8 +41,8 @@ func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
 	}
 	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool { return listed(uid) })
 	a.ledger.ForgetUnlisted(listed)
-	for uid := range uses.unlisted {
-		if a.unlisted[uid].IsZero() {
+	for uid, u := range uses.unlisted {
+		if a.unlisted[uid].IsZero() && !u.Unused {
 			a.unlisted[uid] = now
 		}
 	}
@@ -53,7 +53,7 @@ func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64) {
 	for uid, u := range uses.unlisted {
 		expected, since := cgroupExpected(u, a.policy.MemoryAvailable), a.unlisted[uid]
 		deadline := since.Add(unlistedGrace + deadlineMargin)
-		if p.SampleTime.After(deadline) {
+		if p.SampleTime.After(deadline) || u.Unused {
 			a.ledger.Expect(uid, expected)
 			continue
 		}

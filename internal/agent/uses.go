@@ -51,6 +51,9 @@ type use struct {
 	value    int64
 	known    bool
 	expected map[string]int64
+	// emptied says that the cgroup is there and uses nothing: the use is not known, and what
+	// is expected is.
+	emptied bool
 }
 
 // uses holds the pods' usage by the UID of the API server.
@@ -117,7 +120,9 @@ func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 	for _, pod := range pods {
 		uid := nodepods.UsageUID(pod)
 		if u := byCgroup[uid]; u != nil {
-			all.byUID[string(pod.UID)] = cgroupUse(signal, definition, u)
+			used := cgroupUse(signal, definition, u)
+			used.known, used.emptied = used.known && !u.Unused, u.Unused
+			all.byUID[string(pod.UID)] = used
 			delete(byCgroup, uid)
 		}
 	}

@@ -30,8 +30,8 @@ func (s *NodeSnapshot) SetUsage(read []usage.Pod, unread error) {
 	s.Usage = make([]Usage, 0, len(read))
 	for i := range read {
 		r := &read[i]
-		if !known[r.UID] {
-			continue
+		if !known[r.UID] || r.Unused {
+			continue // an unused cgroup says nothing of what its pod uses
 		}
 		u := Usage{UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared}
 		if r.TasksKnown {

@@ -18,8 +18,8 @@
 //
 // Unknown is never zero: a pod is in a result only when all of it was read, and a
 // figure that may be missing says whether it is known. A pod whose cgroup went away
-// meanwhile is left out, and so is one that uses nothing, since a cgroup with a
-// process in it always uses something.
+// meanwhile is left out; one that uses nothing says so, since a cgroup with a process
+// in it always uses something.
 //
 // Limits: the package knows pods by the UID in their cgroup's name. That is the
 // API server's UID, except for static pods, where it is the hash in the annotation

@@ -37,6 +37,10 @@ type Pod struct {
 	// pids controller may be missing.
 	Tasks      int64
 	TasksKnown bool
+	// Unused says that the cgroup is there and uses no memory: a cgroup with a process in it
+	// always uses some, so that it has none yet, or none any more. All its memory figures are
+	// zeros then, which is what its end frees; of what the pod uses they say nothing.
+	Unused bool
 }
 
 // Reclaim returns what the pod's end gives back to the kernel's MemAvailable, in bytes:
@@ -130,8 +134,8 @@ func (t *Tree) check() error {
 
 // Collect appends what each pod uses to into[:0], in no particular order; a caller
 // that hands back the slice makes Collect allocate nothing for a pod it knows. Left
-// out are pods whose cgroup went away meanwhile and pods that use nothing. Pods that
-// are there and could not be read are left out too and named by an [UnreadError], with
+// out are pods whose cgroup went away meanwhile; one that is there and uses nothing says
+// so. Pods that are there and could not be read are left out too and named by an [UnreadError], with
 // which the others are still returned: those of a directory that cannot be listed, too, as
 // far as it was listed before. Any other error comes with no pods.
 func (t *Tree) Collect(into []Pod) ([]Pod, error) {
@@ -164,7 +168,6 @@ func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 		switch {
 		case err == nil:
 			into = append(into, pod)
-		case errors.Is(err, errUnused):
 		case p.gone(err):
 			p.close()
 			delete(c.pods, name)
@@ -174,10 +177,6 @@ func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 	}
 	return into
 }
-
-// errUnused: a cgroup with a process in it always uses something, so one that uses
-// nothing has none yet, or none any more.
-var errUnused = errors.New("the pod's cgroup uses no memory")
 
 func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	content, err := p.stat.Read(t.content)
@@ -189,9 +188,6 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		return Pod{}, fmt.Errorf("reading %s: %w", p.stat.Path(), err)
 	}
 	usage, err := p.usage.Number(t.content)
-	if err == nil && usage == 0 {
-		err = errUnused
-	}
 	if err != nil {
 		return Pod{}, err
 	}
@@ -202,6 +198,9 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		Shared:      stat.shared,
 		Kernel:      stat.kernel,
 		KernelKnown: stat.kernelKnown,
+	}
+	if usage == 0 { // memory.stat may lag behind it
+		pod = Pod{UID: p.uid, KernelKnown: stat.kernelKnown, Unused: true}
 	}
 	if !p.countsTasks {
 		return pod, nil

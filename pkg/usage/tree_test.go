@@ -298,17 +298,24 @@ func TestVanishesWhileRead(t *testing.T) {
 	}
 }
 
-// TestUnusedPodIsNoSample: a group that was just made, or whose processes have
-// ended, uses nothing; that says nothing about the pod.
-func TestUnusedPodIsNoSample(t *testing.T) {
+// TestUnusedPodIsFlagged: a group that was just made, or whose processes have ended, uses
+// nothing; that says what its end frees, and nothing about the pod. What memory.stat still
+// shows lags behind.
+func TestUnusedPodIsFlagged(t *testing.T) {
 	t.Parallel()
 	for name, version := range versions() {
 		node := version.node()
-		version.add(node, "/kubepods/pod"+guaranteedUID, figures{})
+		version.add(node, "/kubepods/pod"+guaranteedUID, figures{anonymous: 4096})
 		version.add(node, "/kubepods/pod"+burstableUID, figures{usage: 5, inactiveFile: 5, tasks: 1})
 		pods, err := mustOpen(t, node.Plant(t), "/kubepods").Collect(nil)
-		if err != nil || len(pods) != 1 || pods[0].UID != burstableUID || pods[0].WorkingSet != 0 {
-			t.Errorf("%s: %+v, %v", name, pods, err)
+		if err != nil || len(pods) != 2 {
+			t.Fatalf("%s: %+v, %v", name, pods, err)
+		}
+		if unused := sorted(pods)[0]; unused.UID != guaranteedUID || !unused.Unused || unused.WorkingSet+unused.Reclaim()+unused.Tasks != 0 {
+			t.Errorf("%s: %+v, want zeros and the flag", name, unused)
+		}
+		if pods[1].UID != burstableUID || pods[1].Unused || pods[1].WorkingSet != 0 {
+			t.Errorf("%s: %+v, want no flag", name, pods[1])
 		}
 	}
 }
