@@ -11,7 +11,6 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -51,7 +50,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 	a.limiter.Count(pod.OwnerUID, simulated, now)
 	a.holdOff.Note(evict.Victim{
-		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), DryRun: simulated,
+		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), Here: livingOf(&d.Ranking, pod), DryRun: simulated,
 	}, now)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
@@ -66,19 +65,6 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 		GraceSeconds: grace,
 		DryRun:       simulated,
 	})
-}
-
-// newestOf returns when the youngest pod of the pod's owner on the node was made.
-func newestOf(ranking *rank.Ranking, of *rank.Pod) time.Time {
-	newest := of.Created
-	for _, entries := range [][]rank.Entry{ranking.Candidates, ranking.Protected} {
-		for i := range entries {
-			if pod := entries[i].Pod; pod.OwnerUID == of.OwnerUID && pod.Created.After(newest) {
-				newest = pod.Created
-			}
-		}
-	}
-	return newest
 }
 
 // letGo ends the bookings of victims that have gone: the API server does not list

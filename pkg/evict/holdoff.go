@@ -26,9 +26,10 @@ const (
 
 // returns is what is remembered of an owner since the first of its pods went.
 type returns struct {
-	// newest is when the youngest of its pods was made that were here then. A younger
-	// one has come since.
+	// newest is when the youngest of its pods was made that were here then, or when more
+	// pods than it has lost had come since. A younger one has come after that.
 	newest time.Time
+	lost   int // pods that went since newest was set
 	count  int // pods that had come since and were evicted
 	until  time.Time
 	last   time.Time // when one of its pods went last
@@ -44,27 +45,44 @@ type Victim struct {
 	// the node was made. Both are the API server's: an hour between its clock and the
 	// node's makes nobody come back.
 	Created, Newest time.Time
+	// Here is when each of the owner's pods was made that live on the node, the victim among
+	// them: neither terminating nor finished. Nil counts as none.
+	Here []time.Time
 	// DryRun says that nothing happened to it.
 	DryRun bool
 }
 
 // Note counts an accepted eviction. A pod that was there all along, when the first one of
-// its owner went, is no return.
+// its owner went, is no return. Nor is one of a workload that grows: where more pods have
+// come than went, an autoscaler has made them, and all that are here count as having been
+// here.
 func (h *HoldOff) Note(v Victim, now time.Time) {
 	h.forget(now)
 	if v.Owner == "" {
 		return
 	}
 	r, known := h.owners[v.Owner]
-	if !known {
-		r.newest = v.Newest
+	if !known || v.younger(r.newest) > r.lost {
+		r.newest, r.lost = v.Newest, 0
 	}
+	r.lost++
 	if v.Created.After(r.newest) {
 		r.count++
 		r.until = now.Add(span{firstHoldOff, longestHoldOff}.after(r.count - 1))
 	}
 	r.last, r.dryRun = now, r.dryRun || v.DryRun
 	h.owners[v.Owner] = r
+}
+
+// younger returns how many of the owner's pods here were made after that time.
+func (v *Victim) younger(than time.Time) int {
+	n := 0
+	for _, created := range v.Here {
+		if created.After(than) {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *HoldOff) forget(now time.Time) {

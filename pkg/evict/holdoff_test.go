@@ -84,6 +84,32 @@ func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 	}
 }
 
+// Replicas that an autoscaler adds are no return: there are more pods here than the owner has
+// lost. What comes back after that is one again.
+func TestFaultReplicasThatWereAddedAreNoReturn(t *testing.T) {
+	t.Parallel()
+	h := evict.NewHoldOff()
+	h.Note(made(-time.Hour, -time.Hour), at(0))
+	scaled := made(40*time.Second, 50*time.Second)
+	for _, created := range []time.Duration{-2 * time.Hour, 30 * time.Second, 40 * time.Second, 50 * time.Second} {
+		scaled.Here = append(scaled.Here, at(created))
+	}
+	h.Note(scaled, at(time.Minute))
+	if reason := h.Owner("web", at(time.Minute)); reason != "" {
+		t.Errorf("a replica that was added: %s", reason)
+	}
+	h.Note(made(30*time.Second, 50*time.Second), at(70*time.Second))
+	if reason := h.Owner("web", at(70*time.Second)); reason != "" {
+		t.Errorf("another one of them: %s", reason)
+	}
+	returned := made(80*time.Second, 80*time.Second)
+	returned.Here = []time.Time{at(-2 * time.Hour), at(50 * time.Second), at(80 * time.Second)}
+	h.Note(returned, at(90*time.Second))
+	if reason := h.Owner("web", at(90*time.Second)); !strings.HasPrefix(reason, "1 of its owner's pods") {
+		t.Errorf("a return: %q", reason)
+	}
+}
+
 func TestAPodWithoutAnOwnerDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	h := evict.NewHoldOff()

@@ -113,6 +113,8 @@ type OwnerState struct {
 	// Newest is when the youngest of its pods was made that count as having been here; by
 	// the API server's clock.
 	Newest time.Time `json:"newest"`
+	// Lost is how many of its pods were evicted since Newest was set.
+	Lost int `json:"lost,omitempty"`
 	// Returns is how many pods had come since and were evicted; Until is the end of the
 	// back-off, Last when one of its pods was evicted last.
 	Returns int       `json:"returns,omitempty"`
@@ -128,7 +130,7 @@ func (h *HoldOff) Export() []OwnerState {
 	owners := make([]OwnerState, 0, len(h.owners))
 	for owner, r := range h.owners {
 		owners = append(owners, OwnerState{
-			Owner: owner, Newest: r.newest, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
+			Owner: owner, Newest: r.newest, Lost: r.lost, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
 			Expires: r.last.Add(holdOffMemory),
 		})
 	}
@@ -144,7 +146,7 @@ func (h *HoldOff) Restore(owners []OwnerState, now time.Time) {
 	for _, o := range owners {
 		if now.Before(o.Expires) {
 			h.owners[o.Owner] = returns{
-				newest: o.Newest, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
+				newest: o.Newest, lost: o.Lost, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
 				until: earlier(o.Until, now.Add(longestHoldOff)),
 			}
 		}
