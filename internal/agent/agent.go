@@ -163,6 +163,7 @@ type Agent struct {
 	disk      diskReading
 	settling  settling
 	returning returning
+	simulated simulated
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
@@ -320,10 +321,12 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	ended := a.letGo(started, listed)
 	a.hear(started)
 	a.releaseSlots(listed)
-	sample := a.options.Sampler.Sample(time.Now())
+	a.followDryRun(ctx, started, ended)
+	seen := a.options.Sampler.Sample(time.Now())
+	sample := a.simulated.addTo(seen)
 	verdict := a.judge.Judge(&sample)
 	a.followIncidents(&sample, &verdict)
-	a.options.Recorder.Sample(&sample, &verdict)
+	a.options.Recorder.Sample(&seen, &verdict)
 	a.noteStalls(&sample)
 	a.wantTaints(&verdict)
 	a.noteSpace(&sample, &verdict, ended)

@@ -420,21 +420,6 @@ func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
 	}
 }
 
-func TestDryRunDoesNotFlood(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("greedy", 950, 100)
-		policy := hardPolicy()
-		policy.DryRun = true
-		watch(t, n, policy, 3*time.Minute)
-		// The victim's grace of 30 s and the margin of 15 s are waited for each time.
-		if got := len(n.evictions); got != 4 {
-			t.Errorf("%d dry runs in 3 minutes, want 4", got)
-		}
-	})
-}
-
 // Guards invariant 9: after a restart at any point nobody is evicted twice for
 // the same deficit.
 func TestInvariant09RestartEvictsNobodyTwice(t *testing.T) {

@@ -201,7 +201,7 @@ func nobody(ranking *rank.Ranking) string {
 // victims should still free was measured before: what they have freed since shows
 // in the deficit, so less is missing by now, or as much.
 func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
-	again := a.options.Sampler.Sample(time.Now())
+	again := a.simulated.addTo(a.options.Sampler.Sample(time.Now()))
 	if fault := a.incomplete(&again); fault != "" {
 		return HoldIncomplete, fault
 	}

@@ -124,6 +124,9 @@ type Decision struct {
 	Pressure pressure.Pressure
 	// DryRun says that the requests were server-side dry runs.
 	DryRun bool
+	// Simulated is how much of what is available is counted as reclaimed from would-be victims
+	// that live on, in the signal's unit; 0 outside of a dry run. See dryrun.go.
+	Simulated int64
 	// Verb says what it came to; Hold why nobody was evicted, when Verb is Held.
 	Verb Verb
 	Hold Hold

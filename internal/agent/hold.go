@@ -25,6 +25,7 @@ func (a *Agent) newDecision(p pressure.Pressure) *Decision {
 		Time:       p.SampleTime,
 		Pressure:   p,
 		DryRun:     a.policy.DryRun,
+		Simulated:  a.simulated.amount(p.Threshold.Signal),
 		OnTheirWay: a.ledger.OnTheirWay(),
 	}
 }

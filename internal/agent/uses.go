@@ -264,8 +264,8 @@ func (a *Agent) noteDisk(reading diskReading) {
 func (a *Agent) facts(p *pressure.Pressure, pods []*corev1.Pod, all *uses) []rank.Pod {
 	facts := factsOf(p.Threshold.Signal, pods, all, a.options.Self)
 	for i := range facts {
-		if a.ledger.Booked(facts[i].UID) {
-			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet
+		if a.ledger.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
+			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet, or it never will
 		}
 	}
 	return facts

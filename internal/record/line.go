@@ -30,6 +30,8 @@ type Line struct {
 	PressureLine
 	Deficit int64 `json:"deficit"`
 	DryRun  bool  `json:"dry_run"`
+	// Simulated is how much of Available counts as reclaimed from a dry run's would-be victims.
+	Simulated int64 `json:"simulated,omitempty"`
 	// VictimLine is nil when no eviction was accepted.
 	*VictimLine `json:",omitempty"`
 	// Of is how many candidates there were; nil when a decision ranked nothing.
@@ -166,7 +168,7 @@ func newIntentLine(d *agent.Decision) Line {
 	of := len(d.Ranking.Candidates)
 	return Line{
 		ID: d.ID, Time: d.Time.UTC(), Incident: d.Incident, PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
-		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, Of: &of,
+		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, Simulated: d.Simulated, Of: &of,
 	}
 }
 

@@ -373,7 +373,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r := newRig(t)
 	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
 		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
-		d.Notes, d.Incident = []string{"said in one sentence"}, incidentEnded().ID
+		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
 		}

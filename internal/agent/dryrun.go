@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// A dry run relieves nothing. So that one shortage does not name the same pod again and again,
+// what a would-be victim holds counts as reclaimed once its grace period is over, as long as the
+// pod lives on: it is read and added to each sample. So a dry run names the pods that evictd
+// would have taken, once each, and its incidents end when they would have ended.
+//
+// It is still a dry run: the replacement that a controller would have made, on this node or
+// another, is not known and not counted.
+
+// simulatedDiskEvery is how often disks are measured for would-be victims that hold part of
+// one. The kubelet computes these figures once a minute.
+const simulatedDiskEvery = time.Minute
+
+// simulated are the would-be victims that have ended in a dry run and live on. The zero value
+// has none.
+type simulated struct {
+	pods map[string]*wouldBe // by UID
+}
+
+// wouldBe is one of them.
+type wouldBe struct {
+	// cgroup is the UID in the name of its cgroup: a static pod has another.
+	cgroup string
+	// held is what its end would give back, by signal, in the signal's unit; a figure that
+	// cannot be read stays as it was.
+	held map[string]int64
+}
+
+// has reports whether the pod counts as gone.
+func (s *simulated) has(uid string) bool { return s.pods[uid] != nil }
+
+// amount returns how much of the signal counts as reclaimed.
+func (s *simulated) amount(signal pressure.Signal) int64 {
+	all := int64(0)
+	for _, w := range s.pods {
+		all += w.held[signal.String()]
+	}
+	return all
+}
+
+// addTo returns the sample as it would be without the would-be victims. What is not known stays
+// so.
+func (s *simulated) addTo(sample pressure.Sample) pressure.Sample {
+	if len(s.pods) == 0 {
+		return sample
+	}
+	for _, signal := range pressure.Signals() {
+		seen := &sample.Observations[signal]
+		if seen.State == pressure.Known {
+			seen.Available = min(max(seen.Available, seen.Capacity), seen.Available+s.amount(signal))
+		}
+	}
+	return sample
+}
+
+// add takes the bookings of a dry run that have ended: by then their pods would have gone.
+func (s *simulated) add(ended []evict.Booking) {
+	for i := range ended {
+		b := &ended[i]
+		if !b.DryRun || s.has(b.UID) {
+			continue
+		}
+		if s.pods == nil {
+			s.pods = map[string]*wouldBe{}
+		}
+		s.pods[b.UID] = &wouldBe{cgroup: b.UID, held: maps.Clone(b.Expected)}
+	}
+}
+
+// keep drops the pods that do not live on: they are not listed, or really end now.
+func (s *simulated) keep(pods []*corev1.Pod) {
+	live := make(map[string]string, len(s.pods))
+	for _, pod := range pods {
+		if uid := string(pod.UID); s.has(uid) && pod.DeletionTimestamp == nil && !nodepods.Finished(pod) {
+			live[uid] = nodepods.UsageUID(pod)
+		}
+	}
+	for uid, w := range s.pods {
+		cgroup, lives := live[uid]
+		if !lives {
+			delete(s.pods, uid)
+			continue
+		}
+		w.cgroup = cgroup
+	}
+}
+
+// update takes what the pods hold now.
+func (s *simulated) update(expected func(w *wouldBe, uid string) map[string]int64) {
+	for uid, w := range s.pods {
+		if w.held == nil {
+			w.held = map[string]int64{}
+		}
+		maps.Copy(w.held, expected(w, uid))
+	}
+}
+
+// holdsDisk reports whether one of them holds part of a disk.
+func (s *simulated) holdsDisk() bool {
+	for _, w := range s.pods {
+		if len(diskPart(w.held)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// followDryRun brings the would-be victims up to date before a sample is read.
+func (a *Agent) followDryRun(ctx context.Context, now time.Time, ended []evict.Booking) {
+	s := &a.simulated
+	if !a.policy.DryRun {
+		*s = simulated{}
+		return
+	}
+	s.add(ended)
+	if len(s.pods) == 0 || !a.options.Pods.Synced() {
+		return
+	}
+	pods := a.options.Pods.List()
+	s.keep(pods)
+	if len(s.pods) == 0 {
+		return
+	}
+	read, err := a.options.Cgroups.Collect(a.uses[:0])
+	a.uses = read
+	if err != nil {
+		a.options.Recorder.ReadError(SourceUsage, err)
+	}
+	if s.holdsDisk() && a.options.Disk != nil && now.Sub(a.disk.at) >= simulatedDiskEvery {
+		a.askDisk(ctx, now, pods)
+	}
+	s.update(func(w *wouldBe, uid string) map[string]int64 { return a.heldBy(w, uid, read) })
+}
+
+// heldBy returns what is known of what a pod holds now, in the measure of each signal.
+func (a *Agent) heldBy(w *wouldBe, uid string, read []usage.Pod) map[string]int64 {
+	held := map[string]int64{}
+	for i := range read {
+		if read[i].UID == w.cgroup {
+			maps.Copy(held, cgroupExpected(&read[i], a.policy.MemoryAvailable))
+		}
+	}
+	if measured, known := a.disk.uses[uid]; known {
+		maps.Copy(held, diskExpected(&measured))
+	}
+	return held
+}

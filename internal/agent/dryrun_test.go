@@ -1,0 +1,134 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// dryPolicy is hardPolicy in dry run, with a transition period.
+func dryPolicy() Policy {
+	policy := hardPolicy()
+	policy.DryRun, policy.Transition = true, time.Minute
+	return policy
+}
+
+// One incident of a dry run names each pod that it would have taken once, ends when it would
+// have ended, and its last line says who would have gone.
+func TestFaultDryRunNamesAPodAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 300, 100)
+		n.host = 150 * mebi
+		// The leak goes on in the second pod: the end of the first would not have helped for ever.
+		n.after(80*time.Second, func() { n.pods["uid-next"].memory += 480 * mebi })
+		watch(t, n, dryPolicy(), 20*time.Minute)
+		n.wantVictims(t, "greedy", "next")
+		if len(n.incidents) != 1 {
+			t.Fatalf("incidents %+v, want one that has ended", n.incidents)
+		}
+		var named []string
+		for _, v := range n.incidents[0].Victims {
+			named = append(named, v.Pod)
+		}
+		if diff := cmp.Diff([]string{"shop/greedy", "shop/next"}, named); diff != "" {
+			t.Errorf("would-be victims (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A would-be victim that grows after its would-be end counts with what it holds now: the rest
+// of the node is no shorter for it.
+func TestDryRunFollowsWhatAWouldBeVictimHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 100, 50)
+		n.host = 350 * mebi
+		n.after(time.Minute, func() { n.pods["uid-greedy"].memory += 48 * mebi })
+		watch(t, n, dryPolicy(), 10*time.Minute)
+		n.wantVictims(t, "greedy")
+	})
+}
+
+// When the would-be victim really ends, what it held is really available and counts no more.
+func TestDryRunLetsGoOfAPodThatReallyEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 100, 50)
+		n.host = 350 * mebi
+		n.after(time.Minute, func() { n.terminate("uid-greedy") })
+		n.after(2*time.Minute, func() { n.host += 490 * mebi }) // short again, by what greedy held
+		watch(t, n, dryPolicy(), 3*time.Minute)
+		n.wantVictims(t, "greedy", "next")
+	})
+}
+
+// The end of the dry run ends what it simulated.
+func TestDryRunsReclaimEndsWithTheDryRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		a := newAgent(t, n, dryPolicy())
+		wet := dryPolicy()
+		wet.DryRun = false
+		time.AfterFunc(2*time.Minute, func() { a.Reload(t.Context(), wet, n) })
+		runFor(t, a, 2*time.Minute+time.Second)
+		dry := make([]bool, 0, 2)
+		for _, r := range n.evictions {
+			dry = append(dry, r.DryRun)
+		}
+		if !slices.Equal(dry, []bool{true, false}) {
+			t.Errorf("dry runs %v, want one and then the real thing", dry)
+		}
+	})
+}
+
+// A would-be victim's disk space counts as reclaimed too.
+func TestFaultDryRunNamesAPodAgainForADisk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90})}
+		n.freed = func(map[string]time.Duration) int64 { return 0 }
+		n.prepare()
+		policy := n.policy()
+		policy.DryRun, policy.Transition = true, time.Minute
+		runFor(t, n.agent(t, policy), 20*time.Minute)
+		n.wantVictims(t, "large")
+		if len(n.incidents) != 1 {
+			t.Errorf("incidents %+v, want one that has ended", n.incidents)
+		}
+	})
+}
+
+// What is not known stays so, and what counts as reclaimed never makes more than there is.
+func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
+	t.Parallel()
+	const memory, tasks, stall = pressure.MemoryAvailable, pressure.PIDAvailable, pressure.MemoryStall
+	s := simulated{pods: map[string]*wouldBe{"a": {held: cgroupExpected(&usage.Pod{Anonymous: 70, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
+	var sample pressure.Sample
+	sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
+	sample.Observations[stall] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
+	sample.Observations[tasks] = pressure.Observation{Err: errPlanted()}
+	got := s.addTo(sample)
+	for signal, want := range map[pressure.Signal]int64{memory: 80, stall: 100} {
+		if seen := got.Of(signal); seen.Available != want {
+			t.Errorf("%v: %d are available, want %d", signal, seen.Available, want)
+		}
+	}
+	if seen := got.Of(tasks); seen.State != pressure.Unknown || seen.Available != 0 {
+		t.Errorf("an unknown reading became %+v", seen)
+	}
+}
