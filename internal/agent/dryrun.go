@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -78,6 +79,18 @@ func (s *simulated) add(ended []evict.Booking) {
 			s.pods = map[string]*wouldBe{}
 		}
 		s.pods[b.UID] = &wouldBe{cgroup: b.UID, held: maps.Clone(b.Expected)}
+	}
+}
+
+// restore takes the would-be victims of open incidents that no booking relies on any more. What
+// they hold is read before the first sample.
+func (s *simulated) restore(open []incident.Incident, booked func(uid string) bool) {
+	for i := range open {
+		for _, v := range open[i].Victims {
+			if v.DryRun && !booked(v.UID) {
+				s.add([]evict.Booking{{UID: v.UID, DryRun: true}})
+			}
+		}
 	}
 }
 

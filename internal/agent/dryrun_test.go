@@ -113,6 +113,20 @@ func TestFaultDryRunNamesAPodAgainForADisk(t *testing.T) {
 	})
 }
 
+// A restart in the middle of a dry run's incident names no pod again.
+func TestFaultDryRunNamesAPodAgainAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, f := newFakeNode(1000), &file{t: t}
+		n.run("greedy", 500, 100)
+		n.run("next", 100, 50)
+		n.host = 350 * mebi
+		live(t, n, f, dryPolicy(), time.Minute)
+		live(t, n, f, dryPolicy(), 10*time.Minute)
+		n.wantVictims(t, "greedy")
+	})
+}
+
 // What is not known stays so, and what counts as reclaimed never makes more than there is.
 func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	t.Parallel()

@@ -156,6 +156,7 @@ func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
 		}
 	}
 	a.incidents.Restore(open)
+	a.simulated.restore(open, a.ledger.Booked)
 }
 
 // countedFor is how long an accepted eviction counts against a limit at most.

@@ -139,10 +139,10 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 		policy := n.policy()
 		policy.DryRun = true
 		a := n.agent(t, policy)
-		const real = 40 * time.Second // long after the grace period of the would-be victim
-		ctx, stop := context.WithTimeout(t.Context(), real+window+5*time.Second)
+		const reload = 40 * time.Second // long after the grace period of the would-be victim
+		ctx, stop := context.WithTimeout(t.Context(), reload+window+5*time.Second)
 		defer stop()
-		time.AfterFunc(real, func() { a.Reload(ctx, n.policy(), n) })
+		time.AfterFunc(reload, func() { a.Reload(ctx, n.policy(), n) })
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
