@@ -16,14 +16,16 @@ const (
 )
 
 // trim is the informer's transform: it makes a pod that holds what the ranking
-// reads and nothing else. It changes nothing in place and, applied to its own
-// result, gives the same again, as a transform must.
+// reads, what tells the pod's images from others ([ImageKey]), and nothing else. It changes
+// nothing in place and, applied to its own result, gives the same again, as a transform must.
 func trim(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
 		return object, nil // a tombstone of an object that was trimmed before
 	}
-	return Trim(pod), nil
+	kept := Trim(pod)
+	keepImages(kept, pod)
+	return kept, nil
 }
 
 // Trim returns a new pod that holds what the ranking reads of a pod and nothing
