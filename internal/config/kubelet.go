@@ -88,6 +88,26 @@ func ReadKubelet(path string) (*KubeletConfiguration, error) {
 	return read, nil
 }
 
+// DefaultKubelet returns what a kubelet does whose file writes nothing of evictions.
+func DefaultKubelet() *KubeletConfiguration {
+	tree := map[string]any{}
+	fillDefaults(tree)
+	k := &KubeletConfiguration{ImageGCHighPercent: kubeletImageGCNever}
+	k.take(tree)
+	return k
+}
+
+// ImageCollection returns below which share of the image filesystem the kubelet collects
+// unused images, which it looks at every five minutes; zero is never. It begins when the used
+// share, rounded up to a whole percent, reaches the mark (k8s.io/kubernetes
+// pkg/kubelet/images/image_gc_manager.go, GarbageCollect).
+func (k *KubeletConfiguration) ImageCollection() pressure.Quantity {
+	if k.ImageGCHighPercent >= kubeletImageGCNever {
+		return pressure.Quantity{}
+	}
+	return pressure.Fraction(float32(kubeletImageGCNever+1-k.ImageGCHighPercent) / kubeletImageGCNever)
+}
+
 // kubeletTree returns the file's values.
 func kubeletTree(path string) (map[string]any, error) {
 	tree, err := kubeletValues(path)

@@ -210,14 +210,13 @@ func (p *pair) images() (Finding, bool) {
 	if !holdsImages || p.kubelet.ImageGCHighPercent >= never {
 		return Finding{}, false
 	}
-	starts := pressure.Fraction(float32(hundred+1-p.kubelet.ImageGCHighPercent) / hundred)
-	mark := starts.Of(p.seen.Capacity)
+	mark := p.kubelet.ImageCollection().Of(p.seen.Capacity)
 	for i := range p.ours {
 		if p.line(&p.ours[i]) <= mark {
 			continue
 		}
 		return Finding{p.signal, BeforeImages, fmt.Sprintf(
-			"evictd evicts pods below %s, and the kubelet deletes unused images only below %s (imageGCHighThresholdPercent %d in %s); "+
+			"evictd acts below %s and evicts no pod for what unused images hold, and the kubelet deletes these only below %s (imageGCHighThresholdPercent %d in %s); "+
 				"write a threshold of at most %d%% in evictd's configuration, or a lower imageGCHighThresholdPercent in the kubelet's",
 			p.written(&p.ours[i], ""), wording.Amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
 			hundred+1-p.kubelet.ImageGCHighPercent)}, true
