@@ -107,8 +107,9 @@ type Recorder interface {
 }
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, Wake, without which only pacing wakes the loop, KubeletGap, and
-// Taints and Brake, without which there are none, whatever the policy says.
+// pressure evicts nobody, Images, without which no pod waits for unused images, Wake, without
+// which only pacing wakes the loop, KubeletGap, and Taints and Brake, without which there are
+// none, whatever the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -116,6 +117,7 @@ type Options struct {
 	Pods     Pods
 	Cgroups  Cgroups
 	Disk     Disk
+	Images   Images
 	Evictor  Evictor
 	Recorder Recorder
 	Taints   Taints
@@ -161,6 +163,7 @@ type Agent struct {
 	rehearsed time.Time
 	resting   time.Time // until when nobody goes past a budget, see besteffort.go
 	disk      diskReading
+	images    imageCount // see images.go
 	settling  settling
 	returning returning
 	simulated simulated

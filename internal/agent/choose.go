@@ -50,6 +50,7 @@ type candidate struct {
 // that nobody should, and why.
 func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, string) {
 	made := plan{decision: a.newDecision(p), interrupt: &interrupt{}}
+	a.followImages(ctx, &p)
 	if hold, detail := a.mayDecide(&p); hold != HoldNone {
 		return made, hold, detail
 	}
@@ -72,7 +73,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	made.decision.Breakdown, made.decision.Notes = breakdownOf(&p, uses), uses.notes
 	a.bookLeaving(&p, pods, uses)
 	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
-	if hold, detail = a.onItsWay(&p); hold != HoldNone {
+	if hold, detail = a.noPodNeeded(&p, uses, made.decision); hold != HoldNone {
 		return made, hold, detail
 	}
 	made.unheard = a.stillUnheard()

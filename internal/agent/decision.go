@@ -76,6 +76,9 @@ const (
 	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
 	// could not be read.
 	HoldBudgetUnknown Hold = "budget unknown"
+	// HoldImagesFirst: images that no pod uses cover what is missing, and the kubelet
+	// removes them before it evicts pods.
+	HoldImagesFirst Hold = "ImagesFirst"
 )
 
 // Holds returns every reason, so that metrics can be created at start.
@@ -83,7 +86,7 @@ func Holds() []Hold {
 	return []Hold{
 		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
 		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwners, HoldJitter,
-		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown,
+		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown, HoldImagesFirst,
 	}
 }
 

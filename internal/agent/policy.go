@@ -48,6 +48,8 @@ type Policy struct {
 	// Settle is how long space gets to come back by itself before anybody is evicted for
 	// a disk, see settle.go; 0 is off.
 	Settle time.Duration
+	// ImageReclaim is when the kubelet removes images that no pod uses, see images.go.
+	ImageReclaim ImageReclaim
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity

@@ -95,12 +95,20 @@ func (s *spaceNode) agent(t *testing.T, policy Policy) *Agent {
 // which large alone can return what is missing, and returns when victims were asked for.
 func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
+	return settleBeside(t, n, nil, during, change...)
+}
+
+// settleBeside is settle beside images that no pod uses; nil is an agent that does not count
+// them.
+func settleBeside(t *testing.T, n *spaceNode, images Images, during time.Duration, change ...func(*Policy)) []time.Duration {
+	t.Helper()
 	n.prepare()
 	policy := n.policy()
 	for _, c := range change {
 		c(&policy)
 	}
 	a := n.agent(t, policy)
+	a.options.Images = images
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
 	if err := a.Run(ctx); err != nil {

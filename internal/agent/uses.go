@@ -24,6 +24,8 @@ const (
 	SourceDisk = "disk"
 	// SourceProc is the kernel's own files, /proc.
 	SourceProc = "proc"
+	// SourceImages is what images hold that no pod uses.
+	SourceImages = "images"
 )
 
 // diskFresh is how old a measurement of the pods' disk use may be when something

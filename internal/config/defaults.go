@@ -31,7 +31,9 @@ const unset = time.Duration(math.MinInt64)
 // 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available 15%,
 // imagefs.inodesFree 5%), which stay behind as the backstop. That of imagefs.available is
 // not met before the kubelet collects images by default (imageGCHighThresholdPercent 85, a
-// whole percentage): pods should not go for what unused images hold.
+// whole percentage), so that the collection has begun, or begins within five minutes, when
+// evictd holds because unused images cover what is missing (internal/agent/images.go). No pod
+// goes for what they hold, whatever the threshold is.
 func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,

@@ -280,7 +280,9 @@ type Brake struct {
 
 // Disk says how pressure on a filesystem is dealt with, and how the pods' disk use is
 // measured; [disk.md](disk.md) compares the sources. The kubelet deletes unused images and
-// dead containers itself and evicts when that did not suffice.
+// dead containers itself and evicts when that did not suffice. While unused images hold what
+// is missing evictd evicts no pod for it
+// ([images before pods](runbook.md#beside-the-kubelet)).
 type Disk struct {
 	// `summary` asks the kubelet (Summary API), whose figures are a minute old. `node`
 	// looks at the files themselves and needs the rights and mounts of

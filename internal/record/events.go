@@ -79,7 +79,8 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 // being measured is over in a moment.
 func concernsNode(d *agent.Decision) bool {
 	switch d.Hold {
-	case agent.HoldNoCandidates, agent.HoldWithinRequests, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown:
+	case agent.HoldNoCandidates, agent.HoldWithinRequests, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown,
+		agent.HoldImagesFirst:
 		return true
 	default:
 		return d.Hold == agent.HoldUsageUnknown && d.Breakdown != nil

@@ -25,7 +25,7 @@ const (
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
-	return []string{agent.SourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, sourceOther}
+	return []string{agent.SourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, agent.SourceImages, sourceOther}
 }
 
 // candidateLabel stands for candidates where a label holds a protection: an empty

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Images go before pods. Under its own eviction line the kubelet removes all unused images
+// before it evicts a pod (pkg/kubelet/eviction/eviction_manager.go, reclaimNodeLevelResources),
+// and above it the collection of images does, every five minutes. evictd acts sooner than
+// both, so that without this rule pods would go for space that comes back without them. So
+// before a pod is evicted for bytes of the images' device, what unused images hold is counted:
+//
+//   - Where it covers what is missing to the target, no pod is evicted ([HoldImagesFirst]),
+//     also below the kubelet's line.
+//   - That ends where the images do not go: when availability has been below the kubelet's
+//     line for imagesWait and has not risen. The kubelet, which looks every ten seconds, has
+//     had its turn then, and would evict a pod with a second of grace next.
+//   - It ends sooner when the disk would be full: then the kubelet gets imagesLook.
+//   - Where it does not cover what is missing, pods are evicted at once.
+//   - What is not known holds nothing back, and the decision says so. A first answer is waited
+//     for while it is under way, imagesTimeout at most.
+
+// When images are counted: under pressure of their device only, and once a minute at most. A
+// count is good until the next one is there.
+const (
+	imagesRefresh = time.Minute
+	imagesTimeout = 5 * time.Second
+	imagesFresh   = imagesRefresh + imagesTimeout + 5*time.Second
+)
+
+// How long images that do not go are waited for, see above. ImagesCollection is the wait where
+// the kubelet has no line, and images go by its collection alone: one every five minutes
+// (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise begins the wait anew, imagesBound times it
+// in all: a disk that is written and cleared in turn rises for ever.
+const (
+	imagesWait       = time.Minute
+	imagesCollection = 5*time.Minute + imagesWait
+	imagesLook       = 15 * time.Second
+	imagesBound      = 5
+)
+
+// UnusedImages is what images hold that no pod of the node uses.
+type UnusedImages struct {
+	// Bytes is what they hold, as far as it is known.
+	Bytes int64
+	// OnNodeFS says that images are on nodefs: the node has one filesystem for both.
+	OnNodeFS bool
+}
+
+// Images counts what images hold that no pod of the node uses.
+type Images interface {
+	// Unused counts them; pods are those of the node. It may take seconds. An error means
+	// that nothing is known.
+	Unused(ctx context.Context, pods []*corev1.Pod) (UnusedImages, error)
+}
+
+// ImageReclaim says when the kubelet removes unused images, by what is available. The zero
+// value is a kubelet that never does, and no pod waits for it.
+type ImageReclaim struct {
+	// NodeFS and ImageFS are its hard thresholds of nodefs.available and imagefs.available;
+	// zero where it has none. On a node with one filesystem the higher one counts.
+	NodeFS, ImageFS pressure.Quantity
+	// Collection is where it begins to collect images every five minutes; zero is never.
+	Collection pressure.Quantity
+}
+
+// imageCount is what is known of the images. The zero value knows nothing.
+type imageCount struct {
+	answers chan imageAnswer // holds one; nil before the first was asked for
+	pending bool
+	asked   time.Time
+	last    imageAnswer // the newest; known is the newest that is no error
+	known   imageAnswer
+	below   [pressure.SignalCount]belowLine
+}
+
+type imageAnswer struct {
+	UnusedImages
+
+	err error
+	at  time.Time // when it was asked for; zero is no answer
+}
+
+// belowLine follows a signal that is below the kubelet's line. The zero value is above it.
+type belowLine struct {
+	first, since time.Time // since when it is; since when it has not risen
+	lowest       int64     // since then
+}
+
+// onImagesDevice reports whether a signal may be about the bytes of the images' device.
+func onImagesDevice(signal pressure.Signal) bool {
+	switch signal {
+	case pressure.NodeFSAvailable, pressure.ImageFSAvailable, pressure.ContainerFSAvailable:
+		return true
+	default:
+		return false
+	}
+}
+
+// followImages asks for a count when one is due, and takes the answer. It does not wait.
+func (a *Agent) followImages(ctx context.Context, p *pressure.Pressure) {
+	if a.options.Images == nil || !onImagesDevice(p.Threshold.Signal) {
+		return
+	}
+	c := &a.images
+	select {
+	case c.last = <-c.answers:
+		c.pending = false
+		if c.last.err != nil {
+			a.options.Recorder.ReadError(SourceImages, c.last.err)
+		} else {
+			c.known = c.last
+		}
+	default:
+	}
+	if !c.pending && (c.asked.IsZero() || p.SampleTime.Sub(c.asked) >= imagesRefresh) {
+		c.ask(ctx, p.SampleTime, a.options.Images, a.options.Pods.List())
+	}
+	line, _ := a.imageLine(p)
+	c.below[p.Threshold.Signal].follow(p, line)
+}
+
+// ask starts a count.
+func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods []*corev1.Pod) {
+	if c.answers == nil {
+		c.answers = make(chan imageAnswer, 1)
+	}
+	c.pending, c.asked = true, now
+	answers := c.answers
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, imagesTimeout)
+		defer cancel()
+		unused, err := images.Unused(bounded, pods)
+		answers <- imageAnswer{UnusedImages: unused, err: err, at: now}
+	}()
+}
+
+// follow notes where the signal is to the kubelet's line. What was seen before this pressure
+// counts for nothing.
+func (b *belowLine) follow(p *pressure.Pressure, line int64) {
+	now, available := p.SampleTime, p.Observed.Available
+	switch {
+	case available >= line:
+		*b = belowLine{}
+	case b.since.IsZero() || b.first.Before(p.Since):
+		*b = belowLine{first: now, since: now, lowest: available}
+	case available > b.lowest+p.Line/settleNoise:
+		b.since, b.lowest = now, available
+	default:
+		b.lowest = min(b.lowest, available)
+	}
+}
+
+// imageLine returns below which availability the kubelet removes all unused images, and how
+// long it may take for that; 0 where it never does.
+func (a *Agent) imageLine(p *pressure.Pressure) (line int64, within time.Duration) {
+	by, capacity := &a.policy.ImageReclaim, p.Observed.Capacity
+	line = by.ImageFS.Of(capacity)
+	if a.images.known.OnNodeFS {
+		line = max(line, by.NodeFS.Of(capacity))
+	}
+	if line > 0 {
+		return line, imagesWait
+	}
+	return by.Collection.Of(capacity), imagesCollection
+}
+
+// noPodNeeded holds a decision while what is missing comes back without another pod: from
+// what is in flight, or from images.
+func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *uses, d *Decision) (Hold, string) {
+	if hold, detail := a.onItsWay(p); hold != HoldNone {
+		return hold, detail
+	}
+	return a.imagesFirst(p, uses, d)
+}
+
+// imagesFirst holds a decision while images that no pod uses cover what is missing, and notes
+// in it what else is to be known of them.
+func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *Decision) (Hold, string) {
+	if a.options.Images == nil || !onImagesDevice(p.Threshold.Signal) {
+		return HoldNone, ""
+	}
+	c, signal := &a.images, p.Threshold.Signal
+	if c.known.at.IsZero() || p.SampleTime.Sub(c.known.at) >= imagesFresh {
+		if c.pending && c.last.err == nil && p.SampleTime.Sub(c.asked) < imagesTimeout {
+			return HoldImagesFirst, "counting what images hold that no pod uses"
+		}
+		d.Notes = append(d.Notes, "what images hold that no pod uses is not known, and no pod waits for it: "+c.fault())
+		return HoldNone, ""
+	}
+	if !a.images.on(signal, uses) {
+		return HoldNone, ""
+	}
+	expected, _ := a.reliedOn(p)
+	missing := p.Deficit() - expected
+	if c.known.Bytes < missing {
+		return HoldNone, ""
+	}
+	return a.awaitImages(p, d, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
+		wording.Amount(signal, c.known.Bytes), wording.Amount(signal, missing)))
+}
+
+// on reports whether the images are on the signal's device. Where the kubelet says that
+// images are elsewhere than layers, and nodefs and imagefs read as one device, the images'
+// own is not read.
+func (c *imageCount) on(signal pressure.Signal, uses *uses) bool {
+	if !c.known.OnNodeFS {
+		return signal != pressure.NodeFSAvailable
+	}
+	return !slices.ContainsFunc(uses.disk, func(u usage.DiskUse) bool { return u.SplitLayers })
+}
+
+// fault says why nothing is known.
+func (c *imageCount) fault() string {
+	if c.last.err != nil {
+		return wording.OneLine(c.last.err.Error())
+	}
+	return fmt.Sprintf("there was no answer within %v", imagesTimeout)
+}
+
+// awaitImages holds a decision until the kubelet should have removed the images. Text says
+// what they hold.
+func (a *Agent) awaitImages(p *pressure.Pressure, d *Decision, text string) (Hold, string) {
+	line, within := a.imageLine(p)
+	amount := wording.Amount(p.Threshold.Signal, line)
+	b := &a.images.below[p.Threshold.Signal]
+	if line == 0 {
+		d.Notes = append(d.Notes, text+": the kubelet is not configured to remove images")
+		return HoldNone, ""
+	}
+	if b.since.IsZero() {
+		return HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, amount)
+	}
+	wait := min(within-p.SampleTime.Sub(b.since), imagesBound*within-p.SampleTime.Sub(b.first))
+	if p.SampleTime.Sub(b.since) >= imagesLook && fullWithin(p, settleReserve) {
+		wait = 0
+	}
+	if wait <= 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("%s: availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
+			text, amount, p.SampleTime.Sub(b.first).Round(time.Second), p.SampleTime.Sub(b.since).Round(time.Second)))
+		return HoldNone, ""
+	}
+	return HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, amount, wait.Round(time.Second))
+}
