@@ -127,6 +127,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	if err != nil {
 		return nil, err
 	}
+	policy.ImageReclaim = flags.imageReclaim()
 	if err = checkOptIns(loaded); err != nil {
 		return nil, err
 	}
@@ -174,6 +175,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 		Pods:       d.pods,
 		Cgroups:    d.host.tree,
 		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
+		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
@@ -294,6 +296,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
+	policy.ImageReclaim = d.flags.imageReclaim()
 	if err = checkOptIns(c); err != nil {
 		return err
 	}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodeimages"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// images counts what images hold that no pod of the node uses, by the node's status.
+type images struct {
+	clients          *clients
+	nodeName         string
+	dedicatedImageFS func() (bool, error)
+}
+
+// Unused reads the node once.
+func (i *images) Unused(ctx context.Context, pods []*corev1.Pod) (agent.UnusedImages, error) {
+	node, err := i.clients.getNode(ctx, i.nodeName)
+	if err != nil {
+		return agent.UnusedImages{}, err
+	}
+	bytes, err := nodeimages.Unused(node.Status.Images, pods)
+	if err != nil {
+		return agent.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
+	}
+	dedicated, err := i.dedicatedImageFS()
+	if err != nil {
+		return agent.UnusedImages{}, fmt.Errorf("finding the filesystem of images: %w", err)
+	}
+	return agent.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
+}
+
+// imageReclaim returns when the node's kubelet removes unused images. A file that cannot be
+// read was said already.
+func (f *runFlags) imageReclaim() agent.ImageReclaim {
+	kubelet, err := f.readKubelet()
+	if err != nil {
+		kubelet = nil
+	}
+	return imageReclaimOf(kubelet)
+}
+
+// imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil is
+// one that is not known, and stands for the kubelet's own defaults.
+func imageReclaimOf(kubelet *config.KubeletConfiguration) agent.ImageReclaim {
+	if kubelet == nil {
+		kubelet = config.DefaultKubelet()
+	}
+	reclaim := agent.ImageReclaim{Collection: kubelet.ImageCollection()}
+	for i := range kubelet.Thresholds {
+		t := &kubelet.Thresholds[i]
+		switch {
+		case !t.Hard:
+		case t.Signal == pressure.NodeFSAvailable:
+			reclaim.NodeFS = t.Quantity
+		case t.Signal == pressure.ImageFSAvailable:
+			reclaim.ImageFS = t.Quantity
+		}
+	}
+	return reclaim
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+func TestUnusedImagesOfTheNode(t *testing.T) {
+	t.Parallel()
+	node := func(images ...corev1.ContainerImage) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{Images: images}}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "used:1"}}}}
+	two := node(
+		corev1.ContainerImage{Names: []string{"docker.io/library/used:1"}, SizeBytes: 100},
+		corev1.ContainerImage{Names: []string{"docker.io/library/unused:1"}, SizeBytes: 7},
+	)
+	for name, test := range map[string]struct {
+		node      *corev1.Node
+		dedicated bool
+		fault     error
+		want      agent.UnusedImages
+		err       string
+	}{
+		"on nodefs":             {two, false, nil, agent.UnusedImages{Bytes: 7, OnNodeFS: true}, ""},
+		"with a device":         {two, true, nil, agent.UnusedImages{Bytes: 7}, ""},
+		"none is listed":        {node(), true, nil, agent.UnusedImages{}, "the node's status lists no images"},
+		"the device is unknown": {two, true, errors.New("planted"), agent.UnusedImages{}, "finding the filesystem of images: planted"},
+		"there is no such node": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}, true, nil, agent.UnusedImages{}, "no such node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := &images{
+				clients: &clients{telling: fake.NewClientset(test.node)}, nodeName: "node-1",
+				dedicatedImageFS: func() (bool, error) { return test.dedicated, test.fault },
+			}
+			got, err := i.Unused(t.Context(), []*corev1.Pod{pod})
+			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
+			}
+		})
+	}
+}
+
+func TestWhenTheKubeletRemovesImages(t *testing.T) {
+	t.Parallel()
+	const capacity = 100_000
+	of := func(r agent.ImageReclaim) [3]int64 {
+		return [3]int64{r.NodeFS.Of(capacity), r.ImageFS.Of(capacity), r.Collection.Of(capacity)}
+	}
+	hard := func(signal pressure.Signal, n int64) pressure.Threshold {
+		return pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(n), Hard: true}
+	}
+	for name, test := range map[string]struct {
+		kubelet *config.KubeletConfiguration
+		want    [3]int64
+	}{
+		"not known, so the kubelet's defaults": {nil, [3]int64{10_000, 15_000, 16_000}},
+		"what its file says": {&config.KubeletConfiguration{
+			Thresholds: []pressure.Threshold{
+				hard(pressure.NodeFSAvailable, 5), hard(pressure.ImageFSAvailable, 6), hard(pressure.MemoryAvailable, 7),
+				{Signal: pressure.ImageFSAvailable, Quantity: pressure.Absolute(50)}, // soft
+			},
+			ImageGCHighPercent: 75,
+		}, [3]int64{5, 6, 26_000}},
+		"it removes none": {&config.KubeletConfiguration{ImageGCHighPercent: 100}, [3]int64{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := of(imageReclaimOf(test.kubelet))
+			// A share is a float32 in the kubelet, and a byte off.
+			for i := range got {
+				if got[i] == test.want[i]-1 {
+					got[i]++
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("nodefs, imagefs, collection (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
