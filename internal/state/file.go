@@ -95,13 +95,19 @@ func unusable(reason Reason, format string, arguments ...any) error {
 	return &UnusableError{Reason: reason, err: fmt.Errorf(format, arguments...)}
 }
 
-// document is the file, with the state as a value or as text.
-type document[S State | json.RawMessage] struct {
+// head is all of the file but the state.
+type head struct {
 	Version int       `json:"version"`
 	BootID  string    `json:"bootID"`
 	NodeUID string    `json:"nodeUID,omitempty"`
 	Written time.Time `json:"written"`
-	State   S         `json:"state"`
+}
+
+// document is the file.
+type document struct {
+	head
+
+	State State `json:"state"`
 }
 
 // Load returns the state in a directory. An error is an [*UnusableError]: nothing is known
@@ -128,28 +134,28 @@ func Decode(text []byte, own Identity, now time.Time) (*State, error) {
 	if len(text) > maxRead {
 		return nil, unusable(TooLarge, "decoding the state file: it has more than %d bytes", maxRead)
 	}
-	var head struct {
+	var of struct {
 		Version int `json:"version"`
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &head); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &of); err != nil {
 		return nil, unusable(Malformed, "decoding the state file: %w", err)
 	}
-	if head.Version != version {
-		return nil, unusable(OtherVersion, "decoding the state file: its version is %d, and evictd reads %d", head.Version, version)
+	if of.Version != version {
+		return nil, unusable(OtherVersion, "decoding the state file: its version is %d, and evictd reads %d", of.Version, version)
 	}
-	var d document[State]
+	var d document
 	strict, err := kjson.UnmarshalStrict(text, &d)
 	if err = errors.Join(append(strict, err)...); err != nil {
 		return nil, unusable(Malformed, "decoding the state file: %w", err)
 	}
-	if err = belongs(&d, own, now); err != nil {
+	if err = belongs(&d.head, own, now); err != nil {
 		return nil, err
 	}
 	return &d.State, nil
 }
 
 // belongs returns an error unless the file is of this boot of this node, and not of the future.
-func belongs(d *document[State], own Identity, now time.Time) error {
+func belongs(d *head, own Identity, now time.Time) error {
 	switch ahead := d.Written.Sub(now); {
 	case d.BootID != own.BootID:
 		return unusable(OtherBoot, "decoding the state file: it is of boot %q, and this is %q", d.BootID, own.BootID)
@@ -172,13 +178,13 @@ func Encode(s State, own Identity, now time.Time) ([]byte, error) {
 }
 
 func encodeFile(state []byte, own Identity, now time.Time) ([]byte, error) {
-	text, err := json.Marshal(document[json.RawMessage]{
-		Version: version, BootID: own.BootID, NodeUID: own.NodeUID, Written: now, State: state,
-	})
+	text, err := json.Marshal(head{Version: version, BootID: own.BootID, NodeUID: own.NodeUID, Written: now})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state file: %w", err)
 	}
-	return text, nil
+	// Not by Marshal, which would go over the state once more: it is most of the work.
+	text = append(text[:len(text)-1], `,"state":`...)
+	return append(append(text, state...), '}'), nil
 }
 
 func encodeState(s State) ([]byte, error) {
