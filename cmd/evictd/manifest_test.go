@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/state"
 )
 
 // shipped is deploy/daemonset.yaml, decoded strictly.
@@ -131,8 +132,13 @@ func TestShippedManifestAsksForTheLeast(t *testing.T) {
 		t.Errorf("the container may more than it needs: %+v, %+v", context, pod.SecurityContext)
 	}
 	for _, mount := range container.VolumeMounts {
-		if !mount.ReadOnly {
+		if !mount.ReadOnly && mount.Name != "state" {
 			t.Errorf("%s is mounted writable", mount.Name)
+		}
+	}
+	for _, volume := range pod.Volumes {
+		if dir := volume.EmptyDir; dir != nil && (dir.Medium != corev1.StorageMediumMemory || dir.SizeLimit.Value() < 2*state.MaxSize) {
+			t.Errorf("the volume %s is not in memory, or the state file and the one in its place do not fit: %+v", volume.Name, dir)
 		}
 	}
 	rights := map[string][]string{}

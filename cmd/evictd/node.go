@@ -56,6 +56,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case err == nil:
 			d.compareCapacity(node)
 			d.optIns.taints.Found(node)
+			d.foundNode(node)
 			d.checkRights(ctx, d.inForce.Load())
 			return nil
 		case ctx.Err() != nil:

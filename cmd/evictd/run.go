@@ -25,6 +25,7 @@ import (
 	"github.com/evictd/evictd/internal/httpd"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -77,7 +78,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err != nil {
 		return err
 	}
-	d, err := build(flags, loaded, logger)
+	d, err := build(ctx, flags, loaded, logger)
 	if err != nil {
 		return err
 	}
@@ -114,13 +115,14 @@ type daemon struct {
 	pods     *nodepods.Pods
 	optIns   optIns
 	agent    *agent.Agent
+	state    *state.Store // nil where none is kept
 	server   *httpd.Server
 	noTreaty string // why the kubelet's configuration was not compared, as it was last said
 }
 
 // build opens what can be opened and connects the parts. The queue of
 // events is all that it starts.
-func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
+func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
 	d := &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
 	policy, err := policyOf(loaded, flags.dryRun)
@@ -148,7 +150,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 	d.warn(loaded, &seen)
 	policy.KubeletHard = d.keepTreaty(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
-	if err := d.connect(policy, registry); err != nil {
+	if err := d.connect(ctx, policy, registry); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -159,7 +161,7 @@ func build(flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logg
 func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, class) }
 
 // connect makes the parts that watch, decide and serve.
-func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (err error) {
+func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods, err = nodepods.New(d.clients.watching, nodepods.Options{
 		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError,
 	})
@@ -187,6 +189,7 @@ func (d *daemon) connect(policy agent.Policy, registry *prometheus.Registry) (er
 	if d.optIns.brake != nil {
 		options.Brake = d.optIns.brake
 	}
+	d.remember(ctx, &options)
 	if d.agent, err = agent.New(options); err != nil {
 		return err
 	}

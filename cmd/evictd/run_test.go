@@ -261,7 +261,7 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := build(flags, loaded, logger)
+	d, err := build(t.Context(), flags, loaded, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func newEndings(by registrar) endings {
 	const unit = ", in the signal's own unit (bytes, tasks)"
 	e := endings{
 		took: by.histograms("victim_termination_seconds", "From the acceptance of an eviction to the pod's end: the API server does not list it any more and its cgroup is not there. "+
-			"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of an earlier process are not counted.", endingBuckets(), "overran"),
+			"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of a pod of evictd's that was replaced since are not counted.", endingBuckets(), "overran"),
 		expected: by.counters("released_expected_total", "What victims that have gone held by the last measurement before they began to end"+unit+
 			". A victim counts only where evictd_released_actual_total can count it too.", "signal"),
 		actual: by.counters("released_actual_total", "What the node got back by the end of the victims that evictd_released_expected_total counts"+unit+

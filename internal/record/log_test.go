@@ -21,6 +21,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/treaty"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -387,6 +388,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.Config(errors.New("x"))
 	r.ReadError("usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
+	r.StateFailure(state.WriteFailed, errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	r.VictimEnded(ended())
 	r.IncidentBegan(incidentEnded())
@@ -675,6 +677,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.VictimEnded(ended()) },
 		func(i int) { r.LeftAlone(i, i, i) },
 		func(int) { r.APIError(record.RequestList, record.ClassServer) },
+		func(int) { r.StateFailure(state.WriteSlow, nil) },
 		func(int) { _ = served(t, r) },
 		func(int) {
 			if _, err := r.registry.Gather(); err != nil {

@@ -66,6 +66,7 @@ type metrics struct {
 	blocked       prometheus.Gauge
 	misconfigured prometheus.Gauge
 	apiErrors     *prometheus.CounterVec
+	stateFailures *prometheus.CounterVec
 	optIns        optIns
 
 	kubeletRead  prometheus.Gauge
@@ -100,6 +101,7 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		blocked:       by.gauge("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
 		misconfigured: by.gauge("pods_misconfigured", "Pods that are left alone for the moment because more than one PodDisruptionBudget selects them, which nobody can evict; each is asked for again, where there is still pressure, after 10 minutes at most (a fifth more at random)."),
 		apiErrors:     newAPIErrors(by),
+		stateFailures: newStateFailures(by),
 		optIns:        newOptIns(by),
 
 		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),

@@ -15,6 +15,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/treaty"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -261,6 +262,12 @@ func TestGauges(t *testing.T) {
 	r.LeftAlone(2, 3, 4)
 	r.APIError(record.RequestEviction, record.ClassServer)
 	r.APIError("a request that nobody named", record.ClassNone)
+	for range 3 {
+		r.StateFailure(state.WriteSlow, nil)
+	}
+	if got := value(t, r, "evictd_state_write_failures_total", "reason", "WriteSlow"); got != 3 || strings.Count(r.log.String(), "WriteSlow") != 1 {
+		t.Errorf("%v slow writes are counted, want 3, and one is logged:\n%s", got, r.log)
+	}
 	known := true
 	r.WatchAge(func() (time.Duration, bool) { return 90 * time.Second, known })
 	for name, want := range map[string]float64{

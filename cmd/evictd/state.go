@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/state"
+)
+
+// nodeTimeout is how long the start waits for the node's UID, where there is a state file to
+// compare it with. An API server that is away must not hold up the watch of the node.
+const nodeTimeout = time.Second
+
+// remember gives the agent what the container before has written to the state directory, and
+// a store that writes there. Without a directory, or a boot ID to know it by, there is neither.
+func (d *daemon) remember(ctx context.Context, options *agent.Options) {
+	dir := d.flags.stateDir
+	if dir == "" {
+		d.logger.Info("no --state-dir: after a restart of the container limits and back-offs begin anew, and the start is a careful one")
+		return
+	}
+	bootID, err := state.BootID(d.flags.hostRoot)
+	if err != nil {
+		d.logger.Warn("starting without a state, and none is written", zap.Error(err))
+		return
+	}
+	own := state.Identity{BootID: bootID, NodeUID: d.nodeUID(ctx, dir)}
+	d.state = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: d.recorder.StateFailure})
+	options.Memory = d.state
+	options.Remembered = d.loadState(dir, own)
+}
+
+// nodeUID returns the UID of the node; "" where there is no file to compare it with, or the API
+// server does not tell it in time.
+func (d *daemon) nodeUID(ctx context.Context, dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, state.FileName)); err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	node, err := d.clients.getNode(ctx, d.flags.nodeName)
+	if err != nil {
+		return "" // the check of the node that follows says why
+	}
+	return string(node.UID)
+}
+
+// loadState returns the state of the container before; nil where there is none, and the start
+// is a careful one.
+func (d *daemon) loadState(dir string, own state.Identity) *state.State {
+	loaded, err := state.Load(dir, own, time.Now())
+	unusable := (*state.UnusableError)(nil)
+	switch {
+	case err == nil:
+		d.logger.Info("going on with the state of the container before",
+			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.Ledger.Bookings)),
+			zap.Bool("in_doubt", loaded.InDoubt != nil), zap.Int("counted", len(loaded.Limits)),
+			zap.Int("owners", len(loaded.Owners)), zap.Int("refused", len(loaded.Backoff.Pods)))
+		return loaded
+	case errors.As(err, &unusable) && unusable.Reason == state.Missing:
+		d.logger.Info("no state of a container before: the start is a careful one", zap.String("state_dir", dir))
+	case errors.As(err, &unusable):
+		d.logger.Warn("the state of the container before is not used: the start is a careful one",
+			zap.String("reason", string(unusable.Reason)), zap.Error(err))
+	}
+	return nil
+}
+
+// foundNode tells the store what the node's UID is, once it is known.
+func (d *daemon) foundNode(node *corev1.Node) {
+	if d.state != nil {
+		d.state.SetNodeUID(string(node.UID))
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/state"
+)
+
+// booted is a machine with a boot ID, below which a state directory lies.
+func booted(t *testing.T, bootID string) (root, dir string) {
+	t.Helper()
+	root = machine(t)
+	random := filepath.Join(root, "proc/sys/kernel/random")
+	dir = filepath.Join(root, "state")
+	for _, made := range []string{random, dir} {
+		if err := os.MkdirAll(made, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bootID == "" {
+		return root, dir
+	}
+	if err := os.WriteFile(filepath.Join(random, "boot_id"), []byte(bootID+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return root, dir
+}
+
+// What becomes of the state directory at the start, in one line of the log.
+func TestStateDirectoryAtTheStart(t *testing.T) {
+	t.Parallel()
+	whole, err := state.Encode(state.State{}, state.Identity{BootID: "boot-1", NodeUID: "uid"}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		without      bool // the flag
+		boot         string
+		text         string // of the file; "" is none
+		want, reason string
+	}{
+		"no flag":            {true, "boot-1", "", `"level":"info".*no --state-dir`, ""},
+		"no file":            {false, "boot-1", "", `"level":"info".*no state of a container before`, ""},
+		"a file":             {false, "boot-1", string(whole), `"level":"info".*going on with the state`, ""},
+		"a file that is cut": {false, "boot-1", string(whole[:30]), `"level":"warn".*is not used`, "Malformed"},
+		"another boot's":     {false, "boot-2", string(whole), `"level":"warn".*is not used`, "OtherBoot"},
+		"no boot ID":         {false, "", string(whole), `"level":"warn".*starting without a state`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root, dir := booted(t, test.boot)
+			if test.text != "" {
+				if err := os.WriteFile(filepath.Join(dir, state.FileName), []byte(test.text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			flags := &runFlags{
+				whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing(t))},
+				address:    "127.0.0.1:0", stateDir: dir,
+			}
+			if test.without {
+				flags.stateDir = ""
+			}
+			log := newJournal()
+			builtDaemon(t, flags, log)
+			level, message, _ := strings.Cut(test.want, ".*")
+			said := 0
+			for line := range strings.Lines(log.String()) {
+				if strings.Contains(line, level) && strings.Contains(line, message) && strings.Contains(line, test.reason) {
+					said++
+				}
+			}
+			if said != 1 {
+				t.Errorf("%d lines with %q and %q, want one:\n%s", said, test.want, test.reason, log)
+			}
+		})
+	}
+}
+
+// What the container knows at SIGTERM is in the directory when it has ended.
+func TestStateIsWrittenAtTheEnd(t *testing.T) {
+	t.Parallel()
+	root, dir := booted(t, "boot-1")
+	log := newJournal()
+	ctx, terminate := context.WithCancel(t.Context())
+	defer terminate()
+	command := runCommand(t, log, root, refusing(t))
+	command.SetArgs([]string{
+		"run", "--node-name=node-1", "--http-bind-address=127.0.0.1:0", "--config", configFile(t, memoryOnly),
+		"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing(t)), "--state-dir", dir,
+	})
+	code := start(ctx, command)
+	log.await(patience(t), t, "watching the node's pods failed")
+	terminate()
+	<-code
+	if _, err := state.Load(dir, state.Identity{BootID: "boot-1"}, time.Now()); err != nil {
+		t.Error(err)
+	}
+}
