@@ -8,28 +8,28 @@ import (
 )
 
 // A bad release puts two hundred nodes under pressure in the same second, and each of
-// them is right to evict. The first soft eviction of a pressure waits for a random part of
+// them is right to evict. The first soft eviction of an incident waits for a random part of
 // limits.softJitter, so that they come one after the other: the API server, the budgets
 // and the scheduler see the first before the last, and whoever is on call sees what
 // happens before it has happened everywhere. Where time is short nothing waits: a hard
 // threshold, met meanwhile or not, goes at once, and so does a soft one whose grace
 // period was cut because the hard one is near.
 
-// jitter is what one pressure's first soft eviction waits for.
+// jitter is what the first soft eviction of an incident waits for.
 type jitter struct {
-	since time.Time // names the pressure: when its threshold was met
-	until time.Time
+	incident string // its ID
+	until    time.Time
 }
 
-// softJitter holds the first soft eviction of a pressure back for a moment.
+// softJitter holds the first soft eviction of an incident back for a moment.
 func (a *Agent) softJitter(p *pressure.Pressure) (Hold, string) {
 	if p.Threshold.Hard || p.GraceCut || a.policy.SoftJitter <= 0 {
 		return HoldNone, ""
 	}
 	j := &a.jitters[p.Threshold.Signal]
-	if !j.since.Equal(p.Since) {
+	if id := a.incidentOf(p); j.incident != id || j.until.IsZero() {
 		wait := time.Duration(a.options.Random() * float64(a.policy.SoftJitter))
-		*j = jitter{since: p.Since, until: p.SampleTime.Add(wait)}
+		*j = jitter{incident: id, until: p.SampleTime.Add(wait)}
 	}
 	if !p.SampleTime.Before(j.until) {
 		return HoldNone, ""

@@ -98,6 +98,24 @@ func TestSoftJitter(t *testing.T) {
 	}
 }
 
+// One incident waits once: a touch of the line draws no second time.
+func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("first", 200, 0)
+		n.host = 650 * mebi // 150 are available
+		n.after(softGrace+2*time.Second, func() { n.host -= 200 * mebi })
+		n.after(softGrace+3*time.Second, func() { n.host += 200 * mebi })
+		policy := jitteryPolicy()
+		policy.Transition = time.Minute
+		want := []time.Duration{2*softGrace + 3*time.Second}
+		if got := evictedAt(t, n, policy, 0.5, 2*softGrace+12*time.Second); !about(want, got) {
+			t.Errorf("asked after %v, want %v", got, want)
+		}
+	})
+}
+
 // A grace period that was cut short, because the hard threshold is near, is not stretched
 // again.
 func TestACutGraceHasNoJitter(t *testing.T) {

@@ -15,20 +15,30 @@ import (
 // server that is slow, and sixty candidates at ten seconds would be ten minutes.
 const walkAge = 5 * time.Second
 
-// round is what a row of walks about one pressure has been refused, each of which but the
-// last ended for its age. Whom it has asked for is not asked for again before its end:
-// back-offs begin at seconds, and the first of the ranking would be asked for again and
-// again and the last never. The zero value has asked for nobody.
+// triedFor is how long a pod that a round has tried waits for the others at most: as long as the
+// longest back-off after a refusal.
+const triedFor = 10 * time.Minute
+
+// round is what a row of walks in one incident has been refused, each of which but the last
+// ended for its age. A pod that was tried is not retried before the round ends: back-offs begin
+// at seconds, and the first of the ranking would be tried again and again and the last never.
+// The zero value has tried no pod.
 type round struct {
-	since   time.Time // when the pressure began
-	refused map[string]evict.Outcome
+	incident string // its ID
+	refused  map[string]tried
 }
 
-// roundOf returns the round about a pressure.
+// tried is a refusal, and until when it keeps its pod out of the round.
+type tried struct {
+	outcome evict.Outcome
+	until   time.Time
+}
+
+// roundOf returns the round about a pressure's signal.
 func (a *Agent) roundOf(p *pressure.Pressure) *round {
 	r := &a.rounds[p.Threshold.Signal]
-	if !r.since.Equal(p.Since) {
-		*r = round{since: p.Since}
+	if id := a.incidentOf(p); r.incident != id {
+		*r = round{incident: id}
 	}
 	return r
 }
@@ -36,8 +46,8 @@ func (a *Agent) roundOf(p *pressure.Pressure) *round {
 // waits returns what a pod was refused with, where it is not asked for now: it backs off,
 // or the round has asked for it.
 func (a *Agent) waits(pod *rank.Pod, p *pressure.Pressure) (evict.Outcome, bool) {
-	if last, asked := a.roundOf(p).refused[pod.UID]; asked {
-		return last, true
+	if last, is := a.roundOf(p).refused[pod.UID]; is && p.SampleTime.Before(last.until) {
+		return last.outcome, true
 	}
 	return a.backoff.Waits(refusedOf(pod), p.SampleTime)
 }
@@ -51,11 +61,11 @@ func (a *Agent) noteRound(w *report) {
 		return
 	}
 	if r.refused == nil {
-		r.refused = map[string]evict.Outcome{}
+		r.refused = map[string]tried{}
 	}
 	for i := range w.decision.Attempts {
 		attempt := &w.decision.Attempts[i]
-		r.refused[attempt.Entry.Pod.UID] = attempt.Result.Outcome
+		r.refused[attempt.Entry.Pod.UID] = tried{attempt.Result.Outcome, w.decision.Time.Add(triedFor)}
 	}
 }
 

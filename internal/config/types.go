@@ -254,7 +254,7 @@ type Limits struct {
 	// a controller whose pods come back to this node after they were evicted, and have to
 	// go again, is held off: for 1 minute, then 2, 4, up to an hour.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
-	// Duration, 0s to 1m: the first soft eviction of a pressure waits for a random part of
+	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of
 	// it, so that the nodes that a bad release puts under pressure in the same second do
 	// not all evict in the next. Hard evictions never wait, nor do soft ones whose grace
 	// period was cut short. `0s` switches it off. Unset means 5s.
