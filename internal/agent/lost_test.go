@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,32 @@ func TestFaultGoneAfterALostRequestCounts(t *testing.T) {
 		way := a.ledger.OnTheirWay()
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
+		}
+	})
+}
+
+// Each request that is sent again may be carried out for as long as the first: the others are
+// kept from the last one on. A load balancer fails over for 32 s, and the API server carries
+// the last request out 15 s later.
+func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 20 * time.Second
+		n.run("greedy", 500, 100)
+		n.run("other", 450, 100)
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Name != "greedy" {
+				return evict.Result{Outcome: evict.Evicted}
+			}
+			result := lost(r)
+			result.Stays = true
+			return result
+		}
+		n.after(51*time.Second, func() { n.terminate("uid-greedy") })
+		watch(t, n, hardPolicy(), 60*time.Second)
+		if slices.Contains(n.victims(), "other") {
+			t.Errorf("asked for %v: two are in flight for one deficit", n.victims())
 		}
 	})
 }

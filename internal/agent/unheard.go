@@ -22,8 +22,7 @@ type unheard struct {
 	attempt  Attempt
 	expected map[string]int64
 	asked    *Decision // that sent it
-	// first is when it was sent; where the pod was asked for again and that was not heard
-	// either, when it was sent the first time.
+	// first is when the pod was asked for the first time of a row that nobody heard of.
 	first time.Time
 }
 
@@ -35,16 +34,21 @@ func unheardOf(d *Decision, attempt *Attempt, expected map[string]int64) *unhear
 	return &unheard{attempt: *attempt, expected: expected, asked: d, first: attempt.Result.Sent}
 }
 
-// mayComeLate reports whether a request may still be carried out.
+// mayComeLate reports whether a request may still be carried out. Where the pod was asked for
+// again, and that was not heard either, the last request counts: it is the last to come.
 func (u *unheard) mayComeLate(now time.Time) bool {
-	return u.attempt.Result.Late && now.Sub(u.first) < evict.RequestTimeout
+	return u.attempt.Result.Late && now.Sub(u.attempt.Result.Sent) < evict.RequestTimeout
 }
 
 // mayBeOurs reports whether the pod's end that is seen now may be the request's doing: the
 // API server gives a request up after a while, and reading the pod takes its time.
 func (u *unheard) mayBeOurs(now time.Time) bool {
-	return now.Sub(u.first) <= evict.RequestTimeout+lookTimeout
+	return now.Sub(u.attempt.Result.Sent) <= evict.RequestTimeout+lookTimeout
 }
+
+// asksAgain reports whether the pod may be asked for again before the others: for a bounded
+// time, so that they have their turn.
+func (u *unheard) asksAgain(now time.Time) bool { return now.Sub(u.first) < evict.RequestTimeout }
 
 func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
 
@@ -119,7 +123,7 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	case fate != evict.Stays:
 		open.settle(d, "reading the pod again")
 		return report{decision: d, expected: open.expected}
-	case open.mayComeLate(time.Now()) && p.escalation == nil && !p.asksFirst(open.uid()):
+	case open.mayComeLate(time.Now()) && p.escalation == nil && !(open.asksAgain(time.Now()) && p.asksFirst(open.uid())):
 		d.Detail = fmt.Sprintf("%s is not on its way out, and may not be asked for again; the last request for it may still be carried out",
 			open.attempt.Entry.Pod.Key())
 		return report{decision: d, unheard: open}

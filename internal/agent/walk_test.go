@@ -250,11 +250,12 @@ func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
 	}
 }
 
-// A pod whose requests are all lost is no reason to help nobody: once the first of them
-// cannot be carried out any more, the ranking says who is asked for.
+// A pod whose requests are all lost is no reason to help nobody: it is asked for again for
+// evict.RequestTimeout, and once the last request cannot be carried out any more, the ranking
+// says who is asked for.
 func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
 	t.Parallel()
-	for during, want := range map[time.Duration]bool{evict.RequestTimeout - time.Second: false, evict.RequestTimeout + 10*time.Second: true} {
+	for during, want := range map[time.Duration]bool{evict.RequestTimeout - time.Second: false, 2*evict.RequestTimeout + 10*time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newFakeNode(1000)
 			n.run("odd", 460, 100)
