@@ -23,7 +23,7 @@ func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
 	d.Verb = Refused
 	if p.unheard != nil {
-		if last := a.lookInto(ctx, &p); last.unheard != nil || len(d.Attempts) > 0 {
+		if last := a.lookInto(ctx, &p); last.unheard != nil || last.hold != HoldNone || len(d.Attempts) > 0 {
 			return last
 		}
 	}

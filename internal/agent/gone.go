@@ -11,13 +11,24 @@ import (
 const goneFor = unlistedGrace + deadlineMargin
 
 // bookGone books a pod that the API server has forgotten for what it held when the decision
-// was made. The next decision measures what its cgroup still holds. It is no victim of
-// evictd's and counts against no limit. While it is booked it is no candidate.
+// was made. The next decision measures what its cgroup still holds.
 func (a *Agent) bookGone(attempt *Attempt, expected map[string]int64, now time.Time) {
+	a.bookOthers(attempt, expected, now, goneFor)
+}
+
+// bookForeign books a pod whose request nobody heard the end of, and that another has ended
+// since: for as long as its own grace period lasts.
+func (a *Agent) bookForeign(attempt *Attempt, expected map[string]int64, now time.Time) {
+	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+deadlineMargin)
+}
+
+// bookOthers books a pod that is no victim of evictd's: it counts against no limit, and its
+// grace period is not shortened. While it is booked it is no candidate.
+func (a *Agent) bookOthers(attempt *Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: expected, Accepted: now, Deadline: now.Add(goneFor),
+		Expected: expected, Accepted: now, Deadline: now.Add(lasts),
 	})
 }
 

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -89,6 +91,40 @@ func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
 		watch(t, n, hardPolicy(), 60*time.Second)
 		if slices.Contains(n.victims(), "other") {
 			t.Errorf("asked for %v: two are in flight for one deficit", n.victims())
+		}
+	})
+}
+
+// A request whose pod could not be read for days is settled by a read that finds the pod
+// leaving: by then that is not evictd's doing, and its grace period stays what it is.
+func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := newFakeNode(1000), hardPolicy()
+		n.run("greedy", 500, 100, func(pod *corev1.Pod) { *pod.Spec.TerminationGracePeriodSeconds = 3600 })
+		n.run("other", 450, 100)
+		n.stubborn, n.behind = true, true
+		n.answer = func(r evict.Request) evict.Result {
+			n.host -= 300 * mebi // calm
+			return lost(r)
+		}
+		policy.HardGrace = 20
+		a := newAgent(t, n, policy)
+		runFor(t, a, time.Hour)
+		n.terminate("uid-greedy") // another's doing; the watch does not tell yet
+		n.host += 300 * mebi
+		n.after(2*time.Second, func() { n.pods["uid-greedy"].api = n.pods["uid-greedy"].leaving })
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.Evicted} }
+		runFor(t, a, 3*time.Minute)
+		for _, r := range n.evictions[1:] {
+			if r.Name == "greedy" {
+				t.Errorf("the pod that another has deleted was asked for: %+v", r)
+			}
+		}
+		for _, b := range a.ledger.OnTheirWay() {
+			if b.Name == "greedy" && b.Signal != "" {
+				t.Errorf("it is in flight as evictd's own victim: %+v", b)
+			}
 		}
 	})
 }

@@ -7,6 +7,7 @@ type report struct {
 	decision *Decision
 	expected map[string]int64 // what the end of the accepted or gone victim should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
+	foreign  *Attempt         // whose pod another has ended meanwhile; nil when there is none
 	hold     Hold             // why nobody was asked for; HoldNone when somebody was
 	slots    *slotWalk        // what the brake said; nil when it was not asked
 	aged     bool             // the walk ended for its age: the next one goes on
@@ -35,6 +36,9 @@ func (a *Agent) takeReport(r report) {
 	}
 	if gone := r.decision.gone(); gone != nil {
 		a.bookGone(gone, r.expected, now)
+	}
+	if r.foreign != nil {
+		a.bookForeign(r.foreign, r.expected, now)
 	}
 	a.noteBestEffort(r.decision.BestEffort, now)
 	switch {

@@ -80,8 +80,8 @@ func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
 }
 
 // hear settles the request nobody heard the end of when the watch tells that its pod is on
-// its way out, or lists it no more. After the API server has given the request up that may be somebody else's
-// doing, days later: where the pod had stayed it is, and else only a walk asks for more.
+// its way out, or lists it no more. After the API server has given the request up that is
+// another's doing, days later perhaps.
 func (a *Agent) hear(now time.Time) {
 	open := a.unheard
 	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
@@ -91,9 +91,7 @@ func (a *Agent) hear(now time.Time) {
 		return
 	}
 	if !open.mayBeOurs(now) {
-		if open.attempt.Result.Stays {
-			a.unheard = nil
-		}
+		a.unheard = nil
 		return
 	}
 	d := &Decision{Time: now, Incident: open.asked.Incident, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
@@ -120,6 +118,9 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	case err != nil:
 		d.Detail = fmt.Sprintf("whether %s is on its way out is still not known: %v", open.attempt.Entry.Pod.Key(), err)
 		return report{decision: d, unheard: open}
+	case fate != evict.Stays && !open.mayBeOurs(time.Now()):
+		d.Detail = open.attempt.Entry.Pod.Key() + " is on its way out, or has ended, by another's doing"
+		return report{decision: d, expected: open.expected, hold: HoldOnItsWay, foreign: &open.attempt}
 	case fate != evict.Stays:
 		open.settle(d, "reading the pod again")
 		return report{decision: d, expected: open.expected}

@@ -133,12 +133,11 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 	}
 }
 
-// The API server gives a request up after a while. Whoever deletes the pod later is somebody
-// else: it counts as evictd's victim only where nobody has ever seen it stay, and only when a
-// pressure asks.
+// The API server gives a request up after a while. A later deletion of the pod is not
+// evictd's, whether or not the pod was seen to stay.
 func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 	t.Parallel()
-	for stayed, want := range map[bool]string{true: "", false: "memory.available"} {
+	for _, stayed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newFakeNode(1000)
 			n.ends = time.Minute
@@ -159,8 +158,8 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 			n.host += 300 * mebi
 			runFor(t, a, 5*time.Second)
 			n.wantVictims(t, "greedy")
-			if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != want {
-				t.Errorf("stayed %t: on their way: %+v, want one for %q", stayed, way, want)
+			if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != "" {
+				t.Errorf("stayed %t: on their way: %+v, want one of another's doing", stayed, way)
 			}
 		})
 	}
