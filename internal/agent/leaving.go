@@ -195,8 +195,12 @@ func graceLeft(pod *corev1.Pod) time.Duration {
 
 // inSeconds returns a grace period as the API writes it, a year at most: it takes any
 // int64, and ten thousand million seconds would otherwise be a time in the past, and
-// the victim stuck at once.
+// the victim stuck at once. A negative one means one second to the API server
+// (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
 func inSeconds(n int64) time.Duration {
 	const year = 365 * 24 * 60 * 60
+	if n < 0 {
+		n = 1
+	}
 	return time.Duration(min(n, year)) * time.Second
 }

@@ -59,6 +59,9 @@ func Facts(pod *corev1.Pod, resource rank.Resource, self Self) rank.Pod {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		facts.GraceSeconds = *pod.Spec.TerminationGracePeriodSeconds
 	}
+	if facts.GraceSeconds < 0 {
+		facts.GraceSeconds = 1 // what the API server means by it (BeforeDelete)
+	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
 		facts.Owner = owner.Kind + "/" + owner.Name
 		facts.OwnerUID, facts.OwnerAPIVersion = string(owner.UID), owner.APIVersion

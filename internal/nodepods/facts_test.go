@@ -237,3 +237,13 @@ func TestRunningContainers(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestFaultNegativeGraceOfAPodIsOneSecond(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[int64]int64{-13835058055: 1, -1: 1, 0: 0, 30: 30} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &given}}
+		if got := nodepods.Facts(pod, rank.Memory, nodepods.Self{}).GraceSeconds; got != want {
+			t.Errorf("grace period %d: %d s, want %d", given, got, want)
+		}
+	}
+}

@@ -55,7 +55,8 @@ type Pod struct {
 	// Sampled says that Usage was read. A pod that was not read is protected:
 	// unknown is never zero.
 	Sampled bool
-	// GraceSeconds is spec.terminationGracePeriodSeconds.
+	// GraceSeconds is spec.terminationGracePeriodSeconds; 1 where that is negative, as the
+	// API server means it.
 	GraceSeconds int64
 	// Owner is the controller that made the pod, for example "ReplicaSet/web-5d4";
 	// "" for a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and
