@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,11 @@ const (
 	textWebhookDenied = " denied the request"
 	textPolicyDenied  = " denied request: "
 	textBudgetPrefix  = "The disruption budget "
+	// A server that starts: admission plugins without what they watch, and a
+	// ValidatingAdmissionPolicy without its parameters (apiserver/pkg/admission/plugin:
+	// webhook/generic/webhook.go, policy/generic/plugin.go and policy_dispatcher.go).
+	textNotReady  = ": not yet ready to handle request"
+	textNotSynced = " not yet synced to use for admission"
 	// The authorizer's own, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
 	textNoRight       = `cannot create resource "pods/eviction"`
@@ -39,6 +45,23 @@ const (
 	groupPolicy = "policy"
 )
 
+// longestMessage is how many bytes of an answer's text are kept: a policy engine may list
+// every violation, and each decision keeps the answers to all its requests.
+const longestMessage = 1 << 10
+
+// bounded cuts a text to longestMessage, between two runes.
+func bounded(text string) string {
+	const mark = "…"
+	if len(text) <= longestMessage {
+		return text
+	}
+	end := longestMessage - len(mark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + mark
+}
+
 // classify names the outcome of a request, which is accepted when there is no error. It
 // reads causes and details, not status codes alone: four different things answer 429.
 func classify(err error, accepted Outcome) Result {
@@ -47,12 +70,12 @@ func classify(err error, accepted Outcome) Result {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Result{Outcome: Unconfirmed, Silent: true, Late: true, Message: err.Error()}
+		return Result{Outcome: Unconfirmed, Silent: true, Late: true, Message: bounded(err.Error())}
 	}
 	s := status.Status()
 	result := Result{
 		Outcome:    outcomeOf(&s, err),
-		Message:    messageOf(&s),
+		Message:    bounded(messageOf(&s)),
 		RetryAfter: retryAfterOf(&s),
 	}
 	result.Late = result.Outcome == Unconfirmed && gaveUp(&s)
@@ -77,6 +100,8 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 	switch {
 	case isForeign(err) && s.Code != http.StatusTooManyRequests:
 		return Unconfirmed
+	case isStarting(s):
+		return Throttled
 	case isAdmissions(s.Message):
 		return Denied
 	default:
@@ -89,6 +114,14 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 // and the API server's own flow control writes it as a page too.
 func isForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// isStarting reports whether the API server has not read yet what its admission needs: the
+// answer is about no pod, nothing has happened, and it is over in seconds. A policy's text is
+// inside its denial; a webhook's denial is its own.
+func isStarting(s *metav1.Status) bool {
+	return s.Code == http.StatusForbidden && !strings.HasPrefix(s.Message, textWebhookPrefix) &&
+		(strings.HasSuffix(s.Message, textNotReady) || strings.Contains(s.Message, textNotSynced))
 }
 
 // isAdmissions reports whether admission kept the pod: it denied the request, or a webhook

@@ -23,7 +23,7 @@ const (
 	// BudgetPending: the budget's status is behind its spec; the server asks to come
 	// back in some seconds.
 	BudgetPending Outcome = "BudgetPending"
-	// Throttled: the API server is overloaded or this client is too fast.
+	// Throttled: the API server is overloaded or starting, or this client is too fast.
 	Throttled Outcome = "Throttled"
 	// Denied: RBAC, admission or a webhook said no.
 	Denied Outcome = "Denied"

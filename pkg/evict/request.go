@@ -38,7 +38,8 @@ func (r *Request) accepted() Outcome {
 type Result struct {
 	// Outcome says what became of it.
 	Outcome Outcome
-	// Message is the API server's text, or the error's; "" when it was accepted.
+	// Message is the API server's text, or the error's, cut after 1 KiB; "" when it was
+	// accepted.
 	Message string
 	// Budget is the name of the PodDisruptionBudget that refused, when the answer
 	// names it; "" otherwise.

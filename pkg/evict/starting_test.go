@@ -1,0 +1,46 @@
+package evict_test
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// What an API server of 1.36 answers while it starts is about no pod, and over in seconds.
+func TestFaultStartingServerIsThrottled(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]evict.Outcome{
+		`pods \"web-1\" is forbidden: not yet ready to handle request`: evict.Throttled,
+		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
+			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission": evict.Throttled,
+		// A webhook that quotes it is a webhook's denial.
+		`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`: evict.Denied,
+	} {
+		s := newServer(t, answer{code: 403, body: status("403", `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)}, answer{})
+		got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+		if got.Outcome != want || got.NoRight || s.reads != 0 {
+			t.Errorf("%s: %s, no right %v, after %d reads; want %s", text, got.Outcome, got.NoRight, s.reads, want)
+		}
+	}
+}
+
+// 64 decisions keep what 110 denials of a policy engine say.
+func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 10<<10)
+	s := newServer(t, answer{code: 403, body: status("403", `"message":"admission webhook \"x\" denied the request: `+long+`"`)}, answer{})
+	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	if len(got.Message) > 1<<10 || len(got.Message) < 1000 || !utf8.ValidString(got.Message) || !strings.HasSuffix(got.Message, "…") {
+		t.Errorf("%d bytes, valid %v: %.80q", len(got.Message), utf8.ValidString(got.Message), got.Message)
+	}
+	if got.Outcome != evict.Denied {
+		t.Errorf("outcome %s, want Denied", got.Outcome)
+	}
+	// So is an error of the transport's, which quotes what it was given.
+	got = evictorAt(t, "http://127.0.0.1:1/"+strings.Repeat("a", 10<<10)).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	if len(got.Message) > 1<<10 {
+		t.Errorf("%d bytes of an error", len(got.Message))
+	}
+}
