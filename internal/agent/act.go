@@ -76,7 +76,7 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 func (a *Agent) send(ctx context.Context, p *plan, attempt *Attempt) evict.Step {
 	d := p.decision
 	a.options.Recorder.Intent(d, attempt)
-	attempt.Result = a.ask(ctx, d, attempt)
+	attempt.Result = a.ask(ctx, p, attempt)
 	p.ended(attempt)
 	d.Attempts = append(d.Attempts, *attempt)
 	return attempt.Result.Outcome.Next()
@@ -93,10 +93,12 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 
 // ask sends one request. A request that is under way when the context ends gets
 // shutdownWait to be answered: an accepted eviction should be on record.
-func (a *Agent) ask(ctx context.Context, d *Decision, attempt *Attempt) evict.Result {
+func (a *Agent) ask(ctx context.Context, p *plan, attempt *Attempt) evict.Result {
 	request, cancel := outlasting(ctx)
 	defer cancel()
-	return a.options.Evictor.Evict(request, requestOf(attempt, d.DryRun))
+	request, answered := p.interrupt.request.begin(request)
+	defer answered()
+	return a.options.Evictor.Evict(request, requestOf(attempt, p.decision.DryRun))
 }
 
 // outlasting returns a context that ends shutdownWait after the given one.

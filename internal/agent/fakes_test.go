@@ -192,7 +192,7 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 		select {
 		case <-time.After(n.slow):
 		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Message: ctx.Err().Error(), Sent: sent}
+			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
 		}
 	}
 	n.mu.Lock()

@@ -16,7 +16,10 @@ const leavingEvery = 200 * time.Millisecond
 
 // interrupt ends a walk between two of its requests; a budget may take its time to
 // refuse, and the world goes on meanwhile. The loop raises it, the walk looks.
-type interrupt struct{ reason atomic.Pointer[string] }
+type interrupt struct {
+	reason  atomic.Pointer[string]
+	request request
+}
 
 func (i *interrupt) raise(reason string) { i.reason.CompareAndSwap(nil, &reason) }
 
@@ -33,6 +36,7 @@ func (a *Agent) keepWatch(ctx context.Context, p *plan, sample *pressure.Sample,
 	}
 	if met := p.hardSince(verdict); met != nil {
 		p.interrupt.raise("the hard threshold of " + met.Threshold.Signal.String() + " was met meanwhile")
+		p.interrupt.request.withdrawIfHanging(time.Now())
 		return
 	}
 	if enough := a.leavesMeanwhile(ctx, p, verdict); enough != "" {

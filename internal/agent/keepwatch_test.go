@@ -100,9 +100,9 @@ func TestHardPressureEndsASoftWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := slowRefusals()
-		n.slow = 4 * time.Second // less than walkAge
-		n.host -= 80 * mebi      // soft
-		n.after(time.Second, func() { n.host += 80 * mebi })
+		n.slow = 900 * time.Millisecond // less than hangsAfter
+		n.host -= 80 * mebi             // soft
+		n.after(500*time.Millisecond, func() { n.host += 80 * mebi })
 		watch(t, n, softAndHard(), 15*time.Second)
 		n.wantVictims(t, "guarded", "next")
 		if d := n.decisions[0]; d.Pressure.Threshold.Hard || !strings.Contains(d.Detail, "the hard threshold of memory.available was met meanwhile") {
@@ -110,6 +110,37 @@ func TestHardPressureEndsASoftWalk(t *testing.T) {
 		}
 		if grace := n.evictions[1].GraceSeconds; grace == nil || *grace != 3 {
 			t.Errorf("the second was asked for with the grace period %v, want that of hard pressure", grace)
+		}
+	})
+}
+
+// A soft request that hangs in a webhook is withdrawn once a hard threshold is met. It may
+// still be carried out: the same pod is asked for again, with the hard grace period.
+func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowRefusals()
+		n.slow, n.answer = 30*time.Second, nil
+		n.host -= 80 * mebi // soft
+		n.after(2*time.Second, func() {
+			n.host += 80 * mebi
+			n.slow = 0 // the webhook is itself again
+		})
+		start := time.Now()
+		watch(t, n, softAndHard(), 5*time.Second)
+		n.wantVictims(t, "guarded")
+		if len(n.evictions) == 0 {
+			return
+		}
+		if grace := n.evictions[0].GraceSeconds; grace == nil || *grace != 3 {
+			t.Errorf("it was asked for with the grace period %v, want that of hard pressure", grace)
+		}
+		first := n.decisions[0]
+		if last := first.Attempts[len(first.Attempts)-1]; last.Result.Outcome != evict.Unconfirmed || !strings.Contains(last.Result.Message, "was withdrawn") {
+			t.Errorf("the record of the soft walk: %+v", last)
+		}
+		if took := n.last(t).Time.Sub(start); took > 2500*time.Millisecond {
+			t.Errorf("the hard decision was made after %v, want at once", took)
 		}
 	})
 }

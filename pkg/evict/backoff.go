@@ -120,8 +120,9 @@ func (b *Backoff) Note(pod Pod, r Result, now time.Time) {
 	case r.Stays:
 		b.pods[pod.UID] = b.extendUnheard(before, r, now)
 	}
-	switch r.Outcome {
-	case Throttled, Unconfirmed:
+	switch {
+	case r.Withdrawn: // it says nothing of the API server
+	case r.Outcome == Throttled, r.Outcome == Unconfirmed:
 		b.server = b.extend(b.server, serverSpan(), r, now)
 	default:
 		b.server = refusal{}

@@ -144,3 +144,13 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	backoff.Note(podOf("b"), unheard, at(30*time.Second))
 	expectWaits(t, backoff, at(30*time.Second), "b")
 }
+
+// A request that the caller has withdrawn says nothing of the API server.
+func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
+	t.Parallel()
+	backoff := evict.NewBackoff(func() float64 { return 0 })
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true}, at(0))
+	if until := backoff.ServerWaits(at(0)); !until.IsZero() {
+		t.Errorf("the API server rests until %v", until)
+	}
+}

@@ -39,11 +39,15 @@ func New(client rest.Interface, now func() time.Time) *Evictor {
 // so that is switched off here. An answer that was not heard is followed by one read of
 // the pod.
 func (e *Evictor) Evict(ctx context.Context, r Request) Result {
+	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	sent := e.now()
 	err := withTokenReadAgain(func() error { return e.send(ctx, r) })
 	result := classify(err, r.accepted())
+	if result.Withdrawn = result.Silent && callers.Err() != nil; result.Withdrawn {
+		result.Message = bounded(context.Cause(callers).Error())
+	}
 	result.Sent, result.Took = sent, e.now().Sub(sent)
 	if result.Outcome == Unconfirmed {
 		return e.confirm(context.WithoutCancel(ctx), r, result, MayBeDone(err))

@@ -53,6 +53,9 @@ type Result struct {
 	// Silent says that no answer came at all, not even an odd one: a time-out, or a broken
 	// connection.
 	Silent bool
+	// Withdrawn says that the caller's context ended before an answer came, which is no
+	// fault of the API server's. Message is the context's cause then.
+	Withdrawn bool
 	// Late says that the API server may still carry the request out, for [RequestTimeout]
 	// from Sent at most: there was no answer, or one of somebody who gave up waiting for it.
 	Late bool

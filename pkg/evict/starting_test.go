@@ -1,6 +1,10 @@
 package evict_test
 
 import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,5 +46,30 @@ func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
 	got = evictorAt(t, "http://127.0.0.1:1/"+strings.Repeat("a", 10<<10)).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
 	if len(got.Message) > 1<<10 {
 		t.Errorf("%d bytes of an error", len(got.Message))
+	}
+}
+
+// A request whose caller has withdrawn it is in doubt, and says why.
+func TestWithdrawnRequestIsInDoubt(t *testing.T) {
+	t.Parallel()
+	asked, over := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			answer{code: 200, body: podOfUID}.write(w)
+			return
+		}
+		close(asked)
+		<-over
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(over) })
+	ctx, withdraw := context.WithCancelCause(t.Context())
+	go func() {
+		<-asked
+		withdraw(errors.New("for a reason"))
+	}()
+	got := evictorAt(t, s.URL).Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	if got.Outcome != evict.Unconfirmed || !got.Withdrawn || !got.Late || !got.Stays || got.Message != "for a reason" {
+		t.Errorf("%+v, want one in doubt whose pod stays, for a reason", got)
 	}
 }
