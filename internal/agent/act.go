@@ -57,6 +57,9 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 	if last, over = endsEarly(ctx, p); over {
 		return last, true
 	}
+	if a.isReplaced(p, c) {
+		return report{decision: p.decision, hold: HoldSettling}, true
+	}
 	d, attempt := p.decision, Attempt{Entry: c.entry, GraceSeconds: policy.grace(p.decision, c.entry.Pod)}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{}, false

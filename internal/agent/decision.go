@@ -45,7 +45,8 @@ const (
 	HoldOwnLimits Hold = "stalled within own limits"
 	// HoldOnItsWay: what is on its way out suffices.
 	HoldOnItsWay Hold = "enough is on its way out"
-	// HoldSettling: no sample newer than the last victim's end yet.
+	// HoldSettling: no sample newer than the last victim's end yet, or than the one by which
+	// a pod was chosen that is not listed any more.
 	HoldSettling Hold = "waiting for a newer sample"
 	// HoldSettleWindow: space may be coming back by itself.
 	HoldSettleWindow Hold = "settle window"

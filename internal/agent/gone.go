@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -30,6 +33,19 @@ func (a *Agent) bookOthers(attempt *Attempt, expected map[string]int64, now time
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: now.Add(lasts),
 	})
+}
+
+// isReplaced reports whether the watch lists a candidate no more, right before it is sent, and
+// says so. The API server would retry a request with its UID for ten seconds, and charge the
+// budget of a new pod of its name (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go).
+// What its cgroup still holds, the next decision sees.
+func (a *Agent) isReplaced(p *plan, c *candidate) bool {
+	pod := c.entry.Pod
+	listed := slices.ContainsFunc(a.options.Pods.List(), func(one *corev1.Pod) bool { return string(one.UID) == pod.UID })
+	if !listed {
+		p.decision.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
+	}
+	return !listed
 }
 
 // gone returns the attempt that found its pod gone, which is the last of a decision; nil

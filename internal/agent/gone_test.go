@@ -67,3 +67,31 @@ func TestFaultGoneIsWaitedForABoundedTime(t *testing.T) {
 		n.wantVictims(t, "hog", "innocent")
 	})
 }
+
+// The watch may tell between the decision and the request that a pod was replaced. A request
+// with the UID of the old one would be retried by the API server for ten seconds, and charge
+// the new pod's budget.
+func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("guarded", 330, 10)
+		n.run("replaced", 310, 10)
+		n.run("next", 290, 10)
+		n.slow, n.ends = time.Second, time.Hour
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Name == "guarded" {
+				return evict.Result{Outcome: evict.BlockedByBudget}
+			}
+			return evict.Result{Outcome: taken(r)}
+		}
+		replaced := func() bool { return len(n.victims()) == 0 }
+		a := newAgent(t, n, hardPolicy())
+		a.options.Pods = listless{n, "replaced", replaced}
+		runFor(t, a, 3*time.Second)
+		n.wantVictims(t, "guarded") // what the other's cgroup still holds suffices
+		if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != "" {
+			t.Errorf("in flight: %+v, want the pod that is listed no more", way)
+		}
+	})
+}

@@ -31,15 +31,7 @@ func (a *Agent) takeReport(r report) {
 	}
 	a.noteRound(&r)
 	a.noteSlots(r.slots, now)
-	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
-		a.book(r.decision, accepted, r.expected, now)
-	}
-	if gone := r.decision.gone(); gone != nil {
-		a.bookGone(gone, r.expected, now)
-	}
-	if r.foreign != nil {
-		a.bookForeign(r.foreign, r.expected, now)
-	}
+	a.bookReport(&r, now)
 	a.noteBestEffort(r.decision.BestEffort, now)
 	switch {
 	case len(r.decision.Attempts) > 0:
@@ -51,5 +43,18 @@ func (a *Agent) takeReport(r report) {
 		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
 	case r.slots.held() != "":
 		a.holdWith(r.decision, HoldNoSlot, r.slots.held())
+	}
+}
+
+// bookReport books who is in flight by what became of a plan.
+func (a *Agent) bookReport(r *report, now time.Time) {
+	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
+		a.book(r.decision, accepted, r.expected, now)
+	}
+	if gone := r.decision.gone(); gone != nil {
+		a.bookGone(gone, r.expected, now)
+	}
+	if r.foreign != nil {
+		a.bookForeign(r.foreign, r.expected, now)
 	}
 }

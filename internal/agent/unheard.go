@@ -124,7 +124,7 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	case fate != evict.Stays:
 		open.settle(d, "reading the pod again")
 		return report{decision: d, expected: open.expected}
-	case open.mayComeLate(time.Now()) && p.escalation == nil && !(open.asksAgain(time.Now()) && p.asksFirst(open.uid())):
+	case open.mayComeLate(time.Now()) && p.escalation == nil && (!open.asksAgain(time.Now()) || !p.asksFirst(open.uid())):
 		d.Detail = fmt.Sprintf("%s is not on its way out, and may not be asked for again; the last request for it may still be carried out",
 			open.attempt.Entry.Pod.Key())
 		return report{decision: d, unheard: open}

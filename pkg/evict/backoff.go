@@ -120,8 +120,14 @@ func (b *Backoff) Note(pod Pod, r Result, now time.Time) {
 	case r.Stays:
 		b.pods[pod.UID] = b.extendUnheard(before, r, now)
 	}
+	b.noteServer(r, now)
+}
+
+// noteServer lets the API server rest after an answer that says that it is overloaded, or
+// after none. A request that was withdrawn says nothing of it.
+func (b *Backoff) noteServer(r Result, now time.Time) {
 	switch {
-	case r.Withdrawn: // it says nothing of the API server
+	case r.Withdrawn:
 	case r.Outcome == Throttled, r.Outcome == Unconfirmed:
 		b.server = b.extend(b.server, serverSpan(), r, now)
 	default:
