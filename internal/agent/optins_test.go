@@ -434,3 +434,14 @@ func TestTaintsOfSignals(t *testing.T) {
 		t.Errorf("the taints (-want +got):\n%s", diff)
 	}
 }
+
+// What others note of a decision after it is not why no slot was free.
+func TestFaultHeldSaysWhyThereIsNoSlot(t *testing.T) {
+	t.Parallel()
+	w := &slotWalk{decision: &Decision{}, full: map[string]string{"shop/Job/night": "full"}}
+	w.say("shop/Job/night has no free slot of 1")
+	w.decision.Notes = append(w.decision.Notes, "2 pods that the budget keeps as well were not asked for")
+	if got := w.held(); got != "shop/Job/night has no free slot of 1" {
+		t.Errorf("held says %q", got)
+	}
+}

@@ -106,6 +106,7 @@ type slotWalk struct {
 	slots    int
 	full     map[string]string // why, by the workload
 	unknown  string            // why the API server could not tell; "" when it could
+	last     string            // what was said last
 }
 
 func (a *Agent) newSlotWalk(d *Decision, policy *Policy) *slotWalk {
@@ -161,7 +162,9 @@ func (w *slotWalk) goesOn(pod *rank.Pod) bool {
 	return false
 }
 
-func (w *slotWalk) say(note string) { w.decision.Notes = append(w.decision.Notes, note) }
+func (w *slotWalk) say(note string) {
+	w.decision.Notes, w.last = append(w.decision.Notes, note), note
+}
 
 // answered gives back the slot of a pod that stays. One whose answer was not heard may be
 // on its way out.
@@ -176,7 +179,7 @@ func (w *slotWalk) held() string {
 	if w == nil || len(w.full) == 0 && (w.unknown == "" || w.decision.Pressure.Threshold.Hard) {
 		return ""
 	}
-	return w.decision.Notes[len(w.decision.Notes)-1]
+	return w.last // others add notes too
 }
 
 // lasts returns how long a victim may need a slot: until its request is answered, then

@@ -2,7 +2,6 @@ package brake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -112,7 +111,7 @@ func (b *Brake) remove(ctx context.Context, s slot) error {
 			return nil
 		case err != nil:
 			return fmt.Errorf("reading Lease %s, to give its slot back: %w", s.lease, err)
-		case holderOf(lease) != s.identity, b.uses(s.identity): // or it was taken again since
+		case holderOf(lease) != s.identity, b.uses(s): // or it was taken again since
 			return nil
 		}
 		s.uid, s.version = lease.UID, lease.ResourceVersion
@@ -138,13 +137,13 @@ func (b *Brake) restoreIfAllowed(ctx context.Context) error {
 }
 
 // restore finds the slots that this node held when its evictd was killed: the victims may
-// be on their way still. It also removes what nodes that do not come back have left.
+// be on their way still. It also removes what nodes that do not come back have left; one that
+// cannot be removed keeps this node's own from nothing.
 func (b *Brake) restore(ctx context.Context) error {
 	list, err := b.options.Leases.List(ctx, metav1.ListOptions{LabelSelector: LabelSlot})
 	if err != nil {
 		return fmt.Errorf("looking for slots from before the start: %w", err)
 	}
-	var faults error
 	for i := range list.Items {
 		lease := &list.Items[i]
 		s := slot{workload: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
@@ -153,10 +152,12 @@ func (b *Brake) restore(ctx context.Context) error {
 		case node == b.options.Node:
 			b.readopt(victim, s, durationOf(lease))
 		case b.isAbandoned(lease):
-			faults = errors.Join(faults, b.remove(ctx, s))
+			if err := b.remove(ctx, s); err != nil {
+				b.options.Recorder.SlotError(err) // and the next start tries again
+			}
 		}
 	}
-	return faults
+	return nil
 }
 
 // readopt holds a slot again whose victim is not known to this process. Where it holds

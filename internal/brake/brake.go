@@ -214,20 +214,25 @@ func (b *Brake) end() {
 	b.taking = ""
 }
 
-// uses reports whether this node holds a slot under the identity, or is taking one.
-func (b *Brake) uses(identity string) bool {
+// uses reports whether the victim of a slot has it again, or is taking one.
+func (b *Brake) uses(s slot) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, uid, _ := strings.Cut(identity, "/")
-	_, held := b.held[uid]
-	return held || uid == b.taking
+	_, uid, _ := strings.Cut(s.identity, "/")
+	now, held := b.held[uid]
+	return held && now.lease == s.lease || uid == b.taking
 }
 
-// hold notes a slot of the victim's.
+// hold notes a slot of the victim's, and gives back another that it had: of an index that is
+// none any more, since there are fewer slots now.
 func (b *Brake) hold(uid string, s slot) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	before, held := b.held[uid]
 	b.note(uid, s)
+	b.mu.Unlock()
+	if held && before.lease != s.lease {
+		b.giveBack(before)
+	}
 }
 
 // note does so where the lock is held.

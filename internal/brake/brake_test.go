@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -420,5 +421,102 @@ func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
 	})
 	if b.Take(t.Context(), request("b")); told.held != 0 || len(b.held) != 0 {
 		t.Errorf("told of %d held, holds %v", told.held, b.held)
+	}
+}
+
+// A webhook for Leases fails, and a node is lost: its Lease cannot be removed, and this node's
+// own are found and given back all the same.
+func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
+	t.Parallel()
+	minute := int32(60)
+	lease := func(index int, holder string, renewed metav1.MicroTime) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "evictd", Name: leaseName("shop/Job/night", index), UID: "u", ResourceVersion: "1",
+				Labels: map[string]string{LabelSlot: hashOf("shop/Job/night")}, Annotations: map[string]string{AnnotationWorkload: "shop/Job/night"},
+			},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &minute, RenewTime: &renewed},
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		long, now := metav1.NewMicroTime(time.Now().Add(-48*time.Hour)), metav1.NowMicro()
+		client := fake.NewClientset(lease(0, "lost/x", long), lease(1, "n/mine", now))
+		stays, removed := leaseName("shop/Job/night", 0), []string{}
+		client.PrependReactor("delete", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
+			deletion, ok := action.(kubetesting.DeleteAction)
+			if ok && deletion.GetName() == stays {
+				return true, nil, apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			removed = append(removed, deletion.GetName())
+			return false, nil, nil
+		})
+		ctx, stop := context.WithCancel(t.Context())
+		told := &tells{}
+		b := New(Options{
+			Leases: client.CoordinationV1().Leases("evictd"), Node: "n", Now: time.Now, Random: func() float64 { return 0 },
+			Recorder: told, Restore: true,
+		})
+		ended := make(chan error, 1)
+		go func() { ended <- b.Run(ctx) }()
+		synctest.Wait()
+		b.Return("mine")
+		time.Sleep(30 * time.Second)
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if want := []string{leaseName("shop/Job/night", 1)}; !slices.Equal(removed, want) {
+			t.Errorf("given back: %v, want this node's own, %v", removed, want)
+		}
+		if len(told.errors) != 1 || !strings.Contains(told.errors[0].Error(), "failed calling webhook") {
+			t.Errorf("told %v, want the fault of the foreign Lease once", told.errors)
+		}
+	})
+}
+
+// tells hands on what could not be done.
+type tells struct {
+	mute
+
+	errors []error
+}
+
+func (r *tells) SlotError(err error) { r.errors = append(r.errors, err) }
+
+// Slots are made fewer while a victim holds one of a higher index: it gets another, and the
+// first is given back.
+func TestFaultFewerSlotsLoseNoLease(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b := newBrake(t, client)
+	for _, uid := range []string{"a", "b"} {
+		if answer := b.Take(t.Context(), request(uid)); answer.Verdict != Granted {
+			t.Fatal(answer)
+		}
+	}
+	b.Return("a") // of index 0
+	fewer := request("b")
+	fewer.Slots = 1
+	for _, s := range b.back { // as Run does
+		if err := b.remove(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.back = nil
+	if answer := b.Take(t.Context(), fewer); answer.Verdict != Granted {
+		t.Fatal(answer)
+	}
+	if len(b.back) != 1 || b.back[0].lease != leaseName("shop/Job/night", 1) {
+		t.Errorf("to be given back: %+v, want the slot of index 1", b.back)
+	}
+	for _, s := range b.back {
+		s.version = "" // as after a renewal that was not heard
+		if err := b.remove(t.Context(), s); err != nil {
+			t.Error(err)
+		}
+	}
+	list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name != leaseName("shop/Job/night", 0) {
+		t.Errorf("%v, Leases %v, want that of index 0 alone", err, list.Items)
 	}
 }
