@@ -16,6 +16,9 @@ import (
 const (
 	firstWait   = time.Second
 	longestWait = 30 * time.Second
+	// lookEvery is how often the node is read while something is wanted: another may remove
+	// a taint, and a Node may be made anew.
+	lookEvery = time.Minute
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
 )
@@ -158,32 +161,56 @@ func (k *Keeper) due() (change, bool) {
 	}
 }
 
+// next returns what Run does next: what is due, or a look at the node.
+func (k *Keeper) next(look bool) (change, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if next, due := k.due(); due {
+		return next, true
+	}
+	return change{want: k.want}, look && k.want.real(0) != 0
+}
+
+// wanted reports whether the node should carry something, so that it is looked at.
+func (k *Keeper) wanted() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.want.real(0) != 0
+}
+
 // Run makes the changes until the context ends. What the node carries then stays: the
-// next process finds it.
+// next process finds it. While something is wanted it reads the node once a minute, and
+// otherwise sends nothing.
 func (k *Keeper) Run(ctx context.Context) error {
-	pause := firstWait
+	pause, look := firstWait, false
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
 	for {
-		k.mu.Lock()
-		next, due := k.due()
-		k.mu.Unlock()
+		next, due := k.next(look)
 		timer.Stop()
-		if due {
-			if k.attempt(ctx, next) == nil {
-				pause = firstWait
-				continue
-			}
-			timer.Reset(pause + time.Duration(jitter*k.options.Random()*float64(pause)))
+		switch {
+		case due && k.attempt(ctx, next) == nil:
+			pause, look = firstWait, false
+			continue
+		case due:
+			timer.Reset(k.stretch(pause))
 			pause = min(2*pause, longestWait)
+		case k.wanted():
+			timer.Reset(k.stretch(lookEvery))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-k.changed:
 		case <-timer.C:
+			look = true
 		}
 	}
+}
+
+// stretch makes a wait longer at random.
+func (k *Keeper) stretch(wait time.Duration) time.Duration {
+	return wait + time.Duration(jitter*k.options.Random()*float64(wait))
 }
 
 // attempt makes a change and notes what became of it.

@@ -303,3 +303,33 @@ func TestSettledEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// Another removes the taint, or the Node is made anew without it: that is noticed within a
+// minute while the pressure lasts, and nothing is sent after it.
+func TestFaultTaintThatOthersRemovedIsNoticed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.Want(Wanted{Pressures: Memory})
+		if err := r.Settled(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		bare := r.node(t).DeepCopy()
+		bare.Spec.Taints, bare.ResourceVersion = nil, "7"
+		if err := r.client.Tracker().Update(corev1.SchemeGroupVersion.WithResource("nodes"), bare, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(90 * time.Second)
+		synctest.Wait()
+		if got := on(r.node(t)); got != Memory {
+			t.Errorf("the node carries %v, want the taint for memory again", got.Keys())
+		}
+		r.Want(Wanted{})
+		synctest.Wait()
+		sent := len(r.sent())
+		time.Sleep(time.Hour)
+		if got := r.sent(); len(got) != sent {
+			t.Errorf("%d requests were sent while nothing was wanted", len(got)-sent)
+		}
+	})
+}
