@@ -28,7 +28,8 @@ type returning struct {
 	ended time.Time
 	// seen are the disks' last readings, so that there is one from before a victim's end.
 	seen map[pressure.Signal]int64
-	// kubelets are the pods of which it is known that the kubelet evicted them, by UID.
+	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
+	// where no incident is open.
 	kubelets map[string]bool
 }
 
@@ -105,12 +106,15 @@ func (a *Agent) followReturning(sample *pressure.Sample, ended []evict.Booking) 
 	}
 	if a.incidents.Any() {
 		gone = append(gone, a.newKubelets()...)
+	} else {
+		a.returning.kubelets = nil
 	}
 	a.returning.observe(sample, gone)
 }
 
 // newKubelets returns what the pods held that the kubelet was first seen to have evicted,
-// once the ledger has let go of them.
+// once the ledger has let go of them. Those that it had evicted when the incident began are not
+// new.
 func (a *Agent) newKubelets() []map[string]int64 {
 	var gone []map[string]int64
 	before := a.returning.kubelets
@@ -121,7 +125,7 @@ func (a *Agent) newKubelets() []map[string]int64 {
 			continue
 		}
 		a.returning.kubelets[uid] = true
-		if measured, known := measuredOf(pod, a.disk.uses); known && !before[uid] {
+		if measured, known := measuredOf(pod, a.disk.uses); known && before != nil && !before[uid] {
 			gone = append(gone, diskExpected(&measured))
 		}
 	}

@@ -9,8 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // slowCollector is a node whose large pod's files are removed 55 s after it has ended, as the
@@ -127,6 +129,30 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What the kubelet evicted before the shortage began is not waited for.
+func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	n := newFakeNode(1000)
+	a := newAgent(t, n, hardPolicy())
+	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reasonEvicted })
+	n.run("new", 1, 0)
+	a.disk.uses = map[string]usage.DiskUse{"uid-old": diskUseOf(50, 0, 0, 0), "uid-new": diskUseOf(30, 0, 0, 0)}
+	a.incidents.Restore([]incident.Incident{{ID: "x"}})
+	sample := pressure.Sample{Time: time.Now()}
+	for range 2 {
+		a.followReturning(&sample, nil)
+		if amount, _ := a.returning.expected(pressure.NodeFSAvailable); amount != 0 {
+			t.Errorf("%d are waited for", amount)
+		}
+		sample.Time = sample.Time.Add(time.Second)
+	}
+	n.pods["uid-new"].api.Status = n.pods["uid-old"].api.Status
+	a.followReturning(&sample, nil)
+	if amount, _ := a.returning.expected(pressure.NodeFSAvailable); amount != 30 {
+		t.Errorf("%d are waited for, want what the new one held", amount)
+	}
 }
 
 // The would-be victim of a dry run holds up no real eviction.
