@@ -74,15 +74,20 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 		return err
 	}
 	clientGo(zapr.NewLogger(logger.Named("client-go")))
-	loaded, err := flags.load()
-	if err != nil {
+	begins, err := flags.begin(ctx, logger)
+	if err != nil || begins.configuration == nil {
 		return err
 	}
-	d, err := build(ctx, flags, loaded, logger)
+	d, err := build(ctx, flags, begins.configuration, logger)
 	if err != nil {
 		return err
 	}
 	defer d.close()
+	if begins.refused != nil {
+		d.refused.begin(begins.refused, insteadLast)
+	} else {
+		d.keepLast(begins.configuration)
+	}
 	return d.run(ctx)
 }
 
@@ -117,6 +122,7 @@ type daemon struct {
 	agent    *agent.Agent
 	state    *state.Store // nil where none is kept
 	server   *httpd.Server
+	refused  refusal
 	noTreaty string // why the kubelet's configuration was not compared, as it was last said
 }
 
@@ -133,18 +139,13 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	if err = checkOptIns(loaded); err != nil {
 		return nil, err
 	}
-	if d.clients, err = newClients(&flags.whereFlags, d.apiError); err != nil {
+	registry := prometheus.NewRegistry()
+	if err = d.openRecorder(registry); err != nil {
 		return nil, err
 	}
 	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.telling, flags.nodeName, "evictd", time.Now)
-	d.recorder = record.New(logger, registry, d.events, record.Settings{
-		NodeName: flags.nodeName, Version: buildVersion(), Now: time.Now,
-	})
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	seen := d.host.current().Sample(time.Now())
 	d.warn(loaded, &seen)
@@ -154,6 +155,19 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		return nil, err
 	}
 	return d, nil
+}
+
+// openRecorder prepares what tells of evictd: metrics, log and Events.
+func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
+	if d.clients, err = newClients(&d.flags.whereFlags, d.apiError); err != nil {
+		return err
+	}
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	d.events = record.NewEvents(d.clients.telling, d.flags.nodeName, "evictd", time.Now)
+	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
+		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
+	})
+	return nil
 }
 
 // apiError counts a request that failed. No client sends anything before there is a
@@ -196,7 +210,8 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	d.server = httpd.New(registry, httpd.Options{
 		Addr:      d.flags.address,
 		Live:      func() error { return d.agent.Alive(time.Now()) },
-		Ready:     d.agent.Ready,
+		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Ready()) },
+		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
 	})
 	return nil
@@ -212,10 +227,27 @@ func self() nodepods.Self {
 	}
 }
 
-// run starts everything and ends when the context does or a part fails.
-func (d *daemon) run(ctx context.Context) error {
+// listen opens the server's port.
+func (d *daemon) listen(ctx context.Context) error {
 	if err := d.server.Listen(ctx); err != nil {
 		return fmt.Errorf("%w; name another address by --http-bind-address", err)
+	}
+	return nil
+}
+
+// flushEvents sends what Events are still queued, for a bounded time.
+func (d *daemon) flushEvents(ctx context.Context) {
+	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if lost := d.events.Close(flush); lost != nil {
+		d.logger.Warn("events were lost", zap.Error(lost))
+	}
+}
+
+// run starts everything and ends when the context does or a part fails.
+func (d *daemon) run(ctx context.Context) error {
+	if err := d.listen(ctx); err != nil {
+		return err
 	}
 	d.logger.Info("started",
 		zap.String("version", buildVersion()),
@@ -236,11 +268,7 @@ func (d *daemon) run(ctx context.Context) error {
 		group.Go(func() error { return d.optIns.brake.Run(ctx) })
 	}
 	err := group.Wait()
-	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
-	defer cancel()
-	if lost := d.events.Close(flush); lost != nil {
-		d.logger.Warn("events were lost", zap.Error(lost))
-	}
+	d.flushEvents(ctx)
 	if err != nil {
 		d.logger.Error("stopped by a fault", zap.Error(err))
 		return exitError{exitFault} // it has been said, once
@@ -284,12 +312,18 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 			return nil //nolint:nilerr // the program ends: neither in force nor refused
 		}
 		if err == nil {
+			d.refused.set(nil)
 			d.recorder.Config(nil)
+			d.keepLast(c)
 			checks.Go(func() { d.checkRights(ctx, c) }) // the next edit does not wait for the API server
 		}
 		return err
 	}
-	return config.Watch(ctx, d.flags.config, d.inForce.Load(), apply, d.recorder.Config)
+	inForce := d.inForce.Load()
+	if d.refused.atStart() != "" {
+		inForce = nil // whatever the file says once it is valid, it is not this
+	}
+	return config.Watch(ctx, d.flags.config, inForce, apply, d.noteRefused)
 }
 
 // putInForce hands a new configuration to the loop, with a sampler of its own: its

@@ -27,7 +27,7 @@ const (
 	maxScrapes = 4
 )
 
-// Options are the server's settings; every field is required.
+// Options are the server's settings; every field but Note is required.
 type Options struct {
 	// Addr is the host and port to listen on; port 0 takes any that is free.
 	Addr string
@@ -35,6 +35,9 @@ type Options struct {
 	Live func() error
 	// Ready returns why evictd could not decide anything now, or nil.
 	Ready func() error
+	// Note returns a sentence that /readyz has beside ok; "" when there is none to
+	// say. Nil means that there never is.
+	Note func() string
 	// Decisions serves /debug/decisions.
 	Decisions http.Handler
 }
@@ -50,8 +53,8 @@ type Server struct {
 func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
-	mux.Handle("GET /livez", probe(options.Live))
-	mux.Handle("GET /readyz", probe(options.Ready))
+	mux.Handle("GET /livez", probe(options.Live, nil))
+	mux.Handle("GET /readyz", probe(options.Ready, options.Note))
 	mux.Handle("GET /debug/decisions", options.Decisions)
 	return &Server{
 		addr: options.Addr,
@@ -66,8 +69,9 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 	}
 }
 
-// probe answers 200, or 503 with the reason on one line.
-func probe(check func() error) http.Handler {
+// probe answers 200, with a note on a second line where there is one, or 503 with the reason
+// on one line.
+func probe(check func() error, note func() string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -75,6 +79,8 @@ func probe(check func() error) http.Handler {
 		if err := check(); err != nil {
 			text = strings.Join(strings.Fields(err.Error()), " ")
 			w.WriteHeader(http.StatusServiceUnavailable)
+		} else if note != nil && note() != "" {
+			text += "\n" + strings.Join(strings.Fields(note()), " ")
 		}
 		_, _ = fmt.Fprintln(w, text) // the prober has gone: nobody is left to tell
 	})

@@ -17,7 +17,10 @@ import (
 )
 
 // checks are the two probes' answers.
-type checks struct{ live, ready error }
+type checks struct {
+	live, ready error
+	note        string
+}
 
 // serve runs a server until the test ends and returns its URL.
 func serve(t *testing.T, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
@@ -30,6 +33,7 @@ func serve(t *testing.T, c checks, decisions http.HandlerFunc) (string, context.
 		Addr: "127.0.0.1:0", Decisions: decisions,
 		Live:  func() error { return c.live },
 		Ready: func() error { return c.ready },
+		Note:  func() string { return c.note },
 	})
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)
@@ -63,7 +67,8 @@ func list(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]
 func TestPages(t *testing.T) {
 	t.Parallel()
 	well, _, _ := serve(t, checks{}, list)
-	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced")}, list)
+	ill, _, _ := serve(t, checks{live: errors.New("no tick\nfor 31s"), ready: errors.New("pods not synced"), note: "refused"}, list)
+	noted, _, _ := serve(t, checks{note: "an edit was\nrefused"}, list)
 	for _, test := range []struct {
 		base, method, path string
 		status             int
@@ -74,6 +79,8 @@ func TestPages(t *testing.T) {
 		{well, "GET", "/debug/decisions", 200, "[]\n"},
 		{well, "GET", "/metrics", 200, "evictd_test 42\n"},
 		{well, "HEAD", "/livez", 200, ""},
+		{noted, "GET", "/livez", 200, "ok\n"},
+		{noted, "GET", "/readyz", 200, "ok\nan edit was refused\n"},
 		{ill, "GET", "/livez", 503, "no tick for 31s\n"},
 		{ill, "GET", "/readyz", 503, "pods not synced\n"},
 		{ill, "GET", "/metrics", 200, "evictd_test 42\n"},

@@ -20,7 +20,7 @@ type EventWriter interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
-// The reasons of Events. All but the last two are on the pod and on its controller.
+// The reasons of Events. All but the last three are on the pod and on its controller.
 const (
 	// ReasonRequested: the API server accepted the pod's eviction.
 	ReasonRequested = "EvictionRequested"
@@ -46,6 +46,8 @@ const (
 	ReasonStuck = "EvictionStuck"
 	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
 	ReasonHeld = "EvictionHeld"
+	// ReasonRefused is on the node and on evictd's own pod: its configuration file is refused.
+	ReasonRefused = "ConfigurationRefused"
 )
 
 // Reasons returns the reasons of every Event that evictd writes.
@@ -53,7 +55,7 @@ func Reasons() []string {
 	return []string{
 		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
 		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
-		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld,
+		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld, ReasonRefused,
 	}
 }
 

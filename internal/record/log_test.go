@@ -714,7 +714,8 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	r.Decision(escalated(evict.Evicted))
 	r.Decision(escalated(evict.WouldEvict))
 	r.Ledger(start.Add(time.Hour), []evict.Booking{ended().Booking})
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+3; n != want {
+	r.Config(errors.New("x"))
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+4; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string

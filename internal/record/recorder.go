@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -19,6 +20,8 @@ type Settings struct {
 	NodeName string
 	// Version is the program's version, for evictd_build_info.
 	Version string
+	// Self is evictd's own pod; the zero value where it runs in none.
+	Self nodepods.Self
 	// Now is the clock, for the pace of log lines alone.
 	Now func() time.Time
 }
@@ -29,6 +32,7 @@ type Recorder struct {
 	logger  *zap.Logger
 	events  EventWriter
 	node    string
+	self    nodepods.Self
 	metrics *metrics
 	signals *signals
 	ring    *ring
@@ -48,7 +52,7 @@ type Recorder struct {
 // names are constants.
 func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWriter, settings Settings) *Recorder {
 	r := &Recorder{
-		logger: logger, events: events, node: settings.NodeName,
+		logger: logger, events: events, node: settings.NodeName, self: settings.Self,
 		metrics: newMetrics(registerer, settings.Version), signals: newSignals(), ring: &ring{},
 		pace: pace{now: settings.Now, failures: map[string]*failure{}}, stuck: map[string]bool{},
 	}
@@ -120,17 +124,6 @@ func (r *Recorder) InForce(dryRun bool, thresholds []pressure.Threshold) {
 // delivered anything; it answers false when it never has. It is asked at each
 // scrape.
 func (r *Recorder) WatchAge(age func() (time.Duration, bool)) { r.signals.setAge(age) }
-
-// Config notes an attempt to apply a changed configuration file; err is why it
-// was refused, nil when it was applied.
-func (r *Recorder) Config(err error) {
-	r.metrics.reloaded(err == nil)
-	if err != nil {
-		r.logger.Error(messageRefused, zap.Error(err))
-		return
-	}
-	r.logger.Info(messageApplied)
-}
 
 // ReadError counts a reading that failed, by one of [Sources], and logs it about
 // once a minute. Failed readings of signals are counted by [Recorder.Sample].

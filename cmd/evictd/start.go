@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/httpd"
+)
+
+// lastConfigFile is the file in --state-dir that holds the configuration that was put in force
+// last.
+const lastConfigFile = "config.yaml"
+
+// beginning is what evictd starts with.
+type beginning struct {
+	// configuration is the one to put in force; nil where the program ended before there was
+	// one.
+	configuration *config.EvictdConfiguration
+	// refused is why it is not that of the file but the last valid one; nil when it is the
+	// file's.
+	refused error
+}
+
+// begin returns the configuration to start with: the file's; where that is refused, the last
+// valid one, in dry run; and without one that of the file once it is valid. A process that
+// ended because of a refused edit would be started again and again, on all nodes, and its
+// probes and metrics would be gone.
+func (f *runFlags) begin(ctx context.Context, logger *zap.Logger) (beginning, error) {
+	loaded, err := f.load()
+	if !isRefused(err) {
+		return beginning{configuration: loaded}, err
+	}
+	last, why := f.loadLast()
+	if why == nil {
+		last.DryRun = true
+		return beginning{configuration: last, refused: err}, nil
+	}
+	logger.Info("there is no last valid configuration", zap.Error(why))
+	loaded, err = idle(ctx, f, logger, err)
+	return beginning{configuration: loaded}, err
+}
+
+// isRefused reports whether a file was read and its content is no configuration. That it
+// cannot be read is a fault of the flags or mounts.
+func isRefused(err error) bool {
+	_, unread := errors.AsType[*fs.PathError](err)
+	return err != nil && !unread
+}
+
+// loadLast returns the configuration that was put in force last.
+func (f *runFlags) loadLast() (*config.EvictdConfiguration, error) {
+	if f.stateDir == "" {
+		return nil, errors.New("there is no --state-dir")
+	}
+	last, err := config.Load(filepath.Join(f.stateDir, lastConfigFile))
+	if err != nil {
+		return nil, fmt.Errorf("loading the last configuration: %w", err)
+	}
+	return last, nil
+}
+
+// saveLast keeps a configuration for a start with a file that is refused.
+func (f *runFlags) saveLast(c *config.EvictdConfiguration) error {
+	if f.stateDir == "" {
+		return nil
+	}
+	text, err := config.Explain(c)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.stateDir, lastConfigFile)
+	fresh := path + ".new" // one name: what a process that was killed leaves is overwritten
+	if err = os.WriteFile(fresh, text, 0o600); err != nil {
+		return fmt.Errorf("writing the configuration in force: %w", err)
+	}
+	if err = os.Rename(fresh, path); err != nil {
+		return fmt.Errorf("replacing the configuration in force: %w", err)
+	}
+	return nil
+}
+
+// keepLast is saveLast, where a failure keeps nothing from going on.
+func (d *daemon) keepLast(c *config.EvictdConfiguration) {
+	if err := d.flags.saveLast(c); err != nil {
+		d.logger.Warn("a start with a refused file will not find this configuration", zap.Error(err))
+	}
+}
+
+// idle serves the probes and metrics until the file is valid, and returns what it holds then;
+// nil where the context ends first.
+func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused error) (*config.EvictdConfiguration, error) {
+	d, registry := &daemon{flags: flags, logger: logger}, prometheus.NewRegistry()
+	d.refused.begin(refused, insteadIdle)
+	if err := d.openRecorder(registry); err != nil {
+		return nil, err
+	}
+	d.recorder.InForce(true, nil) // no pod is evicted
+	d.server = httpd.New(registry, httpd.Options{
+		Addr: flags.address, Live: func() error { return nil }, Ready: d.refused.ready, Note: d.refused.sentence,
+		Decisions: d.recorder.Decisions(),
+	})
+	if err := d.listen(ctx); err != nil {
+		return nil, err
+	}
+	var valid *config.EvictdConfiguration
+	group, idling := errgroup.WithContext(ctx)
+	idling, end := context.WithCancel(idling)
+	defer end()
+	group.Go(func() error { return d.server.Run(idling) })
+	group.Go(func() error {
+		defer end()
+		apply := func(c *config.EvictdConfiguration) error {
+			valid = c
+			end()
+			return nil
+		}
+		return config.Watch(idling, flags.config, nil, apply, d.noteRefused)
+	})
+	err := group.Wait()
+	d.flushEvents(ctx)
+	return valid, err
+}
+
+// noteRefused tells of a configuration file that is refused.
+func (d *daemon) noteRefused(err error) {
+	d.refused.set(err)
+	if instead := d.refused.atStart(); instead != "" {
+		d.recorder.ConfigAtStart(err, instead)
+		return
+	}
+	d.recorder.Config(err)
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/evictd/evictd/internal/config"
+)
+
+// eventsServer is an API server that takes Events and answers nothing else.
+type eventsServer struct {
+	mu   sync.Mutex
+	told []string // kind and reason of each
+}
+
+func (s *eventsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var event corev1.Event
+	if err != nil || r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/events") || json.Unmarshal(body, &event) != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	s.mu.Lock()
+	s.told = append(s.told, event.InvolvedObject.Kind+" "+event.Reason)
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(body)
+}
+
+func (s *eventsServer) count(what string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, told := range s.told {
+		if told == what {
+			n++
+		}
+	}
+	return n
+}
+
+// startRig is `evictd run` with a configuration file and a state directory of the test's.
+type startRig struct {
+	t                    *testing.T
+	server               *eventsServer
+	url, file, stateDir  string
+	machine, bindAddress string
+}
+
+func newStartRig(t *testing.T) *startRig {
+	t.Helper()
+	t.Setenv("POD_UID", "uid-self")
+	t.Setenv("POD_NAMESPACE", "evictd")
+	t.Setenv("POD_NAME", "evictd-x")
+	r := &startRig{t: t, server: &eventsServer{}, file: configFile(t, ""), stateDir: t.TempDir(), machine: machine(t)}
+	server := httptest.NewServer(r.server)
+	t.Cleanup(server.Close)
+	r.url = server.URL
+	r.bindAddress = strings.TrimPrefix(refusing(t), "http://") // a port that is free
+	return r
+}
+
+func (r *startRig) write(text string) {
+	r.t.Helper()
+	if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// started is a run of it.
+func (r *startRig) start() (log *journal, end func()) {
+	r.t.Helper()
+	log = newJournal()
+	root := newRootCommand(func(klog.Logger) {})
+	root.SetOut(log)
+	root.SetErr(log)
+	root.SetArgs([]string{
+		"run", "--node-name=node-1", "--http-bind-address", r.bindAddress, "--config", r.file, "--state-dir", r.stateDir,
+		"--host-root", r.machine, "--kubeconfig", kubeconfigFor(r.t, r.url),
+	})
+	ctx, cancel := context.WithCancel(r.t.Context())
+	code := start(ctx, root)
+	return log, func() {
+		r.t.Helper()
+		cancel()
+		select {
+		case got := <-code:
+			if got != exitFine {
+				r.t.Errorf("ended with %d:\n%s", got, log)
+			}
+		case <-patience(r.t).Done():
+			r.t.Fatalf("did not end:\n%s", log)
+		}
+	}
+}
+
+// page returns what a page of evictd's says.
+func (r *startRig) page(path string) (status int, text string) {
+	r.t.Helper()
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.bindAddress+path, http.NoBody)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+const nonsense = head + "nonsense: 1\n"
+
+// Without a last valid configuration evictd idles, live and not ready, until the file is valid.
+func TestFaultStartWithARefusedFileIdles(t *testing.T) {
+	r := newStartRig(t)
+	r.write(nonsense)
+	log, end := r.start()
+	log.await(patience(t), t, "configuration refused at the start")
+	if status, _ := r.page("/livez"); status != http.StatusOK {
+		t.Errorf("/livez: %d", status)
+	}
+	status, text := r.page("/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, insteadIdle) || !strings.Contains(text, "nonsense") {
+		t.Errorf("/readyz: %d %s", status, text)
+	}
+	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_config_last_reload_successful 0") || !strings.Contains(text, "evictd_dry_run 1") {
+		t.Errorf("/metrics:\n%s", text)
+	}
+	r.write(memoryOnly)
+	log.await(patience(t), t, "started")
+	end()
+	if r.server.count("Node ConfigurationRefused") != 1 || r.server.count("Pod ConfigurationRefused") != 1 {
+		t.Errorf("Events %v", r.server.told)
+	}
+	if _, err := config.Load(filepath.Join(r.stateDir, lastConfigFile)); err != nil {
+		t.Errorf("the configuration in force is not kept: %v", err)
+	}
+}
+
+// SIGTERM ends it while it idles.
+func TestIdlingEndsWell(t *testing.T) {
+	r := newStartRig(t)
+	r.write(nonsense)
+	log, end := r.start()
+	log.await(patience(t), t, "configuration refused at the start")
+	end()
+}
+
+// With one, that is in force, in dry run and not ready, until the file is valid.
+func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
+	r := newStartRig(t)
+	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
+	log, end := r.start()
+	log.await(patience(t), t, "started")
+	end()
+	r.write(nonsense)
+	log, end = r.start()
+	log.await(patience(t), t, "started")
+	log.await(patience(t), t, "configuration refused at the start")
+	status, text := r.page("/readyz")
+	if status != http.StatusServiceUnavailable || !strings.Contains(text, insteadLast) || !strings.Contains(text, "nonsense") {
+		t.Errorf("/readyz: %d %s", status, text)
+	}
+	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_dry_run 1") {
+		t.Error("it is not in dry run")
+	}
+	last, err := config.Load(filepath.Join(r.stateDir, lastConfigFile))
+	if err != nil || last.DryRun || last.Limits.EvictionsPerMinute != 3 {
+		t.Errorf("the last valid configuration is lost: %+v, %v", last, err)
+	}
+	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
+	log.await(patience(t), t, "configuration applied")
+	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_dry_run 0") {
+		t.Error("it is in dry run still")
+	}
+	if _, text := r.page("/readyz"); strings.Contains(text, "refused") {
+		t.Errorf("/readyz: %s", text)
+	}
+	end()
+}
+
+// A file that is not there is a fault of the flags, and a last configuration that cannot be
+// read is none.
+func TestStartWithoutAFile(t *testing.T) {
+	r := newStartRig(t)
+	if err := os.Remove(r.file); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, "run", "--node-name=n", "--config", r.file, "--state-dir", r.stateDir)
+	if code != exitFault || !strings.Contains(stderr, "no such file") {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(r.stateDir, lastConfigFile), []byte(nonsense), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.write(nonsense)
+	log, end := r.start()
+	log.await(patience(t), t, "configuration refused at the start")
+	if _, text := r.page("/readyz"); !strings.Contains(text, insteadIdle) {
+		t.Errorf("/readyz: %s", text)
+	}
+	end()
+}
+
+// What /readyz says of a refused edit fails it not, and goes with the next valid one.
+func TestRefusedEditIsASentence(t *testing.T) {
+	t.Parallel()
+	var r refusal
+	check := func(sentence, unready bool) {
+		t.Helper()
+		if got := r.sentence(); (got != "") != sentence || sentence && !strings.Contains(got, "planted") {
+			t.Errorf("sentence %q", got)
+		}
+		if err := r.ready(); (err != nil) != unready || unready && !strings.Contains(err.Error(), "planted") {
+			t.Errorf("ready: %v", err)
+		}
+	}
+	check(false, false)
+	r.set(errors.New("planted"))
+	check(true, false)
+	r.set(nil)
+	check(false, false)
+	r.begin(errors.New("planted"), insteadLast)
+	check(false, true)
+	r.set(errors.New("planted"))
+	check(false, true)
+	r.set(nil)
+	check(false, false)
+}
