@@ -48,7 +48,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
-		MemoryAvailable: definitionOf(c),
+		MemoryAvailable: c.MemoryDefinition(),
 		Signals:         signals,
 	}
 	if stall := c.MemoryStall; stall != nil {

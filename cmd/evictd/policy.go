@@ -19,7 +19,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 	return agent.Policy{
 		DryRun:          c.DryRun || dryRun,
 		Thresholds:      thresholds,
-		MemoryAvailable: definitionOf(c),
+		MemoryAvailable: c.MemoryDefinition(),
 		CutGrace:        c.EvictionSoftGraceForecast,
 		Transition:      c.EvictionPressureTransitionPeriod.Duration,
 		Pacing: pressure.Pacing{
@@ -41,14 +41,6 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		SlotsPerWorkload: int(c.Brake.SlotsPerWorkload),
 		Settle:           c.Disk.SettleWindow.Duration,
 	}, nil
-}
-
-// definitionOf returns how memory.available is measured.
-func definitionOf(c *config.EvictdConfiguration) pressure.MemoryDefinition {
-	if c.MemoryAvailable == config.MemoryWorkingSet {
-		return pressure.WorkingSet
-	}
-	return pressure.Kernel
 }
 
 // signalsOf returns the signals that the thresholds ask for.

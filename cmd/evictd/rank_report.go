@@ -35,10 +35,14 @@ type rankEntry struct {
 	Queue     string `json:"queue,omitempty"`
 	Effective int32  `json:"effectivePriority"`
 	Usage     *int64 `json:"usage,omitempty"`
-	Request   int64  `json:"request"`
-	Over      *int64 `json:"over,omitempty"`
-	Exceeds   bool   `json:"exceeds"`
-	Grace     int64  `json:"graceSeconds"`
+	// WorkingSet and Reclaim are both figures of the pod's memory, one of which is the
+	// usage; missing for other resources.
+	WorkingSet *int64 `json:"workingSet,omitempty"`
+	Reclaim    *int64 `json:"reclaim,omitempty"`
+	Request    int64  `json:"request"`
+	Over       *int64 `json:"over,omitempty"`
+	Exceeds    bool   `json:"exceeds"`
+	Grace      int64  `json:"graceSeconds"`
 	// Budget is missing where nobody was asked, as for protected pods.
 	Budget     *rankBudget `json:"budget,omitempty"`
 	Protection string      `json:"protection,omitempty"`
@@ -79,6 +83,9 @@ func rankEntries(seen *sight, entries []rank.Entry) []rankEntry {
 		}
 		if e.Pod.Sampled {
 			r.Usage, r.Over = &e.Pod.Usage, &e.Over
+			if e.Resource == rank.Memory {
+				r.WorkingSet, r.Reclaim = &e.Pod.WorkingSet, &e.Pod.Reclaim
+			}
 		}
 		reported = append(reported, r)
 	}

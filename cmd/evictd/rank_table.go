@@ -46,7 +46,7 @@ func writeRankTable(w io.Writer, r *rankReport, wide bool) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	header := "RANK\tPOD\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tGRACE\tBUDGET\tREASON"
 	if wide {
-		header = "RANK\tPOD\tUID\tOWNER\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tGRACE\tBUDGET\tREASON"
+		header = "RANK\tPOD\tUID\tOWNER\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tWORKING SET\tRECLAIM\tGRACE\tBUDGET\tREASON"
 	}
 	rows := []string{header}
 	for _, entries := range [][]rankEntry{r.Candidates, r.Protected} {
@@ -77,7 +77,11 @@ func rankRow(resource string, e *rankEntry, wide bool) string {
 	}
 	cells = append(cells,
 		orDash(e.Queue), yesNo(e.Exceeds), strconv.FormatInt(int64(e.Priority), 10), strconv.FormatInt(int64(e.Effective), 10),
-		amount(resource, e.Usage), amount(resource, &e.Request), amount(resource, e.Over),
+		amount(resource, e.Usage), amount(resource, &e.Request), amount(resource, e.Over))
+	if wide {
+		cells = append(cells, amount(resource, e.WorkingSet), amount(resource, e.Reclaim))
+	}
+	cells = append(cells,
 		strconv.FormatInt(e.Grace, 10)+"s", budget, e.Reason)
 	for i := range cells {
 		cells[i] = wording.OneLine(cells[i])

@@ -73,7 +73,7 @@ func TestWhyNamesBothNeighboursAndTheDecidingKeys(t *testing.T) {
 		"candidate 4 of 8",
 		"Candidate 3, shop/web-6b7c9-4tkqd, goes before it",
 		"Candidate 5, shop/cart-5d9f8-xm2vn, goes after it",
-		"web-6b7c9-4tkqd 276.0Mi  web-6b7c9-9s2hw 246.0Mi  decides: the larger goes first",
+		"web-6b7c9-4tkqd 146.0Mi  web-6b7c9-9s2hw 119.0Mi  decides: the larger goes first",
 		"web-6b7c9-9s2hw 100  cart-5d9f8-xm2vn 1000  decides: the lower goes first",
 		"root.shop is a fence with offset 100, so that root counts it as 100",
 		"Budget: blocked by web.",

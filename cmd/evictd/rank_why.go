@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -73,12 +74,26 @@ func (s *story) facts() {
 	default:
 		s.say("It uses %s of %s and asked for %s: within its request.", in(pod.Usage), resource, in(pod.Request))
 	}
+	s.memory()
 	s.say("%s", s.priority())
 	owner := "It has no controller"
 	if pod.Owner != "" {
 		owner = "It belongs to " + pod.Owner
 	}
 	s.say("%s, and its own grace period is %d s.", owner, pod.GraceSeconds)
+}
+
+// memory says which of the two figures of the pod's memory is its usage, and the other.
+func (s *story) memory() {
+	pod := s.entry.Pod
+	if !pod.Sampled || s.seen.ranking.Resource != rank.Memory {
+		return
+	}
+	if s.seen.signal == pressure.AllocatableMemoryAvailable || s.seen.node.Configuration.MemoryDefinition() == pressure.WorkingSet {
+		s.say("That is its working set, as %s counts it; its end would give back %s to MemAvailable.", s.seen.signal, rank.Bytes(pod.Reclaim))
+		return
+	}
+	s.say("That is what its end would give back to MemAvailable; its working set, with page cache that is in use, is %s.", rank.Bytes(pod.WorkingSet))
 }
 
 // priority follows the pod's priority from its own queue to the root.

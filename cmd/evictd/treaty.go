@@ -70,7 +70,7 @@ func (d *daemon) keepTreaty(
 	dedicated, err := sampler.DedicatedImageFS()
 	result := treaty.Compare(thresholds, kubelet, &treaty.Node{
 		Sample:           &sample,
-		Definition:       definitionOf(c),
+		Definition:       c.MemoryDefinition(),
 		KubeletMemory:    d.host.memory(pressure.WorkingSet),
 		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
 	})

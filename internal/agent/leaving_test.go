@@ -30,7 +30,7 @@ func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
 				n.ends, n.countsCache = 25*time.Second, definition == pressure.WorkingSet
 				n.run("cached", 30, 0)
 				n.pods["uid-cached"].cache = 300 * mebi
-				n.run("second", 200, 0)
+				n.run("second", 200, 0, high) // behind it by either figure
 				n.host = 420 * mebi
 				if definition == pressure.Kernel {
 					n.host += 300 * mebi

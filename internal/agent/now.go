@@ -24,6 +24,9 @@ type Collector interface {
 type Source struct {
 	Cgroups Collector
 	Disk    Disk
+	// MemoryAvailable is how memory.available is measured, and so the pods' memory: the
+	// zero value is the kernel's definition.
+	MemoryAvailable pressure.MemoryDefinition
 	// Self is evictd's own pod; the zero value is none.
 	Self nodepods.Self
 }
@@ -49,7 +52,7 @@ func RankNow(
 		if unread != nil && len(read) == 0 {
 			return rank.Ranking{}, nil, fmt.Errorf("reading the pods' cgroups: %w", unread)
 		}
-		all = cgroupUses(signal, pressure.Kernel, pods, read)
+		all = cgroupUses(signal, source.MemoryAvailable, pods, read)
 	}
 	return rank.Order(resource, factsOf(signal, pods, all, source.Self), rules), unread, nil
 }

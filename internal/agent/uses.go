@@ -56,6 +56,8 @@ type use struct {
 	// emptied says that the cgroup is there and uses nothing: the use is not known, and what
 	// is expected is.
 	emptied bool
+	// workingSet and reclaim are both figures of the pod's memory; 0 for a disk.
+	workingSet, reclaim int64
 }
 
 // uses holds the pods' usage by the UID of the API server.
@@ -129,44 +131,6 @@ func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 		}
 	}
 	return all
-}
-
-// cgroupExpected returns what the pod's end should free, in the measure of each
-// signal. The kernel's figure of available memory counts page cache as available
-// already, so only anonymous and shared memory come back. A working set counts
-// active page cache as used; some of it may outlive the pod, but to rely on less
-// than what may come back would evict a second pod for what the first one held.
-func cgroupExpected(u *usage.Pod, definition pressure.MemoryDefinition) map[string]int64 {
-	available := u.Anonymous + u.Shared
-	if definition == pressure.WorkingSet {
-		available = u.WorkingSet
-	}
-	expected := map[string]int64{
-		pressure.MemoryAvailable.String():            available,
-		pressure.AllocatableMemoryAvailable.String(): u.WorkingSet,
-	}
-	// Nobody knows how much of a stall a pod's end will end: while one that holds
-	// memory is on its way out, it is waited for.
-	if u.Anonymous+u.Shared > 0 {
-		expected[pressure.MemoryStall.String()] = wholeStall
-	} else {
-		expected[pressure.MemoryStall.String()] = 0
-	}
-	if u.TasksKnown {
-		expected[pressure.PIDAvailable.String()] = u.Tasks
-	}
-	return expected
-}
-
-// wholeStall is more than any window can hold, in microseconds.
-const wholeStall = int64(time.Hour / time.Microsecond)
-
-func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) use {
-	expected := cgroupExpected(u, definition)
-	if resourceOf(signal) == rank.PIDs {
-		return use{value: u.Tasks, known: u.TasksKnown, expected: expected}
-	}
-	return use{value: u.WorkingSet, known: true, expected: expected}
 }
 
 // measureDisk uses the last measurement when it is fresh and newer than the end of evictd's
@@ -279,6 +243,7 @@ func factsOf(signal pressure.Signal, pods []*corev1.Pod, all *uses, self nodepod
 		f := nodepods.Facts(pod, resourceOf(signal), self)
 		u := all.of(pod)
 		f.Usage, f.Sampled = u.value, u.known
+		f.WorkingSet, f.Reclaim = u.workingSet, u.reclaim
 		facts = append(facts, f)
 	}
 	return facts

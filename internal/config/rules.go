@@ -26,6 +26,14 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 	}
 }
 
+// MemoryDefinition returns how memory.available is measured.
+func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
+	if c.MemoryAvailable == MemoryWorkingSet {
+		return pressure.WorkingSet
+	}
+	return pressure.Kernel
+}
+
 // MinimumRelease returns limits.minimumRelease as a share, 0 to 1. What does not
 // validate, which no loaded configuration has, means 0, which holds nobody back.
 func (c *EvictdConfiguration) MinimumRelease() pressure.Quantity {

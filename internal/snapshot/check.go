@@ -175,7 +175,7 @@ func (s *NodeSnapshot) checkUsage() error {
 			return err
 		}
 		if err := figures(here, map[string]*int64{
-			"workingSet": &u.WorkingSet, "anonymous": &u.Anonymous, "shared": &u.Shared, "tasks": u.Tasks,
+			"workingSet": &u.WorkingSet, "anonymous": &u.Anonymous, "shared": &u.Shared, "kernel": u.Kernel, "tasks": u.Tasks,
 		}); err != nil {
 			return err
 		}

@@ -20,7 +20,8 @@ import (
 func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
 	source := agent.Source{
 		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},
-		Self: nodepods.Self{UID: s.Self.UID, Namespace: s.Self.Namespace, Name: s.Self.Name},
+		Self:            nodepods.Self{UID: s.Self.UID, Namespace: s.Self.Namespace, Name: s.Self.Name},
+		MemoryAvailable: s.Configuration.MemoryDefinition(),
 	}
 	ranking, unread, err = agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
 	if err != nil {
@@ -51,6 +52,9 @@ func (r recordedUsage) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	into = into[:0]
 	for _, u := range r.seen.Usage {
 		pod := usage.Pod{UID: u.UID, WorkingSet: u.WorkingSet, Anonymous: u.Anonymous, Shared: u.Shared}
+		if u.Kernel != nil {
+			pod.Kernel, pod.KernelKnown = *u.Kernel, true
+		}
 		if u.Tasks != nil {
 			pod.Tasks, pod.TasksKnown = *u.Tasks, true
 		}

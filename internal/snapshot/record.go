@@ -34,6 +34,9 @@ func (s *NodeSnapshot) SetUsage(read []usage.Pod, unread error) {
 			continue // an unused cgroup says nothing of what its pod uses
 		}
 		u := Usage{UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared}
+		if r.KernelKnown {
+			u.Kernel = &r.Kernel
+		}
 		if r.TasksKnown {
 			u.Tasks = &r.Tasks
 		}

@@ -118,9 +118,9 @@ func TestRecording(t *testing.T) {
 	if s.Pods[0].Name != "a" || s.Pods[2].Name != "static" {
 		t.Errorf("pods in the order %s, %s, %s", s.Pods[0].Name, s.Pods[1].Name, s.Pods[2].Name)
 	}
-	s.SetUsage([]usage.Pod{{UID: "orphan", WorkingSet: 1}, {UID: "hash", WorkingSet: 2, Tasks: 9}, {UID: "ua", WorkingSet: 3, Tasks: 7, TasksKnown: true}},
+	s.SetUsage([]usage.Pod{{UID: "orphan", WorkingSet: 1}, {UID: "hash", WorkingSet: 2, Kernel: 4, KernelKnown: true, Tasks: 9}, {UID: "ua", WorkingSet: 3, Tasks: 7, TasksKnown: true}},
 		errors.New("ub could not be read"))
-	if diff := cmp.Diff([]snapshot.Usage{{UID: "hash", WorkingSet: 2}, {UID: "ua", WorkingSet: 3, Tasks: new(int64(7))}}, s.Usage); diff != "" || s.UsageUnread != "ub could not be read" {
+	if diff := cmp.Diff([]snapshot.Usage{{UID: "hash", WorkingSet: 2, Kernel: new(int64(4))}, {UID: "ua", WorkingSet: 3, Tasks: new(int64(7))}}, s.Usage); diff != "" || s.UsageUnread != "ub could not be read" {
 		t.Errorf("unread %q, usage (-want +got):\n%s", s.UsageUnread, diff)
 	}
 	s.SetDisk(map[string]usage.DiskUse{"ub": {NodeFS: usage.FSUse{Bytes: 5, BytesKnown: true, Inodes: 3}}, "orphan": {}}, nil)
@@ -169,6 +169,7 @@ func TestBadSnapshots(t *testing.T) {
 		"a fraction":        {change("workingSet: 1", "workingSet: 1.5"), "usage[0].workingSet: holds a number 1.5 where a int64 belongs"},
 		"a text":            {change("workingSet: 1", `workingSet: "1"`), "usage[0].workingSet: holds a string where a int64 belongs"},
 		"beyond int64":      {change("workingSet: 1", "workingSet: 99999999999999999999"), "usage[0].workingSet: holds a number"},
+		"negative kernel":   {change("shared: 3, tasks", "shared: 3, kernel: -1, tasks"), "usage[0].kernel: -1 is negative"},
 		"negative usage":    {change("workingSet: 1", "workingSet: -1"), "usage[0].workingSet: -1 is negative"},
 		"negative tasks":    {change("tasks: 4", "tasks: -4"), "usage[0].tasks: -4 is negative"},
 		"negative disk":     {change("bytes: 5", "bytes: -5"), "disk[0].nodefs.bytes: -5 is negative"},

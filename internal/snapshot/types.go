@@ -79,6 +79,8 @@ type Usage struct {
 	WorkingSet int64 `json:"workingSet"`
 	Anonymous  int64 `json:"anonymous"`
 	Shared     int64 `json:"shared"`
+	// Kernel is in bytes, as in usage.Pod; nil when it is not known.
+	Kernel *int64 `json:"kernel,omitempty"`
 	// Tasks counts processes and threads; nil when it is not known.
 	Tasks *int64 `json:"tasks,omitempty"`
 }

@@ -7,7 +7,8 @@ type Resource uint8
 
 // The resources.
 const (
-	// Memory ranks by the working set of the pod's cgroup, in bytes.
+	// Memory ranks by what the pod uses of memory, in bytes, as the signal in question
+	// counts it.
 	Memory Resource = iota
 	// Disk ranks by bytes on the filesystem in question.
 	Disk
@@ -52,6 +53,11 @@ type Pod struct {
 	// Usage is what the pod uses, in the resource's unit. It means nothing unless
 	// Sampled.
 	Usage int64
+	// WorkingSet and Reclaim are both figures of the pod's memory, in bytes: the working
+	// set of its cgroup, and what its end gives back to the kernel's MemAvailable. One of
+	// them is Usage where the resource is Memory; nothing is ranked by the other. They mean
+	// nothing unless Sampled, and for a disk.
+	WorkingSet, Reclaim int64
 	// Sampled says that Usage was read. A pod that was not read is protected:
 	// unknown is never zero.
 	Sampled bool

@@ -36,6 +36,10 @@ const (
 	FractionOfByte Difference = "fraction-of-byte"
 	// HostPath: the kubelet would count what a hostPath volume holds.
 	HostPath Difference = "host-path"
+	// MemoryMeasure: with `memoryAvailable: kernel`, the default, evictd ranks by what a
+	// pod's end gives back to MemAvailable. What is compared with the kubelet's order is
+	// that with `workingSet`.
+	MemoryMeasure Difference = "memory-measure"
 	// RandomSignal: of several thresholds the kubelet takes any of the memory ones, or
 	// any at all where there is none; evictd goes by the signals' order.
 	RandomSignal Difference = "random-signal"
@@ -59,7 +63,7 @@ const (
 func Differences() []Difference {
 	return []Difference{
 		NoSample, MissingFigure, Terminating, DaemonSetPod, BarePod, ProtectedPriority, ProtectedNamespace,
-		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath,
+		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath, MemoryMeasure,
 		RandomSignal, HardBeforeSoft, MissedReading, IncompleteReading, UncountedInodes, GraceForecast,
 	}
 }

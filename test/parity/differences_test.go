@@ -106,6 +106,7 @@ func TestDifferencesInTheOrder(t *testing.T) {
 			signal: pressure.NodeFSAvailable,
 			pods:   odd(1, func(p *Pod) { p.Volumes = []Volume{{Kind: "hostPath", Disk: &Disk{Bytes: 1000}}} }), evictd: "calm", kubelet: "odd",
 		},
+		MemoryMeasure: {pods: odd(200, func(p *Pod) { p.Cached = 150 }), evictd: "calm", kubelet: "odd"},
 	}
 	for d, test := range tests {
 		t.Run(string(d), func(t *testing.T) {
@@ -197,7 +198,7 @@ func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ranking, err := n.order(t.Context(), signal)
+	ranking, err := n.orderBy(t.Context(), signal, pressure.Kernel)
 	if err != nil {
 		t.Fatal(err)
 	}

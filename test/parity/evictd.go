@@ -36,6 +36,7 @@ type node struct {
 	state      *State
 	thresholds []pressure.Threshold
 	signals    []pressure.Signal
+	definition pressure.MemoryDefinition
 	rules      rank.Rules
 	pods       []*corev1.Pod
 	rank       Ranker
@@ -50,7 +51,7 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the thresholds: %w", err)
 	}
-	n := &node{state: state, thresholds: thresholds, rules: c.Rules(), rank: ranker}
+	n := &node{state: state, thresholds: thresholds, definition: c.MemoryDefinition(), rules: c.Rules(), rank: ranker}
 	asked := [pressure.SignalCount]bool{}
 	for _, t := range thresholds {
 		if !asked[t.Signal] {
@@ -97,7 +98,12 @@ func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sampl
 
 // order returns evictd's ranking for a signal, by the way that the agent goes.
 func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking, error) {
-	source := agent.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}}
+	return n.orderBy(ctx, signal, n.definition)
+}
+
+// orderBy is order with memory.available measured by another definition.
+func (n *node) orderBy(ctx context.Context, signal pressure.Signal, definition pressure.MemoryDefinition) (rank.Ranking, error) {
+	source := agent.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
 	if n.state.Self != "" {
 		source.Self = nodepods.Self{UID: "uid-" + n.state.Self}
 	}

@@ -24,6 +24,9 @@ func (g *generator) pod(name string) Pod {
 	g.ownResources(&p)
 	g.volumes(&p)
 	g.uses(&p)
+	if p.Memory != nil {
+		p.Cached = *p.Memory / 4 * int64(p.Age)
+	}
 	if g.chance(g.odd) {
 		g.oddity(&p)
 	}

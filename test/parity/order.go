@@ -103,6 +103,9 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 		}
 		c.orders[signal] = ranking
 	}
+	if signal == pressure.MemoryAvailable {
+		c.measure(ctx, &ranking)
+	}
 	pods := make(map[string]*Pod, len(c.state.Pods))
 	for i := range c.state.Pods {
 		pods[c.state.Pods[i].Name] = &c.state.Pods[i]
@@ -110,6 +113,19 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 	c.victim(cycle, pods)
 	compared := c.candidates(signal, &ranking, pods)
 	c.same(signal, c.places(signal, &ranking, compared), cycle, compared)
+}
+
+// measure names it where evictd's default measure of memory orders the pods otherwise.
+func (c *comparison) measure(ctx context.Context, ranking *rank.Ranking) {
+	shipped, err := c.node.orderBy(ctx, pressure.MemoryAvailable, pressure.Kernel)
+	if err != nil {
+		c.fault("evictd cannot rank by %v: %v", pressure.Kernel, err)
+		return
+	}
+	same := slices.EqualFunc(ranking.Candidates, shipped.Candidates, func(a, b rank.Entry) bool { return a.Pod.UID == b.Pod.UID })
+	if !same {
+		c.name(MemoryMeasure)
+	}
 }
 
 // victim checks that the kubelet took the first that it may: what is compared below

@@ -54,6 +54,8 @@ type Pod struct {
 	Unsampled bool `json:"unsampled,omitempty"`
 	// Memory is the working set; nil where the figure is missing.
 	Memory *int64 `json:"memory,omitempty"`
+	// Cached is how much of it is page cache.
+	Cached int64 `json:"cached,omitempty"`
 	// Processes and Tasks are what the kubelet and evictd count; nil where the figure
 	// is missing.
 	Processes *int64 `json:"processes,omitempty"`
@@ -293,7 +295,7 @@ func (p *Pod) cgroup() (usage.Pod, bool) {
 	if p.Unsampled || p.Memory == nil {
 		return usage.Pod{}, false
 	}
-	read := usage.Pod{UID: p.hash(), WorkingSet: *p.Memory, Anonymous: *p.Memory}
+	read := usage.Pod{UID: p.hash(), WorkingSet: *p.Memory, Anonymous: *p.Memory - p.Cached}
 	if p.Tasks != nil {
 		read.Tasks, read.TasksKnown = *p.Tasks, true
 	}

@@ -84,6 +84,7 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	c.EvictionHard, c.EvictionSoft = s.Thresholds.Hard, s.Thresholds.Soft
 	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = s.Thresholds.Grace, s.Thresholds.Reclaim
 	c.EvictionPressureTransitionPeriod.Duration = s.Thresholds.Transition
+	c.MemoryAvailable = config.MemoryWorkingSet // the kubelet's; see MemoryMeasure
 	c.EvictionSoftGraceForecast = s.Thresholds.Forecast
 	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
 	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
