@@ -92,7 +92,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	}
 	made.bestEffort = a.mayGoPastBudgets(&p)
 	if a.judges(uses) {
-		made.needed = a.needed(&p)
+		made.needed = a.required(&p)
 	}
 	hold, detail = a.lookAgain(&p)
 	return made, hold, detail
@@ -120,7 +120,7 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 // owner has lost enough pods and those whose end would not help.
 func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
-		return nil, HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.needed(&d.Pressure), uses.incomplete)
+		return nil, HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure), uses.incomplete)
 	}
 	if len(d.Ranking.Candidates) == 0 {
 		return nil, HoldNoCandidates, nobody(&d.Ranking)

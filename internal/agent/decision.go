@@ -72,8 +72,8 @@ const (
 	HoldLimited Hold = "limit reached"
 	// HoldNoSlot: the workloads of all candidates have no free slot, or nobody knows.
 	HoldNoSlot Hold = "no free slot"
-	// HoldUseless: all candidates together could not return what is missing.
-	HoldUseless Hold = "evictions would not suffice"
+	// HoldUseless: all candidates together could not give back enough, see useless.go.
+	HoldUseless Hold = "InsufficientReclaim"
 	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
 	// could not be read.
 	HoldBudgetUnknown Hold = "budget unknown"

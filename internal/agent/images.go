@@ -200,8 +200,7 @@ func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *Decision) (Hold
 	if !a.images.on(signal, uses) {
 		return HoldNone, ""
 	}
-	expected, _ := a.reliedOn(p)
-	missing := p.Deficit() - expected
+	missing := a.shortage(p).missing
 	if c.known.Bytes < missing {
 		return HoldNone, ""
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -33,11 +34,18 @@ func patienceOf(p *pressure.Pressure) time.Duration {
 
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
-	if expected, relied := a.reliedOn(p); !relied || expected < p.Deficit() {
-		return HoldNone, ""
+	expected, relied := a.reliedOn(p)
+	s := shortageOf(p, expected)
+	if relied && s.missing == 0 {
+		return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s",
+			len(a.ledger.OnTheirWay()), s.toTarget, a.bothLate(p))
 	}
-	return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s",
-		len(a.ledger.OnTheirWay()), p.Deficit(), a.bothLate(p))
+	if b, waits := a.awaited(p, &s); waits {
+		signal := p.Threshold.Signal
+		return HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
+			wording.Amount(signal, s.missing), wording.Amount(signal, p.Target), b.Key(), a.bothLate(p))
+	}
+	return HoldNone, ""
 }
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,26 +13,28 @@ import (
 
 // Two rules keep innocents from going for nothing: a process of the host that leaks, or
 // a pod behind a budget, is not cured by the end of its neighbours. The danger is the
-// opposite fault, to hold back an eviction that would have helped. So both rules take the
-// modest reading of what is missing and the generous one of what could come back:
+// opposite fault, to hold back an eviction that would have helped. So:
 //
-//   - What is missing is what is missing to the threshold, not to the minimum reclaim
-//     above it, less what is on its way out. When a line is crossed that is almost
-//     nothing, and nobody is useless. A soft threshold that is held back is followed by
-//     the hard one, whose line has then just been crossed. Only of a disk that has its line
-//     back, and not the reclaim, it is the rest of the reclaim.
+//   - All candidates together must reach the line, beside what is in flight, and no more:
+//     when a line is crossed almost nothing is missing. A soft threshold that is held back
+//     is followed by the hard one, whose line has then just been crossed. Once the line is
+//     reached they must reach the minimum share of what is missing to the target, of a disk
+//     all of it.
+//   - The minimum share of one candidate is of what is missing to the target: evictd goes on
+//     until that is covered, and of what is missing to the line, a few KiB under a slow
+//     leak, any pod returns its share. What was seen since the start is no evidence.
 //   - Whatever is not known might be everything: with one such candidate there is no
 //     telling that all together do not suffice, and it is never too little itself. Of a
 //     stall it is never known.
 //   - A small pod is passed over only while the larger ones among those that would go
-//     anyway suffice. So the rule makes nobody go who would have stayed without it, not
+//     anyway suffice. So the rule makes no pod go that would have stayed without it, not
 //     a pod of a higher priority in place of twenty small ones either; and where many
 //     small ones make up what is missing, they go.
 //   - Nothing is remembered. Each tick judges anew, by what is missing and who is left
 //     then: a refused leaker comes back when its back-off ends.
 //
-// What it does not see is a pod's kernel memory (sockets, page tables), which the books
-// do not tell from page cache: where pods hold much of it, 0% switches both rules off.
+// What it does not see, on cgroup v1 and before Linux 5.18, is a pod's kernel memory
+// (sockets, page tables): where pods hold much of it, 0% switches both rules off.
 
 // release is what a candidate's end should return.
 type release struct {
@@ -76,43 +79,63 @@ func largerSuffice(missing, atLeast int64, candidates []release) bool {
 	return larger >= missing
 }
 
-// missing returns what is missing to the threshold's line beside what is on its way out. Of
-// a disk that has its line it is the rest of the minimum reclaim: where the host filled it
-// and gave a little back, whoever is left would go for that, one by one. Of memory nothing
-// is missing then and everybody may go, as in the kubelet: its line is lost again in no time.
-func (a *Agent) missing(p *pressure.Pressure) int64 {
-	expected, _ := a.reliedOn(p)
-	available := p.Observed.Available + expected
-	if available >= p.Line && p.Threshold.Signal.OnDisk() {
-		return max(0, p.Target-available)
-	}
-	return max(0, p.Line-available)
-}
-
-// withholdUseless holds a decision when all candidates together could not return what is
-// missing, and otherwise withholds those that would return too little of it. Where not all
-// is known of each pod, only candidates that suffice may go, whatever the rules.
+// withholdUseless holds a decision when all candidates together could not give back what
+// is required, and otherwise withholds those that would give back too little of what is
+// missing. Where not all is known of each pod, only candidates that suffice may go,
+// whatever the rules.
 func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
-	signal, missing := d.Pressure.Threshold.Signal, a.missing(&d.Pressure)
-	if missing == 0 || !a.judges(uses) {
+	s := a.shortage(&d.Pressure)
+	if s.missing == 0 || !a.judges(uses) {
 		return HoldNone, ""
 	}
+	signal, least := d.Pressure.Threshold.Signal, a.policy.MinimumRelease
 	releases := make([]release, 0, len(d.Ranking.Candidates))
 	for i := range d.Ranking.Candidates {
 		releases = append(releases, releaseOf(signal, uses.byUID[d.Ranking.Candidates[i].Pod.UID].expected))
 	}
-	switch needed := a.needed(&d.Pressure); {
-	case suffice(needed, releases):
-	case len(uses.incomplete) > 0:
-		return HoldUsageUnknown, notKnownToSuffice(signal, needed, uses.incomplete)
-	case suffice(missing, releases):
-		return HoldUseless, filledElsewhere(&d.Pressure, releases, a.policy.MinimumRelease)
-	default:
-		return HoldUseless, useless(d, missing, releases)
+	required := s.required(&d.Pressure, least)
+	if !suffice(required, releases) {
+		if len(uses.incomplete) > 0 {
+			return HoldUsageUnknown, notKnownToSuffice(signal, required, uses.incomplete)
+		}
+		return HoldUseless, insufficient(d, &s, releases, least)
 	}
-	atLeast := a.policy.MinimumRelease.Of(missing)
-	if !largerSuffice(missing, atLeast, releases) {
-		return HoldNone, ""
+	withholdSmall(d, &s, releases, a.notYet(d, uses), least)
+	if len(d.Ranking.Candidates) == 0 {
+		return HoldUseless, allSmall(d, &s, releases, least)
+	}
+	return HoldNone, ""
+}
+
+// notYet returns what the pods within their requests would give back, the largest first,
+// where one of them goes once the signal runs out.
+func (a *Agent) notYet(d *Decision, uses *uses) []release {
+	if a.policy.WithinRequests == WithinRequestsAlways {
+		return nil
+	}
+	var releases []release
+	for i := range d.Ranking.Protected {
+		if e := &d.Ranking.Protected[i]; e.Protection == rank.ProtectedWithinRequests {
+			releases = append(releases, releaseOf(d.Pressure.Threshold.Signal, uses.byUID[e.Pod.UID].expected))
+		}
+	}
+	slices.SortFunc(releases, func(a, b release) int { return cmp.Compare(b.amount, a.amount) })
+	return releases
+}
+
+// withholdSmall withholds the candidates that would give back less than the minimum share
+// of what is missing to the target, where the larger ones do without them: reach the
+// target, or, where all together cannot, what is required. Later are the pods whose turn
+// comes after them: where one of those is what uses the signal up, small ones in front of it
+// would go one by one until then.
+func withholdSmall(d *Decision, s *shortage, releases, later []release, least pressure.Quantity) {
+	signal, goal, atLeast := d.Pressure.Threshold.Signal, s.missing, least.Of(s.missing)
+	all := slices.Concat(releases, later)
+	if !suffice(goal, all) {
+		goal = max(1, s.required(&d.Pressure, least))
+	}
+	if !largerSuffice(goal, atLeast, all) {
+		return
 	}
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
 		r := releases[e.Position-1]
@@ -120,29 +143,15 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 			return rank.NotProtected
 		}
 		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumRelease is %v",
-			wording.Amount(signal, r.amount), wording.Amount(signal, missing), a.policy.MinimumRelease)
+			wording.Amount(signal, r.amount), wording.Amount(signal, s.missing), least)
 		return rank.ProtectedUseless
 	})
-	return HoldNone, ""
 }
 
 // judges reports whether anybody is held back because the candidates could not return what
 // is needed.
 func (a *Agent) judges(uses *uses) bool {
 	return !a.policy.MinimumRelease.IsZero() || len(uses.incomplete) > 0
-}
-
-// needed returns what all candidates together must return: what is missing, and of a disk
-// at least the minimum release of the line itself. A disk is filled over hours, by
-// whatever: when its line is crossed almost nothing is missing, and the pods that happen
-// to be there would go one after the other, each for a moment of rest. What is less than
-// that did not fill the disk.
-func (a *Agent) needed(p *pressure.Pressure) int64 {
-	missing := a.missing(p)
-	if missing == 0 || !p.Threshold.Signal.OnDisk() {
-		return missing
-	}
-	return max(missing, a.policy.MinimumRelease.Of(p.Line))
 }
 
 // notKnownToSuffice says of whom not all is known, and that the others do not do.
@@ -176,16 +185,38 @@ func total(releases []release) int64 {
 	return all
 }
 
-// useless says how far the candidates would not suffice, and where else to look.
-func useless(d *Decision, missing int64, releases []release) string {
-	signal := d.Pressure.Threshold.Signal
-	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing: look at %s",
-		len(releases), wording.Amount(signal, total(releases)), wording.Amount(signal, missing), elsewhere(signal))
-	if e := largest(d.Ranking.Protected); e != nil && e.Pod.Usage > missing {
-		text += fmt.Sprintf("; %s alone uses %s and is protected: %s",
-			e.Pod.Key(), wording.Amount(signal, e.Pod.Usage), e.Protection)
+// insufficient says how far the candidates would not suffice, and where else to look.
+func insufficient(d *Decision, s *shortage, releases []release, least pressure.Quantity) string {
+	p := &d.Pressure
+	signal, missing, share := p.Threshold.Signal, s.toReach(p.Threshold.Signal), ""
+	switch {
+	case signal.OnDisk() && suffice(missing, releases):
+		return filledElsewhere(p, releases, least)
+	case missing == 0:
+		missing, share = s.missing, fmt.Sprintf(" to %s, limits.minimumRelease is %v", wording.Amount(signal, p.Target), least)
 	}
-	return text
+	all := total(releases)
+	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
+		len(releases), wording.Amount(signal, all), wording.Amount(signal, missing), wording.Apart(signal, all, missing), share, elsewhere(signal))
+	return text + wouldSuffice(d, missing)
+}
+
+// allSmall says that only small candidates are left while a larger pod's turn has not come.
+func allSmall(d *Decision, s *shortage, releases []release, least pressure.Quantity) string {
+	signal := d.Pressure.Threshold.Signal
+	return fmt.Sprintf("each of the %d candidates would return less than limits.minimumRelease (%v) of the %s that are missing, and larger pods go first when %s runs out",
+		len(releases), least, wording.Amount(signal, s.missing), signal) + wouldSuffice(d, s.missing)
+}
+
+// wouldSuffice names the protected pod that would have sufficed alone, and what protects
+// it: the one that uses most. "" when there is none.
+func wouldSuffice(d *Decision, missing int64) string {
+	e := largest(d.Ranking.Protected)
+	if e == nil || e.Pod.Usage <= missing {
+		return ""
+	}
+	return fmt.Sprintf("; %s alone uses %s and is protected: %s",
+		e.Pod.Key(), wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage), e.Protection)
 }
 
 // elsewhere says what uses up a signal besides pods.

@@ -151,7 +151,7 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 	if a.disk.err != nil {
 		return nil, HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
 	}
-	all := diskUses(p.Threshold.Signal, pods, a.disk.uses, a.needed(p))
+	all := diskUses(p.Threshold.Signal, pods, a.disk.uses, a.required(p))
 	before := figuresBefore(p, pods, a.disk.uses)
 	if hold, detail := before.awaitNewer(p); hold != HoldNone {
 		return nil, hold, detail

@@ -259,10 +259,10 @@ type Limits struct {
 	// not all evict in the next. Hard evictions never wait, nor do soft ones whose grace
 	// period was cut short. `0s` switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
-	// Percentage of what is missing to the threshold, 0% to 100%: a pod whose end would
-	// return less is passed over while larger ones suffice, and nobody is evicted while
-	// all candidates together could not return what is missing. `0%` switches both off.
-	// Unset means 5%.
+	// Percentage of what is missing to the threshold plus the minimum reclaim, 0% to 100%:
+	// a pod whose end would return less is passed over while larger ones suffice, and no
+	// pod is evicted while all candidates together could not reach the threshold. `0%`
+	// switches both off. Unset means 5%.
 	MinimumRelease string `json:"minimumRelease"`
 }
 

@@ -220,7 +220,7 @@ func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int3
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
-		if e.Reason == "EvictionHeld" && e.InvolvedObject.Kind == "Node" && strings.Contains(e.Message, "evictions would not suffice") &&
+		if e.Reason == "EvictionHeld" && e.InvolvedObject.Kind == "Node" && strings.Contains(e.Message, "InsufficientReclaim") &&
 			strings.Contains(e.Message, "Used otherwise") {
 			message, count = e.Message, count+e.Count
 		}

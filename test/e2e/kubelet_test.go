@@ -81,7 +81,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 		}
 	}
 	t.Logf("evictd's holds, the newest first: %q", holds)
-	if !slices.Contains(holds, "evictions would not suffice") {
+	if !slices.Contains(holds, "InsufficientReclaim") {
 		t.Error("evictd's threshold did not hold while the kubelet evicted: the test shows nothing")
 	}
 	if !slices.Contains(holds, "enough is on its way out") {
