@@ -85,17 +85,20 @@ func (c *Cluster) containerd() (component, error) {
 	}, nil
 }
 
-// ctr runs containerd's own client in the node.
-func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) error {
+// ctr runs containerd's own client in the node, and returns what it prints.
+func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) (string, error) {
 	arguments = append([]string{"--address", containerdSocket, "--namespace", "k8s.io"}, arguments...)
-	return c.inNode(read, func() error {
+	var printed string
+	err := c.inNode(read, func() error {
 		command := exec.CommandContext(ctx, filepath.Join(read.BinDir, "ctr"), arguments...) //nolint:gosec // what Build built
 		output, err := command.CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("running ctr: %w: %s", err, lastLines(string(output), 5))
 		}
+		printed = string(output)
 		return nil
 	})
+	return printed, err
 }
 
 // ImportImage loads the images of a docker-archive, such as [WriteImage]
@@ -108,10 +111,49 @@ func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
 	if tar, err = realPath(tar); err != nil {
 		return fmt.Errorf("resolving the image's path: %w", err)
 	}
-	if err := c.ctr(ctx, read, "images", "import", tar); err != nil {
+	if _, err := c.ctr(ctx, read, "images", "import", tar); err != nil {
 		return fmt.Errorf("importing image %s: %w", filepath.Base(tar), err)
 	}
 	return nil
+}
+
+// RemoveImage takes an image from the node by all its names, and its files with it. No error
+// where it is not there.
+func (c *Cluster) RemoveImage(ctx context.Context, ref string) error {
+	read, err := readState(c.dir)
+	if err != nil {
+		return err
+	}
+	list, err := c.ctr(ctx, read, "images", "ls")
+	if err != nil {
+		return fmt.Errorf("listing images: %w", err)
+	}
+	names := sameImage(list, ref)
+	if len(names) == 0 {
+		return nil
+	}
+	if _, err := c.ctr(ctx, read, append([]string{"images", "rm", "--sync"}, names...)...); err != nil {
+		return fmt.Errorf("removing image %s: %w", ref, err)
+	}
+	return nil
+}
+
+// sameImage returns the names of the image in a table of ctr's, whose columns begin with name,
+// type and digest. The CRI plugin gives each image a second name, which keeps its files too.
+func sameImage(table, ref string) []string {
+	const name, digest = 0, 2
+	byDigest, of := map[string][]string{}, ""
+	for line := range strings.Lines(table) {
+		columns := strings.Fields(line)
+		if len(columns) <= digest {
+			continue
+		}
+		byDigest[columns[digest]] = append(byDigest[columns[digest]], columns[name])
+		if columns[name] == ref {
+			of = columns[digest]
+		}
+	}
+	return byDigest[of]
 }
 
 func (c *Cluster) importPause(ctx context.Context, binDir string) error {

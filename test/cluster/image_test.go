@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,4 +110,19 @@ func read(t *testing.T, path string) []byte {
 		t.Fatal(err)
 	}
 	return content
+}
+
+// The second name of an image leads to the same digest, and only that of its own.
+func TestSameImage(t *testing.T) {
+	const table = `REF                      TYPE                                      DIGEST       SIZE  PLATFORMS   LABELS
+localhost/a:1            application/vnd.oci.image.manifest.v1+json sha256:aaa  1 MiB linux/amd64 io.cri-containerd.image=managed
+localhost/b:1            application/vnd.oci.image.manifest.v1+json sha256:bbb  1 MiB linux/amd64 -
+sha256:0123              application/vnd.oci.image.manifest.v1+json sha256:aaa  1 MiB linux/amd64 io.cri-containerd.image=managed
+`
+	if got := sameImage(table, "localhost/a:1"); !slices.Equal(got, []string{"localhost/a:1", "sha256:0123"}) {
+		t.Errorf("got %q", got)
+	}
+	if got := sameImage(table, "localhost/c:1"); len(got) > 0 {
+		t.Errorf("got %q of an image that is not there", got)
+	}
 }

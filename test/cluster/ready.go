@@ -41,7 +41,10 @@ func (c *Cluster) probe(read *state, target string) (func(context.Context) error
 	case "":
 		return func(context.Context) error { return nil }, nil
 	case probeCtr:
-		return func(ctx context.Context) error { return c.ctr(ctx, read, "version") }, nil
+		return func(ctx context.Context) error {
+			_, err := c.ctr(ctx, read, "version")
+			return err
+		}, nil
 	}
 	authority, err := os.ReadFile(c.CA())
 	if err != nil {

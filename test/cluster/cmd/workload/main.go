@@ -8,8 +8,9 @@
 //
 //	2006-01-02T15:04:05.999999999Z term
 //
-// The words: start, memory (all held), files (all written), output (all printed), term (SIGTERM came),
-// exit, prestop-start, prestop-end.
+// The words: start, first (--memory-first is held), memory (all held), files (all written), output (all
+// printed), cache (all in the page cache, and read again since), term (SIGTERM came), exit, prestop-start,
+// prestop-end.
 package main
 
 import (
@@ -32,6 +33,7 @@ const (
 // settings are the flags.
 type settings struct {
 	memory       size
+	memoryFirst  size
 	memoryRate   size
 	startDelay   time.Duration
 	startFile    string
@@ -41,6 +43,8 @@ type settings struct {
 	writeBytes   size
 	files        int
 	outputBytes  size
+	cacheFile    string
+	cacheBytes   size
 	threads      int
 	prestopSleep time.Duration
 	logFile      string
@@ -70,6 +74,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("workload", flag.ContinueOnError)
 	flags.SetOutput(complaints)
 	flags.Var(&chosen.memory, "memory", "anonymous memory to hold, such as 200Mi")
+	flags.Var(&chosen.memoryFirst, "memory-first", "how much of it to take at once, whatever the rate")
 	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
 	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
 	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
@@ -79,14 +84,16 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
 	flags.IntVar(&chosen.files, "files", 1, "number of files to spread the bytes over")
 	flags.Var(&chosen.outputBytes, "output-bytes", "bytes to print in lines, such as 100Mi: they are the container's log")
+	flags.StringVar(&chosen.cacheFile, "cache", "", "file to make without blocks, and to read again and again, so that it stays in the active page cache")
+	flags.Var(&chosen.cacheBytes, "cache-bytes", "how large that file is, such as 600Mi")
 	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output")
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
 	}
-	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 {
-		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file and no negative number of threads")
+	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.memoryFirst > chosen.memory {
+		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads and no more memory first than in all")
 		return chosen, errors.New("wrong usage")
 	}
 	return chosen, nil
@@ -143,13 +150,29 @@ func work(chosen settings, log journal) error {
 		}()
 	}
 	if chosen.memory > 0 {
-		if err := holdMemory(chosen.memory, chosen.memoryRate); err != nil {
-			return err
-		}
-		if err := log.note("memory"); err != nil {
+		if err := takeMemory(chosen, log); err != nil {
 			return err
 		}
 	}
+	return workOnFiles(chosen, log)
+}
+
+func takeMemory(chosen settings, log journal) error {
+	held, err := mapMemory(chosen.memory)
+	if err != nil {
+		return err
+	}
+	if chosen.memoryFirst > 0 {
+		held.hold(int(chosen.memoryFirst), 0)
+		if err := log.note("first"); err != nil {
+			return err
+		}
+	}
+	held.hold(int(chosen.memory), chosen.memoryRate)
+	return log.note("memory")
+}
+
+func workOnFiles(chosen settings, log journal) error {
 	if chosen.writePath != "" {
 		if err := writeFiles(chosen.writePath, chosen.writeBytes, chosen.files); err != nil {
 			return err
@@ -158,13 +181,18 @@ func work(chosen settings, log journal) error {
 			return err
 		}
 	}
-	if chosen.outputBytes == 0 {
+	if chosen.outputBytes > 0 {
+		if err := printLines(log.out, chosen.outputBytes); err != nil {
+			return err
+		}
+		if err := log.note("output"); err != nil {
+			return err
+		}
+	}
+	if chosen.cacheFile == "" {
 		return nil
 	}
-	if err := printLines(log.out, chosen.outputBytes); err != nil {
-		return err
-	}
-	return log.note("output")
+	return keepCached(chosen.cacheFile, chosen.cacheBytes, func() error { return log.note("cache") })
 }
 
 // journal writes the lines. The file is opened for each: the hook and the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,9 +38,15 @@ func TestFillLeavesNoPageAlike(t *testing.T) {
 }
 
 func TestHoldMemoryKeepsItsRate(t *testing.T) {
-	begin := time.Now()
-	if err := holdMemory(8<<20, 40<<20); err != nil {
+	held, err := mapMemory(16 << 20)
+	if err != nil {
 		t.Fatal(err)
+	}
+	held.hold(8<<20, 0)
+	begin := time.Now()
+	held.hold(16<<20, 40<<20)
+	if held.held != 16<<20 {
+		t.Errorf("%d bytes are held, want 16Mi", held.held)
 	}
 	if elapsed := time.Since(begin); elapsed < 150*time.Millisecond {
 		t.Errorf("8Mi at 40Mi a second took %s", elapsed)
@@ -58,6 +65,22 @@ func TestWriteFiles(t *testing.T) {
 	}
 	if err := writeFiles(path, 0, 1); err != nil {
 		t.Error(err)
+	}
+}
+
+// The file takes no blocks, and every byte of it is read each time.
+func TestKeepCached(t *testing.T) {
+	path, enough := filepath.Join(t.TempDir(), "cached"), errors.New("enough")
+	if err := keepCached(path, 5<<20+1, func() error { return enough }); !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	system, is := info.Sys().(*syscall.Stat_t)
+	if info.Size() != 5<<20+1 || !is || system.Blocks > 0 {
+		t.Errorf("the file has %d bytes in %d blocks", info.Size(), system.Blocks)
 	}
 }
 
@@ -81,7 +104,7 @@ func TestLifeAndHook(t *testing.T) {
 	}
 	ended := make(chan int)
 	go func() {
-		ended <- command([]string{"--memory=1Mi", "--threads=2", "--term-delay=10ms", "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
+		ended <- command([]string{"--memory=2Mi", "--memory-first=1Mi", "--threads=2", "--term-delay=10ms", "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
 	}()
 	waitFor(t, log, " memory\n")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
@@ -98,7 +121,7 @@ func TestLifeAndHook(t *testing.T) {
 		}
 		words = append(words, word)
 	}
-	if got := strings.Join(words, " "); got != "prestop-start prestop-end start memory term exit" {
+	if got := strings.Join(words, " "); got != "prestop-start prestop-end start first memory term exit" {
 		t.Errorf("the log says: %s", got)
 	}
 }

@@ -71,26 +71,37 @@ const (
 	chunkSize = 1 << 20
 )
 
-// holdMemory takes anonymous memory from the kernel, outside Go's heap, and
-// fills it with numbers that neither zswap nor page merging makes smaller. It
-// never gives it back. Rates are kept chunk by chunk against the clock, and a chunk's
-// pages are faulted in at once: a fault for each takes most of a core at 1 GB/s.
-func holdMemory(total, rate size) error {
-	memory, err := syscall.Mmap(-1, 0, int(total), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+// memory is anonymous memory from the kernel, outside Go's heap, of which so much is held.
+type memory struct {
+	mapped []byte
+	held   int
+	random uint64
+}
+
+// mapMemory reserves memory, of which nothing is held yet.
+func mapMemory(total size) (*memory, error) {
+	mapped, err := syscall.Mmap(-1, 0, int(total), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
-		return fmt.Errorf("taking memory: %w", err)
+		return nil, fmt.Errorf("taking memory: %w", err)
 	}
-	begin, random := now(), seed()
-	for taken := 0; taken < len(memory); taken += chunkSize {
+	return &memory{mapped: mapped, random: seed()}, nil
+}
+
+// hold holds so much of it in all: it fills it with numbers that neither zswap nor page
+// merging makes smaller, and never gives it back. Rates are kept chunk by chunk against the
+// clock, and a chunk's pages are faulted in at once: a fault for each takes most of a core
+// at 1 GB/s.
+func (m *memory) hold(upTo int, rate size) {
+	begin, from := now(), m.held
+	for ; m.held < upTo; m.held = min(m.held+chunkSize, upTo) {
 		if rate > 0 {
-			due := begin.Add(time.Duration(float64(taken) / float64(rate) * float64(time.Second)))
+			due := begin.Add(time.Duration(float64(m.held-from) / float64(rate) * float64(time.Second)))
 			sleep(due.Sub(now()))
 		}
-		chunk := memory[taken:min(taken+chunkSize, len(memory))]
+		chunk := m.mapped[m.held:min(m.held+chunkSize, upTo)]
 		_ = unix.Madvise(chunk, unix.MADV_POPULATE_WRITE) // without it (Linux < 5.14) fill faults them in
-		random = fill(chunk, random)
+		m.random = fill(chunk, m.random)
 	}
-	return nil
 }
 
 // seed differs between workloads: the same numbers would be the same pages.
@@ -170,4 +181,52 @@ func printLines(out io.Writer, total size) error {
 		}
 	}
 	return nil
+}
+
+// keepCached makes a file that has no blocks on its disk, and reads it again and again: all
+// of it is in the page cache then, and, having been read more than once, in the active part.
+// That is said once.
+func keepCached(name string, total size, cached func() error) (err error) {
+	const (
+		untilActive = 3
+		rest        = time.Second
+	)
+	file, err := os.Create(name) //nolint:gosec // the caller's own path
+	if err != nil {
+		return fmt.Errorf("making the file to be cached: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := file.Truncate(int64(total)); err != nil {
+		return fmt.Errorf("making the file to be cached: %w", err)
+	}
+	chunk := make([]byte, chunkSize)
+	for times := 1; ; times++ {
+		if err := readAll(file, chunk); err != nil {
+			return fmt.Errorf("reading the file to be cached: %w", err)
+		}
+		if times == untilActive {
+			if err := cached(); err != nil {
+				return err
+			}
+		}
+		if times >= untilActive {
+			sleep(rest)
+		}
+	}
+}
+
+// readAll reads a file from its begin to its end.
+func readAll(file *os.File, chunk []byte) error {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	for {
+		_, err := file.Read(chunk)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
