@@ -140,7 +140,7 @@ func (d *demo) dryRun(ctx context.Context) error {
 func (d *demo) inEarnest(ctx context.Context) error {
 	d.say("Dry run off: dryRun: false in the ConfigMap. The running evictd follows the edit. One eviction a minute " +
 		"(limits.evictionsPerMinute: 1), so that no second pod goes if this machine itself takes more memory now.")
-	if err := d.node.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: d.line, PerMinute: 1}); err != nil {
+	if err := d.node.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: d.line, Limits: "{evictionsPerMinute: 1, perOwnerPerHour: 60}"}); err != nil {
 		return err
 	}
 	decision, err := d.decisionFor(ctx, "Evicted")

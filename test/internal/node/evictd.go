@@ -162,12 +162,13 @@ const (
 
 // Policy is what an administrator would write for a test.
 type Policy struct {
-	// Signal is one of the above.
+	// Signal is one of the above; "" leaves the thresholds to the default configuration.
 	Signal string
 	// Line is its hard threshold in the signal's unit.
 	Line int64
-	// PerMinute is limits.evictionsPerMinute; 0 means 60.
-	PerMinute int
+	// Limits is the block of that name; "" lets 60 go in a minute and 60 of an owner in an
+	// hour, so that no test is held up by those before it.
+	Limits string
 	// DryRun is as in the file; Extra is further lines of it.
 	DryRun bool
 	Extra  string
@@ -197,17 +198,52 @@ func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (in
 
 // Configure edits evictd's ConfigMap as an administrator would. It returns when the
 // running evictd has taken the edit, which is told from the one before by a byte in
-// the threshold.
+// the threshold, or where there is none of its own by the count of edits that were taken.
 func (n *Node) Configure(ctx context.Context, p Policy) error {
 	n.edits++
 	p.Line -= n.edits
-	text := fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
+	reloads := map[string]string{"result": "success"}
+	before := 0.0
+	if families, err := n.Metrics(ctx); err == nil {
+		before, _ = Value(families, "evictd_config_reloads_total", reloads)
+	}
+	if err := n.edit(ctx, n.text(p)); err != nil {
+		return err
+	}
+	err := Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
+		families, unread := n.Metrics(ctx)
+		if unread != nil {
+			return false
+		}
+		dry, _ := Value(families, "evictd_dry_run", nil)
+		if p.Signal == "" {
+			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
+			return taken > before && (dry == 1) == p.DryRun
+		}
+		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "hard"})
+		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
+	}
+	return nil
+}
+
+// text is the policy as an administrator writes it, unlike any before it.
+func (n *Node) text(p Policy) string {
+	// The same in other words would not be taken anew.
+	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: 5m0.%03ds\n", n.edits)
+	if p.Signal != "" {
+		thresholds = fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
+	}
+	return fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: %v
-evictionHard: {%s: "%d"}
-evictionSoft: {}
-limits: {evictionsPerMinute: %d, perOwnerPerHour: 60}
-%s`, p.DryRun, p.Signal, p.Line, cmp.Or(p.PerMinute, 60), p.Extra)
+%slimits: %s
+%s`, p.DryRun, thresholds, cmp.Or(p.Limits, "{evictionsPerMinute: 60, perOwnerPerHour: 60}"), p.Extra)
+}
+
+func (n *Node) edit(ctx context.Context, text string) error {
 	maps := n.Client.CoreV1().ConfigMaps(Namespace)
 	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
 	if err != nil {
@@ -216,18 +252,6 @@ limits: {evictionsPerMinute: %d, perOwnerPerHour: 60}
 	current.Data["evictd.yaml"] = text
 	if _, err = maps.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
-	}
-	err = Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
-		families, unread := n.Metrics(ctx)
-		if unread != nil {
-			return false
-		}
-		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "hard"})
-		dry, _ := Value(families, "evictd_dry_run", nil)
-		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ type Workload struct {
 	Name string
 	// UsesMiB is what it holds, AsksMiB its request.
 	UsesMiB, AsksMiB int64
+	// LimitMiB is its limit; 0 is none.
+	LimitMiB int64
 	// Flags are further flags of the workload.
 	Flags []string
 	// Change changes the pod before it is made; nil changes nothing.
@@ -43,6 +45,11 @@ func (w Workload) pod() corev1.PodSpec {
 				corev1.ResourceMemory: *resource.NewQuantity(w.AsksMiB<<20, resource.BinarySI),
 			}},
 		}},
+	}
+	if w.LimitMiB > 0 {
+		spec.Containers[0].Resources.Limits = corev1.ResourceList{
+			corev1.ResourceMemory: *resource.NewQuantity(w.LimitMiB<<20, resource.BinarySI),
+		}
 	}
 	if w.Change != nil {
 		w.Change(&spec)
