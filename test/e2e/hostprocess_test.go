@@ -1,0 +1,95 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// A process of the host takes memory to below the line and keeps it. The pods that use what
+// they asked for did not do that, and stay. When it takes more, so that the kubelet's line would be
+// met before one of them could have ended, one goes, and the kubelet has not acted.
+func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
+	const (
+		pods, usesMiB, asksMiB  = 3, 500, 600
+		untilMetMiB, takesMiB   = 300, 700
+		keeps                   = 20 * time.Second
+		kubeletsMiB             = 3000 // less than is left then
+		thenMiB, thenMiBASecond = 1800, 100
+	)
+	on(t, oneDisk)
+	s := emptyScene(t)
+	var within []corev1.Pod
+	for i := range pods {
+		within = append(within, s.deploy(node.Workload{
+			Name: fmt.Sprintf("within-%d", i), UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: asksMiB,
+		}))
+	}
+	for i := range within {
+		s.until(within[i].Name+" holds its memory", func(context.Context) bool { return s.anonymous(&within[i]) >= usesMiB<<20 })
+	}
+	s.nearLine(untilMetMiB, defaultReclaim)
+	evicted, held := s.evicted(), s.held(t.Context(), node.NodeMemory, withinRequests)
+	s.hostTakes(takesMiB)
+	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, node.NodeMemory, withinRequests) > held })
+	s.until("an Event on the node says so", func(ctx context.Context) bool { return s.nodeEvent(ctx, withinRequests) != "" })
+	t.Log(s.nodeEvent(t.Context(), withinRequests))
+	s.never(keeps, "a pod within its request goes", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted
+	})
+
+	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
+	s.nearLine(-10, defaultReclaim) // it is met as before
+	s.knowsTheKubeletsLine()
+	s.hostTakes(thenMiB, fmt.Sprintf("--memory-rate=%dMi", thenMiBASecond))
+	s.until("a pod goes", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted
+	})
+	s.kubeletHasNotActed()
+}
+
+// hostTakes lets a process of the host take so much memory and keep it until the end of the test.
+func (s *scene) hostTakes(mebibytes int, flags ...string) {
+	s.Helper()
+	process := exec.Command(filepath.Join(live.Files.ClusterBin, "workload"), //nolint:noctx // the Makefile built it; it is ended below
+		append([]string{fmt.Sprintf("--memory=%dMi", mebibytes)}, flags...)...)
+	s.must(process.Start())
+	s.Cleanup(func() {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	})
+}
+
+// nodeEvent returns the message of an Event on the node that has the text; "" where there is none.
+func (s *scene) nodeEvent(ctx context.Context, text string) string {
+	list, err := live.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return ""
+	}
+	for i := range list.Items {
+		if e := &list.Items[i]; e.InvolvedObject.Kind == "Node" && strings.Contains(e.Message, text) {
+			return e.Message
+		}
+	}
+	return ""
+}
+
+// never fails the test when something is met within the time.
+func (s *scene) never(during time.Duration, what string, met func(context.Context) bool) {
+	s.Helper()
+	if node.Until(s.Context(), during, met) == nil {
+		decisions, _, _ := live.Get(context.WithoutCancel(s.Context()), "/debug/decisions")
+		s.Fatalf("%s; the last decisions:\n%.6000s", what, decisions)
+	}
+}
