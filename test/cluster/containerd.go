@@ -117,25 +117,35 @@ func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
 	return nil
 }
 
+// HasImage says whether the node has an image of that name.
+func (c *Cluster) HasImage(ctx context.Context, ref string) (bool, error) {
+	names, _, err := c.namesOf(ctx, ref)
+	return len(names) > 0, err
+}
+
 // RemoveImage takes an image from the node by all its names, and its files with it. No error
 // where it is not there.
 func (c *Cluster) RemoveImage(ctx context.Context, ref string) error {
-	read, err := readState(c.dir)
-	if err != nil {
+	names, read, err := c.namesOf(ctx, ref)
+	if err != nil || len(names) == 0 {
 		return err
-	}
-	list, err := c.ctr(ctx, read, "images", "ls")
-	if err != nil {
-		return fmt.Errorf("listing images: %w", err)
-	}
-	names := sameImage(list, ref)
-	if len(names) == 0 {
-		return nil
 	}
 	if _, err := c.ctr(ctx, read, append([]string{"images", "rm", "--sync"}, names...)...); err != nil {
 		return fmt.Errorf("removing image %s: %w", ref, err)
 	}
 	return nil
+}
+
+func (c *Cluster) namesOf(ctx context.Context, ref string) ([]string, *state, error) {
+	read, err := readState(c.dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := c.ctr(ctx, read, "images", "ls")
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing images: %w", err)
+	}
+	return sameImage(list, ref), read, nil
 }
 
 // sameImage returns the names of the image in a table of ctr's, whose columns begin with name,
