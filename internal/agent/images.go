@@ -192,7 +192,8 @@ func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *Decision) (Hold
 	c, signal := &a.images, p.Threshold.Signal
 	if c.known.at.IsZero() || p.SampleTime.Sub(c.known.at) >= imagesFresh {
 		if c.pending && c.last.err == nil && p.SampleTime.Sub(c.asked) < imagesTimeout {
-			return HoldImagesFirst, "counting what images hold that no pod uses"
+			// Not ImagesFirst, whose Event is said once and with the figures.
+			return HoldSettleWindow, "counting what images hold that no pod uses"
 		}
 		d.Notes = append(d.Notes, "what images hold that no pod uses is not known, and no pod waits for it: "+c.fault())
 		return HoldNone, ""

@@ -225,6 +225,44 @@ func (n *fakeNode) heldForImages() string {
 	return held
 }
 
+// Without a settle window the first answer is waited for, so that the first decision knows of
+// the images; one that does not come holds nothing back.
+func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		slow time.Duration
+		want time.Duration // when a pod goes; 0: none
+	}{
+		"it comes":       {3 * time.Second, 0},
+		"it comes never": {time.Hour, imagesTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 155})}
+				images := &fakeImages{unused: UnusedImages{Bytes: 100}, slow: test.slow}
+				acted := settleBeside(t, n, images, time.Minute, func(p *Policy) {
+					p.Settle, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
+					p.ImageReclaim = ImageReclaim{ImageFS: pressure.Fraction(0.15)}
+				})
+				went := time.Duration(0)
+				if len(acted) > 0 {
+					went = acted[0]
+				}
+				if late := went - test.want; late < 0 || late > time.Second {
+					t.Errorf("a pod went after %v, want %v", went, test.want)
+				}
+				// Whoever reads the Event that is said once finds the figures in it.
+				first := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Hold == HoldImagesFirst })
+				if came := test.want == 0; came != (first >= 0) || came && !strings.Contains(n.decisions[first].Detail, "hold 100") {
+					t.Errorf("holds %v, the first for images is %d", n.holds(), first)
+				}
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
 // The node is read while its disk is short alone, and once a minute at most.
 func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
 	t.Parallel()
