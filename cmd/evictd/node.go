@@ -57,6 +57,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 			d.compareCapacity(node)
 			d.optIns.taints.Found(node)
 			d.foundNode(node)
+			d.checkBaseRights(ctx)
 			d.checkRights(ctx, d.inForce.Load())
 			return nil
 		case ctx.Err() != nil:

@@ -73,6 +73,30 @@ func brakeNeeds(namespace string) need {
 	return brake
 }
 
+// baseRights are those without which no pod is evicted, dry run or not.
+func baseRights() []authorizationv1.ResourceAttributes {
+	return []authorizationv1.ResourceAttributes{
+		{Verb: "list", Resource: "pods"},
+		{Verb: "watch", Resource: "pods"},
+		{Verb: "create", Resource: "pods", Subresource: "eviction"},
+	}
+}
+
+// checkBaseRights says at the start that the account may not do what evictd is for. Otherwise
+// the right to evict would be missed in the moment when it counts.
+func (d *daemon) checkBaseRights(ctx context.Context) {
+	missing, err := d.clients.missing(ctx, baseRights())
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		d.logger.Warn("whether the account has the rights to list, watch and evict pods could not be checked", zap.Error(err))
+	case len(missing) > 0:
+		d.logger.Warn("the account lacks rights without which no pod is evicted",
+			zap.String("detail", "the right to "+strings.Join(missing, " and to ")+
+				" is missing; apply the ClusterRole and the ClusterRoleBinding of deploy/daemonset.yaml"))
+	}
+}
+
 // checkRights says at the start, and when the file changes, that a configuration asks for
 // something and the account may not do it. Otherwise that would show in the moment when it
 // counts.
@@ -104,8 +128,16 @@ func (c *clients) missing(ctx context.Context, rights []authorizationv1.Resource
 			return nil, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, withoutURL(err))
 		}
 		if !answer.Status.Allowed {
-			missing = append(missing, right.Verb+" "+right.Resource)
+			missing = append(missing, right.Verb+" "+askedOf(right))
 		}
 	}
 	return missing, nil
+}
+
+// askedOf names what a right is for, as RBAC does.
+func askedOf(right *authorizationv1.ResourceAttributes) string {
+	if right.Subresource == "" {
+		return right.Resource
+	}
+	return right.Resource + "/" + right.Subresource
 }
