@@ -163,8 +163,8 @@ func TestShippedManifestConfinesItsOwnAccount(t *testing.T) {
 	t.Parallel()
 	s := readShipped(t)
 	s.confines(t, s.account)
-	if len(s.policies) != 3 {
-		t.Errorf("%d policies, want 3", len(s.policies))
+	if len(s.policies) != 4 {
+		t.Errorf("%d policies, want 4", len(s.policies))
 	}
 }
 

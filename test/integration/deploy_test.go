@@ -138,8 +138,9 @@ func TestEvictionsWhileThePolicysPodsAreNotSynced(t *testing.T) {
 	expect(t, drain.Evict(t.Context(), pod), evict.WouldEvict)
 	f.ship(policies())
 	t.Cleanup(func() { f.unship(policies()) })
-	start, refusals, last := time.Now(), 0, time.Duration(0)
+	start, asked, refusals, last := time.Now(), 0, 0, time.Duration(0)
 	for time.Since(start) < 5*time.Second {
+		asked++
 		switch got := drain.Evict(t.Context(), pod); got.Outcome {
 		case evict.WouldEvict:
 			time.Sleep(10 * time.Millisecond)
@@ -152,6 +153,11 @@ func TestEvictionsWhileThePolicysPodsAreNotSynced(t *testing.T) {
 			t.Fatalf("an administrator's eviction: %+v", got)
 		}
 	}
-	t.Logf("%d evictions of the administrator were refused, the last %v after the policies were applied", refusals, last)
+	t.Logf("%d of the administrator's %d evictions were refused, the last %v after the policies were applied", refusals, asked, last)
+	theirs := requestFor(f.podOn(f.far, "theirs"))
+	theirs.DryRun = true
+	f.until("the policy is in force", func(ctx context.Context) bool {
+		return strings.Contains(evictorFor(t, f.here).Evict(ctx, theirs).Message, "'evictd-evicts-on-own-node'")
+	})
 	expect(t, drain.Evict(t.Context(), pod), evict.WouldEvict)
 }

@@ -73,6 +73,9 @@ func (f *fenced) confine() {
 		"evictd-on-own-node": func(ctx context.Context) string {
 			return evictorFor(f.t, f.nowhere).Evict(ctx, evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x", DryRun: true}).Message
 		},
+		"evictd-events-of-own-node": func(ctx context.Context) string {
+			return fmt.Sprint(f.event(ctx, f.nowhere, "probe", func(*corev1.Event) {}))
+		},
 		// The administrator in evictd's name, in a token that says nothing of a node.
 		"evictd-taints-own-node": func(ctx context.Context) string {
 			inItsName := unlimited()
@@ -130,6 +133,7 @@ func TestOwnNode(t *testing.T) {
 	t.Run("nobody else is bound", func(t *testing.T) { nobodyElseIsBound(t, f.again(t)) })
 	t.Run("no other rights", func(t *testing.T) { noOtherRights(t, f.again(t)) })
 	t.Run("deletes once granted", func(t *testing.T) { deletesAreConfined(t, f.again(t)) })
+	t.Run("Events", func(t *testing.T) { eventsAreConfined(t, f.again(t)) })
 	t.Run("taints once granted", func(t *testing.T) { taintsAreConfined(t, f.again(t)) })
 }
 
