@@ -10,10 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // The line is at 100, the kubelet's at 40 where it is known.
@@ -232,6 +234,43 @@ func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 			if there := n.pods["uid-exceeds"] != nil; there == bestEffort {
 				t.Errorf("best effort %v: the pod is there: %v", bestEffort, there)
 			}
+		})
+	}
+}
+
+// Something else than pods fills a disk. A pod within its request of ephemeral storage stays;
+// one without a request exceeds it by what it holds.
+func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		request string // of pod b; pod a always has one
+		want    []string
+	}{
+		"both within": {"100", nil},
+		"one without": {"0", []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				asks := func(amount string) func(*corev1.Pod) {
+					return func(p *corev1.Pod) {
+						p.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse(amount)
+					}
+				}
+				n.run("a", 10, 0, asks("100"))
+				n.run("b", 10, 0, asks(test.request))
+				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
+					"uid-a": diskUseOf(100, 1, 0, 0), "uid-b": diskUseOf(60, 1, 0, 0),
+				}}
+				policy := diskPolicy(pressure.NodeFSAvailable)
+				policy.WithinRequests = WithinRequestsUntilExhaustion
+				runDiskBy(t, n, disk, policy, time.Minute)
+				n.wantVictims(t, test.want...)
+				if d := n.last(t); test.want == nil && (d.Hold != HoldWithinRequests || !strings.Contains(d.Detail, "look at images")) {
+					t.Errorf("held by %q: %s", d.Hold, d.Detail)
+				}
+			})
 		})
 	}
 }
