@@ -1,0 +1,116 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// In a dry run nobody goes, and the shortage is named once for each pod that would have: first gone is
+// what presses, then what comes in addition, until the kubelet evicts by its own line. The last line
+// of the incident says what it did.
+func TestDryRunTellsTheTruth(t *testing.T) {
+	const (
+		firstMiB, secondMiB, greedyMiB = 600, 400, 4000
+		kubeletsMiB                    = 2500 // more than is taken then
+	)
+	on(t, oneDisk)
+	s := emptyScene(t)
+	first := s.taker(node.Workload{Name: "first", UsesMiB: firstMiB, AsksMiB: 10, LimitMiB: firstMiB + 100})
+	second := s.taker(node.Workload{Name: "second", UsesMiB: secondMiB, AsksMiB: secondMiB + 50, LimitMiB: secondMiB + 100})
+	greedy := s.taker(node.Workload{
+		Name: "greedy", UsesMiB: greedyMiB, AsksMiB: 10, LimitMiB: greedyMiB + 100,
+		Flags: []string{"--memory-rate=400Mi"},
+	})
+	s.threshold(node.PodMemory, headroom, true, "evictionPressureTransitionPeriod: 10s\n")
+	s.until("the incidents of earlier tests are over", func(ctx context.Context) bool {
+		began, ended := s.incidents(ctx)
+		return len(began) == len(ended)
+	})
+	_, before := s.incidents(t.Context())
+	s.takes(second, "memory")
+	s.takes(first, "memory")
+	s.until("evictd says that the first one would go", func(ctx context.Context) bool {
+		_, named := s.decisionAbout(ctx, &first.Pod)
+		return named
+	})
+	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
+	s.takes(greedy, "memory")
+	s.until("the kubelet has evicted a pod", func(ctx context.Context) bool { return len(s.evictedByTheKubelet(ctx)) > 0 })
+	var ended []incidentLine
+	s.until("the incident is over", func(ctx context.Context) bool {
+		_, ended = s.incidents(ctx)
+		return len(ended) > len(before)
+	})
+	if ended = ended[len(before):]; len(ended) != 1 {
+		t.Fatalf("%d incidents, want one: %+v", len(ended), ended)
+	}
+	last := ended[0]
+	t.Logf("%+v", last)
+	for _, victim := range []*taker{first, greedy} {
+		if times := s.named(victim); times != 1 {
+			t.Errorf("%s was named %d times, want once", victim.Name, times)
+		}
+		if !slices.Contains(last.Victims, victim.Namespace+"/"+victim.Name) {
+			t.Errorf("the last line does not name %s: %q", victim.Name, last.Victims)
+		}
+	}
+	if times := s.named(second); times != 0 || len(last.Victims) != 2 {
+		t.Errorf("second was named %d times, and the last line names %q", times, last.Victims)
+	}
+	// Whichever it has taken: it has just been started, and does not know yet what its pods use.
+	for _, name := range s.evictedByTheKubelet(t.Context()) {
+		if !slices.Contains(last.KubeletEvictions, s.namespace+"/"+name) || !strings.Contains(last.Detail, "the kubelet evicted") {
+			t.Errorf("the last line does not say that the kubelet evicted %s: %q, %s", name, last.KubeletEvictions, last.Detail)
+		}
+	}
+}
+
+// incidentLine is what the log says of an incident, at its end as far as tests read it.
+type incidentLine struct {
+	Message          string   `json:"msg"`
+	Incident         string   `json:"incident"`
+	Victims          []string `json:"victims"`
+	KubeletEvictions []string `json:"kubelet_evictions"`
+	Detail           string   `json:"detail"`
+}
+
+// incidents returns the lines of all incidents that began and that ended, the oldest first.
+func (s *scene) incidents(ctx context.Context) (began, ended []incidentLine) {
+	s.Helper()
+	log, err := live.Log(ctx)
+	s.must(err)
+	for line := range strings.Lines(log) {
+		var i incidentLine
+		switch err := json.Unmarshal([]byte(line), &i); {
+		case err != nil:
+		case i.Message == "incident began":
+			began = append(began, i)
+		case i.Message == "incident ended":
+			ended = append(ended, i)
+		}
+	}
+	return began, ended
+}
+
+// named returns how many requests there were for the pod.
+func (s *scene) named(t *taker) int {
+	s.Helper()
+	decisions, err := live.Decisions(s.Context())
+	s.must(err)
+	times := 0
+	for _, d := range decisions {
+		for _, a := range d.Attempts {
+			if a.UID == string(t.UID) {
+				times++
+			}
+		}
+	}
+	return times
+}

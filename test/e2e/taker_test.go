@@ -1,0 +1,44 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// taker is a pod of a Deployment that takes its memory when the test says so. Its replacement
+// takes none.
+type taker struct {
+	corev1.Pod
+
+	control string
+}
+
+func (s *scene) taker(w node.Workload) *taker {
+	s.Helper()
+	control := s.TempDir()
+	w.Flags = append([]string{"--start-file=/control/go", "--log-file=/control/lines"}, w.Flags...)
+	w.Change = func(spec *corev1.PodSpec) {
+		mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
+	}
+	return &taker{Pod: s.deploy(w), control: control}
+}
+
+// takes lets the pod take its memory, and returns when it has said the word, or has to end.
+func (s *scene) takes(t *taker, word string) {
+	s.Helper()
+	start := filepath.Join(t.control, "go")
+	s.must(os.WriteFile(start, nil, 0o600))
+	s.until(t.Name+" has taken memory", func(context.Context) bool {
+		lines, err := os.ReadFile(filepath.Join(t.control, "lines"))
+		return err == nil && (strings.Contains(string(lines), " "+word+"\n") || strings.Contains(string(lines), " term\n"))
+	})
+	s.must(os.Remove(start))
+}
