@@ -1,0 +1,197 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// Evictd is killed when its victim has gone and the space has not come back, as in the minute in
+// which the kubelet has not removed the containers; here the host has the victim's file open. The
+// next process finds a disk that is short and a pod that would do, and waits for the space.
+func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
+	const otherMiB, missingMiB = 100, 50
+	s := newDiskScene(t, node.DiskSpace, otherMiB+greedyMiB-missingMiB, "2s")
+	other := s.wrote("other", fileOf("/data/fill", otherMiB))
+	greedy := s.wrote("greedy", fileOf("/data/fill", greedyMiB))
+	held := s.opened(greedy)
+	if d := s.gone(&greedy.Pod); d.Verb != "acted" || len(d.Attempts) != 1 {
+		t.Errorf("the decision: %+v", d)
+	}
+	s.killEvictd()
+	// As long as the kubelet takes to have measured the other pod anew.
+	s.never(45*time.Second, "a second pod goes for the same space", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > 0
+	})
+	if short := s.count(t.Context(), "evictd_pressure", map[string]string{"signal": node.DiskSpace, "kind": "hard"}); short != 1 {
+		t.Errorf("evictd_pressure = %v: the disk is not short any more, and the test shows nothing", short)
+	}
+	s.must(held.Close())
+	s.calm(node.DiskSpace)
+	s.stays(&other.Pod)
+	if now := s.evicted(); now != 0 {
+		t.Errorf("%v evictions since the start, want none", now)
+	}
+}
+
+// opened opens the file that a pod has written, whose space is free when it is closed and not before.
+func (s *scene) opened(w *writer) *os.File {
+	s.Helper()
+	path, err := live.Cluster.InNode(filepath.Join("/var/lib/kubelet/pods", string(w.UID), "volumes/kubernetes.io~empty-dir/data/fill"))
+	s.must(err)
+	file, err := os.Open(path)
+	s.must(err)
+	s.Cleanup(func() { _ = file.Close() }) // it is closed but where the test failed
+	return file
+}
+
+// Evictd is killed while its victim ends slowly, and after the API server has said that nobody can evict
+// another pod. The next process evicts nobody beside the victim, does not ask for the other pod
+// again, and knows how many went within the last minute.
+func TestKilledInAMemoryIncident(t *testing.T) {
+	on(t, oneDisk)
+	s := emptyScene(t)
+	line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
+	s.must(err)
+	s.must(live.Configure(t.Context(), node.Policy{Signal: node.PodMemory, Line: line, Limits: "{evictionsPerMinute: 2}"}))
+	// One of these does not press, two do.
+	const usesMiB, asksMiB, limitMiB = 350, 10, 450
+	refused := s.deploy(node.Workload{Name: "refused", UsesMiB: usesMiB + 50, AsksMiB: asksMiB, LimitMiB: limitMiB})
+	s.twoBudgets("refused")
+	second := s.taker(node.Workload{Name: "second", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB})
+	third := s.taker(node.Workload{Name: "third", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB})
+	slow := s.taker(node.Workload{Name: "slow", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB, Flags: []string{"--term-delay=12s"}})
+	s.takes(slow, "memory")
+	s.until("slow is on its way out", func(ctx context.Context) bool {
+		pod, unread := live.Client.CoreV1().Pods(s.namespace).Get(ctx, slow.Name, metav1.GetOptions{})
+		return unread == nil && pod.DeletionTimestamp != nil
+	})
+	evictedAt := time.Now()
+	s.killEvictd()
+	s.ends(&slow.Pod)
+	if now := s.evicted(); now != 0 {
+		t.Errorf("%v evictions beside the victim", now)
+	}
+	if asked := s.asked(&refused); asked != 1 {
+		t.Errorf("the pod with two budgets was asked for %d times before, want 1", asked)
+	}
+
+	s.takes(second, "memory")
+	s.ends(&second.Pod)
+	limited := s.held(t.Context(), node.PodMemory, "limit reached")
+	s.takes(third, "memory")
+	s.until("evictd holds for the limit", func(ctx context.Context) bool {
+		return s.held(ctx, node.PodMemory, "limit reached") > limited
+	})
+	s.stays(&third.Pod)
+	s.stays(&refused)
+	if asked := s.asked(&refused); asked != 1 {
+		t.Errorf("the pod with two budgets was asked for %d times, want 1", asked)
+	}
+	if took := time.Since(evictedAt); took > time.Minute {
+		t.Errorf("all this took %v: within a minute the limit would have been kept, and the test shows nothing", took)
+	}
+}
+
+// twoBudgets gives a pod two budgets: the Eviction API refuses it for ever, and evictd backs off for
+// a minute.
+func (s *scene) twoBudgets(app string) {
+	s.Helper()
+	s.must(live.Budget(s.Context(), s.namespace, app, 1))
+	minimum := intstr.FromInt32(1)
+	_, err := live.Client.PolicyV1().PodDisruptionBudgets(s.namespace).Create(s.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app + "-too"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &minimum, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}},
+	}, metav1.CreateOptions{})
+	s.must(err)
+}
+
+// asked returns how often evictd has asked the API server to evict the pod.
+func (s *scene) asked(pod *corev1.Pod) int {
+	s.Helper()
+	asked := 0
+	for line := range strings.Lines(s.audit(pod)) {
+		if strings.Contains(line, `"subresource":"eviction"`) && strings.Contains(line, string(pod.UID)) {
+			asked++
+		}
+	}
+	return asked
+}
+
+// ends waits until a pod has ended.
+func (s *scene) ends(pod *corev1.Pod) {
+	s.Helper()
+	s.until(pod.Name+" has ended", func(ctx context.Context) bool {
+		pods, err := live.Client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + pod.Labels["app"]})
+		if err != nil {
+			return false
+		}
+		for i := range pods.Items {
+			if pods.Items[i].UID == pod.UID {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// killEvictd ends evictd's process as a crash would, and waits until the kubelet has started the next one
+// and it has seen the node's pods.
+func (s *scene) killEvictd() {
+	s.Helper()
+	before, err := s.evictdsPod(s.Context())
+	s.must(err)
+	s.must(syscall.Kill(s.evictdsProcess(before), syscall.SIGKILL))
+	s.until("evictd runs again", func(ctx context.Context) bool {
+		now, unread := s.evictdsPod(ctx)
+		if unread != nil {
+			return false
+		}
+		status := now.Status.ContainerStatuses[0]
+		return status.RestartCount > before.Status.ContainerStatuses[0].RestartCount && status.Ready
+	})
+}
+
+// evictdsPod returns evictd's pod.
+func (*scene) evictdsPod(ctx context.Context) (*corev1.Pod, error) {
+	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(pods.Items) != 1 || len(pods.Items[0].Status.ContainerStatuses) != 1 {
+		return nil, fmt.Errorf("looking for evictd's pod among %d: %w", len(pods.Items), err)
+	}
+	return &pods.Items[0], nil
+}
+
+// evictdsProcess returns the process of evictd's container, found by the pod's cgroup.
+func (s *scene) evictdsProcess(pod *corev1.Pod) int {
+	s.Helper()
+	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	s.must(err)
+	for _, group := range groups {
+		dir := filepath.Dir(group)
+		in, _ := os.ReadFile(group) // it has ended otherwise
+		name, _ := os.ReadFile(filepath.Join(dir, "comm"))
+		if bytes.Contains(in, []byte("pod"+string(pod.UID))) && string(name) == "evictd\n" {
+			process, err := strconv.Atoi(filepath.Base(dir))
+			s.must(err)
+			return process
+		}
+	}
+	s.Fatal("evictd has no process")
+	return 0
+}
