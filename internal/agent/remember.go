@@ -140,8 +140,11 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 		if signal, err := pressure.ParseSignal(b.Signal); err == nil && !b.DryRun {
 			a.follow(b.UID, signal, b.Expected)
 		}
-		if b.Unlisted {
+		switch {
+		case b.Unlisted:
 			a.unlisted[b.UID] = b.Accepted
+		case b.Signal == "": // it does not look new
+			a.endings[b.UID] = b.Accepted
 		}
 	}
 }

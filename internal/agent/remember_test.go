@@ -282,6 +282,22 @@ func TestDryRunEntriesAreNotRestoredForReal(t *testing.T) {
 	})
 }
 
+// A dry run names each pod once in an incident, also where it was restarted meanwhile.
+func TestDryRunNamesNoPodAgainAfterARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, f := newFakeNode(1000), &file{t: t}
+		n.run("greedy", 500, 100)
+		n.run("also", 450, 100)
+		policy := hardPolicy()
+		policy.DryRun, policy.Transition = true, 5*time.Minute
+		for range 3 { // the grace period and the margin are over in the first
+			live(t, n, f, policy, time.Minute)
+		}
+		n.wantVictims(t, "greedy")
+	})
+}
+
 // slowMemory takes as long as a store waits at most.
 type slowMemory struct{ *file }
 
