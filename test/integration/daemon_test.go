@@ -30,8 +30,9 @@ import (
 // host is what evictd reads of a node, as files: the API server is the real part of
 // these tests, and the node's figures are to be set at will.
 type host struct {
-	t    testing.TB
-	root string
+	t     testing.TB
+	root  string
+	state string // the state directory of agents that are killed; "" is none
 
 	mu        sync.Mutex
 	available int64 // MiB

@@ -24,6 +24,7 @@ import (
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -71,6 +72,8 @@ const (
 	stepVariable = "EVICTD_TEST_KILL_AT"
 	rootVariable = "EVICTD_TEST_HOST_ROOT"
 	nodeVariable = "EVICTD_TEST_NODE"
+	// stateVariable is the state directory; "" keeps nothing.
+	stateVariable = "EVICTD_TEST_STATE_DIR"
 	// optInVariable names a step whose part is switched on.
 	optInVariable = "EVICTD_TEST_OPT_IN"
 )
@@ -249,6 +252,7 @@ func liveOnce() error {
 		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },
 	}
+	remember(&options)
 	beside := optIn(&options, parts, client)
 	one, err := agent.New(options)
 	if err != nil {
@@ -259,6 +263,21 @@ func liveOnce() error {
 	all.Go(func() error { return beside(ctx) })
 	all.Go(func() error { return one.Run(ctx) })
 	return all.Wait()
+}
+
+// remember gives the agent what the one before has written, as `evictd run` does.
+func remember(options *agent.Options) {
+	dir := os.Getenv(stateVariable)
+	if dir == "" {
+		return
+	}
+	own := state.Identity{BootID: "boot"}
+	options.Memory = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: func(f state.Failure, err error) {
+		fmt.Fprintf(os.Stderr, "writing the state: %s %v\n", f, err)
+	}})
+	if remembered, err := state.Load(dir, own, time.Now()); err == nil {
+		options.Remembered = remembered
+	}
 }
 
 // optIn switches on what a step needs and returns what must run for it.
@@ -286,34 +305,40 @@ func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) f
 func (w *world) lived(h *host, step, optIn string) *exec.Cmd {
 	w.t.Helper()
 	command := exec.Command(os.Args[0])
-	command.Env = append(os.Environ(), stepVariable+"="+step, optInVariable+"="+optIn, rootVariable+"="+h.root, nodeVariable+"="+w.node, "KUBECONFIG="+shared.Kubeconfig())
+	command.Env = append(os.Environ(), stepVariable+"="+step, stateVariable+"="+h.state, optInVariable+"="+optIn, rootVariable+"="+h.root, nodeVariable+"="+w.node, "KUBECONFIG="+shared.Kubeconfig())
 	command.Stderr = os.Stderr
 	w.must(command.Start())
 	return command
 }
 
-// Guards invariant 9: an agent is killed at a step of its tick and started again. The
-// node is short of one pod's worth of memory, and the victim takes three seconds to end:
-// one pod goes, whichever of the two agents asked for it.
+// Guards invariant 9: an agent is killed at a step of its tick and started again, with the
+// state that it had written and without one. The node is short of one pod's worth of memory,
+// and the victim takes three seconds to end: one pod goes, whichever of the two agents asked
+// for it.
 func TestInvariant09KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps() {
 		t.Run(step, func(t *testing.T) {
 			t.Parallel()
-			killedAt(t, step, func(*corev1.Pod) {})
+			killedAt(t, step, t.TempDir(), func(*corev1.Pod) {})
+		})
+		t.Run(step+", in a new pod", func(t *testing.T) {
+			t.Parallel()
+			killedAt(t, step, "", func(*corev1.Pod) {})
 		})
 	}
 	for _, step := range gracelessSteps() {
 		t.Run(step+", without a grace period", func(t *testing.T) {
 			t.Parallel()
-			killedAt(t, step, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64) })
+			killedAt(t, step, t.TempDir(), func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64) })
 		})
 	}
 }
 
-func killedAt(t *testing.T, step string, change func(*corev1.Pod)) {
+func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	t.Helper()
 	w, h := newWorld(t), newHost(t)
+	h.state = stateDir
 	k := watchOver(w, h, map[string]int64{"large": 1024, "small": 700})
 	k.takes(3 * time.Second)
 	for name, holds := range k.held {
@@ -342,6 +367,18 @@ func killedAt(t *testing.T, step string, change func(*corev1.Pod)) {
 	}
 	if got := k.taken(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("evicted %v, want the large pod alone", got)
+	}
+	if stateDir == "" {
+		return
+	}
+	kept, err := state.Load(stateDir, state.Identity{BootID: "boot"}, time.Now())
+	w.must(err)
+	counted := len(kept.Limits)
+	if kept.InDoubt != nil {
+		counted++ // it will count as if it was evictd's
+	}
+	if counted != 1 {
+		t.Errorf("%d evictions count against the limits, want the one: %+v", counted, kept)
 	}
 }
 
