@@ -96,9 +96,9 @@ evictd_signal_capacity{signal="memory.available"} 100
 evictd_threshold_line{kind="hard",signal="memory.available"} 50
 evictd_threshold_line{kind="soft",signal="memory.available"} 70
 `, "evictd_signal_available", "evictd_signal_capacity", "evictd_threshold_line")
-	for state, want := range map[string]float64{"known": 0, "unknown": 1, "absent": 0} {
-		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", state); got != want {
-			t.Errorf("pid.available %s = %v, want %v", state, got, want)
+	for is, want := range map[string]float64{"known": 0, "unknown": 1, "absent": 0} {
+		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", is); got != want {
+			t.Errorf("pid.available %s = %v, want %v", is, got, want)
 		}
 	}
 	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "hard"); got != 1 {
