@@ -358,7 +358,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[p.Threshold.Signal] = true
-		if fault := a.incomplete(sample); fault != "" {
+		if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
 			a.hold(p, HoldIncomplete, fault)
 			continue
 		}
@@ -381,7 +381,8 @@ func (a *Agent) noteProgress(now time.Time, sample *pressure.Sample, verdict *pr
 	case len(verdict.Unknown) > 0:
 		faults := make([]error, 0, len(verdict.Unknown))
 		for _, signal := range verdict.Unknown {
-			faults = append(faults, fmt.Errorf("%v has no figure, and nobody is evicted until it has one: %w", signal, sample.Of(signal).Err))
+			faults = append(faults, fmt.Errorf("%v has no figure, and no pod is evicted for %s until it has one: %w",
+				signal, needsReading(signal), sample.Of(signal).Err))
 		}
 		a.reading = errors.Join(faults...)
 	case !verdict.Stale:

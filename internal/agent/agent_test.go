@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,35 +69,6 @@ func TestCalmNodeRehearses(t *testing.T) {
 		watch(t, n, hardPolicy(), time.Minute)
 		if n.collects != 0 {
 			t.Errorf("measured %d times without knowing the pods", n.collects)
-		}
-	})
-}
-
-// Guards invariant 1 in the loop: no complete reading, no eviction.
-func TestInvariant01IncompleteReadingEvictsNobody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("greedy", 950, 100)
-		policy := hardPolicy()
-		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
-			Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(1), Hard: true,
-		})
-		a := newAgent(t, n, policy)
-		a.options.Sampler = withUnknown{n, pressure.NodeFSAvailable}
-		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		if err := a.Run(ctx); err != nil {
-			t.Error(err)
-		}
-		if len(n.evictions) != 0 {
-			t.Errorf("evicted %v from an incomplete reading", n.victims())
-		}
-		if diff := cmp.Diff([]Hold{HoldIncomplete}, n.holds()); diff != "" {
-			t.Errorf("holds (-want +got):\n%s", diff)
-		}
-		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "nodefs.available has no figure") || !strings.Contains(err.Error(), "planted") {
-			t.Errorf("ready is %v without a complete reading, want why there is none", err)
 		}
 	})
 }

@@ -203,7 +203,7 @@ func nobody(ranking *rank.Ranking) string {
 // in the deficit, so less is missing by now, or as much.
 func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
 	again := a.simulated.addTo(a.options.Sampler.Sample(time.Now()))
-	if fault := a.incomplete(&again); fault != "" {
+	if fault := a.incomplete(&again, p.Threshold.Signal); fault != "" {
 		return HoldIncomplete, fault
 	}
 	if !p.HoldsIn(&again) {
@@ -212,16 +212,4 @@ func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
 	now := *p
 	now.Observed = again.Of(p.Threshold.Signal)
 	return a.onItsWay(&now)
-}
-
-// incomplete names a signal that a threshold asks for and that could not be read;
-// "" when there is none. Nobody is evicted from such a sample.
-func (a *Agent) incomplete(sample *pressure.Sample) string {
-	for i := range a.policy.Thresholds {
-		signal := a.policy.Thresholds[i].Signal
-		if seen := sample.Of(signal); seen.State == pressure.Unknown {
-			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
-		}
-	}
-	return ""
 }

@@ -26,7 +26,7 @@ func (i *interrupt) raise(reason string) { i.reason.CompareAndSwap(nil, &reason)
 // keepWatch interrupts what is being carried out when the node does not need it any
 // more, needs it sooner, or cannot be read.
 func (a *Agent) keepWatch(ctx context.Context, p *plan, sample *pressure.Sample, verdict *pressure.Verdict) {
-	if fault := a.incomplete(sample); fault != "" {
+	if fault := a.incomplete(sample, p.decision.Pressure.Threshold.Signal); fault != "" {
 		p.interrupt.raise(fault)
 		return
 	}

@@ -362,7 +362,7 @@ func (b *blindLater) Sample(now time.Time) pressure.Sample {
 
 func TestBlindnessEndsTheWalk(t *testing.T) {
 	t.Parallel()
-	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable} {
+	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable} {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestBlindnessEndsTheWalk(t *testing.T) {
 				n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 				policy := hardPolicy()
 				policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
-					Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(1), Hard: true,
+					Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Absolute(1), Hard: true,
 				})
 				a := newAgent(t, n, policy)
 				a.options.Sampler = &blindLater{n, signal, 10}

@@ -163,7 +163,8 @@ func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdi
 // acting compares what is done about a pressure.
 func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
 	for _, signal := range c.node.signals {
-		if _, known := c.state.Readings[i].Figures[signal.String()]; !known {
+		_, known := c.state.Readings[i].Figures[signal.String()]
+		if !known && isMemory(signal) && isMemory(verdict.Pressures[0].Threshold.Signal) {
 			c.name(IncompleteReading)
 		}
 	}

@@ -49,8 +49,8 @@ const (
 	// MissedReading: the kubelet forgets a grace period and a minimum reclaim at the
 	// first reading that is missing.
 	MissedReading Difference = "missed-reading"
-	// IncompleteReading: the kubelet acts on one signal while another, that has a
-	// threshold, cannot be read.
+	// IncompleteReading: the kubelet acts on one signal while another of the same
+	// resource, that has a threshold, cannot be read.
 	IncompleteReading Difference = "incomplete-reading"
 	// UncountedInodes: the kubelet takes a filesystem that does not count inodes for
 	// one that has none left.

@@ -236,8 +236,8 @@ func judged() map[Difference]judgement {
 		},
 		IncompleteReading: {
 			change: func(s *State) {
-				s.Thresholds.Hard[memory], s.Thresholds.Hard["pid.available"] = "50%", "50%"
-				s.Readings[0] = reading(time.Second, pressure.PIDAvailable)
+				s.Thresholds.Hard[memory], s.Thresholds.Hard["allocatableMemory.available"] = "50%", "50%"
+				s.Readings[0] = reading(time.Second, pressure.AllocatableMemoryAvailable)
 			},
 			// The judge holds the threshold, and internal/agent acts on no incomplete sample.
 			evictd: "memory", kubelet: "memory",

@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// incomplete names a signal that a decision about the given one needs, and that could not be
+// read; "" when there is none. No pod is evicted from such a sample. Needed are the signals of
+// the same resource that a threshold asks for: a filesystem that hangs says nothing of memory.
+func (a *Agent) incomplete(sample *pressure.Sample, about pressure.Signal) string {
+	for i := range a.policy.Thresholds {
+		signal := a.policy.Thresholds[i].Signal
+		if seen := sample.Of(signal); seen.State == pressure.Unknown && sameReadings(about, signal) {
+			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
+		}
+	}
+	return ""
+}
+
+// sameReadings reports whether two signals are about one resource. Of disks each signal is by
+// itself: which device a filesystem is on that does not answer is not known.
+func sameReadings(a, b pressure.Signal) bool {
+	return a == b || !a.OnDisk() && !b.OnDisk() && resourceOf(a) == resourceOf(b)
+}
+
+// needsReading names what no pod is evicted for while a signal is unknown.
+func needsReading(signal pressure.Signal) string {
+	if resourceOf(signal) == rank.Memory {
+		return "memory"
+	}
+	return "it"
+}
