@@ -195,6 +195,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder:   d.recorder,
 		Wake:       d.wakers.Wake(),
+		PodsStale:  d.pods.Stale,
 		KubeletGap: d.host.kubeletGap().at,
 		Random:     rand.Float64,
 		OOMKills:   func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },

@@ -126,6 +126,9 @@ type Options struct {
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
+	// PodsStale returns why the list of pods cannot be relied on any more, although it was
+	// known once, and nil while it can; nil where nothing tells.
+	PodsStale func() error
 	// OOMKills returns how many processes the kernel has killed for want of memory since
 	// boot; nil where that cannot be read.
 	OOMKills func() (int64, error)
@@ -401,10 +404,13 @@ func (a *Agent) Alive(now time.Time) error {
 }
 
 // Ready returns an error until the node's pods are known and the last sample was
-// complete.
+// complete, and while the list of the pods has grown too old.
 func (a *Agent) Ready() error {
 	if !a.options.Pods.Synced() {
 		return errors.New("the node's pods are not known yet")
+	}
+	if err := a.podsStale(); err != nil {
+		return fmt.Errorf("no pod is evicted: %w", err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -104,6 +104,9 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	if !a.options.Pods.Synced() {
 		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
 	}
+	if err := a.podsStale(); err != nil {
+		return HoldPodsStale, err.Error()
+	}
 	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
 		return HoldSettling, ""
 	}

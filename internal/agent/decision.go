@@ -39,6 +39,8 @@ const (
 	HoldIncomplete Hold = "incomplete reading"
 	// HoldPodsUnsynced: the pods of the node are not known yet.
 	HoldPodsUnsynced Hold = "pods not synced"
+	// HoldPodsStale: the watch of the node's pods has been dead for minutes.
+	HoldPodsStale Hold = "PodsStale"
 	// HoldUsageUnknown: what the pods use could not be read.
 	HoldUsageUnknown Hold = "usage unknown"
 	// HoldOwnLimits: tasks stall, but only those of pods that met limits of their own.
@@ -85,7 +87,7 @@ const (
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{
-		HoldIncomplete, HoldPodsUnsynced, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
+		HoldIncomplete, HoldPodsUnsynced, HoldPodsStale, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
 		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwners, HoldJitter,
 		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown, HoldImagesFirst,
 	}

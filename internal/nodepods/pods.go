@@ -35,6 +35,10 @@ type Pods struct {
 	now      func() time.Time
 	// delivered is when the API server last delivered anything; nil before.
 	delivered atomic.Pointer[time.Time]
+	// opened is when it last answered a new watch; bookmarked says that it sends bookmarks.
+	// See stale.go.
+	opened     atomic.Pointer[time.Time]
+	bookmarked atomic.Bool
 }
 
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
@@ -48,6 +52,8 @@ func New(client kubernetes.Interface, options Options) (*Pods, error) {
 		client:    client,
 		selector:  fields.OneTermEqualSelector("spec.nodeName", options.NodeName).String(),
 		delivered: p.touch,
+		opened:    p.open,
+		heard:     p.hear,
 		onError:   onError,
 	}
 	p.informer = cache.NewSharedIndexInformerWithOptions(
@@ -134,7 +140,9 @@ func (p *Pods) touch() {
 type source struct {
 	client    kubernetes.Interface
 	selector  string
-	delivered func()
+	delivered func()            // a list came
+	opened    func()            // a watch was answered
+	heard     func(watch.Event) // an event of it came
 	onError   func(error)
 }
 
@@ -175,6 +183,7 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 		}
 		return nil, err
 	}
+	s.opened()
 	return newTap(ctx, inner, s), nil
 }
 

@@ -95,7 +95,7 @@ func levelOf(d *agent.Decision) zapcore.Level {
 		return zapcore.WarnLevel
 	}
 	switch d.Hold {
-	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
+	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldPodsStale, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
 		agent.HoldWithinRequests, agent.HoldUseless, agent.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	default:

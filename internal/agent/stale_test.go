@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// With a watch that is dead while evictions work, the pod that takes the node's memory is not
+// listed, and its neighbours were evicted for it.
+func TestFaultDeadWatchIsAHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("listed", 60, 10)
+		n.run("unlisted", 900, 0)
+		dead := true
+		a := newAgent(t, n, hardPolicy())
+		a.options.Pods = listless{n, "unlisted", func() bool { return !dead }}
+		a.options.PodsStale = func() error {
+			if dead {
+				return errPlanted()
+			}
+			return nil
+		}
+		runFor(t, a, 2*time.Minute)
+		n.wantVictims(t)
+		if diff := cmp.Diff([]Hold{HoldPodsStale}, n.holds()); diff != "" {
+			t.Errorf("holds (-want +got):\n%s", diff)
+		}
+		if err := a.Ready(); err == nil || err.Error() != "no pod is evicted: planted" {
+			t.Errorf("ready: %v", err)
+		}
+		dead = false
+		runFor(t, a, 2*time.Second)
+		n.wantVictims(t, "unlisted")
+	})
+}

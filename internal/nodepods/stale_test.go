@@ -1,0 +1,89 @@
+package nodepods_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/evictd/evictd/internal/nodepods"
+)
+
+// A watch that is dead for minutes was as good as any: the list counted as known for ever.
+// Where the server sends bookmarks, three minutes without one tell; where it does not, a
+// quiet node is no fault, but a watch that is not even opened anew is.
+func TestFaultDeadWatchIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		bookmark map[string]string // its annotations; nil: none is sent
+		quiet    time.Duration
+		stale    bool
+	}{
+		"bookmarks, and a quiet moment":   {bookmark: map[string]string{}, quiet: 3 * time.Minute},
+		"bookmarks, and then none":        {bookmark: map[string]string{}, quiet: 3*time.Minute + time.Second, stale: true},
+		"only the end of a streamed list": {bookmark: map[string]string{metav1.InitialEventsAnnotationKey: "true"}, quiet: 12 * time.Minute},
+		"none ever":                       {quiet: 12 * time.Minute},
+		"none ever, and no new watch":     {quiet: 12*time.Minute + time.Second, stale: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := fake.NewClientset(fullPod("web"))
+			now := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+			watcher := watch.NewFake()
+			var opened atomic.Int64
+			client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+				opened.Add(1)
+				return true, watcher, nil
+			})
+			pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
+			if err := pods.Stale(); err != nil {
+				t.Errorf("before the first list: %v", err)
+			}
+			eventually(t, "first list", pods.Synced)
+			eventually(t, "the watch", func() bool { return opened.Load() > 0 })
+			// An event is taken only by a watch that is open, so the clock stands until then.
+			watcher.Modify(fullPod("web"))
+			if test.bookmark != nil {
+				watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: test.bookmark}})
+			}
+			second := fullPod("second")
+			second.UID = "u-2"
+			watcher.Add(second)
+			eventually(t, "the events", func() bool { return len(pods.List()) == 2 })
+			now.step(test.quiet)
+			if err := pods.Stale(); (err != nil) != test.stale {
+				t.Errorf("stale: %v", err)
+			}
+		})
+	}
+}
+
+// A watch that is opened anew is an answer, although a quiet node's delivers nothing for a
+// minute: after an outage no pod waits for the first bookmark.
+func TestNewWatchIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	client := fake.NewClientset(fullPod("web"))
+	now := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	watchers := make(chan *watch.FakeWatcher, 100)
+	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+		watcher := watch.NewFake()
+		watchers <- watcher
+		return true, watcher, nil
+	})
+	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: now.Now})
+	eventually(t, "first list", pods.Synced)
+	first := <-watchers
+	first.Modify(fullPod("web"))
+	now.step(time.Hour)
+	if pods.Stale() == nil {
+		t.Error("an hour without anything is not noticed")
+	}
+	first.Stop()
+	<-watchers
+	eventually(t, "the new watch counts", func() bool { return pods.Stale() == nil })
+}
