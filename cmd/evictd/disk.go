@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ func newDisk(
 	c *clients, flags *whereFlags, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
 ) *disk {
 	return &disk{
-		summary: &summaryDisk{clients: c, nodeName: flags.nodeName, inForce: inForce, dedicatedImageFS: dedicatedImageFS},
+		summary: &summaryDisk{clients: c, nodeName: flags.nodeName, address: os.Getenv("HOST_IP"), inForce: inForce, dedicatedImageFS: dedicatedImageFS},
 		node:    &nodeDisk{hostRoot: flags.hostRoot},
 		inForce: inForce,
 	}
@@ -53,6 +54,7 @@ func (d *disk) close() { d.node.close() }
 type summaryDisk struct {
 	clients          *clients
 	nodeName         string
+	address          string // of the node, as its kubelet told the pod; "" is the Node's
 	inForce          func() *config.EvictdConfiguration
 	dedicatedImageFS func() (bool, error)
 }
@@ -82,7 +84,7 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	url, err := summaryURL(node)
+	url, err := summaryURL(node, s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -101,16 +103,21 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	return usage.DiskUses(summary, dedicated, volumes), nil
 }
 
-// summaryURL says where the node's kubelet answers.
-func summaryURL(node *corev1.Node) (string, error) {
+// summaryURL says where the node's kubelet answers: at the address that the kubelet told the
+// pod (status.hostIP), or at the Node's where it is "", as outside of a cluster. The port is
+// the Node's.
+func summaryURL(node *corev1.Node, address string) (string, error) {
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
 	if port == 0 {
 		port = defaultKubeletPort
 	}
-	for _, address := range node.Status.Addresses {
-		if address.Type == corev1.NodeInternalIP {
-			return "https://" + net.JoinHostPort(address.Address, strconv.Itoa(int(port))) + "/stats/summary", nil
+	for _, one := range node.Status.Addresses {
+		if address == "" && one.Type == corev1.NodeInternalIP {
+			address = one.Address
 		}
 	}
-	return "", errors.New("finding the kubelet: the node has no address of type InternalIP")
+	if address == "" {
+		return "", errors.New("finding the kubelet: the node has no address of type InternalIP, and $HOST_IP is not set")
+	}
+	return "https://" + net.JoinHostPort(address, strconv.Itoa(int(port))) + "/stats/summary", nil
 }

@@ -76,3 +76,22 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		}
 	}
 }
+
+// The kubelet's own word for its address comes before the Node's, which may lag or have none.
+func TestKubeletIsAskedAtTheAddressItToldThePod(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = 10251
+	if _, err := summaryURL(node, ""); err == nil {
+		t.Error("a node without an address has one")
+	}
+	if got, err := summaryURL(node, "fd00::1"); err != nil || got != "https://[fd00::1]:10251/stats/summary" {
+		t.Errorf("%s, %v", got, err)
+	}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.7"}}
+	for told, want := range map[string]string{"": "https://10.0.0.7:10251/stats/summary", "10.0.0.8": "https://10.0.0.8:10251/stats/summary"} {
+		if got, err := summaryURL(node, told); err != nil || got != want {
+			t.Errorf("told %q: %s, %v; want %s", told, got, err, want)
+		}
+	}
+}
