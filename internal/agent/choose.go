@@ -126,7 +126,7 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 		return nil, HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure), uses.incomplete)
 	}
 	if len(d.Ranking.Candidates) == 0 {
-		return nil, HoldNoCandidates, nobody(&d.Ranking)
+		return nil, HoldNoCandidates, nobody(&d.Ranking) + wouldSuffice(d, a.shortage(&d.Pressure).missing)
 	}
 	if hold, detail := a.withholdWithinRequests(d); hold != HoldNone {
 		return nil, hold, detail

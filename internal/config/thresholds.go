@@ -48,7 +48,7 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 			return nil, fmt.Errorf("reading memoryStall.threshold: %w", err)
 		}
 		// What is available of the window is the part in which nobody waited.
-		all = append(all, pressure.Threshold{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - share), Hard: true})
+		all = append(all, pressure.Threshold{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - share), Written: c.MemoryStall.Threshold, Hard: true})
 	}
 	slices.SortStableFunc(all, hardFirst)
 	return all, nil
@@ -73,7 +73,7 @@ func (c *EvictdConfiguration) threshold(name, text string) (_ pressure.Threshold
 	if err != nil {
 		return pressure.Threshold{}, false, err
 	}
-	threshold := pressure.Threshold{Signal: signal, Quantity: line.quantity()}
+	threshold := pressure.Threshold{Signal: signal, Quantity: line.quantity(), Written: text}
 	if text, found := c.EvictionMinimumReclaim[name]; found {
 		reclaim, err := parseReclaim(text)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -22,7 +23,7 @@ func thresholds(t *testing.T, c *EvictdConfiguration) []pressure.Threshold {
 
 func compareThresholds(t *testing.T, want, got []pressure.Threshold) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pressure.Quantity{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pressure.Quantity{}), cmpopts.IgnoreFields(pressure.Threshold{}, "Written")); diff != "" {
 		t.Errorf("thresholds (-want +got):\n%s", diff)
 	}
 }
@@ -69,6 +70,25 @@ evictionMinimumReclaim: {memory.available: 100Mi, pid.available: "0"}
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Absolute(1000), Hard: true},
 		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(15) / 100), Grace: 90 * time.Second},
 	}, thresholds(t, c))
+}
+
+// Each threshold knows how the file writes it.
+func TestThresholdsAsWritten(t *testing.T) {
+	t.Parallel()
+	c := mustParse(t, head+`
+evictionHard: {memory.available: 1.5Gi, nodefs.available: 12.5%}
+evictionSoft: {memory.available: 2Gi}
+evictionSoftGracePeriod: {memory.available: 1m}
+memoryStall: {threshold: 10%}
+`)
+	var got []string
+	for _, threshold := range thresholds(t, c) {
+		got = append(got, threshold.Signal.String()+" "+threshold.Written)
+	}
+	want := []string{"memory.available 1.5Gi", "memory.stall 10%", "nodefs.available 12.5%", "memory.available 2Gi"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
 }
 
 func TestThresholdsNone(t *testing.T) {

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -145,7 +146,7 @@ type BookingLine struct {
 func newPressureLine(p *pressure.Pressure) PressureLine {
 	return PressureLine{
 		Signal: p.Threshold.Signal.String(), Unit: string(p.Threshold.Signal.Unit()),
-		Threshold: p.Threshold.Quantity.String(), Kind: p.Threshold.Kind(),
+		Threshold: cmp.Or(p.Threshold.Written, p.Threshold.Quantity.String()), Kind: p.Threshold.Kind(),
 		Available: p.Observed.Available, Capacity: p.Observed.Capacity,
 		Line: p.Line, Target: p.Target, Since: p.Since.UTC(),
 		ForecastSeconds:  secondsTo(p.Forecast, p.Forecast.After),

@@ -113,6 +113,7 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	if text := p.Threshold.Quantity.String(); strings.HasSuffix(text, "%") {
 		line = text + " (" + line + ")"
 	}
+	line += wording.Apart(signal, p.Line, p.Observed.Available)
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
 		r.node, signal, wording.Figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
 		p.Threshold.Kind(), line)

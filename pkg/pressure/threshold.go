@@ -50,6 +50,9 @@ type Threshold struct {
 	// Quantity is the line: the threshold is met while available < quantity,
 	// strictly, as in the kubelet.
 	Quantity Quantity
+	// Written is how the configuration writes the line, for people: "5%", "500Mi"; "" where
+	// that is not known. Nothing is decided by it.
+	Written string
 	// Hard says that there is no grace period to wait for. The kubelet takes a soft
 	// threshold with a grace period of 0 for a hard one, and so does evictd.
 	Hard bool
