@@ -110,11 +110,17 @@ func (a *Agent) listed() map[string]bool {
 	pods := a.options.Pods.List()
 	uids := make(map[string]bool, len(pods))
 	for _, pod := range pods {
-		if !nodepods.Finished(pod) { // what the kubelet evicted stays listed
+		if !over(pod) { // what the kubelet evicted stays listed, and what a finalizer keeps
 			uids[string(pod.UID)] = true
 		}
 	}
 	return uids
+}
+
+// over reports whether a listed pod has ended, or is terminating and none of its containers
+// runs: only its cgroup tells whether it still holds something then.
+func over(pod *corev1.Pod) bool {
+	return nodepods.Finished(pod) || pod.DeletionTimestamp != nil && len(pod.Status.ContainerStatuses) > 0 && len(nodepods.RunningContainers(pod)) == 0
 }
 
 // bookLeaving notes what the victims should still free, and the pods that are on
@@ -152,14 +158,15 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 // finished and what it holds is still there. The latter is how the kubelet evicts: it
 // deletes nothing, writes that the pod has finished once its containers have ended (Failed,
 // or Succeeded where they ended with 0), and then takes down the volumes and the cgroup,
-// which may still hold all of a memory emptyDir. The deletion of a mirror ends nothing: the
-// kubelet makes it again, and the static pod runs on.
+// which may still hold all of a memory emptyDir. A terminating pod that is kept by a finalizer
+// alone holds nothing. The deletion of a mirror ends nothing: the kubelet makes it again, and
+// the static pod runs on.
 func (a *Agent) leaves(pod *corev1.Pod) bool {
-	if pod.DeletionTimestamp != nil {
-		return !nodepods.IsMirror(pod)
-	}
-	if !nodepods.Finished(pod) {
+	switch {
+	case nodepods.IsMirror(pod) && pod.DeletionTimestamp != nil:
 		return false
+	case !over(pod):
+		return pod.DeletionTimestamp != nil
 	}
 	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
 	return err == nil && there

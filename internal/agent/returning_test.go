@@ -215,3 +215,31 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 		t.Errorf("%d are waited for after their time", got)
 	}
 }
+
+// A disk victim that has ended, and that only a finalizer keeps, is waited for like one that has
+// gone, and no longer: before, it was relied on for what it had held until its deadline.
+func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90})}
+		n.freed = func(map[string]time.Duration) int64 { return 0 } // its space comes back to the host
+		n.prepare()
+		n.stubborn = true
+		large := n.pods["uid-large"]
+		hour := int64(3600)
+		large.api.Spec.TerminationGracePeriodSeconds = &hour
+		large.api.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "c", ContainerID: "containerd://1", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
+		policy := n.policy()
+		policy.Thresholds[0].Hard, policy.Thresholds[0].Grace = false, time.Second // soft: relied on to the deadline
+		a := n.agent(t, policy)
+		n.after(15*time.Second, func() { // its containers have ended, and its cgroup has gone
+			ended := large.api.DeepCopy()
+			ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
+			large.api, large.noCgroup = ended, true
+		})
+		runFor(t, a, 15*time.Second+collectedWithin+5*time.Second)
+		n.wantVictims(t, "large", "small")
+	})
+}

@@ -62,7 +62,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 // hostTakes lets a process of the host take so much memory and keep it until the end of the test.
 func (s *scene) hostTakes(mebibytes int, flags ...string) {
 	s.Helper()
-	process := exec.Command(filepath.Join(live.Files.ClusterBin, "workload"), //nolint:noctx // the Makefile built it; it is ended below
+	process := exec.Command(filepath.Join(live.Files.ClusterBin, "workload"), // the Makefile built it; it is ended below
 		append([]string{fmt.Sprintf("--memory=%dMi", mebibytes)}, flags...)...)
 	s.must(process.Start())
 	s.Cleanup(func() {
