@@ -188,9 +188,12 @@ func (n *fakeNode) Present(uid string) (bool, error) {
 
 func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 	sent := time.Now()
-	if n.slow > 0 {
+	n.mu.Lock()
+	slow := n.slow
+	n.mu.Unlock()
+	if slow > 0 {
 		select {
-		case <-time.After(n.slow):
+		case <-time.After(slow):
 		case <-ctx.Done():
 			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
 		}
