@@ -68,6 +68,9 @@ func bringUp(ctx context.Context, disk cluster.Disk) error {
 		options.Disk = &disk
 		options.Kubelet["volumeStatsAggPeriod"] = "20s"
 		options.Kubelet["containerLogMaxSize"] = "1Gi"
+		// Where a test gives the kubelet thresholds of a disk, it removes unused images at once:
+		// it counts their age from its own start.
+		options.Kubelet["imageMinimumGCAge"] = "1ms"
 	})
 	if err != nil {
 		return err
@@ -111,6 +114,7 @@ const nodeHeadroom = 2100
 type scene struct {
 	*testing.T
 	namespace string
+	imported  int // images
 }
 
 // newScene puts a threshold on the pods' memory in force and makes a namespace.

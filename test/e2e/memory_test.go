@@ -92,6 +92,16 @@ func (s *scene) nearLine(below int64, extra string) {
 	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
 	s.must(err)
 	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra}))
+	s.Cleanup(s.farFromAnyLine)
+}
+
+// farFromAnyLine lets the next test make its pods without a pressure.
+func (s *scene) farFromAnyLine() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	line, err := live.LineBelow(ctx, node.PodMemory, 10*headroom)
+	s.must(err)
+	s.must(live.Configure(ctx, node.Policy{Signal: node.PodMemory, Line: line}))
 }
 
 // anonymous returns how much anonymous memory a pod has.

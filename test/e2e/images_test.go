@@ -1,0 +1,166 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// imageMiB is what an image of these tests holds. On the disk it takes twice as much: as the
+// layer that was imported, which is what the kubelet says of it, and unpacked.
+const imageMiB = 20
+
+// Images that no pod uses fill the disk beside a pod that has written much. Evictd waits for the
+// kubelet to remove them, which it does before it evicts pods, and no pod goes.
+func TestUnusedImagesGoBeforePods(t *testing.T) {
+	s := newImageScene(t)
+	written := s.wrote("written", fileOf("/data/keep", 100))
+	evicted, held := s.evicted(), s.held(t.Context(), node.ImageSpace, imagesFirst)+s.held(t.Context(), node.DiskSpace, imagesFirst)
+	fits := s.disk()*16/100>>20 + 2*imageMiB // MiB that are left before the last image
+	images := s.images(int((s.left()>>20 - fits) / (2 * imageMiB)))
+	s.kubeletListsImages(images)
+	images = append(images, s.images(3)...)
+	s.until("evictd waits for the images", func(ctx context.Context) bool {
+		return s.held(ctx, node.ImageSpace, imagesFirst)+s.held(ctx, node.DiskSpace, imagesFirst) > held
+	})
+	s.stays(&written.Pod)
+	s.kubeletEvicts(map[string]string{node.NodeMemory: "1Mi", node.ImageSpace: "15%", node.DiskSpace: "10%"})
+	s.until("the kubelet has removed the images", func(ctx context.Context) bool { return s.there(ctx, images) == 0 })
+	s.calm(node.ImageSpace)
+	s.calm(node.DiskSpace)
+	s.stays(&written.Pod)
+	s.kubeletHasNotActed()
+	if now := s.evicted(); now != evicted {
+		t.Errorf("%v evictions, were %v before", now, evicted)
+	}
+}
+
+// A pod fills the disk beside images that no pod uses, which hold less than is missing: it goes, and
+// its neighbour stays.
+func TestPodThatFillsTheImagesDiskGoes(t *testing.T) {
+	s := newImageScene(t)
+	modest, images := s.modest(), s.images(1)
+	s.kubeletListsImages(images)
+	evicted := s.evicted()
+	// So much that more than the image holds on the disk is missing to the higher line.
+	filler := s.wrote("filler", fileOf("/data/fill", s.left()>>20-s.disk()*16/100>>20+2*imageMiB+15))
+	d := s.gone(&filler.Pod)
+	if d.Verb != "acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
+		t.Errorf("the decision: %+v", d)
+	}
+	s.calm(node.ImageSpace)
+	s.calm(node.DiskSpace)
+	s.stays(&modest.Pod)
+	if now := s.evicted(); now != evicted+1 {
+		t.Errorf("%v evictions, want one more than %v", now, evicted)
+	}
+}
+
+// imagesFirst is why evictd holds while unused images cover what is missing.
+const imagesFirst = "ImagesFirst"
+
+// newImageScene puts the default thresholds of filesystems in force on a node with one small
+// filesystem. At the end it waits until the space is back.
+func newImageScene(t *testing.T) *scene {
+	t.Helper()
+	on(t, oneDisk)
+	before, err := live.DiskAvailable(node.DiskSpace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		err := node.Until(context.Background(), 2*time.Minute, func(context.Context) bool { return spaceIsBack(node.DiskSpace, before) })
+		if err != nil {
+			t.Errorf("waiting for the space to come back: %v", err)
+		}
+	})
+	s := emptyScene(t)
+	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}", Extra: "protect: {barePods: false}\n"}))
+	return s
+}
+
+// disk returns how large the node's filesystem is, in bytes, and left how much of it is left.
+func (s *scene) disk() int64 {
+	s.Helper()
+	return int64(s.count(s.Context(), "evictd_signal_capacity", map[string]string{"signal": node.ImageSpace}))
+}
+
+func (s *scene) left() int64 {
+	s.Helper()
+	available, err := live.DiskAvailable(node.ImageSpace)
+	s.must(err)
+	return available
+}
+
+// images imports so many images that no pod uses, and returns their names.
+func (s *scene) images(count int) []string {
+	s.Helper()
+	var names []string
+	for range count {
+		s.imported++
+		name := fmt.Sprintf("localhost/evictd/unused-%s:%d", s.namespace, s.imported)
+		content, tar := filepath.Join(s.TempDir(), "content"), filepath.Join(s.TempDir(), "image.tar")
+		random := make([]byte, imageMiB<<20)
+		_, _ = rand.Read(random) // never fails
+		s.must(os.WriteFile(content, random, 0o600))
+		s.must(cluster.WriteImage(tar, name, map[string]string{"/content": content}, cluster.ImageConfig{}))
+		s.must(live.Cluster.ImportImage(s.Context(), tar))
+		s.Cleanup(func() { s.must(live.Cluster.RemoveImage(context.Background(), name)) })
+		names = append(names, name)
+	}
+	return names
+}
+
+// kubeletListsImages waits until the node's status has the images. The kubelet looks for new ones
+// every 30 seconds.
+func (s *scene) kubeletListsImages(images []string) {
+	s.Helper()
+	s.until("the node's status lists the images", func(ctx context.Context) bool { return s.listed(ctx, images) == len(images) })
+}
+
+// there returns how many of the images the node has.
+func (s *scene) there(ctx context.Context, images []string) int {
+	s.Helper()
+	found := 0
+	for _, name := range images {
+		there, err := live.Cluster.HasImage(ctx, name)
+		if err != nil {
+			s.Log(err)
+			return -1
+		}
+		if there {
+			found++
+		}
+	}
+	return found
+}
+
+// listed returns how many of the images the node's status has.
+func (s *scene) listed(ctx context.Context, images []string) int {
+	current, err := live.Client.CoreV1().Nodes().Get(ctx, live.Name(), metav1.GetOptions{})
+	if err != nil {
+		return -1
+	}
+	found := 0
+	for _, i := range current.Status.Images {
+		if slices.ContainsFunc(i.Names, func(name string) bool {
+			return slices.ContainsFunc(images, func(image string) bool { return strings.HasPrefix(name, image) })
+		}) {
+			found++
+		}
+	}
+	return found
+}

@@ -1,0 +1,84 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// What a holder of page cache has, and what the leak has before it leaks, in MiB.
+const (
+	holders, holderMiB, holderAsksMiB, cacheMiB = 4, 10, 8, 600
+	leakFirstMiB, leakMostMiB                   = 2500, 4500 // more than the rest of the machine moves
+	// leakUntilMetMiB is how much more is taken until the threshold is met: so much above its
+	// request the leak is then.
+	leakUntilMetMiB = 300
+)
+
+// Four pods hold next to nothing but page cache, whose end gives the node nothing back, and by
+// their working sets use 600 MiB more than they asked for. Beside them a pod leaks slowly, and
+// is 300 MiB over its request when it crosses the line.
+func TestPageCacheHoldersLive(t *testing.T) {
+	on(t, oneDisk)
+	s := emptyScene(t)
+	calm, leak := s.cacheHolders(), s.leak(leakFirstMiB, leakMostMiB, 20)
+	evicted := s.evicted()
+	s.takes(leak, "first")
+	s.nearLine(leakUntilMetMiB, defaultReclaim)
+	d := s.gone(&leak.Pod)
+	if d.Signal != node.NodeMemory || d.Verb != "acted" {
+		t.Errorf("the decision: %+v", d)
+	}
+	s.staysBesideOne(calm, evicted)
+}
+
+// staysBesideOne holds for a while that nobody but one went since there were so many evictions.
+func (s *scene) staysBesideOne(calm []corev1.Pod, evicted float64) {
+	s.Helper()
+	s.never(10*time.Second, "a second pod goes", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted+1
+	})
+	for i := range calm {
+		s.stays(&calm[i])
+	}
+	if now := s.evicted(); now != evicted+1 {
+		s.Errorf("%v evictions, want one more than %v", now, evicted)
+	}
+}
+
+// cacheHolders makes the pods and waits until their cache is active.
+func (s *scene) cacheHolders() []corev1.Pod {
+	s.Helper()
+	pods := make([]corev1.Pod, holders)
+	for i := range pods {
+		pods[i] = s.deploy(node.Workload{
+			Name: fmt.Sprintf("holder-%d", i), UsesMiB: holderMiB, AsksMiB: holderAsksMiB, LimitMiB: cacheMiB + 100,
+			Flags: []string{"--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", cacheMiB)},
+			Change: func(spec *corev1.PodSpec) {
+				mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			},
+		})
+	}
+	for i := range pods {
+		s.until(pods[i].Name+" holds its page cache", func(context.Context) bool {
+			return s.inCgroup(&pods[i], "active_file") >= cacheMiB<<20
+		})
+	}
+	return pods
+}
+
+// leak is a pod that takes its first memory at once, when the test says so, and the rest slowly.
+func (s *scene) leak(asksMiB, mostMiB, aSecondMiB int64) *taker {
+	s.Helper()
+	return s.taker(node.Workload{
+		Name: "leak", UsesMiB: mostMiB, AsksMiB: asksMiB, LimitMiB: max(asksMiB, mostMiB) + 100,
+		Flags: []string{fmt.Sprintf("--memory-first=%dMi", leakFirstMiB), fmt.Sprintf("--memory-rate=%dMi", aSecondMiB)},
+	})
+}
