@@ -1,0 +1,31 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// The same with a leak that uses less than it asked for. While there is much left it stays, although
+// the line is crossed, and so do the holders, which would give back next to nothing. When the
+// kubelet's line is so near that the leak would reach it before it could have ended, it goes.
+func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
+	on(t, oneDisk)
+	s := emptyScene(t)
+	// The leak takes 2250 MiB within its grace period and the margin of 15 s.
+	const kubeletsBelow, aSecond, most = 3500, 50, 8500 // MiB; the first is below evictd's line
+	calm, leak := s.cacheHolders(), s.leak(most, most, aSecond)
+	s.kubeletsLine(kubeletsMemory(s) - (leakFirstMiB+leakUntilMetMiB+kubeletsBelow)<<20)
+	evicted := s.evicted()
+	s.takes(leak, "first")
+	s.nearLine(leakUntilMetMiB, defaultReclaim)
+	s.knowsTheKubeletsLine()
+	d := s.gone(&leak.Pod)
+	if d.Signal != node.NodeMemory || d.Verb != "acted" || d.Available > d.Line-(kubeletsBelow/10)<<20 {
+		t.Errorf("the decision: %+v", d)
+	}
+	s.staysBesideOne(calm, evicted)
+	s.kubeletHasNotActed()
+}
