@@ -120,7 +120,7 @@ func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := hostOnNode(0)
-		n.leakFrom(time.Minute, 16*mebi/10, 10*time.Second)
+		n.leakFrom(time.Minute, 2*mebi, 9*time.Second)
 		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
 		n.wantVictims(t, "a")
 		victim := n.acted(t)
