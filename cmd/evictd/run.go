@@ -199,7 +199,10 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		KubeletGap: d.host.kubeletGap().at,
 		Random:     rand.Float64,
 		OOMKills:   func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },
-		Taints:     d.optIns.taints,
+
+		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
+
+		Taints: d.optIns.taints,
 	}
 	if d.optIns.brake != nil {
 		options.Brake = d.optIns.brake

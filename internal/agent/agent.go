@@ -141,6 +141,9 @@ type Options struct {
 	// then the start is a careful one, see start.go. The zero State says that nothing was.
 	Memory     Memory
 	Remembered *state.State
+	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
+	// where MemAvailable does not show them; nil where that cannot be read.
+	FreeOnCPULists func() (int64, error)
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 }
@@ -170,6 +173,7 @@ type Agent struct {
 	settling  settling
 	returning returning
 	simulated simulated
+	unshown   unshown
 	stalls    stallReadings
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
@@ -336,6 +340,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.noteStalls(&sample)
 	a.wantTaints(&verdict)
 	a.noteSpace(&sample, &verdict, ended)
+	if len(verdict.Pressures) > 0 {
+		a.unshown.update(started, a.readLists)
+	}
 	a.noteStart(&sample, &verdict)
 	if a.acting != nil {
 		a.keepWatch(ctx, a.acting, &sample, &verdict)

@@ -77,6 +77,9 @@ func (a *Agent) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
 	if late, _ := a.late(p); len(late) == 1 {
 		expected -= late[0].Expected[signal]
 	}
+	if free := a.unshownOf(p); free > 0 {
+		expected, relied = expected+free, true
+	}
 	return expected, relied
 }
 

@@ -60,15 +60,17 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	a.holdOff.Note(evict.Victim{
 		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), Here: livingOf(&d.Ranking, pod), DryRun: simulated,
 	}, now)
+	deadline := now.Add(inSeconds(grace) + deadlineMargin)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
+		a.unshown.begin(now, deadline, a.readLists)
 	}
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
-		Deadline: now.Add(inSeconds(grace) + deadlineMargin),
+		Deadline: deadline,
 
 		GraceSeconds: grace,
 		DryRun:       simulated,
@@ -95,6 +97,9 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 		return there
 	}
 	ended := a.ledger.Settle(now, present)
+	if len(ended) > 0 && a.ledger.Len() == 0 {
+		a.unshown.end(now)
+	}
 	a.stalls.noteEnds(ended, now)
 	a.backoff.Forget(present)
 	a.forgetUnlisted()
