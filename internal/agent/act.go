@@ -13,6 +13,9 @@ import (
 func (a *Agent) act(ctx context.Context, p plan) {
 	a.acting = &p
 	a.number(p.decision)
+	if !p.decision.DryRun && a.unheard == nil { // one in doubt may have ended already
+		a.unshown.decide(p.decision.Time, a.readLists)
+	}
 	policy := a.policy
 	go func() { a.acted <- a.walk(ctx, p, &policy) }()
 }

@@ -63,7 +63,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	deadline := now.Add(inSeconds(grace) + deadlineMargin)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
-		a.unshown.begin(now, deadline, a.readLists)
+		a.unshown.accept(now, deadline)
 	}
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -97,7 +97,7 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 		return there
 	}
 	ended := a.ledger.Settle(now, present)
-	if len(ended) > 0 && a.ledger.Len() == 0 {
+	if slices.ContainsFunc(ended, func(b evict.Booking) bool { return b.Signal != "" && !b.DryRun }) {
 		a.unshown.end(now)
 	}
 	a.stalls.noteEnds(ended, now)

@@ -11,8 +11,10 @@ import (
 // the end and 150 after seven (Linux 6.18, two CPUs). Its cgroup has let go of the memory by
 // then. Without this the next pod would be evicted for what the last one has given back.
 //
-// The lists are never empty, so only their growth since a victim was accepted counts, as memory
-// in flight, and for a bounded time. It is not read while no victim was accepted.
+// The lists are never empty, so only their growth since the eviction was decided counts, as
+// memory in flight, while the victim is relied on under hard pressure and for a moment after its
+// end. Nothing opens that window but an own victim, and nothing opens it again. They are not
+// read before the first decision to evict.
 
 // shownWithin is how long after a victim's end its memory may wait on the lists: they shrink by
 // an eighth a second.
@@ -21,26 +23,41 @@ const shownWithin = 15 * time.Second
 // unshown is memory that is free and that MemAvailable does not show yet. The zero value has
 // none.
 type unshown struct {
-	// known says that base is: the bytes on the lists when the first victim was accepted.
+	// known says that base is: the bytes on the lists when the eviction was decided.
 	known bool
 	base  int64
-	// until is when what is on the lists counts no more.
+	// until is when what is on the lists counts no more; the zero time before a victim was
+	// accepted.
 	until time.Time
 	// grown is by how many bytes the lists have grown, by the last update.
 	grown int64
 }
 
-// begin notes what is on the lists when a victim is accepted that should be gone by the
-// deadline.
-func (u *unshown) begin(now, deadline time.Time, read func() (int64, bool)) {
-	if !u.known || now.After(u.until) {
+// decide notes what is on the lists before an eviction is sent. What an earlier victim has
+// given back meanwhile is left out of it.
+func (u *unshown) decide(now time.Time, read func() (int64, bool)) {
+	if now.After(u.until) {
 		u.base, u.known = read()
 	}
-	u.until = deadline.Add(shownWithin)
 }
 
-// end notes that a victim has ended.
-func (u *unshown) end(now time.Time) { u.until = now.Add(shownWithin) }
+// accept notes that an eviction was accepted of a pod that should be gone by the deadline.
+func (u *unshown) accept(now, deadline time.Time) {
+	if limit := now.Add(hardPatience); deadline.After(limit) {
+		deadline = limit
+	}
+	if deadline.After(u.until) {
+		u.until = deadline
+	}
+}
+
+// end notes that an own victim has ended. One that ended later than it was relied on opens
+// nothing again: the lists have changed since.
+func (u *unshown) end(now time.Time) {
+	if !now.After(u.until) {
+		u.until = now.Add(shownWithin)
+	}
+}
 
 // update reads the lists once for a tick under pressure. What cannot be read counts for nothing.
 func (u *unshown) update(now time.Time, read func() (int64, bool)) {

@@ -4,6 +4,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 // What a victim gave back waits on the kernel's per-CPU lists for seconds, where MemAvailable
@@ -68,5 +72,86 @@ func TestCPUListsAreReadAfterAVictimAlone(t *testing.T) {
 			return 0, nil
 		}
 		runFor(t, a, 5*time.Second)
+	})
+}
+
+// Small pods that others end open no window again, an hour after the last victim.
+func TestEndOfOthersOpensNoWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 300, 100)
+		n.host = 130 * mebi
+		onLists := int64(0)
+		a := newAgent(t, n, hardPolicy())
+		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		// An hour later a job ends by itself that would suffice, and the host takes what it held.
+		time.AfterFunc(time.Hour, func() {
+			n.run("job", 40, 50)
+			n.mu.Lock()
+			onLists = 90 * mebi
+			n.host += 440 * mebi
+			n.terminate("uid-job")
+			n.mu.Unlock()
+		})
+		n.after(time.Hour+n.ends, func() { n.host += 40 * mebi })
+		for i := range 40 { // small jobs end all the time
+			name := "job" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+			time.AfterFunc(time.Hour+time.Duration(i)*5*time.Second, func() {
+				n.run(name, 1, 1)
+				n.mu.Lock()
+				n.terminate("uid-" + name)
+				n.mu.Unlock()
+			})
+		}
+		runFor(t, a, time.Hour+3*time.Minute)
+		n.wantVictims(t, "greedy", "next")
+	})
+}
+
+// A victim of an hour's grace is relied on for a bounded time, and so is what is on the lists.
+func TestCPUListsCountWhileTheVictimIsReliedOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		hour := int64(3600)
+		n.run("patient", 500, 100, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &hour })
+		n.run("next", 300, 100)
+		n.host, n.stubborn = 130*mebi, true
+		onLists := int64(0)
+		n.after(30*time.Second, func() { onLists = 100 * mebi })
+		a := newAgent(t, n, hardPolicy())
+		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		runFor(t, a, 50*time.Minute)
+		n.wantVictims(t, "patient", "next")
+	})
+}
+
+// The answer to the request comes after the victim's end: the base must not hold what it gave back.
+func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const freed = 500 * mebi
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 300, 100)
+		n.host, n.ends = 130*mebi, time.Second
+		onLists := int64(0)
+		n.answer = func(r evict.Request) evict.Result {
+			n.terminate(r.UID)
+			if r.Name == "greedy" {
+				return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		n.behind = true // the watch tells of its end alone
+		n.after(n.ends, func() { n.host, onLists = n.host+freed, onLists+freed })
+		n.after(n.ends+10*time.Second, func() { n.host, onLists = n.host-freed, onLists-freed })
+		a := newAgent(t, n, hardPolicy())
+		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		n.unlooked = errPlanted()
+		runFor(t, a, time.Minute)
+		n.wantVictims(t, "greedy")
 	})
 }
