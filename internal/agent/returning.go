@@ -78,7 +78,9 @@ func (r *returning) credit(signal pressure.Signal, available int64) {
 		}
 		delete(v.expected, signal.String())
 		for later := i + 1; later < len(r.victims); later++ {
-			r.victims[later].before[signal] += expected
+			if start, known := r.victims[later].before[signal]; known {
+				r.victims[later].before[signal] = start + expected
+			}
 		}
 	}
 }
@@ -99,13 +101,15 @@ func (r *returning) expected(signal pressure.Signal) (amount int64, last time.Ti
 // all the time, to wait for each would be for ever.
 func (a *Agent) followReturning(sample *pressure.Sample, ended []evict.Booking) {
 	var gone []map[string]int64
+	own := map[string]bool{}
 	for i := range ended {
 		if ended[i].Signal != "" && !ended[i].DryRun {
+			own[ended[i].UID] = true
 			gone = append(gone, diskPart(ended[i].Expected))
 		}
 	}
 	if a.incidents.Any() {
-		gone = append(gone, a.newKubelets()...)
+		gone = append(gone, a.newKubelets(own)...)
 	} else {
 		a.returning.kubelets = nil
 	}
@@ -114,8 +118,8 @@ func (a *Agent) followReturning(sample *pressure.Sample, ended []evict.Booking) 
 
 // newKubelets returns what the pods held that the kubelet was first seen to have evicted,
 // once the ledger has let go of them. Those that it had evicted when the incident began are not
-// new.
-func (a *Agent) newKubelets() []map[string]int64 {
+// new, nor are own victims that the kubelet has evicted too.
+func (a *Agent) newKubelets(own map[string]bool) []map[string]int64 {
 	var gone []map[string]int64
 	before := a.returning.kubelets
 	a.returning.kubelets = map[string]bool{}
@@ -125,7 +129,7 @@ func (a *Agent) newKubelets() []map[string]int64 {
 			continue
 		}
 		a.returning.kubelets[uid] = true
-		if measured, known := measuredOf(pod, a.disk.uses); known && before != nil && !before[uid] {
+		if measured, known := measuredOf(pod, a.disk.uses); known && before != nil && !before[uid] && !own[uid] {
 			gone = append(gone, diskExpected(&measured))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -241,5 +242,45 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 		})
 		runFor(t, a, 15*time.Second+collectedWithin+5*time.Second)
 		n.wantVictims(t, "large", "small")
+	})
+}
+
+// The space of a victim from before the restart is back when the next one ends, in the first tick.
+func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var r returning
+	r.restore([]state.Gone{{At: now.Add(-10 * time.Second), Expected: map[string]int64{"nodefs.available": 50}, Before: map[string]int64{"nodefs.available": 10}, Expires: now.Add(time.Minute)}}, now)
+	var s pressure.Sample
+	s.Time = now
+	s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
+	r.observe(&s, []map[string]int64{{"nodefs.available": 40}})
+	if got, _ := r.expected(pressure.NodeFSAvailable); got != 40 {
+		t.Errorf("%d are waited for, want what the second one held", got)
+	}
+}
+
+func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := slowCollector()
+		n.prepare()
+		policy := n.policy()
+		a := n.agent(t, policy)
+		n.stubborn = true
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		n.after(13*time.Second, func() {
+			p := n.pods["uid-large"]
+			failed := p.api.DeepCopy()
+			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, reasonEvicted
+			p.api, p.noCgroup = failed, true
+		})
+		if err := a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+		if len(a.returning.victims) != 1 {
+			t.Errorf("%d returning victims for one pod", len(a.returning.victims))
+		}
 	})
 }
