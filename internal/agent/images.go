@@ -92,6 +92,7 @@ type imageAnswer struct {
 
 // belowLine follows a signal that is below the kubelet's line. The zero value is above it.
 type belowLine struct {
+	incident     string    // its ID
 	first, since time.Time // since when it is; since when it has not risen
 	lowest       int64     // since then
 }
@@ -126,7 +127,7 @@ func (a *Agent) followImages(ctx context.Context, p *pressure.Pressure) {
 		c.ask(ctx, p.SampleTime, a.options.Images, a.options.Pods.List())
 	}
 	line, _ := a.imageLine(p)
-	c.below[p.Threshold.Signal].follow(p, line)
+	c.below[p.Threshold.Signal].follow(p, line, a.incidentOf(p))
 }
 
 // ask starts a count.
@@ -144,15 +145,15 @@ func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods
 	}()
 }
 
-// follow notes where the signal is to the kubelet's line. What was seen before this pressure
+// follow notes where the signal is to the kubelet's line. What was seen before this incident
 // counts for nothing.
-func (b *belowLine) follow(p *pressure.Pressure, line int64) {
+func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 	now, available := p.SampleTime, p.Observed.Available
 	switch {
 	case available >= line:
 		*b = belowLine{}
-	case b.since.IsZero() || b.first.Before(p.Since):
-		*b = belowLine{first: now, since: now, lowest: available}
+	case b.since.IsZero() || b.incident != incident:
+		*b = belowLine{incident: incident, first: now, since: now, lowest: available}
 	case available > b.lowest+p.Line/settleNoise:
 		b.since, b.lowest = now, available
 	default:

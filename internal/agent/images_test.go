@@ -277,3 +277,51 @@ func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
 		}
 	})
 }
+
+// A disk that goes up and down about the hard line is one incident: images that do not go are
+// waited for once.
+func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
+	t.Parallel()
+	for name, hard := range map[string]bool{"soft alone": false, "soft and hard": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := &spaceNode{signal: pressure.ImageFSAvailable, available: func(since time.Duration) int64 {
+					if int(since/(20*time.Second))%2 == 0 {
+						return 125
+					}
+					return 110
+				}}
+				images := &fakeImages{unused: UnusedImages{Bytes: 100}}
+				acted := settleBeside(t, n, images, 30*time.Minute, func(p *Policy) {
+					soft := p.Thresholds[0]
+					soft.Hard, soft.Quantity = false, pressure.Absolute(160)
+					p.Thresholds[0].Quantity = pressure.Absolute(120)
+					p.Thresholds = append(p.Thresholds, soft)
+					if !hard {
+						p.Thresholds = p.Thresholds[1:]
+					}
+					p.ImageReclaim = ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+				})
+				if len(acted) == 0 {
+					t.Error("no pod in 30 minutes")
+				}
+			})
+		})
+	}
+}
+
+// A disk that is full falls no further.
+func TestFullDiskWaitsForNoImages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 0})}
+		images := &fakeImages{unused: UnusedImages{Bytes: 500}}
+		acted := settleBeside(t, n, images, 10*time.Minute, func(p *Policy) {
+			p.ImageReclaim = ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+		})
+		if len(acted) == 0 || acted[0] > imagesLook+window {
+			t.Errorf("a pod goes after %v on a full disk", acted)
+		}
+	})
+}

@@ -156,6 +156,9 @@ func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 // fullWithin reports whether nothing will be left of the signal within so long, as far
 // as that can be told.
 func fullWithin(p *pressure.Pressure, within time.Duration) bool {
+	if p.Observed.Available <= 0 {
+		return true // what is full falls no further, and has no forecast
+	}
 	after, expected := p.Forecast.Exhaustion()
 	return expected && after < within
 }
