@@ -53,9 +53,11 @@ func (s *scene) staysBesideOne(calm []corev1.Pod, evicted float64) {
 	}
 }
 
-// cacheHolders makes the pods and waits until their cache is active.
+// cacheHolders makes the pods and waits until their cache is active. The policy of the test before
+// may have a line that they would cross.
 func (s *scene) cacheHolders() []corev1.Pod {
 	s.Helper()
+	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: 64 << 20, DryRun: true}))
 	pods := make([]corev1.Pod, holders)
 	for i := range pods {
 		pods[i] = s.deploy(node.Workload{
