@@ -19,6 +19,10 @@ import (
 // pod lives on: it is read and added to each sample. So a dry run names the pods that evictd
 // would have taken, once each, and its incidents end when they would have ended.
 //
+// How much of a stall an end would have ended is not known. A would-be victim is waited for as a
+// real one, by its booking and for a window after that; a stall that is still there then names
+// the next pod.
+//
 // It is still a dry run: the replacement that a controller would have made, on this node or
 // another, is not known and not counted.
 
@@ -44,11 +48,14 @@ type wouldBe struct {
 // has reports whether the pod counts as gone.
 func (s *simulated) has(uid string) bool { return s.pods[uid] != nil }
 
-// amount returns how much of the signal counts as reclaimed.
+// amount returns how much of the signal counts as reclaimed: what is known to come back, see
+// [releaseOf].
 func (s *simulated) amount(signal pressure.Signal) int64 {
 	all := int64(0)
 	for _, w := range s.pods {
-		all += w.held[signal.String()]
+		if r := releaseOf(signal, w.held); r.known {
+			all += r.amount
+		}
 	}
 	return all
 }

@@ -127,17 +127,74 @@ func TestFaultDryRunNamesAPodAgainAfterARestart(t *testing.T) {
 	})
 }
 
-// What is not known stays so, and what counts as reclaimed never makes more than there is.
+// dryStall runs a dry run for a stall on a node that stalls by so much, see stall.
+func dryStall(t *testing.T, n *fakeNode, share *float64, during time.Duration, grow func()) {
+	t.Helper()
+	policy := stallPolicy()
+	policy.DryRun, policy.Transition = true, time.Minute
+	stallBy(t, n, policy, share, during, grow)
+}
+
+// What a would-be victim's end would have ended of a stall is not known. It is waited for like a
+// real one, for as long and a window more; then a stall that goes on names the next pod, once
+// each, and is not said to be over.
+func TestFaultDryRunHidesAStall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.run("greedy", 500, 100)
+		n.run("next", 400, 100)
+		n.run("last", 300, 100)
+		share := 0.3
+		dryStall(t, n, &share, 10*time.Minute, func() {})
+		n.wantVictims(t, "greedy", "next", "last")
+		if len(n.incidents) != 0 {
+			t.Errorf("incidents %+v have ended, want none while the node stalls", n.incidents)
+		}
+		var named []time.Time
+		for i := range n.decisions {
+			if n.decisions[i].Verb == Acted {
+				named = append(named, n.decisions[i].Time)
+			}
+		}
+		const relied = 30*time.Second + deadlineMargin + stallWindow
+		for i := 1; i < len(named); i++ {
+			if after := named[i].Sub(named[i-1]); after < relied || after > relied+2*time.Second {
+				t.Errorf("the next pod was named after %v, want %v: the victim's time and a window", after, relied)
+			}
+		}
+	})
+}
+
+// A stall that ends while a would-be victim is waited for names no other pod.
+func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.run("greedy", 500, 100)
+		n.run("next", 400, 100)
+		share := 0.3
+		n.after(30*time.Second, func() { share = 0 })
+		dryStall(t, n, &share, 10*time.Minute, func() {})
+		n.wantVictims(t, "greedy")
+		if len(n.incidents) != 1 || len(n.incidents[0].Victims) != 1 {
+			t.Errorf("incidents %+v, want one that has ended, with one victim", n.incidents)
+		}
+	})
+}
+
+// What is not known stays so, what counts as reclaimed never makes more than there is, and of a
+// stall, of which no end's part is known, nothing does.
 func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	t.Parallel()
 	const memory, tasks, stall = pressure.MemoryAvailable, pressure.PIDAvailable, pressure.MemoryStall
-	s := simulated{pods: map[string]*wouldBe{"a": {held: cgroupExpected(&usage.Pod{Anonymous: 70, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
+	s := simulated{pods: map[string]*wouldBe{"a": {held: cgroupExpected(&usage.Pod{Anonymous: 95, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
 	var sample pressure.Sample
 	sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
 	sample.Observations[stall] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
 	sample.Observations[tasks] = pressure.Observation{Err: errPlanted()}
 	got := s.addTo(sample)
-	for signal, want := range map[pressure.Signal]int64{memory: 80, stall: 100} {
+	for signal, want := range map[pressure.Signal]int64{memory: 100, stall: 10} {
 		if seen := got.Of(signal); seen.Available != want {
 			t.Errorf("%v: %d are available, want %d", signal, seen.Available, want)
 		}

@@ -43,9 +43,15 @@ func stallPolicy() Policy {
 // ten times a second.
 func stall(t *testing.T, n *fakeNode, share *float64, during time.Duration, grow func()) {
 	t.Helper()
+	stallBy(t, n, stallPolicy(), share, during, grow)
+}
+
+// stallBy is stall with a policy of the test's own.
+func stallBy(t *testing.T, n *fakeNode, policy Policy, share *float64, during time.Duration, grow func()) {
+	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
-	a := newAgent(t, n, stallPolicy())
+	a := newAgent(t, n, policy)
 	a.options.Sampler = stalling{n, share}
 	var growing sync.WaitGroup
 	growing.Go(func() {

@@ -36,13 +36,13 @@ import (
 // What it does not see, on cgroup v1 and before Linux 5.18, is a pod's kernel memory
 // (sockets, page tables): where pods hold much of it, 0% switches both rules off.
 
-// release is what a candidate's end should return.
+// release is what a pod's end should return.
 type release struct {
 	amount int64 // in the signal's unit
 	known  bool
 }
 
-// releaseOf returns what a candidate's end should return of the signal. For a stall the
+// releaseOf returns what a pod's end should return of the signal. For a stall the
 // books only say who is waited for, not how much of it would end.
 func releaseOf(signal pressure.Signal, expected map[string]int64) release {
 	amount, known := expected[signal.String()]
