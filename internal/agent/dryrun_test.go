@@ -166,6 +166,27 @@ func TestFaultDryRunHidesAStall(t *testing.T) {
 	})
 }
 
+// A would-be victim that counts as gone stalls for nobody else: what is left are pods in limits
+// of their own, and no other pod's end would help those.
+func TestFaultWouldBeVictimsOwnStallNamesAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.run("greedy", 500, 100)
+		n.run("next", 400, 100)
+		n.run("bound", 300, 300)
+		share := 0.3
+		dryStall(t, n, &share, 5*time.Minute, func() {
+			n.pods["uid-greedy"].waited += 50 * time.Millisecond
+			n.pods["uid-bound"].limitHits += 5
+		})
+		n.wantVictims(t, "greedy")
+		if d := n.last(t); d.Hold != HoldOwnLimits {
+			t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, HoldOwnLimits)
+		}
+	})
+}
+
 // A stall that ends while a would-be victim is waited for names no other pod.
 func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,9 @@ func (a *Agent) readStalls(now time.Time) stallReading {
 	}
 	reading := stallReading{at: now, byUID: make(map[string]usage.Stall, len(stalls)), err: err}
 	for _, s := range stalls {
-		reading.byUID[s.UID] = s
+		if !a.simulated.has(s.UID) { // one that counts as gone stalls no more
+			reading.byUID[s.UID] = s
+		}
 	}
 	return reading
 }
