@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -86,6 +88,49 @@ func TestStallWaitsForALargePodThatOthersEnd(t *testing.T) {
 			}
 		})
 		n.wantVictims(t)
+	})
+}
+
+// lateList is a fakeNode whose watch tells of a pod half a second after its cgroup is there.
+type lateList struct{ *fakeNode }
+
+func (l lateList) List() []*corev1.Pod {
+	return slices.DeleteFunc(l.fakeNode.List(), func(p *corev1.Pod) bool { return time.Since(p.CreationTimestamp.Time) < 500*time.Millisecond })
+}
+
+// Pods that come and go in a stall leave nothing behind: each matters until the watch tells of
+// it, since till then it might be on its way out, and goes without being seen to leave.
+func TestFaultPodsThatMatteredToAStallAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(100_000)
+		n.run("greedy", 500, 100)
+		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
+		const pods, every = 50, 5 * time.Second
+		for i := range pods {
+			time.AfterFunc(time.Duration(i)*every, func() {
+				name := fmt.Sprintf("short-%d", i)
+				n.run(name, 400, 100, func(pod *corev1.Pod) { pod.CreationTimestamp.Time = time.Now() })
+				n.after(2*time.Second, func() { delete(n.pods, "uid-"+name) })
+			})
+		}
+		share, mattered := 0.3, 0
+		a := newAgent(t, n, stallPolicy())
+		a.options.Sampler, a.options.Pods = stalling{n, &share}, lateList{n}
+		for range pods * every / (100 * time.Millisecond) {
+			a.tick(t.Context())
+			synctest.Wait()
+			select {
+			case done := <-a.acted:
+				a.takeReport(done)
+			default:
+			}
+			mattered = max(mattered, len(a.stalls.matters))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if mattered != 1 || len(a.stalls.matters) != 0 {
+			t.Errorf("%d pods mattered at a time, and %d do at the end; want 1 and none", mattered, len(a.stalls.matters))
+		}
 	})
 }
 

@@ -18,8 +18,8 @@ import (
 // them can be told from what was long ago. The zero value has none.
 type stallReadings struct {
 	before, last stallReading
-	// matters are pods that others end and that hold a share that matters, by UID; ended is
-	// when one of those, or a victim of evictd's, ended last. See stallshare.go.
+	// matters are booked pods that others end and that hold a share that matters, by UID; ended
+	// is when one of those, or a victim of evictd's, ended last. See stallshare.go.
 	matters map[string]bool
 	ended   time.Time
 }

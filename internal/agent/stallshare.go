@@ -56,8 +56,13 @@ func (s *stallReadings) noteEnds(ended []evict.Booking, now time.Time) {
 		if uid := ended[i].UID; ended[i].Signal != "" || s.matters[uid] {
 			s.ended = now
 		}
-		delete(s.matters, ended[i].UID)
 	}
+}
+
+// keep forgets the pods that mattered and are not booked any more, whether they have ended or
+// nobody ends them after all.
+func (s *stallReadings) keep(booked func(uid string) bool) {
+	maps.DeleteFunc(s.matters, func(uid string, _ bool) bool { return !booked(uid) })
 }
 
 // lastEnd returns when the victim ended last from whose end on a signal must be read anew;

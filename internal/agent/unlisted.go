@@ -41,6 +41,7 @@ func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
 	}
 	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool { return listed(uid) })
 	a.ledger.ForgetUnlisted(listed)
+	a.stalls.keep(a.ledger.Booked)
 	for uid, u := range uses.unlisted {
 		if a.unlisted[uid].IsZero() && !u.Unused {
 			a.unlisted[uid] = now
