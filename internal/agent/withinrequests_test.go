@@ -140,7 +140,7 @@ func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 		gap  int64 // MiB
 		want []string
 	}{
-		{"not known", 0, 40, nil},
+		{"not known", 0, 60, nil}, // the gap alone is no line
 		{"near", 60, 0, []string{"a"}},
 		{"far", 20, 0, nil},
 		{"far, and the kubelet sees less available", 20, 40, []string{"a"}},
