@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -80,6 +82,21 @@ func TestStallEvictsTheFirstOfTheOrder(t *testing.T) {
 			n.pods["uid-modest"].waited += 50 * time.Millisecond
 		})
 		n.wantVictims(t, "greedy")
+	})
+}
+
+// What a protected pod uses is bytes, and what is missing of a window is time: the one says
+// nothing of the other.
+func TestFaultStallIsNotComparedWithBytes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(10_000)
+		n.run("bare", 500, 100, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+		share := 0.3
+		stall(t, n, &share, 10*time.Second, func() {})
+		if d := n.last(t); d.Hold != HoldNoCandidates || strings.Contains(d.Detail, "shop/bare") {
+			t.Errorf("hold %q, detail %q; want %q and no amount", d.Hold, d.Detail, HoldNoCandidates)
+		}
 	})
 }
 

@@ -209,10 +209,11 @@ func allSmall(d *Decision, s *shortage, releases []release, least pressure.Quant
 }
 
 // wouldSuffice names the protected pod that would have sufficed alone, and what protects
-// it: the one that uses most. "" when there is none.
+// it: the one that uses most. "" when there is none, and for a stall, of which a pod's usage
+// is no part.
 func wouldSuffice(d *Decision, missing int64) string {
 	e := largest(d.Ranking.Protected)
-	if e == nil || e.Pod.Usage <= missing {
+	if e == nil || e.Pod.Usage <= missing || d.Pressure.Threshold.Signal == pressure.MemoryStall {
 		return ""
 	}
 	return fmt.Sprintf("; %s alone uses %s and is protected: %s",
