@@ -13,9 +13,7 @@ import (
 func (a *Agent) act(ctx context.Context, p plan) {
 	a.acting = &p
 	a.number(p.decision)
-	if !p.decision.DryRun && a.unheard == nil { // one in doubt may have ended already
-		a.unshown.decide(p.decision.Time, a.readLists)
-	}
+	a.unshown.decide(p.decision.Time, a.unheard != nil, a.readLists)
 	policy := a.policy
 	go func() { a.acted <- a.walk(ctx, p, &policy) }()
 }

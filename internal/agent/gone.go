@@ -29,6 +29,7 @@ func (a *Agent) bookForeign(attempt *Attempt, expected map[string]int64, now tim
 // grace period is not shortened. While it is booked it is no candidate.
 func (a *Agent) bookOthers(attempt *Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
+	a.unshown.accept(pod.UID, now, now.Add(lasts))
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: now.Add(lasts),

@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +64,7 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 	deadline := now.Add(inSeconds(grace) + deadlineMargin)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
-		a.unshown.accept(now, deadline)
+		a.unshown.accept(pod.UID, now, deadline)
 	}
 	a.ledger.Book(evict.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -97,9 +98,7 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 		return there
 	}
 	ended := a.ledger.Settle(now, present)
-	if slices.ContainsFunc(ended, func(b evict.Booking) bool { return b.Signal != "" && !b.DryRun }) {
-		a.unshown.end(now)
-	}
+	a.unshown.end(now, ended)
 	a.stalls.noteEnds(ended, now)
 	a.backoff.Forget(present)
 	a.forgetUnlisted()
@@ -136,7 +135,8 @@ func over(pod *corev1.Pod) bool {
 func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
 	a.noteUnlisted(pods, uses, p.SampleTime)
 	share := a.stallShareOf(p, pods, uses)
-	a.bookUnlisted(p, uses, share)
+	lists := sync.OnceValues(a.readLists)
+	a.bookUnlisted(p, uses, share, lists)
 	for _, pod := range pods {
 		uid, leaves := string(pod.UID), a.leaves(pod)
 		if !leaves && !a.ledger.Booked(uid) || a.isUnheard(uid) {
@@ -149,14 +149,23 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 			a.ledger.Expect(uid, expected)
 		default:
 			since := a.endings.of(pod, p.SampleTime)
-			a.ledger.Book(a.weigh(evict.Booking{
+			a.bookOther(a.weigh(evict.Booking{
 				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 				Expected: expected,
 				Accepted: since,
 				Deadline: since.Add(graceLeft(pod) + deadlineMargin),
-			}, share))
+			}, share), p.SampleTime, lists)
 		}
 	}
+}
+
+// bookOther books a pod that others end. What it gives back may wait where MemAvailable does not
+// show it: what is there already is read when the pod is first seen to leave.
+func (a *Agent) bookOther(b evict.Booking, now time.Time, lists func() (int64, bool)) {
+	if !a.ledger.Booked(b.UID) {
+		a.unshown.open(b.UID, now, b.Deadline, lists)
+	}
+	a.ledger.Book(b)
 }
 
 // leaves reports whether a pod is on its way out: the API server says so, or it has

@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -11,62 +13,119 @@ import (
 // the end and 150 after seven (Linux 6.18, two CPUs). Its cgroup has let go of the memory by
 // then. Without this the next pod would be evicted for what the last one has given back.
 //
-// The lists are never empty, so only their growth since the eviction was decided counts, as
-// memory in flight, while the victim is relied on under hard pressure and for a moment after its
-// end. Nothing opens that window but an own victim, and nothing opens it again. They are not
-// read before the first decision to evict.
+// The lists are never empty, so only their growth counts, as memory in flight: since the eviction
+// was decided, or since a pod was booked that others end. Each pod has its own window:
+//
+//   - It is open while the pod is relied on under hard pressure, and for a moment after its end
+//     if that comes by then. Nothing opens it again: where pods end all the time, lists that stay
+//     long would hold everything back.
+//   - What the lists shrink by is shown. So the growth is counted from the least that they have
+//     held since the window was opened.
+//
+// The lists are not read before the first window is opened.
 
-// shownWithin is how long after a victim's end its memory may wait on the lists: they shrink by
+// shownWithin is how long after a pod's end its memory may wait on the lists: they shrink by
 // an eighth a second.
 const shownWithin = 15 * time.Second
 
 // unshown is memory that is free and that MemAvailable does not show yet. The zero value has
 // none.
 type unshown struct {
-	// known says that base is: the bytes on the lists when the eviction was decided.
-	known bool
-	base  int64
-	// until is when what is on the lists counts no more; the zero time before a victim was
-	// accepted.
-	until time.Time
+	windows []listWindow // the oldest first
 	// grown is by how many bytes the lists have grown, by the last update.
 	grown int64
 }
 
-// decide notes what is on the lists before an eviction is sent. What an earlier victim has
-// given back meanwhile is left out of it.
-func (u *unshown) decide(now time.Time, read func() (int64, bool)) {
-	if now.After(u.until) {
-		u.base, u.known = read()
+// listWindow is the time in which the growth of the lists counts for one pod.
+type listWindow struct {
+	// uid is the pod's; [undecided] is whoever is asked for in the decision that is carried out,
+	// or in doubt.
+	uid string
+	// base is the least that was on the lists since the window was opened, in bytes.
+	base  int64
+	until time.Time
+}
+
+// undecided is the window of an eviction that was not answered yet.
+const undecided = ""
+
+// decide opens the window of whoever is asked for next, before that. Where an earlier request is
+// in doubt its window stays: its pod may have ended already.
+func (u *unshown) decide(now time.Time, inDoubt bool, read func() (int64, bool)) {
+	if inDoubt {
+		return
+	}
+	u.settle()
+	u.open(undecided, now, now.Add(hardPatience), read)
+}
+
+// open opens a window of a pod that should be gone by the deadline. What cannot be read opens
+// none.
+func (u *unshown) open(uid string, now, deadline time.Time, read func() (int64, bool)) {
+	if bytes, known := read(); known {
+		u.add(listWindow{uid: uid, base: bytes, until: sooner(deadline, now.Add(hardPatience))})
 	}
 }
 
-// accept notes that an eviction was accepted of a pod that should be gone by the deadline.
-func (u *unshown) accept(now, deadline time.Time) {
-	if limit := now.Add(hardPatience); deadline.After(limit) {
-		deadline = limit
-	}
-	if deadline.After(u.until) {
-		u.until = deadline
+// accept makes the window of what was decided one of the pod that goes by it, and that should be
+// gone by the deadline.
+func (u *unshown) accept(uid string, now, deadline time.Time) {
+	if at := u.of(undecided); at >= 0 {
+		u.add(listWindow{uid: uid, base: u.windows[at].base, until: sooner(deadline, now.Add(hardPatience))})
 	}
 }
 
-// end notes that an own victim has ended. One that ended later than it was relied on opens
-// nothing again: the lists have changed since.
-func (u *unshown) end(now time.Time) {
-	if !now.After(u.until) {
-		u.until = now.Add(shownWithin)
+// add takes the place of the pod's window that is there, and keeps its base.
+func (u *unshown) add(w listWindow) {
+	if at := u.of(w.uid); at >= 0 {
+		w.base = min(w.base, u.windows[at].base)
+		u.windows = slices.Delete(u.windows, at, at+1)
 	}
+	u.windows = append(u.windows, w)
+}
+
+// settle ends the window of what was decided: everything is answered.
+func (u *unshown) settle() { u.forget(undecided) }
+
+// forget ends a pod's window: it is not leaving.
+func (u *unshown) forget(uid string) {
+	if at := u.of(uid); at >= 0 {
+		u.windows = slices.Delete(u.windows, at, at+1)
+	}
+}
+
+// end notes which bookings have ended. One that ended later than it was relied on opens
+// nothing again: the lists have changed since. A dry run's has none.
+func (u *unshown) end(now time.Time, ended []evict.Booking) {
+	for i := range ended {
+		if at := u.of(ended[i].UID); at >= 0 && !ended[i].DryRun && !now.After(u.windows[at].until) {
+			u.windows[at].until = now.Add(shownWithin)
+		}
+	}
+}
+
+// of returns the index of a pod's window; negative where it has none.
+func (u *unshown) of(uid string) int {
+	return slices.IndexFunc(u.windows, func(w listWindow) bool { return w.uid == uid })
 }
 
 // update reads the lists once for a tick under pressure. What cannot be read counts for nothing.
 func (u *unshown) update(now time.Time, read func() (int64, bool)) {
 	u.grown = 0
-	if !u.known || now.After(u.until) {
+	u.windows = slices.DeleteFunc(u.windows, func(w listWindow) bool { return w.uid != undecided && now.After(w.until) })
+	if !slices.ContainsFunc(u.windows, func(w listWindow) bool { return !now.After(w.until) }) {
 		return
 	}
-	if bytes, known := read(); known {
-		u.grown = max(0, bytes-u.base)
+	bytes, known := read()
+	if !known {
+		return
+	}
+	for i := range u.windows {
+		w := &u.windows[i]
+		w.base = min(w.base, bytes)
+		if !now.After(w.until) {
+			u.grown = max(u.grown, bytes-w.base)
+		}
 	}
 }
 

@@ -60,8 +60,8 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	}
 }
 
-// Nothing is read while no victim was accepted.
-func TestCPUListsAreReadAfterAVictimAlone(t *testing.T) {
+// Nothing is read while nobody is evicted and nobody leaves.
+func TestCPUListsAreReadForAPodThatGoesAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -75,39 +75,46 @@ func TestCPUListsAreReadAfterAVictimAlone(t *testing.T) {
 	})
 }
 
-// Small pods that others end open no window again, an hour after the last victim.
-func TestEndOfOthersOpensNoWindow(t *testing.T) {
+// Lists that stay long hold nothing back where small pods end all the time: before another one
+// began to leave, ten minutes after the last victim, or while it did.
+func TestEndOfOthersHoldsNothingBackForLong(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("greedy", 500, 100)
-		n.run("next", 300, 100)
-		n.host = 130 * mebi
-		onLists := int64(0)
-		a := newAgent(t, n, hardPolicy())
-		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
-		// An hour later a job ends by itself that would suffice, and the host takes what it held.
-		time.AfterFunc(time.Hour, func() {
-			n.run("job", 40, 50)
-			n.mu.Lock()
-			onLists = 90 * mebi
-			n.host += 440 * mebi
-			n.terminate("uid-job")
-			n.mu.Unlock()
-		})
-		n.after(time.Hour+n.ends, func() { n.host += 40 * mebi })
-		for i := range 40 { // small jobs end all the time
-			name := "job" + string(rune('a'+i/26)) + string(rune('a'+i%26))
-			time.AfterFunc(time.Hour+time.Duration(i)*5*time.Second, func() {
-				n.run(name, 1, 1)
-				n.mu.Lock()
-				n.terminate("uid-" + name)
-				n.mu.Unlock()
+	for _, grown := range []time.Duration{0, time.Second} {
+		const later = 10 * time.Minute
+		t.Run(grown.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("greedy", 500, 100)
+				n.run("next", 300, 100)
+				n.host = 130 * mebi
+				onLists := int64(0)
+				a := newAgent(t, n, hardPolicy())
+				a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+				// Ten minutes later a job ends by itself that would suffice, and the host takes what it held.
+				n.after(later+grown, func() { onLists = 90 * mebi })
+				time.AfterFunc(later+time.Millisecond, func() {
+					n.run("job", 40, 50)
+					n.mu.Lock()
+					n.host += 440 * mebi
+					n.terminate("uid-job")
+					n.mu.Unlock()
+				})
+				n.after(later+n.ends, func() { n.host += 40 * mebi })
+				for i := range 40 { // small jobs end all the time
+					name := "job" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+					time.AfterFunc(later+time.Duration(i)*5*time.Second, func() {
+						n.run(name, 1, 1)
+						n.mu.Lock()
+						n.terminate("uid-" + name)
+						n.mu.Unlock()
+					})
+				}
+				runFor(t, a, later+n.ends+shownWithin+5*time.Second)
+				n.wantVictims(t, "greedy", "next")
 			})
-		}
-		runFor(t, a, time.Hour+3*time.Minute)
-		n.wantVictims(t, "greedy", "next")
-	})
+		})
+	}
 }
 
 // A victim of an hour's grace is relied on for a bounded time, and so is what is on the lists.
@@ -151,6 +158,96 @@ func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
 		n.unlooked = errPlanted()
+		runFor(t, a, time.Minute)
+		n.wantVictims(t, "greedy")
+	})
+}
+
+// cpuLists are the kernel's per-CPU lists of a node. What a pod gives back goes to them when it
+// ends, and is shown ten seconds later.
+type cpuLists struct {
+	node  *fakeNode
+	bytes int64
+}
+
+func (l *cpuLists) read() (int64, error) {
+	l.node.mu.Lock()
+	defer l.node.mu.Unlock()
+	return l.bytes, nil
+}
+
+// take puts what a pod gives back on the lists, when the node has run for so long.
+func (l *cpuLists) take(after time.Duration, freed int64) {
+	l.node.after(after, func() { l.node.host, l.bytes = l.node.host+freed, l.bytes+freed })
+	l.node.after(after+10*time.Second, func() { l.node.host, l.bytes = l.node.host-freed, l.bytes-freed })
+}
+
+// What pods give back that others end waits on the lists as well: no other pod goes for it.
+func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
+	t.Parallel()
+	const ends = 3 * time.Second
+	gone := func(n *fakeNode) { n.after(ends, func() { delete(n.pods, "uid-other") }) }
+	for name, test := range map[string]struct {
+		leaves   func(n *fakeNode)
+		unlisted bool
+		want     []string
+	}{
+		"somebody deletes it": {func(n *fakeNode) {
+			n.ends = ends
+			n.terminate("uid-other")
+		}, false, nil},
+		"the kubelet evicts it, and takes down its volumes": {func(n *fakeNode) {
+			failed := n.pods["uid-other"].api.DeepCopy()
+			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, reasonEvicted
+			n.pods["uid-other"].api = failed
+			gone(n)
+		}, false, nil},
+		"the API server has forgotten it": {gone, true, nil},
+		"the API server has forgotten it, and the watch does not tell": {func(n *fakeNode) {
+			n.answer = func(evict.Request) evict.Result {
+				return evict.Result{Outcome: evict.Gone, Message: "pods \"other\" not found"}
+			}
+			gone(n)
+		}, false, []string{"other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("other", 500, 100)
+				n.run("next", 300, 100)
+				n.host = 130 * mebi
+				lists := &cpuLists{node: n, bytes: 200 * mebi}
+				lists.take(ends, 500*mebi)
+				a := newAgent(t, n, hardPolicy())
+				a.options.FreeOnCPULists = lists.read
+				if test.unlisted {
+					a.options.Pods = listless{n, "other", nil}
+				}
+				n.mu.Lock()
+				test.leaves(n)
+				n.mu.Unlock()
+				runFor(t, a, time.Minute)
+				n.wantVictims(t, test.want...)
+			})
+		})
+	}
+}
+
+// The growth is counted from the least that the lists held: a pod begins to leave while they are
+// long, and gives back what they have shrunk by meanwhile.
+func TestCPUListsShrinkMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 500, 100)
+		n.run("next", 300, 100)
+		n.host, n.ends = 130*mebi, 20*time.Second
+		lists := &cpuLists{node: n, bytes: 600 * mebi}
+		n.after(10*time.Second, func() { lists.bytes = 100 * mebi })
+		lists.take(n.ends, 500*mebi)
+		a := newAgent(t, n, hardPolicy())
+		a.options.FreeOnCPULists = lists.read
 		runFor(t, a, time.Minute)
 		n.wantVictims(t, "greedy")
 	})

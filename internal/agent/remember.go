@@ -273,10 +273,10 @@ func (r *returning) restore(gone []state.Gone, now time.Time) {
 	}
 }
 
-// sooner returns a time of another process, which may not be in the future.
-func sooner(t, now time.Time) time.Time {
-	if t.After(now) {
-		return now
+// sooner returns the earlier of two times: one of another process may not be in the future.
+func sooner(t, limit time.Time) time.Time {
+	if t.After(limit) {
+		return limit
 	}
 	return t
 }

@@ -32,6 +32,9 @@ func (a *Agent) takeReport(r report) {
 	a.noteRound(&r)
 	a.noteSlots(r.slots, now)
 	a.bookReport(&r, now)
+	if a.unheard == nil {
+		a.unshown.settle()
+	}
 	a.noteBestEffort(r.decision.BestEffort, now)
 	switch {
 	case len(r.decision.Attempts) > 0:

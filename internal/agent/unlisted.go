@@ -39,7 +39,12 @@ func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
 	listed := func(uid string) bool {
 		return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return nodepods.UsageUID(pod) == uid })
 	}
-	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool { return listed(uid) })
+	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool {
+		if listed(uid) {
+			a.unshown.forget(uid)
+		}
+		return listed(uid)
+	})
 	a.ledger.ForgetUnlisted(listed)
 	a.stalls.keep(a.ledger.Booked)
 	for uid, u := range uses.unlisted {
@@ -50,7 +55,7 @@ func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
 }
 
 // bookUnlisted books them, and what victims have left that the API server has forgotten.
-func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64) {
+func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64, lists func() (int64, bool)) {
 	for uid, u := range uses.unlisted {
 		expected, since := cgroupExpected(u, a.policy.MemoryAvailable), a.unlisted[uid]
 		deadline := since.Add(unlistedGrace + deadlineMargin)
@@ -59,7 +64,7 @@ func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64) {
 			continue
 		}
 		booking := evict.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline}
-		a.ledger.Book(a.weigh(booking, share))
+		a.bookOther(a.weigh(booking, share), p.SampleTime, lists)
 	}
 }
 
