@@ -14,6 +14,7 @@ func (a *Agent) act(ctx context.Context, p plan) {
 	a.acting = &p
 	a.number(p.decision)
 	a.unshown.decide(p.decision.Time, a.unheard != nil, a.readLists)
+	a.learn()
 	policy := a.policy
 	go func() { a.acted <- a.walk(ctx, p, &policy) }()
 }

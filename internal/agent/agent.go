@@ -341,7 +341,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.wantTaints(&verdict)
 	a.noteSpace(&sample, &verdict, ended)
 	if len(verdict.Pressures) > 0 {
-		a.unshown.update(started, a.readLists)
+		a.changed = a.unshown.update(started, a.readLists) || a.changed
 	}
 	a.noteStart(&sample, &verdict)
 	if a.acting != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -21,6 +22,7 @@ import (
 //     long would hold everything back.
 //   - What the lists shrink by is shown. So the growth is counted from the least that they have
 //     held since the window was opened.
+//   - It survives a restart of the container.
 //
 // The lists are not read before the first window is opened.
 
@@ -28,12 +30,17 @@ import (
 // an eighth a second.
 const shownWithin = 15 * time.Second
 
+// lowersKept is how often what the lists have shrunk to is written down, at most.
+const lowersKept = time.Second
+
 // unshown is memory that is free and that MemAvailable does not show yet. The zero value has
 // none.
 type unshown struct {
 	windows []listWindow // the oldest first
 	// grown is by how many bytes the lists have grown, by the last update.
 	grown int64
+	// kept is when what they have shrunk to was last written down.
+	kept time.Time
 }
 
 // listWindow is the time in which the growth of the lists counts for one pod.
@@ -109,22 +116,46 @@ func (u *unshown) of(uid string) int {
 	return slices.IndexFunc(u.windows, func(w listWindow) bool { return w.uid == uid })
 }
 
-// update reads the lists once for a tick under pressure. What cannot be read counts for nothing.
-func (u *unshown) update(now time.Time, read func() (int64, bool)) {
+// update reads the lists once for a tick under pressure, and reports whether they have shrunk
+// further than was written down. What cannot be read counts for nothing.
+func (u *unshown) update(now time.Time, read func() (int64, bool)) (shrunk bool) {
 	u.grown = 0
 	u.windows = slices.DeleteFunc(u.windows, func(w listWindow) bool { return w.uid != undecided && now.After(w.until) })
 	if !slices.ContainsFunc(u.windows, func(w listWindow) bool { return !now.After(w.until) }) {
-		return
+		return false
 	}
 	bytes, known := read()
 	if !known {
-		return
+		return false
 	}
 	for i := range u.windows {
 		w := &u.windows[i]
-		w.base = min(w.base, bytes)
+		shrunk, w.base = shrunk || bytes < w.base, min(w.base, bytes)
 		if !now.After(w.until) {
 			u.grown = max(u.grown, bytes-w.base)
+		}
+	}
+	if !shrunk || now.Sub(u.kept) < lowersKept {
+		return false
+	}
+	u.kept = now
+	return true
+}
+
+// export returns the windows as values.
+func (u *unshown) export() []state.OnCPULists {
+	kept := make([]state.OnCPULists, 0, len(u.windows))
+	for _, w := range u.windows {
+		kept = append(kept, state.OnCPULists{UID: w.uid, Base: w.base, Expires: w.until})
+	}
+	return kept
+}
+
+// restore puts back the windows that were open.
+func (u *unshown) restore(kept []state.OnCPULists, now time.Time) {
+	for _, k := range kept {
+		if now.Before(k.Expires) {
+			u.add(listWindow{uid: k.UID, base: k.Base, until: sooner(k.Expires, now.Add(hardPatience))})
 		}
 	}
 }

@@ -182,6 +182,60 @@ func (l *cpuLists) take(after time.Duration, freed int64) {
 	l.node.after(after+10*time.Second, func() { l.node.host, l.bytes = l.node.host-freed, l.bytes-freed })
 }
 
+// A process that is killed at some time around its victim's end, and begins again at once, knows
+// what the lists held before: no other pod goes for what the victim has given back.
+func TestFaultRestartForgetsFreedMemoryOnCPULists(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{time.Second, 2005 * time.Millisecond, 2500 * time.Millisecond, 8 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, first := newFakeNode(1000), &file{t: t}
+				n.run("greedy", 500, 100)
+				n.run("next", 300, 100)
+				n.host = 130 * mebi // 70 are available
+				lists := &cpuLists{node: n, bytes: 200 * mebi}
+				lists.take(n.ends, 500*mebi)
+				var killed *file
+				time.AfterFunc(after-time.Millisecond, func() { killed = first.copied() })
+				live(t, n, first, hardPolicy(), after, notCareful, func(o *Options) { o.FreeOnCPULists = lists.read })
+				live(t, n, killed, hardPolicy(), time.Minute, func(o *Options) { o.FreeOnCPULists = lists.read })
+				n.wantVictims(t, "greedy")
+			})
+		})
+	}
+}
+
+// The answer to the request was not heard when the process was killed, and its victim ends
+// before the next one begins, or after.
+func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
+	t.Parallel()
+	for _, away := range []time.Duration{0, 4 * time.Second} {
+		t.Run(away.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, first := newFakeNode(1000), &file{t: t}
+				n.run("greedy", 500, 100)
+				n.run("next", 300, 100)
+				n.host = 130 * mebi
+				lists := &cpuLists{node: n, bytes: 200 * mebi}
+				lists.take(n.ends, 500*mebi)
+				var killed *file
+				n.answer = func(r evict.Request) evict.Result {
+					killed = first.copied()
+					n.terminate(r.UID)
+					return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+				}
+				live(t, n, first, hardPolicy(), 5*time.Millisecond, notCareful, func(o *Options) { o.FreeOnCPULists = lists.read })
+				n.answer = nil
+				time.Sleep(away)
+				live(t, n, killed, hardPolicy(), time.Minute, func(o *Options) { o.FreeOnCPULists = lists.read })
+				n.wantVictims(t, "greedy")
+			})
+		})
+	}
+}
+
 // What pods give back that others end waits on the lists as well: no other pod goes for it.
 func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	t.Parallel()
@@ -235,20 +289,28 @@ func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 }
 
 // The growth is counted from the least that the lists held: a pod begins to leave while they are
-// long, and gives back what they have shrunk by meanwhile.
+// long, and gives back what they have shrunk by meanwhile. So it is after a restart.
 func TestCPUListsShrinkMeanwhile(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("greedy", 500, 100)
-		n.run("next", 300, 100)
-		n.host, n.ends = 130*mebi, 20*time.Second
-		lists := &cpuLists{node: n, bytes: 600 * mebi}
-		n.after(10*time.Second, func() { lists.bytes = 100 * mebi })
-		lists.take(n.ends, 500*mebi)
-		a := newAgent(t, n, hardPolicy())
-		a.options.FreeOnCPULists = lists.read
-		runFor(t, a, time.Minute)
-		n.wantVictims(t, "greedy")
-	})
+	for name, killedAt := range map[string]time.Duration{"one process": time.Minute, "killed meanwhile": 15 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, first := newFakeNode(1000), &file{t: t}
+				n.run("greedy", 500, 100)
+				n.run("next", 300, 100)
+				n.host, n.ends = 130*mebi, 20*time.Second
+				lists := &cpuLists{node: n, bytes: 600 * mebi}
+				n.after(10*time.Second, func() { lists.bytes = 100 * mebi })
+				lists.take(n.ends, 500*mebi)
+				read := func(o *Options) { o.FreeOnCPULists = lists.read }
+				killed := first
+				time.AfterFunc(killedAt-time.Millisecond, func() { killed = first.copied() })
+				live(t, n, first, hardPolicy(), killedAt, notCareful, read)
+				time.Sleep(max(0, n.ends-killedAt) + time.Millisecond)
+				live(t, n, killed, hardPolicy(), time.Minute, read)
+				n.wantVictims(t, "greedy")
+			})
+		})
+	}
 }

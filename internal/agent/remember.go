@@ -76,6 +76,13 @@ func (a *Agent) save() {
 	}
 }
 
+// learn notes what the loop knows for the request that is sent next: it is handed over with it.
+func (a *Agent) learn() {
+	if a.memory.to != nil {
+		a.memory.learn(a.export())
+	}
+}
+
 // saveReport hands over what the loop knows after a plan was carried out, or its request was
 // settled: nothing is under way any more.
 func (a *Agent) saveReport() {
@@ -123,7 +130,7 @@ func (a *Agent) export() state.State {
 	return state.State{
 		Incidents: incidents,
 		Ledger:    a.ledger.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
-		InDoubt: a.unheard.export(), Gone: a.returning.export(),
+		InDoubt: a.unheard.export(), Gone: a.returning.export(), OnCPULists: a.unshown.export(),
 	}
 }
 
@@ -134,6 +141,7 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 	a.holdOff.Restore(s.Owners, now)
 	a.backoff.Restore(s.Backoff, now)
 	a.returning.restore(s.Gone, now)
+	a.unshown.restore(s.OnCPULists, now)
 	a.restoreIncidents(s.Incidents, now)
 	a.restoreInDoubt(s.InDoubt, now)
 	for _, b := range a.ledger.OnTheirWay() {

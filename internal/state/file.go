@@ -213,7 +213,7 @@ func (s *State) shorten() error {
 	largest := section{}
 	for _, one := range []section{
 		sectionOf(&s.Incidents), sectionOf(&s.Ledger.Bookings), sectionOf(&s.Limits), sectionOf(&s.Owners),
-		sectionOf(&s.Backoff.Pods), sectionOf(&s.Backoff.Budgets), sectionOf(&s.Gone),
+		sectionOf(&s.Backoff.Pods), sectionOf(&s.Backoff.Budgets), sectionOf(&s.Gone), sectionOf(&s.OnCPULists),
 	} {
 		if one.size > largest.size {
 			largest = one

@@ -25,6 +25,9 @@ type State struct {
 	Backoff evict.BackoffState `json:"backoff,omitzero"`
 	// Gone are disk victims that have ended and whose space is waited for.
 	Gone []Gone `json:"gone,omitempty"`
+	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
+	// MemAvailable does not show it.
+	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
 }
 
 // Incident is one that is open.
@@ -99,4 +102,14 @@ type Gone struct {
 	// signal, in its unit; a signal that is missing was not known.
 	Before  map[string]int64 `json:"before,omitempty"`
 	Expires time.Time        `json:"expires"`
+}
+
+// OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.
+type OnCPULists struct {
+	// UID is the pod's; "" is that of the request in doubt.
+	UID string `json:"uid,omitempty"`
+	// Base is the least that the lists held since the pod was seen to go, in bytes. What is on
+	// them beyond that counts as in flight.
+	Base    int64     `json:"base"`
+	Expires time.Time `json:"expires"`
 }

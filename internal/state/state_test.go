@@ -58,6 +58,7 @@ func random(r *rand.Rand, most int) State {
 		s.Limits = append(s.Limits, evict.CountedState{Owner: text("owner"), At: when(), Expires: when()})
 		s.Owners = append(s.Owners, evict.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.Gone = append(s.Gone, Gone{At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
+		s.OnCPULists = append(s.OnCPULists, OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = &Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
@@ -309,7 +310,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"ledger":{"bookings":[{}]},"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]},"gone":[{}]}}`))
+	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"ledger":{"bookings":[{}]},"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]},"gone":[{}],"onCPULists":[{}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := Decode(text, thisBoot(), noon())
 		if err != nil {
