@@ -22,8 +22,9 @@ import (
 // request, so that a pod which has had more than that gets one second.
 //
 // Only evictd's own victims: somebody who drains a node, or deletes a pod by hand, chose
-// its grace period. After a restart evictd does not know its own any more. The condition
-// DisruptionTarget says that the Eviction API was asked, and not by whom: a drain and a
+// its grace period. After a restart of the container the state file tells which are its own,
+// see remember.go. Without one, as after the pod was replaced, nothing does: the condition
+// DisruptionTarget says that the Eviction API was asked, and not by whom; a drain and a
 // scale-down ask it too. So those keep what they have, and are waited for until their
 // deadline.
 

@@ -190,7 +190,7 @@ func TestEscalationIsOnRecord(t *testing.T) {
 }
 
 // Somebody else's victim keeps the grace period that somebody else chose, and so does one
-// of before a restart.
+// of before a restart without a state.
 func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 	t.Parallel()
 	for name, terminate := range map[string]func(*fakeNode){
