@@ -61,7 +61,7 @@ func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",
 			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.Ledger.Bookings)),
-			zap.Bool("in_doubt", loaded.InDoubt != nil), zap.Int("counted", len(loaded.Limits)),
+			zap.Bool("in_doubt", len(loaded.InDoubt) > 0), zap.Int("counted", len(loaded.Limits)),
 			zap.Int("owners", len(loaded.Owners)), zap.Int("refused", len(loaded.Backoff.Pods)))
 		return loaded
 	case errors.As(err, &unusable) && unusable.Reason == state.Missing:

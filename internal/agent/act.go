@@ -13,7 +13,7 @@ import (
 func (a *Agent) act(ctx context.Context, p plan) {
 	a.acting = &p
 	a.number(p.decision)
-	a.unshown.decide(p.decision.Time, a.unheard != nil, a.readLists)
+	a.unshown.decide(p.decision.Time, a.doubts.mayEnd(p.decision.Time), a.readLists)
 	a.learn()
 	policy := a.policy
 	go func() { a.acted <- a.walk(ctx, p, &policy) }()
@@ -24,6 +24,11 @@ func (a *Agent) act(ctx context.Context, p plan) {
 func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
 	d.Verb = Refused
+	for _, other := range p.others {
+		if last, left := a.lookAside(ctx, &p, other); left {
+			return last
+		}
+	}
 	if p.unheard != nil {
 		if last := a.lookInto(ctx, &p); last.unheard != nil || last.hold != HoldNone || len(d.Attempts) > 0 {
 			return last

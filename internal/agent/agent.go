@@ -192,8 +192,8 @@ type Agent struct {
 	lastRead    lastRead    // see unread.go
 	unreadWaits [pressure.SignalCount]unreadWaits
 
-	unheard  *unheard // what nobody knows the end of; nil when there is nothing
-	acting   *plan    // what is being carried out; nil when nothing is
+	doubts   doubts // what nobody knows the end of
+	acting   *plan  // what is being carried out; nil when nothing is
 	acted    chan report
 	measured chan diskReading
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -14,8 +15,10 @@ import (
 type plan struct {
 	decision   *Decision
 	candidates []candidate
-	// unheard is looked at before anybody is asked for; nil when there is nothing.
+	// unheard is looked at before anybody is asked for; nil when there is nothing. Others are
+	// those about other resources.
 	unheard   *unheard
+	others    []*unheard
 	interrupt *interrupt
 	// slots is what the walk knows of the brake; nil before it has begun.
 	slots *slotWalk
@@ -76,7 +79,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 	if hold, detail = a.noPodNeeded(&p, uses, made.decision); hold != HoldNone {
 		return made, hold, detail
 	}
-	made.unheard = a.stillUnheard()
+	made.unheard, made.others = a.stillUnheard(made.decision)
 	if made.escalation = a.escalation(&p, overdue, uses); made.escalation != nil {
 		hold, detail = a.lookAgain(&p)
 		return made, hold, detail
@@ -115,6 +118,9 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
 	}
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {
 		return HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
+	}
+	if open := a.doubts.of(incident.ResourceOf(p.Threshold.Signal, p.Observed)); open != nil && now.Before(open.rests) {
+		return HoldUnheard, open.undecided()
 	}
 	return a.awaitStart(p)
 }

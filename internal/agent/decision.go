@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -157,6 +158,11 @@ type Decision struct {
 	// NotReliedOn is one sentence about the one of them that comes too late, so that
 	// somebody else goes as well; "" when there is none.
 	NotReliedOn string
+}
+
+// resource returns what the node is short of.
+func (d *Decision) resource() incident.Resource {
+	return incident.ResourceOf(d.Pressure.Threshold.Signal, d.Pressure.Observed)
 }
 
 // Victim returns the attempt that was accepted, or nil.

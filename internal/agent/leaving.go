@@ -139,7 +139,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 	a.bookUnlisted(p, uses, share, lists)
 	for _, pod := range pods {
 		uid, leaves := string(pod.UID), a.leaves(pod)
-		if !leaves && !a.ledger.Booked(uid) || a.isUnheard(uid) {
+		if !leaves && !a.ledger.Booked(uid) || a.doubts.about(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,8 @@ func (m *memory) end() {
 func (m *memory) joined() state.State {
 	joined := m.known
 	if m.sending != nil {
-		joined.InDoubt = m.sending
+		others := slices.DeleteFunc(slices.Clone(joined.InDoubt), func(r state.Request) bool { return r.Shortage.Resource == m.sending.Shortage.Resource })
+		joined.InDoubt = append(others, *m.sending)
 	}
 	return joined
 }
@@ -130,7 +132,7 @@ func (a *Agent) export() state.State {
 	return state.State{
 		Incidents: incidents,
 		Ledger:    a.ledger.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
-		InDoubt: a.unheard.export(), Gone: a.returning.export(), OnCPULists: a.unshown.export(),
+		InDoubt: a.doubts.export(), Gone: a.returning.export(), OnCPULists: a.unshown.export(),
 	}
 }
 
@@ -143,7 +145,9 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 	a.returning.restore(s.Gone, now)
 	a.unshown.restore(s.OnCPULists, now)
 	a.restoreIncidents(s.Incidents, now)
-	a.restoreInDoubt(s.InDoubt, now)
+	for i := range s.InDoubt {
+		a.restoreInDoubt(&s.InDoubt[i], now)
+	}
 	for _, b := range a.ledger.OnTheirWay() {
 		if signal, err := pressure.ParseSignal(b.Signal); err == nil && !b.DryRun {
 			a.follow(b.UID, signal, b.Expected)
@@ -182,7 +186,7 @@ const doubtLasts = evict.RequestTimeout + lookTimeout
 // the list of the pods says what became of it. Whether it was evictd's doing is not known
 // then: it counts against the limits as if it was.
 func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
-	if r == nil || !now.Before(r.Expires) {
+	if !now.Before(r.Expires) {
 		return
 	}
 	if now.Sub(r.Sent) > doubtLasts {
@@ -190,7 +194,8 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 		return
 	}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
-		a.unheard = inDoubtOf(r, signal, now)
+		open := inDoubtOf(r, signal, now)
+		a.doubts.put(open.asked.resource(), open)
 	}
 }
 
@@ -214,17 +219,22 @@ func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard
 	why := &r.Shortage
 	asked := &Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
-		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity},
+		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity, Device: why.Resource.Device},
 		Line:      why.Line, Target: why.Target, Since: sooner(why.Since, now), SampleTime: attempt.Result.Sent,
 	}}
 	return &unheard{attempt: attempt, expected: r.Expected, asked: asked, first: sooner(r.First, now)}
 }
 
-// export returns the request as values; nil when there is none.
-func (u *unheard) export() *state.Request {
-	if u == nil {
-		return nil
+// export returns the requests as values.
+func (d *doubts) export() []state.Request {
+	requests := make([]state.Request, 0, len(d.open))
+	for _, u := range d.open {
+		requests = append(requests, *u.export())
 	}
+	return requests
+}
+
+func (u *unheard) export() *state.Request {
 	r := requestState(u.asked, &u.attempt, u.expected)
 	r.First, r.Sent, r.Stays = u.first, u.attempt.Result.Sent, u.attempt.Result.Stays
 	r.Expires = r.Sent.Add(countedFor)
@@ -242,7 +252,7 @@ func requestState(d *Decision, attempt *Attempt, expected map[string]int64) *sta
 		GraceSeconds: attempt.GraceSeconds, Expected: expected, Incident: d.Incident,
 		Shortage: state.Shortage{
 			Signal: p.Threshold.Signal.String(), Hard: p.Threshold.Hard, Line: p.Line, Target: p.Target,
-			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since,
+			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.resource(),
 		},
 	}
 	if attempt.Past != nil {

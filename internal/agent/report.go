@@ -7,6 +7,7 @@ type report struct {
 	decision *Decision
 	expected map[string]int64 // what the end of the accepted or gone victim should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
+	unread   bool             // its pod could not be read
 	foreign  *Attempt         // whose pod another has ended meanwhile; nil when there is none
 	hold     Hold             // why nobody was asked for; HoldNone when somebody was
 	slots    *slotWalk        // what the brake said; nil when it was not asked
@@ -19,7 +20,8 @@ func (a *Agent) takeReport(r report) {
 	now := time.Now()
 	defer a.saveReport()
 	a.noteSpared(a.acting, now)
-	a.acting, a.unheard = nil, a.unheardAfter(&r, now)
+	a.acting = nil
+	a.doubts.put(r.decision.resource(), a.unheardAfter(&r, now))
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		if !attempt.Result.NoRight || attempt.Past == nil {
@@ -32,7 +34,8 @@ func (a *Agent) takeReport(r report) {
 	a.noteRound(&r)
 	a.noteSlots(r.slots, now)
 	a.bookReport(&r, now)
-	if a.unheard == nil {
+	a.dropBooked() // its pod may be in doubt for another resource, too
+	if !a.doubts.mayEnd(now) {
 		a.unshown.settle()
 	}
 	a.noteBestEffort(r.decision.BestEffort, now)
@@ -42,7 +45,7 @@ func (a *Agent) takeReport(r report) {
 	case r.hold != HoldNone:
 		a.holdWith(r.decision, r.hold, r.decision.Detail)
 	case r.unheard != nil:
-		a.backoff.NoteUnread(now)
+		a.restDoubt(&r, now)
 		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
 	case r.slots.held() != "":
 		a.holdWith(r.decision, HoldNoSlot, r.slots.held())

@@ -17,13 +17,15 @@ const lookTimeout = 5 * time.Second
 // unheard is a request whose answer nobody heard: its pod may be on its way out. Reading
 // the pod settles it, or the watch does, whichever tells first. That the pod stays settles
 // nothing while the API server may still be at it, which it is for evict.RequestTimeout at
-// most: until then nobody else is asked for.
+// most: until then nobody else is asked for because of the same shortage.
 type unheard struct {
 	attempt  Attempt
 	expected map[string]int64
 	asked    *Decision // that sent it
 	// first is when the pod was asked for the first time of a row that nobody heard of.
 	first time.Time
+	// rests is until when its pod is not read again; the zero time before it was.
+	rests time.Time
 }
 
 // unheardOf keeps a request that may have been carried out; a dry run's cannot.
@@ -52,21 +54,31 @@ func (u *unheard) asksAgain(now time.Time) bool { return now.Sub(u.first) < evic
 
 func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
 
-func (a *Agent) isUnheard(uid string) bool { return a.unheard != nil && a.unheard.uid() == uid }
-
-// stillUnheard returns the request nobody knows the end of. Once its pod was seen on its
-// way out, it is known.
-func (a *Agent) stillUnheard() *unheard {
-	if a.unheard != nil && a.ledger.Booked(a.unheard.uid()) {
-		a.unheard = nil
+// stillUnheard returns the request of a decision's resource nobody knows the end of, and those
+// of others whose pods may be leaving because of it. Once a pod was seen on its way out, that
+// is known.
+func (a *Agent) stillUnheard(d *Decision) (own *unheard, others []*unheard) {
+	a.dropBooked()
+	for _, u := range a.doubts.all() {
+		switch {
+		case u.asked.resource() == d.resource():
+			own = u
+		case u.mayBeOurs(d.Time):
+			others = append(others, u)
+		}
 	}
-	return a.unheard
+	return own, others
 }
 
-// unheardAfter returns the request nobody knows the end of after a plan was carried out.
-// One that may come late is remembered while nobody was asked for since.
+// dropBooked forgets the requests whose pods are in flight: what becomes of those is known.
+func (a *Agent) dropBooked() {
+	a.doubts.drop(func(u *unheard) bool { return a.ledger.Booked(u.uid()) })
+}
+
+// unheardAfter returns the request of the report's resource nobody knows the end of after a
+// plan was carried out. One that may come late is remembered while nobody was asked for since.
 func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
-	before := a.unheard
+	before := a.doubts.of(r.decision.resource())
 	asked := slices.ContainsFunc(r.decision.Attempts, func(t Attempt) bool { return !t.Escalates })
 	switch {
 	case before == nil:
@@ -79,24 +91,43 @@ func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
 	return r.unheard
 }
 
-// hear settles the request nobody heard the end of when the watch tells that its pod is on
-// its way out, or lists it no more. After the API server has given the request up that is
+// doubtRests is how long a pod is not read again that was there and may still be evicted by a
+// request in doubt.
+const doubtRests = time.Second
+
+// restDoubt lets a doubt rest that a look at its pod did not settle. Where the API server
+// could not tell, no other request would be answered either.
+func (a *Agent) restDoubt(r *report, now time.Time) {
+	if r.unread {
+		a.backoff.NoteUnread(now)
+		return
+	}
+	r.unheard.rests = now.Add(doubtRests)
+}
+
+// hear settles the requests nobody heard the end of when the watch tells that their pods are
+// on their way out, or lists them no more. After the API server has given a request up that is
 // another's doing, days later perhaps.
 func (a *Agent) hear(now time.Time) {
-	open := a.unheard
-	if open == nil || a.acting != nil || !a.options.Pods.Synced() {
+	if a.acting != nil || !a.options.Pods.Synced() {
 		return
 	}
-	if a.stays(open.uid()) {
-		return
+	for _, open := range a.doubts.all() {
+		switch {
+		case a.stays(open.uid()):
+		case !open.mayBeOurs(now), a.ledger.Booked(open.uid()): // the latter by one before in this loop
+			a.doubts.drop(func(u *unheard) bool { return u == open })
+		default:
+			d := open.decision(now, a.ledger.OnTheirWay())
+			open.settle(d, "the watch of the pods")
+			a.takeReport(report{decision: d, expected: open.expected})
+		}
 	}
-	if !open.mayBeOurs(now) {
-		a.unheard = nil
-		return
-	}
-	d := &Decision{Time: now, Incident: open.asked.Incident, Pressure: open.asked.Pressure, Ranking: open.asked.Ranking, OnTheirWay: a.ledger.OnTheirWay()}
-	open.settle(d, "the watch of the pods")
-	a.takeReport(report{decision: d, expected: open.expected})
+}
+
+// decision returns the record of what became of a request after its own decision.
+func (u *unheard) decision(now time.Time, onTheirWay []evict.Booking) *Decision {
+	return &Decision{Time: now, Incident: u.asked.Incident, Pressure: u.asked.Pressure, Ranking: u.asked.Ranking, OnTheirWay: onTheirWay}
 }
 
 // stays reports whether the API server lists a pod that is not being deleted.
@@ -117,20 +148,50 @@ func (a *Agent) lookInto(ctx context.Context, p *plan) report {
 	switch {
 	case err != nil:
 		d.Detail = fmt.Sprintf("whether %s is on its way out is still not known: %v", open.attempt.Entry.Pod.Key(), err)
-		return report{decision: d, unheard: open}
-	case fate != evict.Stays && !open.mayBeOurs(time.Now()):
-		d.Detail = open.attempt.Entry.Pod.Key() + " is on its way out, or has ended, by another's doing"
-		return report{decision: d, expected: open.expected, hold: HoldOnItsWay, foreign: &open.attempt}
+		return report{decision: d, unheard: open, unread: true}
 	case fate != evict.Stays:
-		open.settle(d, "reading the pod again")
-		return report{decision: d, expected: open.expected}
+		return open.left(d, time.Now())
 	case open.mayComeLate(time.Now()) && p.escalation == nil && (!open.asksAgain(time.Now()) || !p.asksFirst(open.uid())):
-		d.Detail = fmt.Sprintf("%s is not on its way out, and may not be asked for again; the last request for it may still be carried out",
-			open.attempt.Entry.Pod.Key())
+		d.Detail = open.undecided()
 		return report{decision: d, unheard: open}
 	default:
 		return report{decision: d}
 	}
+}
+
+// undecided says why a request in doubt is waited for.
+func (u *unheard) undecided() string {
+	return u.attempt.Entry.Pod.Key() + " is not on its way out, and may not be asked for again; the last request for it may still be carried out"
+}
+
+// lookAside reads the pod of a request about another resource nobody heard the end of. One that
+// is leaving may give back of this resource too: that is on record then, and the next decision
+// knows. Else it holds nothing up. It goes after all others while it may be leaving: who goes in
+// its place is asked for at once, and where there is nobody else it is better than the kernel's
+// choice.
+func (a *Agent) lookAside(ctx context.Context, p *plan, other *unheard) (last report, left bool) {
+	bounded, cancel := context.WithTimeout(ctx, hangsAfter)
+	defer cancel()
+	fate, err := a.options.Evictor.Look(bounded, requestOf(&other.attempt, false))
+	now := time.Now()
+	if err == nil && fate != evict.Stays {
+		return other.left(other.decision(now, p.decision.OnTheirWay), now), true
+	}
+	if (err != nil || other.mayComeLate(now)) && p.asksLast(other.uid()) {
+		p.decision.Notes = append(p.decision.Notes, fmt.Sprintf("%s is asked for last: a request for it, about %v, was not answered and may still be carried out",
+			other.attempt.Entry.Pod.Key(), other.asked.Pressure.Threshold.Signal))
+	}
+	return report{}, false
+}
+
+// left returns the report that a read found the pod on its way out, or gone.
+func (u *unheard) left(d *Decision, now time.Time) report {
+	if !u.mayBeOurs(now) {
+		d.Detail = u.attempt.Entry.Pod.Key() + " is on its way out, or has ended, by another's doing"
+		return report{decision: d, expected: u.expected, hold: HoldOnItsWay, foreign: &u.attempt}
+	}
+	u.settle(d, "reading the pod again")
+	return report{decision: d, expected: u.expected}
 }
 
 // settle adds to a decision that the request was carried out: its pod is leaving, or has
@@ -151,12 +212,24 @@ func (u *unheard) settle(d *Decision, how string) {
 // ended turns Gone into the end of an earlier request for the same pod that nobody heard the
 // answer to, while that may have been carried out.
 func (p *plan) ended(attempt *Attempt) {
-	earlier, result := p.unheard, &attempt.Result
-	if earlier == nil || result.Outcome != evict.Gone || earlier.uid() != attempt.Entry.Pod.UID || !earlier.mayBeOurs(result.Sent) {
+	result := &attempt.Result
+	earlier := p.earlier(attempt.Entry.Pod.UID)
+	if earlier == nil || result.Outcome != evict.Gone || !earlier.mayBeOurs(result.Sent) {
 		return
 	}
 	result.Outcome = accepted(&earlier.attempt)
 	result.Message += "; an earlier request for it was not answered, and has ended it"
+}
+
+// earlier returns a request for a pod that nobody heard the end of; nil where there is none.
+func (p *plan) earlier(uid string) *unheard {
+	if p.unheard != nil && p.unheard.uid() == uid {
+		return p.unheard
+	}
+	if at := slices.IndexFunc(p.others, func(u *unheard) bool { return u.uid() == uid }); at >= 0 {
+		return p.others[at]
+	}
+	return nil
 }
 
 // accepted returns the outcome of a request that was carried out.
@@ -177,5 +250,17 @@ func (p *plan) asksFirst(uid string) bool {
 	first := p.candidates[at]
 	copy(p.candidates[1:at+1], p.candidates[:at])
 	p.candidates[0] = first
+	return true
+}
+
+// asksLast moves a pod to the end of those that are asked for, and reports whether it is one of
+// them.
+func (p *plan) asksLast(uid string) bool {
+	at := slices.IndexFunc(p.candidates, func(c candidate) bool { return c.entry.Pod.UID == uid && !c.kept })
+	if at < 0 {
+		return false
+	}
+	last := p.candidates[at]
+	p.candidates = append(slices.Delete(p.candidates, at, at+1), last)
 	return true
 }

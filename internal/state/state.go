@@ -14,9 +14,9 @@ type State struct {
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Ledger are the victims in flight.
 	Ledger evict.LedgerState `json:"ledger,omitzero"`
-	// InDoubt is the request whose outcome is not known: it is about to be sent, or was not
-	// answered; nil when there is none.
-	InDoubt *Request `json:"inDoubt,omitempty"`
+	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
+	// not answered. There is one for a resource at most, and none is left out for its size.
+	InDoubt []Request `json:"inDoubt,omitempty"`
 	// Limits are the evictions that count against the limits.
 	Limits []evict.CountedState `json:"limits,omitempty"`
 	// Owners are the owners whose pods came back.
@@ -90,6 +90,8 @@ type Shortage struct {
 	Capacity  int64 `json:"capacity"`
 	// Since is when the threshold was first met.
 	Since time.Time `json:"since"`
+	// Resource is what the node was short of.
+	Resource incident.Resource `json:"resource"`
 }
 
 // Gone is a disk victim that has ended and whose space is waited for.

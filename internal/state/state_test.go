@@ -59,11 +59,11 @@ func random(r *rand.Rand, most int) State {
 		s.Owners = append(s.Owners, evict.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.Gone = append(s.Gone, Gone{At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.OnCPULists = append(s.OnCPULists, OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
-		s.InDoubt = &Request{
+		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
-			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when()},
-		}
+			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when(), Resource: incident.Resource{Kind: incident.Bytes, Device: r.Uint64()}},
+		})
 	}
 	return s
 }
@@ -197,10 +197,10 @@ func TestOversizedSectionsLoseTheirOldestEntries(t *testing.T) {
 	if n := len(got.Limits); n == 0 || !got.Limits[n-1].At.Equal(s.Limits[9999].At) {
 		t.Errorf("%d counted evictions are left, and the newest is not among them", n)
 	}
-	if len(got.Ledger.Bookings) != kept || got.InDoubt == nil {
+	if len(got.Ledger.Bookings) != kept || len(got.InDoubt) != len(s.InDoubt) {
 		t.Error("a section that is not too large lost entries")
 	}
-	s.InDoubt.Name = strings.Repeat("n", MaxSize)
+	s.InDoubt[0].Name = strings.Repeat("n", MaxSize)
 	if _, err = Encode(s, thisBoot(), noon()); err == nil {
 		t.Error("a request that is too large by itself was encoded")
 	}
