@@ -368,11 +368,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[p.Threshold.Signal] = true
-		if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
-			a.hold(p, HoldIncomplete, fault)
-			continue
-		}
-		made, hold, detail := a.choose(ctx, p)
+		made, hold, detail := a.decide(ctx, sample, p)
 		if hold != HoldNone {
 			a.holdWith(made.decision, hold, detail)
 			continue
@@ -380,6 +376,14 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		a.act(ctx, made)
 		return
 	}
+}
+
+// decide chooses who should go for a pressure, where nothing that it takes is unknown.
+func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (plan, Hold, string) {
+	if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
+		return plan{decision: a.newDecision(p)}, HoldIncomplete, fault
+	}
+	return a.choose(ctx, p)
 }
 
 // noteProgress keeps what the probes ask for.

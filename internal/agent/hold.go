@@ -30,12 +30,7 @@ func (a *Agent) newDecision(p pressure.Pressure) *Decision {
 	}
 }
 
-// hold records that nobody is evicted for the pressure, and why.
-func (a *Agent) hold(p pressure.Pressure, why Hold, detail string) {
-	a.holdWith(a.newDecision(p), why, detail)
-}
-
-// holdWith is hold with a decision that has come further.
+// holdWith records that nobody is evicted by a decision, and why.
 func (a *Agent) holdWith(d *Decision, why Hold, detail string) {
 	signal := d.Pressure.Threshold.Signal
 	before, said := a.repeated[signal]

@@ -65,7 +65,7 @@ func TestWalkReadsCgroupsNowAndThen(t *testing.T) {
 		policy := hardPolicy()
 		policy.Pacing.Max = policy.Pacing.Min
 		watch(t, n, policy, 9*time.Second)
-		if most := int(9*time.Second/leavingEvery) + 2; n.collects > most || n.samples < 2*most {
+		if most := int(9*time.Second/lookEvery) + 2; n.collects > most || n.samples < 2*most {
 			t.Errorf("the cgroups were read %d times in 9 s and %d samples, want %d at most", n.collects, n.samples, most)
 		}
 	})
@@ -167,4 +167,37 @@ func TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A soft walk begins while a hard pressure is held, and hangs in a webhook. Once nothing holds
+// the hard one any more, the walk is in its way.
+func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		setUp func(*hooked)
+		from  time.Duration // when the hold is over
+		want  string
+	}{
+		"the pods' use could not be read": {func(h *hooked) {
+			h.host, h.unread = 230*mebi, errPlanted()
+			h.after(3*time.Second, func() { h.unread = nil })
+		}, 3 * time.Second, "next"},
+		"what was on its way out sufficed": {func(h *hooked) {
+			h.stubborn = true
+			h.after(10*time.Second, func() { h.host = 550 * mebi })
+		}, 10 * time.Second, "small"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h := newHooked()
+				test.setUp(h)
+				start := time.Now()
+				live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
+				if who, after := h.firstVictim(start.Add(test.from)); who != test.want || after > 2*time.Second {
+					t.Errorf("the victim is %q after %v, want %s at once; holds: %v", who, after, test.want, h.holds())
+				}
+			})
+		})
+	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // A request may hang in a webhook for up to 30 s. One for soft pressure has no such time once
-// a hard threshold is met: it is withdrawn, and is in doubt from then on, as one whose answer
+// a hard threshold is met, or nothing holds a hard pressure any more: it is withdrawn, and is in doubt from then on, as one whose answer
 // was lost.
 
 // hangsAfter is how long a request may be under way before it counts as hanging: an answer
@@ -16,7 +16,7 @@ import (
 const hangsAfter = time.Second
 
 // errWithdrawn is the cause of a context whose request was withdrawn.
-var errWithdrawn = errors.New("the request was withdrawn: a hard threshold was met meanwhile")
+var errWithdrawn = errors.New("the request was withdrawn: hard pressure does not wait for it")
 
 // underWay is a request that has no answer yet.
 type underWay struct {
