@@ -184,18 +184,35 @@ const doubtLasts = evict.RequestTimeout + lookTimeout
 // restoreInDoubt puts back the request whose outcome is not known, so that its pod is read
 // again before any other is evicted. After [doubtLasts] the API server has given it up, and
 // the list of the pods says what became of it. Whether it was evictd's doing is not known
-// then: it counts against the limits as if it was.
+// then: it counts against the limits as if it was, and what its pod held of a disk is waited for.
 func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 	if !now.Before(r.Expires) {
 		return
 	}
 	if now.Sub(r.Sent) > doubtLasts {
 		a.limiter.Count(r.OwnerUID, false, r.Sent)
+		a.returning.restore([]state.Gone{goneInDoubt(r, now)}, now)
+		a.changed = true // the next start finds when it was waited for, and not the request
 		return
 	}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		open := inDoubtOf(r, signal, now)
 		a.doubts.put(open.asked.resource(), open)
+	}
+}
+
+// goneInDoubt returns the pod of a request in doubt as one that has ended when it should have, if
+// the request was carried out.
+func goneInDoubt(r *state.Request, now time.Time) state.Gone {
+	grace := r.PodGraceSeconds
+	if r.GraceSeconds != nil {
+		grace = *r.GraceSeconds
+	}
+	at := sooner(r.Sent.Add(inSeconds(grace)+deadlineMargin), now)
+	return state.Gone{
+		UID: r.UID, At: at, Expected: diskPart(r.Expected),
+		Before:  map[string]int64{r.Shortage.Signal: r.Shortage.Available},
+		Expires: at.Add(collectedWithin),
 	}
 }
 
@@ -270,7 +287,7 @@ func (r *returning) export() []state.Gone {
 		for signal, available := range v.before {
 			before[signal.String()] = available
 		}
-		gone = append(gone, state.Gone{At: v.at, Expected: maps.Clone(v.expected), Before: before, Expires: v.at.Add(collectedWithin)})
+		gone = append(gone, state.Gone{UID: v.inDoubt, At: v.at, Expected: maps.Clone(v.expected), Before: before, Expires: v.at.Add(collectedWithin)})
 	}
 	return gone
 }
@@ -281,7 +298,7 @@ func (r *returning) restore(gone []state.Gone, now time.Time) {
 		if !now.Before(v.Expires) {
 			continue
 		}
-		one := goneVictim{at: sooner(v.At, now), expected: maps.Clone(v.Expected), before: map[pressure.Signal]int64{}}
+		one := goneVictim{inDoubt: v.UID, at: sooner(v.At, now), expected: maps.Clone(v.Expected), before: map[pressure.Signal]int64{}}
 		for name, available := range v.Before {
 			if signal, err := pressure.ParseSignal(name); err == nil {
 				one.before[signal] = available

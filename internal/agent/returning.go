@@ -35,7 +35,9 @@ type returning struct {
 
 // goneVictim is a pod that has ended.
 type goneVictim struct {
-	at time.Time
+	// inDoubt is the pod's UID where nobody knows whether it was evicted; "" where that is known.
+	inDoubt string
+	at      time.Time
 	// expected is what should come back and before what was available at the last reading
 	// before its end, both by signal and in the signal's unit.
 	expected map[string]int64
@@ -61,6 +63,11 @@ func (r *returning) observe(sample *pressure.Sample, ended []map[string]int64) {
 	r.victims = slices.DeleteFunc(r.victims, func(v goneVictim) bool {
 		return sample.Time.Sub(v.at) >= collectedWithin || len(v.expected) == 0
 	})
+}
+
+// forget forgets the pods in doubt that stay: they were not evicted.
+func (r *returning) forget(stays func(uid string) bool) {
+	r.victims = slices.DeleteFunc(r.victims, func(v goneVictim) bool { return v.inDoubt != "" && stays(v.inDoubt) })
 }
 
 // credit counts a rise for the victims in their order. One whose space has come back holds
@@ -112,6 +119,9 @@ func (a *Agent) followReturning(sample *pressure.Sample, ended []evict.Booking) 
 		gone = append(gone, a.newKubelets(own)...)
 	} else {
 		a.returning.kubelets = nil
+	}
+	if a.options.Pods.Synced() {
+		a.returning.forget(a.stays)
 	}
 	a.returning.observe(sample, gone)
 }

@@ -284,3 +284,48 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		}
 	})
 }
+
+// A request whose answer was not heard is older than the API server may take for it when the next
+// process begins: its pod may have ended meanwhile, and its space is waited for. Where the pod is
+// there, and stays, nothing is.
+func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		arrives bool
+		want    []string
+	}{
+		"it was carried out": {true, []string{"large"}},
+		"it never arrived":   {false, []string{"large", "large"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := restartedDisk()
+				n.freed = func(ended map[string]time.Duration) int64 {
+					if ended["large"] > 70*time.Second {
+						return 90
+					}
+					return 0
+				}
+				first := &file{t: t}
+				var killed *file
+				n.answer = func(r evict.Request) evict.Result {
+					killed = first.copied()
+					if test.arrives {
+						n.terminate(r.UID)
+					}
+					return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+				}
+				live(t, n.fakeNode, first, policy, window+time.Second, n.parts, notCareful)
+				n.answer = nil
+				time.Sleep(doubtLasts)
+				live(t, n.fakeNode, killed, policy, window+5*time.Second, n.parts)
+				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
+				n.wantVictims(t, test.want...)
+				if got := killed.load(); got.InDoubt != nil || len(got.Limits) != len(test.want) {
+					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", got.InDoubt, len(got.Limits), len(test.want))
+				}
+			})
+		})
+	}
+}

@@ -96,6 +96,8 @@ type Shortage struct {
 
 // Gone is a disk victim that has ended and whose space is waited for.
 type Gone struct {
+	// UID is the pod's where it is not known whether it was evicted; "" where it is.
+	UID string `json:"uid,omitempty"`
 	// At is when it was found to have ended.
 	At time.Time `json:"at"`
 	// Expected is what it held, by the name of the signal, in its unit.

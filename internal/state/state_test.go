@@ -57,7 +57,7 @@ func random(r *rand.Rand, most int) State {
 		}})
 		s.Limits = append(s.Limits, evict.CountedState{Owner: text("owner"), At: when(), Expires: when()})
 		s.Owners = append(s.Owners, evict.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
-		s.Gone = append(s.Gone, Gone{At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
+		s.Gone = append(s.Gone, Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.OnCPULists = append(s.OnCPULists, OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
