@@ -21,6 +21,9 @@ type Incident struct {
 	Resource Resource `json:"resource"`
 	// Signal is the one whose threshold was met first.
 	Signal pressure.Signal `json:"signal"`
+	// Also are the other signals whose readings were about the same device. They belong to the
+	// incident while the device cannot be read, too.
+	Also []pressure.Signal `json:"also,omitempty"`
 	// Began is when that was.
 	Began time.Time `json:"began"`
 	// Short is when one of the resource's signals was last below its target, or not known.
@@ -71,10 +74,26 @@ func (i *Incident) add(v Victim) {
 	}
 }
 
+// concerns reports whether a signal is known to be about the incident's resource.
+func (i *Incident) concerns(signal pressure.Signal) bool {
+	return i.Signal == signal || slices.Contains(i.Also, signal)
+}
+
+// absorb takes over another incident, which is of the same shortage.
+func (i *Incident) absorb(other *Incident) {
+	for _, v := range other.Victims {
+		i.add(v)
+	}
+	i.More += other.More
+	if other.Short.After(i.Short) {
+		i.Short = other.Short
+	}
+}
+
 // clone returns a copy that shares nothing with the incident.
 func (i *Incident) clone() Incident {
 	copied := *i
-	copied.Victims = slices.Clone(i.Victims)
+	copied.Victims, copied.Also = slices.Clone(i.Victims), slices.Clone(i.Also)
 	copied.Before.Kubelets, copied.During.Kubelets = slices.Clone(i.Before.Kubelets), slices.Clone(i.During.Kubelets)
 	return copied
 }

@@ -12,7 +12,7 @@ type Resource struct {
 	// Kind is what is counted.
 	Kind Kind `json:"kind"`
 	// Device is the filesystem's device number for bytes and inodes, as stat(2) tells it; 0
-	// for memory and PIDs.
+	// for memory and PIDs, and where it is not known.
 	Device uint64 `json:"device,omitempty"`
 }
 
@@ -42,8 +42,11 @@ func kindOf(signal pressure.Signal) Kind {
 	panic(fmt.Sprintf("a signal without a resource: %v", signal))
 }
 
-// ResourceOf returns what the signal's reading is about. A filesystem whose device is not
-// known counts as a device of its own.
+// known reports whether the resource can be compared: two filesystems whose devices are not known
+// may be two.
+func (r Resource) known() bool { return r.Kind == Memory || r.Kind == PIDs || r.Device != 0 }
+
+// ResourceOf returns what the signal's reading is about.
 func ResourceOf(signal pressure.Signal, seen pressure.Observation) Resource {
 	kind := kindOf(signal)
 	if !signal.OnDisk() {

@@ -44,14 +44,14 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 	case pressure.Absent:
 		return nil
 	case pressure.Unknown:
-		if i := t.about(signal); i != nil {
+		if i := t.concerning(signal); i != nil {
 			i.Short = sample.Time
 		}
 		return nil
 	case pressure.Known:
 	}
 	line := threshold.Quantity.Of(seen.Capacity)
-	i := t.of(ResourceOf(signal, seen))
+	i := t.of(signal, seen)
 	if i == nil {
 		if seen.Available >= line {
 			return nil
@@ -60,6 +60,7 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		t.open = append(t.open, i)
 		return i
 	}
+	t.join(i, signal, seen)
 	if seen.Available < line+threshold.MinReclaim.Of(seen.Capacity) {
 		i.Short = sample.Time
 	}
@@ -78,30 +79,70 @@ func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time
 	}
 }
 
-// of returns the open incident of a resource; nil when there is none.
-func (t *Tracker) of(r Resource) *Incident {
-	if at := slices.IndexFunc(t.open, func(i *Incident) bool { return i.Resource == r }); at >= 0 {
-		return t.open[at]
+// of returns the open incident that the reading of a signal belongs to; nil when there is none.
+// While its device is not known that is the one that the signal began or was last part of, and
+// another one has the device once it is.
+func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
+	r := ResourceOf(signal, seen)
+	if !r.known() {
+		return t.concerning(signal)
+	}
+	if i := t.about(r); i != nil {
+		return i
+	}
+	if i := t.concerning(signal); i != nil && !i.Resource.known() {
+		return i
 	}
 	return nil
 }
 
-// about returns the open incident that a signal without a reading belongs to, as far as that
-// can be told: its filesystem's device is not known then, so it is the one that it began.
-func (t *Tracker) about(signal pressure.Signal) *Incident {
+// about returns the open incident of a resource that is known; nil when there is none.
+func (t *Tracker) about(r Resource) *Incident {
+	return t.newest(func(i *Incident) bool { return i.Resource == r })
+}
+
+// concerning returns the open incident that a signal belongs to whose device is not known now;
+// nil when there is none.
+func (t *Tracker) concerning(signal pressure.Signal) *Incident {
 	if !signal.OnDisk() {
-		return t.of(Resource{Kind: kindOf(signal)})
+		return t.about(Resource{Kind: kindOf(signal)})
 	}
-	if at := slices.IndexFunc(t.open, func(i *Incident) bool { return i.Signal == signal }); at >= 0 {
-		return t.open[at]
+	return t.newest(func(i *Incident) bool { return i.concerns(signal) })
+}
+
+func (t *Tracker) newest(is func(i *Incident) bool) *Incident {
+	for _, i := range slices.Backward(t.open) {
+		if is(i) {
+			return i
+		}
 	}
 	return nil
+}
+
+// join notes that a signal is about an incident's resource. What it began itself while its
+// device was not known is the same shortage, and goes on in this incident.
+func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observation) {
+	r := ResourceOf(signal, seen)
+	if !signal.OnDisk() || !r.known() {
+		return
+	}
+	i.Resource = r
+	if !i.concerns(signal) {
+		i.Also = append(i.Also, signal)
+	}
+	t.open = slices.DeleteFunc(t.open, func(other *Incident) bool {
+		same := other != i && other.Signal == signal && !other.Resource.known()
+		if same {
+			i.absorb(other)
+		}
+		return same
+	})
 }
 
 // ID returns the ID of the open incident that the reading of a signal belongs to; "" when
 // there is none.
 func (t *Tracker) ID(signal pressure.Signal, seen pressure.Observation) string {
-	if i := t.of(ResourceOf(signal, seen)); i != nil {
+	if i := t.of(signal, seen); i != nil {
 		return i.ID
 	}
 	return ""
@@ -145,11 +186,11 @@ func (t *Tracker) Export() []Incident {
 	return open
 }
 
-// Restore opens the incidents that were open before a restart. Of several of one resource the
-// first counts. What is open already stays.
+// Restore opens the incidents that were open before a restart. Of several of one resource, or of
+// one signal whose device is not known, the first counts. What is open already stays.
 func (t *Tracker) Restore(open []Incident) {
 	for n := range open {
-		if t.of(open[n].Resource) == nil {
+		if t.of(open[n].Signal, pressure.Observation{Device: open[n].Resource.Device}) == nil {
 			restored := open[n].clone()
 			t.open = append(t.open, &restored)
 		}

@@ -203,3 +203,56 @@ func TestIncidentProperties(t *testing.T) {
 		}
 	}
 }
+
+// Two filesystems whose devices are not known may be two: each signal has an incident of its own,
+// and one shortage that turns out to be of one device has one.
+func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
+	t.Parallel()
+	low := reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}
+	n, tracker := newNode(), Tracker{}
+	observe := func() (began, ended []Incident) {
+		return tracker.Observe(n.after(time.Second, low), thresholds(), transition)
+	}
+	id := func(signal pressure.Signal) string {
+		return tracker.ID(signal, pressure.Observation{Device: n.device[signal]})
+	}
+	began, _ := observe()
+	if len(began) != 2 || id(pressure.NodeFSAvailable) == id(pressure.ImageFSAvailable) {
+		t.Fatalf("began: %+v, want one for each signal", began)
+	}
+	first := id(pressure.NodeFSAvailable)
+	tracker.Add(first, Victim{Pod: "shop/a", UID: "a"})
+	tracker.Add(id(pressure.ImageFSAvailable), Victim{Pod: "shop/b", UID: "b"})
+	for _, step := range []struct {
+		node, image uint64
+		joined      bool
+	}{{7, 0, false}, {7, 7, true}, {7, 0, true}, {0, 7, true}, {0, 0, true}} {
+		n.device[pressure.NodeFSAvailable], n.device[pressure.ImageFSAvailable] = step.node, step.image
+		if began, ended := observe(); len(began) > 0 || len(ended) > 0 {
+			t.Errorf("%+v: began %+v, ended %+v, want neither", step, began, ended)
+		}
+		if id(pressure.NodeFSAvailable) != first {
+			t.Errorf("%+v: nodefs is of incident %q, want %q", step, id(pressure.NodeFSAvailable), first)
+		}
+		if got := id(pressure.ImageFSAvailable); (got == first) != step.joined {
+			t.Errorf("%+v: imagefs is of incident %q, nodefs of %q", step, got, first)
+		}
+	}
+	var restarted Tracker
+	restarted.Restore(tracker.Export())
+	open := restarted.Export()
+	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(pressure.ImageFSAvailable, pressure.Observation{}) != first {
+		t.Errorf("open: %+v, want one with both victims", open)
+	}
+}
+
+// Incidents of devices that are not known are restored each.
+func TestUnknownDevicesAreRestored(t *testing.T) {
+	t.Parallel()
+	n, before, restarted := newNode(), Tracker{}, Tracker{}
+	before.Observe(n.after(0, reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}), thresholds(), transition)
+	restarted.Restore(before.Export())
+	if diff := cmp.Diff(before.Export(), restarted.Export()); diff != "" || len(before.Export()) != 2 {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}

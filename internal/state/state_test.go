@@ -46,7 +46,7 @@ func random(r *rand.Rand, most int) State {
 	for range r.IntN(most + 1) {
 		s.Incidents = append(s.Incidents, Incident{Expires: when(), Incident: incident.Incident{
 			ID: text("memory.available"), Resource: incident.Resource{Kind: incident.Bytes, Device: r.Uint64()},
-			Signal: pressure.NodeFSAvailable, Began: when(), Short: when(), Lowest: r.Int64(),
+			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
 			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
 		}})
