@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -19,7 +20,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
 	a.changed = a.changed || len(began) > 0 || len(ended) > 0
 	for i := range began {
-		began[i].Before = incident.Others{OOMKills: a.oomKills(), Kubelets: uidsOf(a.evictedByKubelet())}
+		began[i].Before = a.before()
 		a.incidents.NoteBefore(began[i].ID, began[i].Before)
 		a.options.Recorder.IncidentBegan(&began[i])
 	}
@@ -35,6 +36,17 @@ func (a *Agent) incidentOf(p *pressure.Pressure) string {
 	return a.incidents.ID(p.Threshold.Signal, p.Observed)
 }
 
+// before returns what others had done until now.
+func (a *Agent) before() incident.Others {
+	others, pods := incident.Others{OOMKills: a.oomKills()}, a.evictedByKubelet()
+	if more := len(pods) - incident.KubeletsKept; more > 0 {
+		slices.SortFunc(pods, func(a, b *corev1.Pod) int { return kubeletEvictedAt(a).Compare(kubeletEvictedAt(b)) })
+		others.Unnamed, pods = kubeletEvictedAt(pods[more-1]), pods[more:]
+	}
+	others.Kubelets = uidsOf(pods)
+	return others
+}
+
 // during returns what others did since.
 func (a *Agent) during(before *incident.Others) incident.Others {
 	others := incident.Others{OOMKills: -1}
@@ -42,7 +54,8 @@ func (a *Agent) during(before *incident.Others) incident.Others {
 		others.OOMKills = max(0, now-before.OOMKills)
 	}
 	for _, pod := range a.evictedByKubelet() {
-		if !slices.Contains(before.Kubelets, string(pod.UID)) {
+		unnamed := !before.Unnamed.IsZero() && !kubeletEvictedAt(pod).After(before.Unnamed)
+		if !unnamed && !slices.Contains(before.Kubelets, string(pod.UID)) {
 			others.Kubelets = append(others.Kubelets, pod.Namespace+"/"+pod.Name)
 		}
 	}
@@ -83,6 +96,17 @@ func kubeletEvicted(pod *corev1.Pod) bool {
 	return pod.Status.Reason == reasonEvicted || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
 	})
+}
+
+// kubeletEvictedAt returns when the kubelet evicted a pod, by its clock, in whole seconds. One that it
+// did not let begin has its creation alone.
+func kubeletEvictedAt(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 func uidsOf(pods []*corev1.Pod) []string {

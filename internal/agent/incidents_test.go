@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // One shortage is one incident: a touch of the line, the hard threshold after the soft one, an
@@ -49,6 +52,49 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 			if d.Incident != i.ID {
 				t.Errorf("decision %d is of incident %q, want %q", d.ID, d.Incident, i.ID)
 			}
+		}
+	})
+}
+
+// What the kubelet evicted before an incident may be thousands of pods that nobody has collected:
+// the incident is kept in the state all the same, and none of them counts as evicted during it.
+func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const old = 1200 // with long UIDs, for 7000
+		n, f := newFakeNode(1000), &file{t: t}
+		n.run("greedy", 200, 10)
+		began := time.Now()
+		evictedAt := func(at time.Time) func(*corev1.Pod) {
+			return func(p *corev1.Pod) {
+				p.UID = types.UID(fmt.Sprintf("%s-%0240d", p.UID, 0))
+				p.CreationTimestamp = metav1.NewTime(began.Add(-time.Hour))
+				p.Status.Phase, p.Status.Reason = corev1.PodFailed, reasonEvicted
+				p.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
+					LastTransitionTime: metav1.NewTime(at),
+				}}
+			}
+		}
+		for i := range old {
+			n.run(fmt.Sprintf("old%d", i), 0, 0, evictedAt(began.Add(-time.Duration(i)*time.Second)))
+		}
+		for _, p := range n.pods {
+			p.noCgroup = p.api.Status.Phase == corev1.PodFailed
+		}
+		n.host = 750 * mebi
+		time.AfterFunc(3*time.Second, func() { n.run("during", 0, 0, evictedAt(time.Now())) })
+		policy := hardPolicy()
+		policy.Transition = 5 * time.Second
+		var killed *file
+		time.AfterFunc(time.Second, func() { killed = f.copied() })
+		live(t, n, f, policy, 1100*time.Millisecond, notCareful)
+		if open := killed.load().Incidents; len(open) != 1 {
+			t.Fatalf("%d incidents are kept, want the one that is open", len(open))
+		}
+		live(t, n, killed, policy, 12*time.Second)
+		if len(n.incidents) != 1 || !slices.Equal(n.incidents[0].During.Kubelets, []string{"shop/during"}) {
+			t.Errorf("%d incidents ended: %.300v, want one in which one pod was evicted", len(n.incidents), n.incidents)
 		}
 	})
 }

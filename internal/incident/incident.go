@@ -7,6 +7,10 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
+// KubeletsKept is how many pods an incident names that the kubelet evicted before it. A node may
+// list thousands, and the incident must fit into the state file.
+const KubeletsKept = 64
+
 // victimsKept is how many victims an incident names; the others are counted. At the default
 // of six evictions a minute it is ten minutes' worth.
 const victimsKept = 64
@@ -56,8 +60,11 @@ type Others struct {
 	// in During since the incident began; negative where that is not known.
 	OOMKills int64 `json:"oomKills"`
 	// Kubelets are the pods that the kubelet has evicted, as UIDs in Before and as
-	// namespace/name in During.
+	// namespace/name in During. In Before they are the [KubeletsKept] newest.
 	Kubelets []string `json:"kubelets,omitempty"`
+	// Unnamed is when the newest pod was evicted that Before does not name; the zero time where
+	// it names all. What the kubelet evicted until then, it evicted before.
+	Unnamed time.Time `json:"unnamed,omitzero"`
 }
 
 // add notes a victim. One that is named already stays as it is, except that what really
