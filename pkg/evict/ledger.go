@@ -125,6 +125,9 @@ func (l *Ledger) LastOwnEnd() time.Time { return l.lastOwnEnd }
 
 // OnTheirWay returns the bookings, the oldest first.
 func (l *Ledger) OnTheirWay() []Booking {
+	if len(l.bookings) == 0 {
+		return nil // a calm tick allocates nothing for it
+	}
 	return slices.SortedFunc(maps.Values(l.bookings), oldestFirst)
 }
 

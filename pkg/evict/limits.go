@@ -16,10 +16,11 @@ type Limits struct {
 	PerOwnerPerHour int
 }
 
-// accepted is one eviction that counts against the limits.
+// accepted is an eviction that counts against the limits, or so many at once.
 type accepted struct {
 	owner  string
 	at     time.Time
+	count  int
 	dryRun bool
 }
 
@@ -40,7 +41,7 @@ func (l *Limiter) SetLimits(limits Limits) { l.limits = limits }
 // pod), or a simulated one.
 func (l *Limiter) Count(owner string, dryRun bool, now time.Time) {
 	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return now.Sub(a.at) >= time.Hour })
-	l.recent = append(l.recent, accepted{owner: owner, at: now, dryRun: dryRun})
+	l.recent = append(l.recent, accepted{owner: owner, at: now, count: 1, dryRun: dryRun})
 }
 
 // ForgetDryRuns drops what dry runs counted: once evictd acts in earnest, nobody
@@ -63,7 +64,7 @@ func (l *Limiter) lastMinute(now time.Time) int {
 	n := 0
 	for _, a := range l.recent {
 		if now.Sub(a.at) < time.Minute {
-			n++
+			n += a.count
 		}
 	}
 	return n
@@ -78,7 +79,7 @@ func (l *Limiter) Owner(owner string, now time.Time) string {
 	n := 0
 	for _, a := range l.recent {
 		if a.owner == owner && now.Sub(a.at) < time.Hour {
-			n++
+			n += a.count
 		}
 	}
 	if n < l.limits.PerOwnerPerHour {

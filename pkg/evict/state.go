@@ -72,6 +72,9 @@ type CountedState struct {
 	Owner string `json:"owner,omitempty"`
 	// At is when it was accepted.
 	At time.Time `json:"at"`
+	// Count is how many it counts as; 0 means 1. More than one are those of which nothing is
+	// known, see [Limiter.LeaveOne].
+	Count int `json:"count,omitempty"`
 	// DryRun says that nothing happened to the pod.
 	DryRun  bool      `json:"dryRun,omitempty"`
 	Expires time.Time `json:"expires"`
@@ -81,7 +84,7 @@ type CountedState struct {
 func (l *Limiter) Export() []CountedState {
 	counted := make([]CountedState, 0, len(l.recent))
 	for _, a := range l.recent {
-		counted = append(counted, CountedState{Owner: a.owner, At: a.at, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
+		counted = append(counted, CountedState{Owner: a.owner, At: a.at, Count: a.count, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
 	}
 	return counted
 }
@@ -91,7 +94,7 @@ func (l *Limiter) Restore(counted []CountedState, now time.Time) {
 	l.recent = make([]accepted, 0, len(counted))
 	for _, c := range counted {
 		if now.Before(c.Expires) {
-			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), dryRun: c.DryRun})
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), count: max(1, c.Count), dryRun: c.DryRun})
 		}
 	}
 }
@@ -101,8 +104,8 @@ func (l *Limiter) Restore(counted []CountedState, now time.Time) {
 // pressure: an agent that is restarted again and again must not evict a minute's worth each
 // time. Without a limit it counts none.
 func (l *Limiter) LeaveOne(now time.Time) {
-	for n := l.lastMinute(now); n < l.limits.PerMinute-1; n++ {
-		l.recent = append(l.recent, accepted{at: now})
+	if all := l.limits.PerMinute - 1 - l.lastMinute(now); all > 0 {
+		l.recent = append(l.recent, accepted{at: now, count: all})
 	}
 }
 

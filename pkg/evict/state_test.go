@@ -216,3 +216,24 @@ func TestLeaveOne(t *testing.T) {
 		}
 	}
 }
+
+// A limit so high that it is none was counted up to, one entry each: with 2147483647 a careful
+// start under pressure took all of the container's memory.
+func TestFaultCarefulStartCountsUpToAHighLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 1 << 20
+	l := evict.NewLimiter(evict.Limits{PerMinute: limit})
+	l.LeaveOne(at(0))
+	if kept := l.Export(); len(kept) != 1 || kept[0].Count != limit-1 {
+		t.Errorf("%d entries, want one that counts as %d", len(kept), limit-1)
+	}
+	next := evict.NewLimiter(evict.Limits{PerMinute: limit})
+	next.Restore(l.Export(), at(time.Second))
+	if next.Node(at(time.Second)) != "" {
+		t.Error("none is left after a restart")
+	}
+	next.Count("owner", false, at(time.Second))
+	if next.Node(at(2*time.Second)) == "" {
+		t.Error("more than one is left after a restart")
+	}
+}
