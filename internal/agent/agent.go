@@ -182,6 +182,7 @@ type Agent struct {
 	unlisted  map[string]time.Time        // since when cgroups are there that no listed pod has
 	rounds    [pressure.SignalCount]round // see round.go
 	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
+	listedNow map[string]bool             // what listed has returned in this tick; nil before
 	start     start                       // what the first samples met, see start.go
 
 	memory   memory // what survives a restart, see remember.go
@@ -327,36 +328,36 @@ func (a *Agent) drain() {
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
-	listed := sync.OnceValue(a.listed)
-	ended := a.letGo(started, listed)
+	a.listedNow = nil
+	ended := a.letGo(started)
 	a.hear(started)
-	a.releaseSlots(listed)
+	a.releaseSlots()
 	a.followDryRun(ctx, started, ended)
 	seen := a.options.Sampler.Sample(time.Now())
-	sample := a.simulated.addTo(seen)
-	verdict := a.judge.Judge(&sample)
-	a.followIncidents(&sample, &verdict)
+	sample := a.simulated.addTo(&seen)
+	verdict := a.judge.Judge(sample)
+	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
-	a.noteStalls(&sample)
+	a.noteStalls(sample)
 	a.wantTaints(&verdict)
-	a.noteSpace(&sample, &verdict, ended)
+	a.noteSpace(sample, &verdict, ended)
 	if len(verdict.Pressures) > 0 {
 		a.changed = a.unshown.update(started, a.readLists) || a.changed
 	}
-	a.noteStart(&sample, &verdict)
+	a.noteStart(sample, &verdict)
 	if a.acting != nil {
-		a.keepWatch(ctx, a.acting, &sample, &verdict)
+		a.keepWatch(ctx, a.acting, sample, &verdict)
 	} else {
-		a.relieve(ctx, &sample, &verdict)
+		a.relieve(ctx, sample, &verdict)
 	}
 	a.followVictims(started, ended)
 	a.saveChanges(ended)
 	if len(verdict.Pressures) == 0 {
 		a.rehearse(started)
 	}
-	a.noteProgress(started, &sample, &verdict)
+	a.noteProgress(started, sample, &verdict)
 	a.options.Recorder.Tick(started, time.Since(started))
-	return a.pacer.Next(&sample)
+	return a.pacer.Next(sample)
 }
 
 // relieve deals with the pressures in order until one of them has sent a request. A

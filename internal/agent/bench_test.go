@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func (n *benchNode) Sample(now time.Time) pressure.Sample {
 	return sample
 }
 func (*benchNode) Synced() bool          { return true }
-func (n *benchNode) List() []*corev1.Pod { return n.pods }
+func (n *benchNode) List() []*corev1.Pod { return slices.Clone(n.pods) }
 func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
 }
@@ -128,6 +129,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		a.ledger, a.limiter = evict.NewLedger(), evict.NewLimiter(a.policy.Limits)
+		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")

@@ -211,11 +211,12 @@ func nobody(ranking *rank.Ranking) string {
 // victims should still free was measured before: what they have freed since shows
 // in the deficit, so less is missing by now, or as much.
 func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
-	again := a.simulated.addTo(a.options.Sampler.Sample(time.Now()))
-	if fault := a.incomplete(&again, p.Threshold.Signal); fault != "" {
+	seen := a.options.Sampler.Sample(time.Now())
+	again := a.simulated.addTo(&seen)
+	if fault := a.incomplete(again, p.Threshold.Signal); fault != "" {
 		return HoldIncomplete, fault
 	}
-	if !p.HoldsIn(&again) {
+	if !p.HoldsIn(again) {
 		return HoldRecovered, ""
 	}
 	now := *p

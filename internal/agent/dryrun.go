@@ -60,12 +60,14 @@ func (s *simulated) amount(signal pressure.Signal) int64 {
 	return all
 }
 
-// addTo returns the sample as it would be without the would-be victims. What is not known stays
-// so.
-func (s *simulated) addTo(sample pressure.Sample) pressure.Sample {
+// addTo returns the sample as it would be without the would-be victims: the same one where there
+// are none. What is not known stays so.
+func (s *simulated) addTo(seen *pressure.Sample) *pressure.Sample {
 	if len(s.pods) == 0 {
-		return sample
+		return seen
 	}
+	without := *seen
+	sample := &without
 	for _, signal := range pressure.Signals() {
 		seen := &sample.Observations[signal]
 		if seen.State == pressure.Known {

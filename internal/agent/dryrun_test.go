@@ -214,7 +214,7 @@ func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
 	sample.Observations[stall] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
 	sample.Observations[tasks] = pressure.Observation{Err: errPlanted()}
-	got := s.addTo(sample)
+	got := s.addTo(&sample)
 	for signal, want := range map[pressure.Signal]int64{memory: 100, stall: 10} {
 		if seen := got.Of(signal); seen.Available != want {
 			t.Errorf("%v: %d are available, want %d", signal, seen.Available, want)

@@ -82,12 +82,12 @@ func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, 
 // the pod any more, or lists it as finished, and its cgroup is not there either. A
 // force-deleted pod that still runs still holds what it holds. It returns the bookings
 // that have ended.
-func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Booking {
+func (a *Agent) letGo(now time.Time) []evict.Booking {
 	if !a.options.Pods.Synced() {
 		return nil
 	}
 	present := func(uid string) bool {
-		if listed()[uid] {
+		if a.listed()[uid] {
 			return true
 		}
 		there, err := a.options.Cgroups.Present(uid)
@@ -108,9 +108,12 @@ func (a *Agent) letGo(now time.Time, listed func() map[string]bool) []evict.Book
 	return ended
 }
 
-// listed returns the pods that the API server lists and that have not finished. It is asked
-// for only where somebody is on the way out: a calm tick makes no map.
+// listed returns the pods that the API server lists and that have not finished, once for a
+// tick. It is called only where a pod is in flight: a calm tick makes no map.
 func (a *Agent) listed() map[string]bool {
+	if a.listedNow != nil {
+		return a.listedNow
+	}
 	pods := a.options.Pods.List()
 	uids := make(map[string]bool, len(pods))
 	for _, pod := range pods {
@@ -118,6 +121,7 @@ func (a *Agent) listed() map[string]bool {
 			uids[string(pod.UID)] = true
 		}
 	}
+	a.listedNow = uids
 	return uids
 }
 

@@ -89,12 +89,12 @@ func (a *Agent) withholdSlotless(d *Decision) (Hold, string) {
 // releaseSlots gives back the slots of victims that have ended, and keeps those of victims
 // that are leaving. One that is booked may run although the API server has forgotten it;
 // one that is listed may stay, because its request was not heard.
-func (a *Agent) releaseSlots(listed func() map[string]bool) {
+func (a *Agent) releaseSlots() {
 	if a.options.Brake == nil || !a.options.Pods.Synced() {
 		return
 	}
 	a.options.Brake.Release(
-		func(uid string) bool { return a.ledger.Booked(uid) || listed()[uid] },
+		func(uid string) bool { return a.ledger.Booked(uid) || a.listed()[uid] },
 		func(uid string) bool { return a.ledger.Booked(uid) || a.terminating(uid) },
 	)
 }
