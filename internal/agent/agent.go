@@ -183,6 +183,7 @@ type Agent struct {
 	rounds    [pressure.SignalCount]round // see round.go
 	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
 	listedNow map[string]bool             // what listed has returned in this tick; nil before
+	covered   covered                     // see covered.go
 	start     start                       // what the first samples met, see start.go
 
 	memory   memory // what survives a restart, see remember.go
@@ -328,7 +329,7 @@ func (a *Agent) drain() {
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := time.Now()
-	a.listedNow = nil
+	a.listedNow, a.covered = nil, covered{}
 	ended := a.letGo(started)
 	a.hear(started)
 	a.releaseSlots()
@@ -357,7 +358,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	a.noteProgress(started, sample, &verdict)
 	a.options.Recorder.Tick(started, time.Since(started))
-	return a.pacer.Next(sample)
+	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
 }
 
 // relieve deals with the pressures in order until one of them has sent a request. A
@@ -370,6 +371,10 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		}
 		dealt[p.Threshold.Signal] = true
 		made, hold, detail := a.decide(ctx, sample, p)
+		if hold == HoldOnItsWay {
+			s := a.shortage(&p)
+			a.covered.by(&p, &s)
+		}
 		if hold != HoldNone {
 			a.holdWith(made.decision, hold, detail)
 			continue

@@ -81,6 +81,16 @@ func (p *Pacer) due(t *Threshold, sample *Sample) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
+// Until returns when so much of a signal will be used up at the fastest rate seen of late,
+// between the bounds of the pacing. Where nothing was seen to be used that is the longest.
+func (p *Pacer) Until(s Signal, amount int64) time.Duration {
+	seconds := float64(amount) / p.seen[s]
+	if seconds >= p.pacing.Max.Seconds() || p.seen[s] <= 0 {
+		return p.pacing.Max
+	}
+	return max(p.pacing.Min, time.Duration(seconds*float64(time.Second)))
+}
+
 // learn keeps the fastest fill rate of each signal and lets it fade.
 func (p *Pacer) learn(sample *Sample) {
 	elapsed := sample.Time.Sub(p.previous.Time)
