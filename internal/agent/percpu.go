@@ -10,9 +10,10 @@ import (
 )
 
 // What a process gives back when it ends may wait on the kernel's per-CPU lists for seconds,
-// where it is free and MemAvailable does not show it: of 700 MiB, 600 were there a second after
-// the end and 150 after seven (Linux 6.18, two CPUs). Its cgroup has let go of the memory by
-// then. Without this the next pod would be evicted for what the last one has given back.
+// where it is free and MemAvailable does not show it: of 700 MiB, 600 were on the lists at once,
+// 450 after a second and 150 after seven (Linux 6.18, two CPUs, one run). Its cgroup has let go
+// of the memory by then. Without this the next pod would be evicted for what the last one has
+// given back.
 //
 // The lists are never empty, so only their growth counts, as memory in flight: since the eviction
 // was decided, or since a pod was booked that others end. Each pod has its own window:
@@ -27,7 +28,7 @@ import (
 // The lists are not read before the first window is opened.
 
 // shownWithin is how long after a pod's end its memory may wait on the lists: they shrink by
-// an eighth a second.
+// about an eighth a second.
 const shownWithin = 15 * time.Second
 
 // lowersKept is how often what the lists have shrunk to is written down, at most.

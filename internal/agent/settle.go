@@ -20,11 +20,12 @@ import (
 //   - then it goes on while what is available rises fast enough to relieve the pressure
 //     before settleBound windows are over. What is slower than that comes too late, and
 //     what goes up and down comes and goes;
-//   - and a victim that has gone and should have sufficed is waited for until the kubelet
-//     has removed its containers.
+//   - and victims that have gone, whose space would suffice, are waited for until it is back,
+//     collectedWithin at most (returning.go). That wait does not depend on the window.
 //
 // None of that is waited for once the disk would be full before a victim could help.
-// Memory and PIDs come back at once and wait for nothing.
+// Memory and PIDs are not waited for here. What a victim gave back and MemAvailable does not
+// show yet counts as in flight (percpu.go).
 
 // settleReadings is how many readings a settle window is judged by at most. Under pressure
 // the loop makes ten a second with the default sampling.

@@ -32,8 +32,9 @@ const unset = time.Duration(math.MinInt64)
 // imagefs.inodesFree 5%), which stay behind as the backstop. That of imagefs.available is
 // not met before the kubelet collects images by default (imageGCHighThresholdPercent 85, a
 // whole percentage), so that the collection has begun, or begins within five minutes, when
-// evictd holds because unused images cover what is missing (internal/agent/images.go). No pod
-// goes for what they hold, whatever the threshold is.
+// evictd holds because unused images cover what is missing. Whatever the threshold is, a pod
+// goes for what they hold only where the kubelet does not remove them in time, or where what
+// they hold is not known (internal/agent/images.go).
 func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,

@@ -298,7 +298,8 @@ type Disk struct {
 	// Duration: how long space gets to come back by itself after a disk threshold was
 	// first met, or a victim has gone, before somebody is evicted; up to six times that
 	// while it comes back fast enough. Not waited for when the disk would be full before a
-	// victim could help. 0s to 5m; `0s` switches it off. Unset means 10s.
+	// victim could help. 0s to 5m; `0s` switches it off, but not the wait of 75 s at most for
+	// the space of victims that have gone. Unset means 10s.
 	SettleWindow metav1.Duration `json:"settleWindow"`
 }
 
