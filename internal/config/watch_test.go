@@ -1,97 +1,86 @@
-package config
+package config_test
 
 import (
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/evictd/evictd/internal/config"
 )
+
+// settles is longer than the two polls that an edit needs.
+const settles = 5 * time.Second
 
 // watched is a running Watch and what it reported.
 type watched struct {
-	applied chan *EvictdConfiguration
-	refused chan error
-	ended   chan error
+	mu      sync.Mutex
+	applied []int32 // each configuration's EvictionMaxPodGracePeriod
+	refused []string
+	fault   error // what apply answers
+	tries   int
 }
 
-// runsOut is done when a test has waited long enough to have failed.
-func runsOut(t *testing.T) <-chan struct{} {
+// watch follows path until the test's bubble ends.
+func watch(t *testing.T, path string, inForce *config.EvictdConfiguration) *watched {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx.Done()
-}
-
-// startWatch follows path with times that do not make a test wait.
-func startWatch(
-	ctx context.Context, t *testing.T, path string, inForce *EvictdConfiguration, tune ...func(*follower),
-) *watched {
-	t.Helper()
-	w := &watched{make(chan *EvictdConfiguration, 100), make(chan error, 100), make(chan error, 1)}
-	f := &follower{
-		path: path, quiet: 20 * time.Millisecond, absence: 300 * time.Millisecond, again: 20 * time.Millisecond,
-		apply:   func(c *EvictdConfiguration) error { w.applied <- c; return nil },
-		refused: func(err error) { w.refused <- err },
-	}
-	if inForce != nil {
-		meaning, err := Explain(inForce)
-		if err != nil {
-			t.Fatal(err)
+	w := &watched{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- config.Watch(ctx, path, inForce, func(c *config.EvictdConfiguration) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.tries++
+			if w.fault == nil {
+				w.applied = append(w.applied, c.EvictionMaxPodGracePeriod)
+			}
+			return w.fault
+		}, func(err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.refused = append(w.refused, err.Error())
+		})
+	}()
+	synctest.Wait()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Watch ended with its context: %v", err)
 		}
-		f.inForce = meaning
-	}
-	for _, change := range tune {
-		change(f)
-	}
-	go func() { w.ended <- f.run(ctx) }()
+	})
 	return w
 }
 
-// next returns the next configuration; anything else that is reported fails.
-func (w *watched) next(t *testing.T) *EvictdConfiguration {
-	t.Helper()
-	select {
-	case c := <-w.applied:
-		return c
-	case err := <-w.refused:
-		t.Fatalf("refused: %v", err)
-	case err := <-w.ended:
-		t.Fatalf("ended: %v", err)
-	case <-runsOut(t):
-		t.Fatal("nothing was applied")
-	}
-	return nil
+// fails has apply answer with a fault from now on, and returns how often it was called.
+func (w *watched) fails(fault error) (tries int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = fault
+	return w.tries
 }
 
-func (w *watched) nextRefused(t *testing.T) error {
+// after lets some time pass, and compares what was reported since the last call: the
+// configurations that were applied, and one part of each refusal.
+func (w *watched) after(t *testing.T, d time.Duration, applied []int32, refused ...string) {
 	t.Helper()
-	select {
-	case err := <-w.refused:
-		return err
-	case c := <-w.applied:
-		t.Fatalf("applied: %+v", c)
-	case err := <-w.ended:
-		t.Fatalf("ended: %v", err)
-	case <-runsOut(t):
-		t.Fatal("nothing was refused")
+	time.Sleep(d)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Equal(w.applied, applied) || !slices.EqualFunc(w.refused, refused, strings.Contains) {
+		t.Fatalf("applied %v and refused %q, want %v and %q", w.applied, w.refused, applied, refused)
 	}
-	return nil
+	w.applied, w.refused = nil, nil
 }
 
-// silent fails if anything was reported.
-func (w *watched) silent(t *testing.T) {
-	t.Helper()
-	select {
-	case c := <-w.applied:
-		t.Errorf("applied: %+v", c)
-	case err := <-w.refused:
-		t.Errorf("refused: %v", err)
-	default:
-	}
-}
+func applied(graces ...int32) []int32 { return graces }
 
 // put replaces the file as an editor does, in one step.
 func put(t *testing.T, path, content string) {
@@ -105,169 +94,185 @@ func put(t *testing.T, path, content string) {
 	}
 }
 
-func withGrace(seconds string) string { return head + "evictionMaxPodGracePeriod: " + seconds + "\n" }
+// overwrite writes the file in place.
+func overwrite(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const watchHead = "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"
+
+func withGrace(seconds string) string {
+	return watchHead + "evictionMaxPodGracePeriod: " + seconds + "\n"
+}
+
+func graceInForce(t *testing.T, seconds string) *config.EvictdConfiguration {
+	t.Helper()
+	c, err := config.Parse([]byte(withGrace(seconds)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
 
 func TestWatchAppliesEdits(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, withGrace("1"))
-	w := startWatch(t.Context(), t, path, nil)
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 1 {
-		t.Errorf("without a configuration in force: got %d", got)
-	}
-	put(t, path, withGrace("2"))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 {
-		t.Errorf("replaced: got %d", got)
-	}
-	if err := os.WriteFile(path, []byte(withGrace("3")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 3 {
-		t.Errorf("written in place: got %d", got)
-	}
-	w.silent(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("1"))
+		w := watch(t, path, nil)
+		w.after(t, settles, applied(1))
+		put(t, path, withGrace("2"))
+		w.after(t, settles, applied(2))
+		overwrite(t, path, withGrace("3"))
+		w.after(t, settles, applied(3))
+		w.after(t, time.Hour, nil)
+	})
 }
 
 // TestWatchUnchanged: what means the same as what is in force is not applied.
 func TestWatchUnchanged(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	applied := 0
-	f := &follower{
-		path:    path,
-		apply:   func(*EvictdConfiguration) error { applied++; return nil },
-		refused: func(err error) { t.Error(err) },
-	}
-	for i, content := range []string{
-		withGrace("1"), withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: false\n",
-		withGrace("2"),
-	} {
-		put(t, path, content)
-		if f.look(false) {
-			t.Fatal("the file is missing")
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("1"))
+		w := watch(t, path, graceInForce(t, "1"))
+		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: false\n"} {
+			put(t, path, content)
+			w.after(t, settles, nil)
 		}
-		if want := 1 + i/4; applied != want {
-			t.Errorf("after content %d: applied %d times, want %d", i, applied, want)
-		}
-	}
+		put(t, path, withGrace("2"))
+		w.after(t, settles, applied(2))
+	})
 }
 
 // TestWatchChangedBefore: an edit between Load and Watch is not lost.
 func TestWatchChangedBefore(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, withGrace("2"))
-	w := startWatch(t.Context(), t, path, mustParse(t, withGrace("1")))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 {
-		t.Errorf("got %d", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("2"))
+		watch(t, path, graceInForce(t, "1")).after(t, settles, applied(2))
+	})
 }
 
 func TestWatchRefuses(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, withGrace("1"))
-	w := startWatch(t.Context(), t, path, mustParse(t, withGrace("1")))
-	put(t, path, withGrace("-1"))
-	if err := w.nextRefused(t); !strings.Contains(err.Error(), "evictionMaxPodGracePeriod") {
-		t.Errorf("got %v", err)
-	}
-	put(t, path, head+"dryRun: [")
-	if err := w.nextRefused(t); !strings.Contains(err.Error(), "not YAML") {
-		t.Errorf("got %v", err)
-	}
-	// Back to what is in force: said once, so that the fault is known to be over.
-	put(t, path, withGrace("1"))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 1 {
-		t.Errorf("got %d", got)
-	}
-	w.silent(t)
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("1"))
+		w := watch(t, path, graceInForce(t, "1"))
+		put(t, path, withGrace("-1"))
+		w.after(t, settles, nil, "evictionMaxPodGracePeriod")
+		put(t, path, watchHead+"dryRun: [")
+		w.after(t, settles, nil, "not YAML")
+		w.after(t, time.Hour, nil) // each fault once
+		// Back to what is in force: said once, so that the fault is known to be over.
+		put(t, path, withGrace("1"))
+		w.after(t, time.Hour, applied(1))
+	})
 }
 
 // TestWatchConfigMap swaps links as the kubelet's AtomicWriter does
 // (pkg/volume/util/atomic_writer.go): the file itself never changes.
 func TestWatchConfigMap(t *testing.T) {
 	t.Parallel()
-	volume := t.TempDir()
-	publish := func(version, content string) {
-		t.Helper()
-		if err := os.Mkdir(filepath.Join(volume, version), 0o700); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		volume := t.TempDir()
+		publish := func(version, content string) {
+			t.Helper()
+			if err := os.Mkdir(filepath.Join(volume, version), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(volume, version, "evictd.yaml"), content)
+			link := filepath.Join(volume, "..data_tmp")
+			if err := os.Symlink(version, link); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(link, filepath.Join(volume, "..data")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		publish("..2026_01", withGrace("1"))
+		path := filepath.Join(volume, "evictd.yaml")
+		if err := os.Symlink(filepath.Join("..data", "evictd.yaml"), path); err != nil {
 			t.Fatal(err)
 		}
-		put(t, filepath.Join(volume, version, "evictd.yaml"), content)
-		link := filepath.Join(volume, "..data_tmp")
-		if err := os.Symlink(version, link); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(link, filepath.Join(volume, "..data")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	publish("..2026_01", withGrace("1"))
-	path := filepath.Join(volume, "evictd.yaml")
-	if err := os.Symlink(filepath.Join("..data", "evictd.yaml"), path); err != nil {
-		t.Fatal(err)
-	}
-	w := startWatch(t.Context(), t, path, mustParse(t, withGrace("1")))
-	publish("..2026_02", withGrace("2"))
-	if err := os.RemoveAll(filepath.Join(volume, "..2026_01")); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 {
-		t.Errorf("got %d", got)
-	}
-	publish("..2026_03", withGrace("-3"))
-	if err := w.nextRefused(t); !strings.Contains(err.Error(), "evictionMaxPodGracePeriod") {
-		t.Errorf("got %v", err)
-	}
-	publish("..2026_04", withGrace("4"))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 4 {
-		t.Errorf("got %d", got)
-	}
-	w.silent(t)
+		w := watch(t, path, graceInForce(t, "1"))
+		publish("..2026_02", withGrace("2"))
+		remove(t, filepath.Join(volume, "..2026_01"))
+		w.after(t, settles, applied(2))
+		publish("..2026_03", withGrace("-3"))
+		w.after(t, settles, nil, "evictionMaxPodGracePeriod")
+		publish("..2026_04", withGrace("4"))
+		w.after(t, settles, applied(4))
+	})
 }
 
-// TestWatchMissing: a file that is away for a moment is no fault, one that stays
-// away is one, and its return is applied.
+// TestWatchMissing: a file that is away or empty for a moment is no fault, one that stays so
+// is one, and its return is applied. So it is with its directory.
 func TestWatchMissing(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, withGrace("1"))
-	w := startWatch(t.Context(), t, path, nil)
-	w.next(t)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct {
+		lose  func(t *testing.T, path string)
+		fault string
+	}{
+		"no file":      {remove, "no such file"},
+		"an empty one": {func(t *testing.T, path string) { t.Helper(); overwrite(t, path, "") }, "empty"},
+		"no directory": {func(t *testing.T, path string) { t.Helper(); remove(t, filepath.Dir(path)) }, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "conf", "evictd.yaml")
+				write := func(content string) {
+					t.Helper()
+					if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					put(t, path, content)
+				}
+				write(withGrace("1"))
+				w := watch(t, path, graceInForce(t, "1"))
+				time.Sleep(time.Second) // so that no poll is at the same moment
+				for range 10 {
+					test.lose(t, path)
+					w.after(t, 2*time.Second, nil) // one poll finds it gone
+					write(withGrace("1"))
+					w.after(t, 2*time.Second, nil)
+				}
+				test.lose(t, path)
+				w.after(t, time.Hour, nil, test.fault)
+				write(withGrace("1"))
+				w.after(t, time.Hour, applied(1))
+			})
+		})
 	}
-	put(t, path, withGrace("2"))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 {
-		t.Errorf("got %d", got)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.nextRefused(t); !strings.Contains(err.Error(), "no such file") {
-		t.Errorf("got %v", err)
-	}
-	put(t, path, withGrace("2"))
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 {
-		t.Errorf("got %d", got)
-	}
-	w.silent(t)
 }
 
-// TestWatchEmpty: a file that was emptied to be written anew is no fault yet.
-func TestWatchEmpty(t *testing.T) {
+// TestWatchHalfWritten: half a configuration that is being written in place may be a valid
+// one, and is not put in force.
+func TestWatchHalfWritten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, "")
-	var refused []error
-	f := &follower{path: path, apply: func(*EvictdConfiguration) error { return nil }, refused: func(err error) { refused = append(refused, err) }}
-	if !f.look(false) || len(refused) > 0 {
-		t.Errorf("at first: refused %v", refused)
-	}
-	if !f.look(true) || len(refused) != 1 || !strings.Contains(refused[0].Error(), "empty") {
-		t.Errorf("for long: refused %v", refused)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("1"))
+		w := watch(t, path, graceInForce(t, "1"))
+		time.Sleep(time.Second)
+		overwrite(t, path, watchHead)
+		w.after(t, 2*time.Second, nil)
+		overwrite(t, path, withGrace("2"))
+		w.after(t, settles, applied(2))
+	})
 }
 
 // TestWatchTriesAgain: what could not be applied for a reason that passes is applied
@@ -275,142 +280,34 @@ func TestWatchEmpty(t *testing.T) {
 // is not tried again.
 func TestWatchTriesAgain(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "evictd.yaml")
-	put(t, path, withGrace("1"))
-	tries := 0
-	w := startWatch(t.Context(), t, path, mustParse(t, withGrace("1")), func(f *follower) {
-		succeed := f.apply
-		f.apply = func(c *EvictdConfiguration) error {
-			if tries++; tries < 4 {
-				return errors.New("the sampler could not be opened")
-			}
-			return succeed(c)
-		}
-	})
-	put(t, path, withGrace("2"))
-	err := w.nextRefused(t)
-	if text := err.Error(); !strings.Contains(text, "sampler could not be opened") || !strings.Contains(text, "trying again every 20ms") {
-		t.Errorf("refused with %v", err)
-	}
-	if got := w.next(t).EvictionMaxPodGracePeriod; got != 2 || tries != 4 {
-		t.Errorf("got %d after %d tries", got, tries)
-	}
-	w.silent(t)
-}
-
-// TestWatchLooksAgain: only what an edit need not mend is looked at again.
-func TestWatchLooksAgain(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	path := filepath.Join(directory, "evictd.yaml")
-	var refused []string
-	f := &follower{
-		path:    path,
-		apply:   func(*EvictdConfiguration) error { return errors.New("not now") },
-		refused: func(err error) { refused = append(refused, err.Error()) },
-	}
-	put(t, path, withGrace("-1"))
-	if f.look(false); f.passing || len(refused) != 1 {
-		t.Errorf("a file that is not valid: passing %v, refused %q", f.passing, refused)
-	}
-	put(t, path, withGrace("1"))
-	if f.look(false); !f.passing || len(refused) != 2 || !strings.Contains(refused[1], "not now") {
-		t.Errorf("a configuration that could not be applied: passing %v, refused %q", f.passing, refused)
-	}
-	if f.look(false); !f.passing || len(refused) != 2 {
-		t.Errorf("the same again: passing %v, refused %q", f.passing, refused)
-	}
-	f.apply = func(*EvictdConfiguration) error { return nil }
-	if f.look(false); f.passing || f.failed != "" {
-		t.Errorf("applied at last: passing %v, failed %q", f.passing, f.failed)
-	}
-	f.path = directory
-	if f.look(false); !f.passing || len(refused) != 3 {
-		t.Errorf("what cannot be read: passing %v, refused %q", f.passing, refused)
-	}
-}
-
-// TestWatchBusyDirectory: changes that never stop do not put the reading off for
-// ever.
-func TestWatchBusyDirectory(t *testing.T) {
-	t.Parallel()
-	directory := t.TempDir()
-	path := filepath.Join(directory, "evictd.yaml")
-	put(t, path, withGrace("1"))
-	w := startWatch(t.Context(), t, path, nil, func(f *follower) { f.quiet = 200 * time.Millisecond })
-	w.next(t)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				if err := os.WriteFile(filepath.Join(directory, "other"), []byte("x"), 0o600); err != nil {
-					t.Error(err)
-				}
-			}
-		}
-	}()
-	put(t, path, withGrace("2"))
-	got := w.next(t).EvictionMaxPodGracePeriod
-	close(stop)
-	<-stopped
-	if got != 2 {
-		t.Errorf("got %d", got)
-	}
-}
-
-func TestWatchEnds(t *testing.T) {
-	t.Parallel()
-	t.Run("with its context", func(t *testing.T) {
-		t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
-		ctx, cancel := context.WithCancel(t.Context())
-		w := startWatch(ctx, t, path, nil)
-		w.next(t)
-		cancel()
-		if err := w.end(t); err != nil {
-			t.Errorf("got %v", err)
+		w := watch(t, path, graceInForce(t, "1"))
+		w.fails(errors.New("the sampler could not be opened"))
+		put(t, path, withGrace("2"))
+		w.after(t, time.Minute, nil, "sampler could not be opened; trying again every 2s")
+		if tries := w.fails(nil); tries < 10 {
+			t.Errorf("%d tries in a minute", tries)
 		}
-	})
-	t.Run("without a directory", func(t *testing.T) {
-		t.Parallel()
-		err := Watch(t.Context(), filepath.Join(t.TempDir(), "none", "evictd.yaml"), Default(), nil, nil)
-		if err == nil {
-			t.Error("got no error")
-		}
-	})
-	t.Run("with its directory", func(t *testing.T) {
-		t.Parallel()
-		directory := filepath.Join(t.TempDir(), "conf")
-		if err := os.Mkdir(directory, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(directory, "evictd.yaml")
-		put(t, path, withGrace("1"))
-		w := startWatch(t.Context(), t, path, nil)
-		w.next(t)
-		if err := os.RemoveAll(directory); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.end(t); err == nil || !strings.Contains(err.Error(), "has gone") {
-			t.Errorf("got %v", err)
-		}
+		w.after(t, time.Minute, applied(2))
 	})
 }
 
-func (w *watched) end(t *testing.T) error {
-	t.Helper()
-	select {
-	case err := <-w.ended:
-		return err
-	case <-runsOut(t):
-		t.Fatal("Watch did not end")
-		return nil
-	}
+// TestWatchUnreadable: what cannot be read is refused, and followed once it can.
+func TestWatchUnreadable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "evictd.yaml")
+		put(t, path, withGrace("1"))
+		w := watch(t, path, graceInForce(t, "1"))
+		remove(t, path)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.after(t, time.Hour, nil, "is a directory")
+		remove(t, path)
+		put(t, path, withGrace("2"))
+		w.after(t, settles, applied(2))
+	})
 }
