@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -94,19 +93,13 @@ func filesystemOf(signal pressure.Signal, u *usage.DiskUse) usage.FSUse {
 // onImageFS reports whether a disk signal is about imagefs. Containerfs is where the writable
 // layers are.
 func onImageFS(signal pressure.Signal, u *usage.DiskUse) bool {
-	switch signal {
-	case pressure.ImageFSAvailable, pressure.ImageFSInodesFree:
-		return true
-	case pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
-		return !u.SplitLayers
-	default:
-		return false
-	}
+	filesystem := signal.Filesystem()
+	return filesystem == pressure.ImageFS || filesystem == pressure.ContainerFS && !u.SplitLayers
 }
 
 // amountUsed returns bytes or inodes, as the signal counts, and whether they are exact.
 func amountUsed(signal pressure.Signal, used usage.FSUse) (amount int64, exact bool) {
-	if resourceOf(signal) == rank.Inodes {
+	if signal.Kind() == pressure.InodeKind {
 		return used.Inodes, used.InodesKnown
 	}
 	return used.Bytes, used.BytesKnown

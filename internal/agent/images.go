@@ -97,19 +97,9 @@ type belowLine struct {
 	lowest       int64     // since then
 }
 
-// onImagesDevice reports whether a signal may be about the bytes of the images' device.
-func onImagesDevice(signal pressure.Signal) bool {
-	switch signal {
-	case pressure.NodeFSAvailable, pressure.ImageFSAvailable, pressure.ContainerFSAvailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // followImages asks for a count when one is due, and takes the answer. It does not wait.
 func (a *Agent) followImages(ctx context.Context, p *pressure.Pressure) {
-	if a.options.Images == nil || !onImagesDevice(p.Threshold.Signal) {
+	if a.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
 		return
 	}
 	c := &a.images
@@ -187,7 +177,7 @@ func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *uses, d *Decision) (Hold
 // imagesFirst holds a decision while images that no pod uses cover what is missing, and notes
 // in it what else is to be known of them.
 func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *Decision) (Hold, string) {
-	if a.options.Images == nil || !onImagesDevice(p.Threshold.Signal) {
+	if a.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
 		return HoldNone, ""
 	}
 	c, signal := &a.images, p.Threshold.Signal

@@ -71,7 +71,7 @@ func (a *Agent) oomKills() int64 {
 	}
 	kills, err := a.options.OOMKills()
 	if err != nil {
-		a.options.Recorder.ReadError(SourceProc, err)
+		a.options.Recorder.ReadError(string(pressure.ProcSource), err)
 		return -1
 	}
 	return kills

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // incomplete names a signal that a decision about the given one needs, and that could not be
@@ -23,12 +22,12 @@ func (a *Agent) incomplete(sample *pressure.Sample, about pressure.Signal) strin
 // sameReadings reports whether two signals are about one resource. Of disks each signal is by
 // itself: which device a filesystem is on that does not answer is not known.
 func sameReadings(a, b pressure.Signal) bool {
-	return a == b || !a.OnDisk() && !b.OnDisk() && resourceOf(a) == resourceOf(b)
+	return a == b || !a.OnDisk() && a.Kind() == b.Kind()
 }
 
 // needsReading names what no pod is evicted for while a signal is unknown.
 func needsReading(signal pressure.Signal) string {
-	if resourceOf(signal) == rank.Memory {
+	if signal.Kind() == pressure.MemoryKind {
 		return "memory"
 	}
 	return "it"

@@ -169,7 +169,7 @@ func (a *Agent) readLists() (int64, bool) {
 	}
 	bytes, err := a.options.FreeOnCPULists()
 	if err != nil {
-		a.options.Recorder.ReadError(SourceProc, err)
+		a.options.Recorder.ReadError(string(pressure.ProcSource), err)
 		return 0, false
 	}
 	return bytes, true

@@ -89,7 +89,7 @@ func (a *Agent) follow(uid string, signal pressure.Signal, expected map[string]i
 		return // asked for again
 	}
 	v := &victim{signal: signal}
-	if amount, known := expected[signal.String()]; known && signal != pressure.MemoryStall {
+	if amount, known := expected[signal.String()]; known && signal.Reclaim() != pressure.ReclaimUnknown {
 		v.expected = &amount
 	}
 	a.followed.victims[uid] = v
@@ -137,16 +137,6 @@ func (a *Agent) readBooks() (pods []usage.Pod, sample pressure.Sample) {
 	return pods, a.options.Sampler.Sample(time.Now())
 }
 
-// ReleaseKnown reports whether what a victim's end gives back of the signal can be known.
-func ReleaseKnown(signal pressure.Signal) bool {
-	switch signal {
-	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.PIDAvailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // books are what is available of a signal and what all pods hold of it, together and
 // each; the zero value is not known.
 type books struct {
@@ -158,7 +148,7 @@ type books struct {
 // booksOf closes the books of a signal.
 func (a *Agent) booksOf(signal pressure.Signal, sample pressure.Sample, pods []usage.Pod) books {
 	seen := sample.Of(signal)
-	if !ReleaseKnown(signal) || seen.State != pressure.Known {
+	if signal.Reclaim() != pressure.ReclaimMeasured || seen.State != pressure.Known {
 		return books{}
 	}
 	b := books{known: true, sum: seen.Available, held: make(map[string]int64, len(pods))}

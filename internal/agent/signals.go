@@ -7,14 +7,10 @@ import (
 
 // resourceOf returns what pods are ranked by when the signal is under pressure.
 func resourceOf(s pressure.Signal) rank.Resource {
-	switch s {
-	case pressure.NodeFSAvailable, pressure.ImageFSAvailable, pressure.ContainerFSAvailable:
-		return rank.Disk
-	case pressure.NodeFSInodesFree, pressure.ImageFSInodesFree, pressure.ContainerFSInodesFree:
-		return rank.Inodes
-	case pressure.PIDAvailable:
-		return rank.PIDs
-	default:
-		return rank.Memory
-	}
+	return [...]rank.Resource{
+		pressure.MemoryKind: rank.Memory,
+		pressure.PIDKind:    rank.PIDs,
+		pressure.SpaceKind:  rank.Disk,
+		pressure.InodeKind:  rank.Inodes,
+	}[s.Kind()]
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -100,7 +99,7 @@ type unreadWaits struct {
 // unreadWaitsOf returns that of a pressure's incident: all signals of memory share one.
 func (a *Agent) unreadWaitsOf(p *pressure.Pressure) *unreadWaits {
 	signal := pressure.MemoryAvailable
-	if resourceOf(p.Threshold.Signal) == rank.PIDs {
+	if p.Threshold.Signal.Kind() == pressure.PIDKind {
 		signal = pressure.PIDAvailable
 	}
 	w := &a.unreadWaits[signal]

@@ -46,7 +46,7 @@ type release struct {
 // books only say who is waited for, not how much of it would end.
 func releaseOf(signal pressure.Signal, expected map[string]int64) release {
 	amount, known := expected[signal.String()]
-	return release{amount: amount, known: known && signal != pressure.MemoryStall}
+	return release{amount: amount, known: known && signal.Reclaim() != pressure.ReclaimUnknown}
 }
 
 // suffice reports whether the candidates could return what is missing, for all that is
@@ -222,14 +222,13 @@ func wouldSuffice(d *Decision, missing int64) string {
 
 // elsewhere says what uses up a signal besides pods.
 func elsewhere(signal pressure.Signal) string {
-	switch resourceOf(signal) {
-	case rank.Disk, rank.Inodes:
-		return "images, hostPath volumes, files of the host and deleted files that are still open"
-	case rank.PIDs:
-		return "processes of the host"
-	default:
-		return "processes of the host, page cache and kernel memory"
-	}
+	const onDisk = "images, hostPath volumes, files of the host and deleted files that are still open"
+	return [...]string{
+		pressure.MemoryKind: "processes of the host, page cache and kernel memory",
+		pressure.PIDKind:    "processes of the host",
+		pressure.SpaceKind:  onDisk,
+		pressure.InodeKind:  onDisk,
+	}[signal.Kind()]
 }
 
 // largest returns the protected pod that uses most, nil where no usage is known.

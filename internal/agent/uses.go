@@ -22,8 +22,6 @@ const (
 	SourceUsage = "usage"
 	// SourceDisk is the pods' disk use, whoever measures it.
 	SourceDisk = "disk"
-	// SourceProc is the kernel's own files, /proc.
-	SourceProc = "proc"
 	// SourceImages is what images hold that no pod uses.
 	SourceImages = "images"
 )

@@ -61,12 +61,12 @@ func usable(name string) error {
 	if err != nil {
 		return errors.New("unknown signal: must be one of " + strings.Join(usableSignals(), ", "))
 	}
-	switch signal {
-	case pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
+	switch {
+	case signal.Filesystem() == pressure.ContainerFS:
 		// The kubelet takes these, replaces them by those of nodefs or imagefs and only
 		// logs it (UpdateContainerFsThresholds, pkg/kubelet/eviction/helpers.go).
 		return errors.New("containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this")
-	case pressure.MemoryStall:
+	case signal == pressure.MemoryStall:
 		return errors.New("memory stalls are set by the field memoryStall: move it there")
 	default:
 		return nil

@@ -81,8 +81,7 @@ func lineOf(name, text string) (line value, signal pressure.Signal, ok bool) {
 }
 
 func tooMuch(signal pressure.Signal, line value) bool {
-	isMemory := signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable
-	return isMemory && !line.relative && line.absolute >= moreThanMemory
+	return signal.Kind() == pressure.MemoryKind && !line.relative && line.absolute >= moreThanMemory
 }
 
 func tooHigh(name, signal, text, all string) string {

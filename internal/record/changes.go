@@ -71,7 +71,7 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 // noteFault logs a signal that is unknown: once for each reason, and about once a minute
 // where the reason changes or the signal comes and goes.
 func (r *Recorder) noteFault(signal pressure.Signal, err error) {
-	r.metrics.readErrors.WithLabelValues(sourceOf(signal)).Inc()
+	r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
 	f := &r.faults[signal]
 	if text := fmt.Sprint(err); text != f.text {
 		*f = fault{text: text}

@@ -33,7 +33,7 @@ func newEndings(by registrar) endings {
 		e.took.WithLabelValues(strconv.FormatBool(overran))
 	}
 	for _, signal := range pressure.Signals() {
-		if agent.ReleaseKnown(signal) {
+		if signal.Reclaim() == pressure.ReclaimMeasured {
 			e.expected.WithLabelValues(signal.String())
 			e.actual.WithLabelValues(signal.String())
 		}

@@ -33,19 +33,9 @@ import (
 
 // resourceOf says what pods are ranked by for each signal.
 func resourceOf(s pressure.Signal) rank.Resource {
-	switch s.Unit() {
-	case pressure.Inodes:
-		return rank.Inodes
-	case pressure.Tasks:
-		return rank.PIDs
-	case pressure.Microseconds:
-		return rank.Memory
-	case pressure.Bytes:
-	}
-	if strings.Contains(s.String(), "fs.") {
-		return rank.Disk
-	}
-	return rank.Memory
+	return map[pressure.Kind]rank.Resource{
+		pressure.MemoryKind: rank.Memory, pressure.PIDKind: rank.PIDs, pressure.SpaceKind: rank.Disk, pressure.InodeKind: rank.Inodes,
+	}[s.Kind()]
 }
 
 // TestEventTexts has one text for each kind of signal and one for each outcome.

@@ -15,17 +15,16 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The sources of failed readings besides the agent's: the closed values of a label.
-const (
-	sourceCgroup     = "cgroup"
-	sourceFilesystem = "filesystem"
-	sourceOther      = "other"
-)
+// sourceOther is the label value of a source that has none of its own.
+const sourceOther = "other"
 
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
-	return []string{agent.SourceProc, sourceCgroup, sourceFilesystem, agent.SourceUsage, agent.SourceDisk, agent.SourceImages, sourceOther}
+	return []string{
+		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
+		agent.SourceUsage, agent.SourceDisk, agent.SourceImages, sourceOther,
+	}
 }
 
 // candidateLabel stands for candidates where a label holds a protection: an empty
@@ -181,21 +180,6 @@ func possible(outcome evict.Outcome, dryRun bool) bool {
 		return dryRun
 	default:
 		return true
-	}
-}
-
-// sourceOf returns what is read for a signal.
-func sourceOf(signal pressure.Signal) string {
-	switch signal {
-	case pressure.MemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable:
-		return agent.SourceProc
-	case pressure.AllocatableMemoryAvailable:
-		return sourceCgroup
-	case pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable,
-		pressure.ImageFSInodesFree, pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
-		return sourceFilesystem
-	default:
-		return sourceOther
 	}
 }
 

@@ -37,15 +37,12 @@ func taints() []struct {
 
 // Of returns the pressure that a signal stands for.
 func Of(signal pressure.Signal) Set {
-	switch signal {
-	case pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable,
-		pressure.ImageFSInodesFree, pressure.ContainerFSAvailable, pressure.ContainerFSInodesFree:
-		return Disk
-	case pressure.PIDAvailable:
-		return PIDs
-	default:
-		return Memory
-	}
+	return [...]Set{
+		pressure.MemoryKind: Memory,
+		pressure.PIDKind:    PIDs,
+		pressure.SpaceKind:  Disk,
+		pressure.InodeKind:  Disk,
+	}[signal.Kind()]
 }
 
 // Keys returns the keys of the set's taints, nil for none.

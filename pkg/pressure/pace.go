@@ -32,27 +32,6 @@ func NewPacer(pacing Pacing, thresholds []Threshold) *Pacer {
 	return &Pacer{pacing: pacing, thresholds: thresholds}
 }
 
-// assumedRate is how fast a signal may be used up by something that has not
-// started yet, in units per second. The figure for memory is what several
-// threads of a current server fault in; earlyoom assumes the same.
-func assumedRate(s Signal) float64 {
-	const gibibyte = 1 << 30
-	switch s {
-	case MemoryAvailable, AllocatableMemoryAvailable:
-		return 6 * gibibyte
-	case NodeFSAvailable, ImageFSAvailable, ContainerFSAvailable:
-		return 2 * gibibyte
-	case NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree:
-		return 200_000
-	case PIDAvailable:
-		return 20_000
-	case MemoryStall:
-		return float64(time.Second / time.Microsecond)
-	default:
-		return 6 * gibibyte
-	}
-}
-
 // Next notes the sample and returns the time until the next one is due.
 func (p *Pacer) Next(sample *Sample) time.Duration {
 	p.learn(sample)
@@ -74,7 +53,7 @@ func (p *Pacer) due(t *Threshold, sample *Sample) time.Duration {
 	if headroom <= 0 {
 		return pressuredFactor * p.pacing.Min
 	}
-	seconds := headroom / max(assumedRate(t.Signal), p.seen[t.Signal])
+	seconds := headroom / max(t.Signal.row().fastest, p.seen[t.Signal])
 	if seconds >= p.pacing.Max.Seconds() {
 		return p.pacing.Max
 	}

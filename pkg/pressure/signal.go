@@ -46,21 +46,99 @@ const (
 // SignalCount is the number of signals; every Signal is below it.
 const SignalCount = int(signalCount)
 
-// names returns the signals' names in the order of the constants. A function and
-// not a variable: nothing in this package can be changed from outside.
-func names() [signalCount]string {
-	return [signalCount]string{
-		"memory.available",
-		"allocatableMemory.available",
-		"memory.stall",
-		"nodefs.available",
-		"nodefs.inodesFree",
-		"imagefs.available",
-		"imagefs.inodesFree",
-		"containerfs.available",
-		"containerfs.inodesFree",
-		"pid.available",
-	}
+// Unit is what a signal's numbers count.
+type Unit string
+
+// The units.
+const (
+	Bytes        Unit = "bytes"
+	Inodes       Unit = "inodes"
+	Tasks        Unit = "tasks"
+	Microseconds Unit = "microseconds"
+)
+
+// Kind is the resource that a node is short of. Pods are ranked by it, a taint is chosen by
+// it, and the signals of one kind share an incident, those of a filesystem for each device.
+// The zero value is MemoryKind.
+type Kind uint8
+
+// The kinds.
+const (
+	MemoryKind Kind = iota
+	PIDKind
+	SpaceKind // bytes of a filesystem
+	InodeKind
+)
+
+// Filesystem is one of the kubelet's names for a filesystem; two of them may be one device.
+type Filesystem uint8
+
+// The filesystems. NoFilesystem is that of a signal that is not about a disk.
+const (
+	NoFilesystem Filesystem = iota
+	NodeFS
+	ImageFS
+	ContainerFS
+)
+
+// Source is where a signal is read from; its values are the metrics' label values.
+type Source string
+
+// The sources.
+const (
+	ProcSource       Source = "proc"
+	CgroupSource     Source = "cgroup"
+	FilesystemSource Source = "filesystem"
+)
+
+// Reclaim says what is known of what a victim's end gives back of a signal.
+type Reclaim uint8
+
+// The values.
+const (
+	// ReclaimUnknown: nothing. A victim is waited for, and nothing is counted on.
+	ReclaimUnknown Reclaim = iota
+	// ReclaimLater: what the victim held comes back some time after its end, and what
+	// came back cannot be told from what others did meanwhile.
+	ReclaimLater
+	// ReclaimMeasured: what the victim held comes back with its end, and can be measured.
+	ReclaimMeasured
+)
+
+// row is what is known of a signal beside its definition. To add a signal is to add a row
+// and a reader, see docs/architecture.md.
+type row struct {
+	name       string
+	unit       Unit
+	kind       Kind
+	filesystem Filesystem
+	source     Source
+	reclaim    Reclaim
+	// fastest is how fast the signal may be used up by something that has not started
+	// yet, in units per second. The figure for memory is what several threads of a
+	// current server fault in; earlyoom assumes the same.
+	fastest float64
+}
+
+// row returns the signal's; a function and not a variable: nothing in this package can be
+// changed from outside.
+func (s Signal) row() row {
+	const (
+		gibibyte = 1 << 30
+		second   = 1_000_000 // in microseconds
+	)
+	return [signalCount]row{
+		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, 6 * gibibyte},
+		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
+		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, second},
+		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, 200_000},
+		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, 200_000},
+		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, 200_000},
+		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, 20_000},
+	}[s]
 }
 
 // Signals returns every signal in the order in which pressures are dealt with.
@@ -75,13 +153,14 @@ func Signals() []Signal {
 // ParseSignal returns the signal of that name. Names are case-sensitive, as in
 // the kubelet.
 func ParseSignal(name string) (Signal, error) {
-	known := names()
-	for s, n := range known {
-		if n == name {
-			return Signal(s), nil
+	known := make([]string, 0, signalCount)
+	for s := range signalCount {
+		if s.String() == name {
+			return s, nil
 		}
+		known = append(known, s.String())
 	}
-	return 0, fmt.Errorf("unknown signal %q: one of %s", name, strings.Join(known[:], ", "))
+	return 0, fmt.Errorf("unknown signal %q: one of %s", name, strings.Join(known, ", "))
 }
 
 // String returns the signal's name as the configuration writes it.
@@ -89,40 +168,23 @@ func (s Signal) String() string {
 	if s >= signalCount {
 		return fmt.Sprintf("Signal(%d)", uint8(s))
 	}
-	return names()[s]
+	return s.row().name
 }
-
-// OnDisk reports whether the signal is a filesystem's.
-func (s Signal) OnDisk() bool {
-	switch s {
-	case NodeFSAvailable, NodeFSInodesFree, ImageFSAvailable, ImageFSInodesFree, ContainerFSAvailable, ContainerFSInodesFree:
-		return true
-	default:
-		return false
-	}
-}
-
-// Unit is what a signal's numbers count.
-type Unit string
-
-// The units.
-const (
-	Bytes        Unit = "bytes"
-	Inodes       Unit = "inodes"
-	Tasks        Unit = "tasks"
-	Microseconds Unit = "microseconds"
-)
 
 // Unit returns what the signal's numbers count.
-func (s Signal) Unit() Unit {
-	switch s {
-	case NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree:
-		return Inodes
-	case PIDAvailable:
-		return Tasks
-	case MemoryStall:
-		return Microseconds
-	default:
-		return Bytes
-	}
-}
+func (s Signal) Unit() Unit { return s.row().unit }
+
+// Kind returns the resource that the signal is about.
+func (s Signal) Kind() Kind { return s.row().kind }
+
+// Filesystem returns the filesystem that the signal is about.
+func (s Signal) Filesystem() Filesystem { return s.row().filesystem }
+
+// OnDisk reports whether the signal is a filesystem's.
+func (s Signal) OnDisk() bool { return s.Filesystem() != NoFilesystem }
+
+// Source returns where the signal is read from.
+func (s Signal) Source() Source { return s.row().source }
+
+// Reclaim returns what is known of what a victim's end gives back of the signal.
+func (s Signal) Reclaim() Reclaim { return s.row().reclaim }

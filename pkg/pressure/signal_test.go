@@ -1,0 +1,50 @@
+package pressure_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// TestEachSignalHasAWholeRow fails when a signal was added and something of its row was not.
+func TestEachSignalHasAWholeRow(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, s := range pressure.Signals() {
+		if s.Unit() == "" || s.Source() == "" {
+			t.Errorf("%v: unit %q, source %q: both must be set", s, s.Unit(), s.Source())
+		}
+		if names[s.String()] || !strings.Contains(s.String(), ".") {
+			t.Errorf("%v: a signal's name is its own, and has a dot", s)
+		}
+		names[s.String()] = true
+		if parsed, err := pressure.ParseSignal(s.String()); err != nil || parsed != s {
+			t.Errorf("ParseSignal(%q) is %v, %v", s, parsed, err)
+		}
+	}
+}
+
+// TestSignalKindsAgreeWithTheirRows checks each column against the others.
+func TestSignalKindsAgreeWithTheirRows(t *testing.T) {
+	t.Parallel()
+	units := map[pressure.Kind][]pressure.Unit{
+		pressure.MemoryKind: {pressure.Bytes, pressure.Microseconds},
+		pressure.PIDKind:    {pressure.Tasks},
+		pressure.SpaceKind:  {pressure.Bytes},
+		pressure.InodeKind:  {pressure.Inodes},
+	}
+	for _, s := range pressure.Signals() {
+		onDisk := s.Kind() == pressure.SpaceKind || s.Kind() == pressure.InodeKind
+		fits := false
+		for _, unit := range units[s.Kind()] {
+			fits = fits || s.Unit() == unit
+		}
+		switch {
+		case !fits:
+			t.Errorf("%v is of kind %d and counts %s", s, s.Kind(), s.Unit())
+		case s.OnDisk() != onDisk, onDisk != (s.Source() == pressure.FilesystemSource), onDisk != (s.Reclaim() == pressure.ReclaimLater):
+			t.Errorf("%v: kind %d, filesystem %d, source %s, reclaim %d do not agree", s, s.Kind(), s.Filesystem(), s.Source(), s.Reclaim())
+		}
+	}
+}
