@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodeimages"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -48,9 +48,9 @@ func (f *runFlags) imageReclaim() agent.ImageReclaim {
 
 // imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil is
 // one that is not known, and stands for the kubelet's own defaults.
-func imageReclaimOf(kubelet *config.KubeletConfiguration) agent.ImageReclaim {
+func imageReclaimOf(kubelet *kubeletconfig.Configuration) agent.ImageReclaim {
 	if kubelet == nil {
-		kubelet = config.DefaultKubelet()
+		kubelet = kubeletconfig.Default()
 	}
 	reclaim := agent.ImageReclaim{Collection: kubelet.ImageCollection()}
 	for i := range kubelet.Thresholds {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -62,18 +62,18 @@ func TestWhenTheKubeletRemovesImages(t *testing.T) {
 		return pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(n), Hard: true}
 	}
 	for name, test := range map[string]struct {
-		kubelet *config.KubeletConfiguration
+		kubelet *kubeletconfig.Configuration
 		want    [3]int64
 	}{
 		"not known, so the kubelet's defaults": {nil, [3]int64{10_000, 15_000, 16_000}},
-		"what its file says": {&config.KubeletConfiguration{
+		"what its file says": {&kubeletconfig.Configuration{
 			Thresholds: []pressure.Threshold{
 				hard(pressure.NodeFSAvailable, 5), hard(pressure.ImageFSAvailable, 6), hard(pressure.MemoryAvailable, 7),
 				{Signal: pressure.ImageFSAvailable, Quantity: pressure.Absolute(50)}, // soft
 			},
 			ImageGCHighPercent: 75,
 		}, [3]int64{5, 6, 26_000}},
-		"it removes none": {&config.KubeletConfiguration{ImageGCHighPercent: 100}, [3]int64{}},
+		"it removes none": {&kubeletconfig.Configuration{ImageGCHighPercent: 100}, [3]int64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

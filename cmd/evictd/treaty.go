@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/treaty"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -31,17 +31,17 @@ func kubeletConfigFiles() []string {
 
 // readKubelet returns what the kubelet's configuration says. It is looked for where
 // kubelets have theirs unless --kubelet-config says where it is.
-func (f *runFlags) readKubelet() (*config.KubeletConfiguration, error) {
+func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	if f.kubeletConfig != "" {
-		return config.ReadKubelet(f.host(f.kubeletConfig))
+		return kubeletconfig.Read(f.host(f.kubeletConfig))
 	}
 	var faults []error
 	for _, path := range kubeletConfigFiles() {
-		read, err := config.ReadKubelet(f.host(path))
+		read, err := kubeletconfig.Read(f.host(path))
 		switch {
 		case err == nil:
 			return read, nil
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, config.ErrOtherKind):
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, kubeletconfig.ErrOtherKind):
 			faults = append(faults, err)
 		}
 	}
@@ -68,7 +68,7 @@ func (d *daemon) keepTreaty(
 	d.noTreaty = ""
 	sample := sampler.Sample(time.Now())
 	dedicated, err := sampler.DedicatedImageFS()
-	result := treaty.Compare(thresholds, kubelet, &treaty.Node{
+	result := kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
 		Sample:           &sample,
 		Definition:       c.MemoryDefinition(),
 		KubeletMemory:    d.host.memory(pressure.WorkingSet),

@@ -62,11 +62,11 @@ func (q *Queue) offset() int32 {
 }
 
 func (q *Queue) guaranteedMemory() int64 {
-	amount, err := parseAmount(q.Guaranteed["memory"])
+	amount, err := ParseAmount(q.Guaranteed["memory"])
 	if err != nil {
 		return 0
 	}
-	return amount.absolute
+	return amount
 }
 
 // ordinaryHighest is the highest priority that a PriorityClass of users may have

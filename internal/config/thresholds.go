@@ -50,12 +50,12 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 		// What is available of the window is the part in which nobody waited.
 		all = append(all, pressure.Threshold{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - share), Written: c.MemoryStall.Threshold, Hard: true})
 	}
-	slices.SortStableFunc(all, hardFirst)
+	slices.SortStableFunc(all, HardFirst)
 	return all, nil
 }
 
-// hardFirst orders thresholds by what is dealt with first.
-func hardFirst(a, b pressure.Threshold) int {
+// HardFirst orders thresholds by what is dealt with first.
+func HardFirst(a, b pressure.Threshold) int {
 	if a.Hard != b.Hard {
 		return strings.Compare(a.Kind(), b.Kind()) // "hard" comes before "soft"
 	}

@@ -154,10 +154,10 @@ func (v *validator) guaranteed(path *field.Path, amounts map[string]string) {
 			v.add(field.NotSupported(at, name, []string{"memory"}))
 			continue
 		}
-		switch amount, err := parseAmount(amounts[name]); {
+		switch amount, err := ParseAmount(amounts[name]); {
 		case err != nil:
 			v.add(field.Invalid(at, amounts[name], `must be an amount of bytes, such as "8Gi"`))
-		case amount.absolute == 0:
+		case amount == 0:
 			v.add(field.Invalid(at, amounts[name], "must be above 0: remove it to guarantee nothing"))
 		}
 	}

@@ -63,11 +63,11 @@ func parseThreshold(text string) (value, error) {
 		return value{off: true}, nil
 	}
 	if !strings.HasSuffix(text, "%") {
-		v, err := parseAmount(text)
-		if err == nil && v.absolute == 0 {
-			return value{}, errors.New(`must be above 0: write "0%" to switch the threshold off`)
+		amount, err := ParseAmount(text)
+		if err == nil && amount == 0 {
+			err = errors.New(`must be above 0: write "0%" to switch the threshold off`)
 		}
-		return v, err
+		return value{absolute: amount}, err
 	}
 	fraction, err := parsePercentage(text)
 	switch {
@@ -87,7 +87,8 @@ func parseThreshold(text string) (value, error) {
 // (parseMinimumReclaims, same file), without what can only be a mistake.
 func parseReclaim(text string) (value, error) {
 	if !strings.HasSuffix(text, "%") {
-		return parseAmount(text)
+		amount, err := ParseAmount(text)
+		return value{absolute: amount}, err
 	}
 	fraction, err := parsePercentage(text)
 	switch {
@@ -161,24 +162,24 @@ func parsePercentage(text string) (float32, error) {
 	return float32(parsed) / 100, nil
 }
 
-// parseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
-func parseAmount(text string) (value, error) {
+// ParseAmount reads a resource.Quantity of whole bytes, inodes or tasks.
+func ParseAmount(text string) (int64, error) {
 	q, err := ParseQuantity(text)
 	switch {
 	case err != nil:
-		return value{}, err
+		return 0, err
 	case q.Sign() < 0:
-		return value{}, errors.New("must not be negative")
+		return 0, errors.New("must not be negative")
 	case q.CmpInt64(largest) > 0:
-		return value{}, tooLarge()
+		return 0, tooLarge()
 	case strings.ContainsAny(text[len(text)-1:], "mun"):
-		return value{}, errors.New(`is in thousandths or less: M is mega, Mi is mebi, m is milli`)
+		return 0, errors.New(`is in thousandths or less: M is mega, Mi is mebi, m is milli`)
 	case q.CmpInt64(q.Value()) != 0 && !multiple(text):
-		return value{}, errors.New("must be a whole number")
+		return 0, errors.New("must be a whole number")
 	}
 	// Value rounds up. An observed whole number is below 1.3 exactly when it is below
 	// 2, so the threshold is met for the same readings as the kubelet's.
-	return value{absolute: q.Value()}, nil
+	return q.Value(), nil
 }
 
 // ParseQuantity is [resource.ParseQuantity] for a text that somebody else has written. That

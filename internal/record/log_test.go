@@ -19,10 +19,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/internal/treaty"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -394,7 +393,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.IncidentBegan(incidentEnded())
 	r.IncidentEnded(incidentEnded())
 	r.Tainted([]string{"x"}, nil, false)
-	r.Treaty(&config.KubeletConfiguration{Files: []string{"x"}, Unread: []string{"y"}}, &treaty.Result{})
+	r.Treaty(&kubeletconfig.Configuration{Files: []string{"x"}, Unread: []string{"y"}}, &kubeletconfig.Result{})
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

@@ -13,10 +13,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/internal/treaty"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -345,7 +344,7 @@ func everything(r *rig) {
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
-	r.Treaty(&config.KubeletConfiguration{}, &treaty.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
+	r.Treaty(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {

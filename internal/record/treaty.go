@@ -4,13 +4,12 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/treaty"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 )
 
 // Treaty notes what the kubelet's configuration means beside evictd's, at start and after
 // each change of evictd's.
-func (r *Recorder) Treaty(kubelet *config.KubeletConfiguration, result *treaty.Result) {
+func (r *Recorder) Treaty(kubelet *kubeletconfig.Configuration, result *kubeletconfig.Result) {
 	for _, entry := range kubelet.Unread {
 		r.logger.Warn(messageKubeletEntry, zap.Strings(keyFiles, kubelet.Files), zap.String(keyDetail, entry))
 	}
@@ -35,11 +34,11 @@ func (r *Recorder) NoTreaty(named bool, err error) {
 
 // said returns how a finding is said. That the kubelet may act first is no reason to get
 // up.
-func said(kind treaty.Kind) (zapcore.Level, string) {
+func said(kind kubeletconfig.Kind) (zapcore.Level, string) {
 	switch kind {
-	case treaty.KubeletMaybeFirst:
+	case kubeletconfig.KubeletMaybeFirst:
 		return zapcore.InfoLevel, messageKubeletMaybe
-	case treaty.BeforeImages:
+	case kubeletconfig.BeforeImages:
 		return zapcore.WarnLevel, messageBeforeImages
 	default:
 		return zapcore.WarnLevel, messageKubeletFirst
@@ -47,7 +46,7 @@ func said(kind treaty.Kind) (zapcore.Level, string) {
 }
 
 // treaty sets the gauges; nil says that the kubelet's configuration is not known.
-func (m *metrics) treaty(result *treaty.Result) {
+func (m *metrics) treaty(result *kubeletconfig.Result) {
 	m.kubeletRead.Set(number(result != nil))
 	m.kubeletFirst.Reset()
 	if result == nil {
@@ -57,7 +56,7 @@ func (m *metrics) treaty(result *treaty.Result) {
 		m.kubeletFirst.WithLabelValues(signal.String()).Set(0)
 	}
 	for i := range result.Findings {
-		if f := &result.Findings[i]; f.Kind == treaty.KubeletFirst {
+		if f := &result.Findings[i]; f.Kind == kubeletconfig.KubeletFirst {
 			m.kubeletFirst.WithLabelValues(f.Signal.String()).Set(1)
 		}
 	}

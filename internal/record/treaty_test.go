@@ -4,20 +4,19 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/treaty"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 func TestTreatyIsSaidAndShown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Treaty(&config.KubeletConfiguration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &treaty.Result{
+	r.Treaty(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
 		Compared: []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.ImageFSAvailable},
-		Findings: []treaty.Finding{
-			{Signal: pressure.MemoryAvailable, Kind: treaty.KubeletFirst, Detail: "first"},
-			{Signal: pressure.NodeFSAvailable, Kind: treaty.KubeletMaybeFirst, Detail: "maybe"},
-			{Signal: pressure.ImageFSAvailable, Kind: treaty.BeforeImages, Detail: "images"},
+		Findings: []kubeletconfig.Finding{
+			{Signal: pressure.MemoryAvailable, Kind: kubeletconfig.KubeletFirst, Detail: "first"},
+			{Signal: pressure.NodeFSAvailable, Kind: kubeletconfig.KubeletMaybeFirst, Detail: "maybe"},
+			{Signal: pressure.ImageFSAvailable, Kind: kubeletconfig.BeforeImages, Detail: "images"},
 		},
 	})
 	lines := r.lines(t)

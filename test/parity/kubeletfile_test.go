@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/kubeletconfig/configfiles"
 	utilfs "k8s.io/kubernetes/pkg/util/filesystem"
 
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 )
 
 const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
@@ -65,7 +65,7 @@ const fileCapacity = 107374182400
 // evictdReads returns the same as evictd reads it, and what it does not understand.
 func evictdReads(t *testing.T, path string) (lines []string, imageGC int32, unread []string) {
 	t.Helper()
-	read, err := config.ReadKubelet(path)
+	read, err := kubeletconfig.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +115,21 @@ func TestKubeletsFileMeansTheSame(t *testing.T) {
 				t.Errorf("images at %d, want %d; unread %q; thresholds (-kubelet +evictd):\n%s", ourImages, images, unread, diff)
 			}
 		})
+	}
+}
+
+// Neither understands a file in which a value has another type than its field.
+func TestKubeletsFileIsRefusedTheSame(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"evictionHard: {memory.available: 5}\n", "evictionHard: [1]\n", "evictionSoftGracePeriod: {memory.available: 30}\n",
+		"imageGCHighThresholdPercent: many\n", "imageGCHighThresholdPercent: 3000000000\n", "enforceNodeAllocatable: pods\n", "clusterDNS: 10.0.0.10\n",
+	} {
+		path := writeKubeletFile(t, kubeletHead+text)
+		_, _, theirs := kubeletReads(t, path)
+		if _, ours := kubeletconfig.Read(path); theirs == nil || ours == nil {
+			t.Errorf("%s: the kubelet says %v, evictd %v", text, theirs, ours)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package treaty
+package kubeletconfig
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -56,7 +55,7 @@ type Result struct {
 
 // Compare says where the kubelet would act before evictd, and where evictd would act
 // before the kubelet has deleted unused images.
-func Compare(ours []pressure.Threshold, kubelet *config.KubeletConfiguration, node *Node) Result {
+func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Result {
 	var result Result
 	for _, signal := range pressure.Signals() {
 		seen := node.Sample.Of(signal)
@@ -96,7 +95,7 @@ type pair struct {
 	seen    pressure.Observation
 	ours    []pressure.Threshold
 	theirs  []pressure.Threshold
-	kubelet *config.KubeletConfiguration
+	kubelet *Configuration
 	node    *Node
 }
 

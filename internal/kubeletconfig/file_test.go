@@ -1,4 +1,4 @@
-package config_test
+package kubeletconfig_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -34,7 +34,7 @@ func writeKubelet(t *testing.T, text string, dropIns map[string]string) string {
 }
 
 // written writes thresholds as text, to compare them.
-func written(k *config.KubeletConfiguration) []string {
+func written(k *kubeletconfig.Configuration) []string {
 	var texts []string
 	for _, t := range k.Thresholds {
 		text := t.String()
@@ -63,6 +63,7 @@ func TestReadKubelet(t *testing.T) {
 		{"nothing said", kubeletHead, nil, defaults, 85, 0},
 		{"JSON", `{"kind":"KubeletConfiguration","apiVersion":"kubelet.config.k8s.io/v1beta1","evictionHard":{"nodefs.available":"1Gi"},"imageGCHighThresholdPercent":70}`, nil, []string{"nodefs.available<1073741824 (hard)"}, 70, 0},
 		{"an empty map switches the defaults off", kubeletHead + "evictionHard: {}", nil, nil, 85, 0},
+		{"names are in their exact spelling", kubeletHead + "EvictionHard: {}", nil, defaults, 85, 0},
 		{"a null is no map", kubeletHead + "evictionHard: null", nil, defaults, 85, 0},
 		{"one is left of the defaults", kubeletHead + `evictionHard: {memory.available: "0%", pid.available: 5%}`, nil, []string{"pid.available<5% (hard)"}, 85, 0},
 		{
@@ -99,15 +100,22 @@ func TestReadKubelet(t *testing.T) {
 			nil, 85, 0,
 		},
 		{
+			"a drop-in makes the kubelet forget an empty list",
+			kubeletHead + "enforceNodeAllocatable: []\nevictionHard: {memory.available: 1Gi}",
+			map[string]string{"a.conf": kubeletHead + "imageGCHighThresholdPercent: null"},
+			[]string{"memory.available<1073741824 (hard)", "allocatableMemory.available<1073741824 (hard)"},
+			85, 0,
+		},
+		{
 			"what nobody understands counts for nothing",
-			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: 5, memory.stall: 5%, pid.available: NaN%, unknown: 1Gi}\n" +
-				"evictionSoft: {nodefs.inodesFree: 10%}\nevictionSoftGracePeriod: [1]\nimageGCHighThresholdPercent: many\nsomethingNew: {a: 1}",
+			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: null, memory.stall: 5%, pid.available: NaN%, unknown: 1Gi}\n" +
+				"evictionSoft: {nodefs.inodesFree: 10%, imagefs.inodesFree: 10%}\nevictionSoftGracePeriod: {imagefs.inodesFree: -1s}\nimageGCHighThresholdPercent: 101\nsomethingNew: {a: 1}",
 			nil, nil, 100, 9,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config.ReadKubelet(writeKubelet(t, test.text, test.dropIns))
+			got, err := kubeletconfig.Read(writeKubelet(t, test.text, test.dropIns))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,24 +133,26 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
 		"empty": "", "a NUL byte": "a\x00b", "not UTF-8": "\xff\xfe", "not YAML": "a: [", "a list": "[1]",
-		"too large": kubeletHead + strings.Repeat("#", 1<<20), "only a head": "kind: KubeletConfiguration",
+		"too large": kubeletHead + strings.Repeat("#", 1<<20), "only a kind": "kind: KubeletConfiguration",
+		"a number for an amount": kubeletHead + "evictionHard: {imagefs.available: 5}", "a list for a map": kubeletHead + "evictionSoftGracePeriod: [1]",
+		"a text for a number": kubeletHead + "imageGCHighThresholdPercent: many",
 	} {
-		if _, err := config.ReadKubelet(writeKubelet(t, text, nil)); err == nil || !strings.Contains(err.Error(), "config.yaml") {
+		if _, err := kubeletconfig.Read(writeKubelet(t, text, nil)); err == nil || !strings.Contains(err.Error(), "config.yaml") {
 			t.Errorf("%s: %v, want a fault that names the file", name, err)
 		}
 	}
-	_, err := config.ReadKubelet(writeKubelet(t, "apiVersion: v1\nkind: Config\n", nil))
-	if !errors.Is(err, config.ErrOtherKind) {
+	_, err := kubeletconfig.Read(writeKubelet(t, "apiVersion: v1\nkind: Config\n", nil))
+	if !errors.Is(err, kubeletconfig.ErrOtherKind) {
 		t.Errorf("a kubeconfig: %v", err)
 	}
-	if _, err = config.ReadKubelet(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+	if _, err = kubeletconfig.Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if _, err = config.ReadKubelet(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err = kubeletconfig.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 	broken := writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"})
-	if _, err = config.ReadKubelet(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
+	if _, err = kubeletconfig.Read(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
 		t.Errorf("a broken drop-in: %v, want that nothing is known", err)
 	}
 }
@@ -152,7 +162,7 @@ func FuzzKubelet(f *testing.F) {
 	f.Add(kubeletHead + "evictionHard: {memory.available: 1Gi, nodefs.available: 5%}")
 	f.Add(kubeletHead + "evictionSoft: {nodefs.available: 10%%}\nevictionSoftGracePeriod: {nodefs.available: -1s}")
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := config.ReadKubelet(writeKubelet(t, text, nil))
+		got, err := kubeletconfig.Read(writeKubelet(t, text, nil))
 		if err != nil {
 			return
 		}

@@ -1,4 +1,4 @@
-package treaty_test
+package kubeletconfig_test
 
 import (
 	"strings"
@@ -7,8 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/treaty"
+	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -26,28 +25,28 @@ func soft(signal pressure.Signal, line pressure.Quantity, grace time.Duration) p
 }
 
 // calm is a node of 100 GiB of everything, half of it available by either measure.
-func calm() *treaty.Node {
+func calm() *kubeletconfig.Node {
 	sample := &pressure.Sample{}
 	for i := range sample.Observations {
 		sample.Observations[i] = pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi}
 	}
-	return &treaty.Node{
+	return &kubeletconfig.Node{
 		Sample: sample, Definition: pressure.WorkingSet, DedicatedImageFS: true,
 		KubeletMemory: pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi},
 	}
 }
 
-func kubelet(thresholds ...pressure.Threshold) *config.KubeletConfiguration {
-	return &config.KubeletConfiguration{Files: []string{"/k.yaml"}, Thresholds: thresholds, ImageGCHighPercent: 100}
+func kubelet(thresholds ...pressure.Threshold) *kubeletconfig.Configuration {
+	return &kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Thresholds: thresholds, ImageGCHighPercent: 100}
 }
 
 // finding is a finding without its sentence.
 type finding struct {
 	Signal pressure.Signal
-	Kind   treaty.Kind
+	Kind   kubeletconfig.Kind
 }
 
-func kinds(result treaty.Result) []finding {
+func kinds(result kubeletconfig.Result) []finding {
 	var all []finding
 	for _, f := range result.Findings {
 		all = append(all, finding{f.Signal, f.Kind})
@@ -65,28 +64,28 @@ func TestWhoActsFirst(t *testing.T) {
 		want         []finding
 	}{
 		{"the defaults", []pressure.Threshold{hard(memory, five)}, []pressure.Threshold{hard(memory, pressure.Absolute(100*mi))}, nil},
-		{"a percentage above an amount", []pressure.Threshold{hard(nodefs, one)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, treaty.KubeletFirst}}},
+		{"a percentage above an amount", []pressure.Threshold{hard(nodefs, one)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, kubeletconfig.KubeletFirst}}},
 		{"an amount above a percentage", []pressure.Threshold{hard(nodefs, pressure.Absolute(6*gi))}, []pressure.Threshold{hard(nodefs, five)}, nil},
-		{"equal lines", []pressure.Threshold{hard(nodefs, five)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, treaty.KubeletFirst}}},
+		{"equal lines", []pressure.Threshold{hard(nodefs, five)}, []pressure.Threshold{hard(nodefs, five)}, []finding{{nodefs, kubeletconfig.KubeletFirst}}},
 		{"evictd leaves the signal to the kubelet", nil, []pressure.Threshold{hard(nodefs, five)}, nil},
 		{"the kubelet has no threshold", []pressure.Threshold{hard(nodefs, five)}, nil, nil},
 		{
 			"a soft one of evictd's is above and may come too late",
 			[]pressure.Threshold{soft(nodefs, ten, time.Minute)},
 			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, treaty.KubeletMaybeFirst}},
+			[]finding{{nodefs, kubeletconfig.KubeletMaybeFirst}},
 		},
 		{
 			"a soft one of evictd's is below as well",
 			[]pressure.Threshold{soft(nodefs, one, time.Minute)},
 			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, treaty.KubeletFirst}},
+			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
 		},
 		{
 			"a hard one of evictd's is below, whatever its soft one is",
 			[]pressure.Threshold{hard(nodefs, one), soft(nodefs, ten, time.Minute)},
 			[]pressure.Threshold{hard(nodefs, five)},
-			[]finding{{nodefs, treaty.KubeletFirst}},
+			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
 		},
 		{
 			"a soft one of the kubelet's waits longer",
@@ -98,24 +97,24 @@ func TestWhoActsFirst(t *testing.T) {
 			"a soft one of the kubelet's waits less",
 			[]pressure.Threshold{hard(nodefs, one), soft(nodefs, ten, time.Minute)},
 			[]pressure.Threshold{soft(nodefs, five, 59*time.Second)},
-			[]finding{{nodefs, treaty.KubeletFirst}},
+			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
 		},
 		{
 			"a soft one of the kubelet's is above everything",
 			[]pressure.Threshold{hard(nodefs, five)},
 			[]pressure.Threshold{soft(nodefs, ten, time.Hour)},
-			[]finding{{nodefs, treaty.KubeletFirst}},
+			[]finding{{nodefs, kubeletconfig.KubeletFirst}},
 		},
 		{
 			"once per signal, the hard one first",
 			[]pressure.Threshold{hard(nodefs, one), hard(memory, one)},
 			[]pressure.Threshold{soft(nodefs, ten, time.Hour), hard(nodefs, five), hard(memory, five)},
-			[]finding{{memory, treaty.KubeletFirst}, {nodefs, treaty.KubeletFirst}},
+			[]finding{{memory, kubeletconfig.KubeletFirst}, {nodefs, kubeletconfig.KubeletFirst}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got := treaty.Compare(test.ours, kubelet(test.theirs...), calm())
+			got := kubeletconfig.Compare(test.ours, kubelet(test.theirs...), calm())
 			if diff := cmp.Diff(test.want, kinds(got)); diff != "" {
 				t.Errorf("findings (-want +got):\n%s\n%+v", diff, got.Findings)
 			}
@@ -130,24 +129,24 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 	ours, theirs := []pressure.Threshold{hard(pressure.MemoryAvailable, pressure.Absolute(gi))}, kubelet(hard(pressure.MemoryAvailable, pressure.Fraction(.05)))
 	for _, test := range []struct {
 		name    string
-		change  func(*treaty.Node)
-		kind    treaty.Kind
+		change  func(*kubeletconfig.Node)
+		kind    kubeletconfig.Kind
 		because string
 	}{
-		{"one definition", func(*treaty.Node) {}, treaty.KubeletFirst, ""},
-		{"two, and the kubelet's is nearer", func(n *treaty.Node) { n.Definition = pressure.Kernel }, treaty.KubeletFirst, "evictd's line is 49.0Gi away and the kubelet's 45.0Gi"},
-		{"two, and evictd's is nearer", func(n *treaty.Node) {
+		{"one definition", func(*kubeletconfig.Node) {}, kubeletconfig.KubeletFirst, ""},
+		{"two, and the kubelet's is nearer", func(n *kubeletconfig.Node) { n.Definition = pressure.Kernel }, kubeletconfig.KubeletFirst, "evictd's line is 49.0Gi away and the kubelet's 45.0Gi"},
+		{"two, and evictd's is nearer", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 70*gi
-		}, treaty.KubeletMaybeFirst, "49.0Gi away and the kubelet's 65.0Gi"},
-		{"two, and the kubelet's is not known", func(n *treaty.Node) {
+		}, kubeletconfig.KubeletMaybeFirst, "49.0Gi away and the kubelet's 65.0Gi"},
+		{"two, and the kubelet's is not known", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory = pressure.Kernel, pressure.Observation{}
-		}, treaty.KubeletMaybeFirst, "cannot be read here"},
+		}, kubeletconfig.KubeletMaybeFirst, "cannot be read here"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			node := calm()
 			test.change(node)
-			got := treaty.Compare(ours, theirs, node)
+			got := kubeletconfig.Compare(ours, theirs, node)
 			if diff := cmp.Diff([]finding{{pressure.MemoryAvailable, test.kind}}, kinds(got)); diff != "" {
 				t.Fatalf("findings (-want +got):\n%s", diff)
 			}
@@ -179,8 +178,8 @@ func TestImagesAreDeletedFirst(t *testing.T) {
 			t.Parallel()
 			node, theirs := calm(), kubelet()
 			node.DedicatedImageFS, theirs.ImageGCHighPercent = test.dedicated, test.high
-			got := treaty.Compare([]pressure.Threshold{hard(test.signal, pressure.Fraction(test.line))}, theirs, node)
-			if found := len(got.Findings) == 1 && got.Findings[0].Kind == treaty.BeforeImages; found != test.found {
+			got := kubeletconfig.Compare([]pressure.Threshold{hard(test.signal, pressure.Fraction(test.line))}, theirs, node)
+			if found := len(got.Findings) == 1 && got.Findings[0].Kind == kubeletconfig.BeforeImages; found != test.found {
 				t.Errorf("found %v, want %v: %+v", found, test.found, got.Findings)
 			}
 		})
@@ -189,7 +188,7 @@ func TestImagesAreDeletedFirst(t *testing.T) {
 
 func TestAFindingSaysBothValuesAndWhatToWrite(t *testing.T) {
 	t.Parallel()
-	got := treaty.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
+	got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
 		kubelet(hard(pressure.NodeFSAvailable, pressure.Fraction(.05))), calm())
 	const want = "the kubelet evicts below 5% (5.0Gi, evictionHard in /k.yaml), without asking budgets and with one second of grace; " +
 		"evictd below 1.0Gi (evictionHard); write a threshold above 5.0Gi in evictd's configuration, or a lower one in the kubelet's"
@@ -204,7 +203,7 @@ func TestUnknownSignalsAreNotCompared(t *testing.T) {
 	node := calm()
 	for _, state := range []pressure.State{pressure.Unknown, pressure.Absent} {
 		node.Sample.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: state}
-		got := treaty.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
+		got := kubeletconfig.Compare([]pressure.Threshold{hard(pressure.NodeFSAvailable, pressure.Absolute(gi))},
 			kubelet(hard(pressure.NodeFSAvailable, pressure.Absolute(2*gi))), node)
 		if len(got.Compared)+len(got.Findings) != 0 {
 			t.Errorf("%v: %+v", state, got)

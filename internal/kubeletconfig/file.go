@@ -1,0 +1,149 @@
+package kubeletconfig
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/internal/wording"
+)
+
+// ErrOtherKind is why a file is not a kubelet's configuration although it could be read:
+// it says that it is something else.
+var ErrOtherKind = errors.New("not a KubeletConfiguration")
+
+const (
+	group = "kubelet.config.k8s.io/"
+	kind  = "KubeletConfiguration"
+	// maxFileBytes bounds the file: what is larger is some other file.
+	maxFileBytes = 1 << 20
+)
+
+// Read returns what the kubelet's configuration file at path says, and the drop-ins in the
+// directory of the same name with .d at its end, where there is one. Like the kubelet it
+// passes over fields that it does not know, and understands nothing of a file in which a
+// value has another type than its field. The error says that a file cannot be read or is no
+// such configuration ([ErrOtherKind]); then nothing is known.
+func Read(path string) (*Configuration, error) {
+	text, err := jsonOf(path)
+	if err != nil {
+		return nil, err
+	}
+	base, err := decode(path, text)
+	if err != nil {
+		return nil, err
+	}
+	fillDefaults(base)
+	dropIns, err := dropInsOf(path)
+	if err != nil {
+		return nil, err
+	}
+	if base, err = merge(base, dropIns); err != nil {
+		return nil, err
+	}
+	return newConfiguration(base, append([]string{path}, dropIns...)), nil
+}
+
+// Default returns what a kubelet does whose file writes nothing of evictions.
+func Default() *Configuration {
+	base := &kubelet.KubeletConfiguration{}
+	fillDefaults(base)
+	return newConfiguration(base, nil)
+}
+
+// jsonOf returns the file as JSON, by the conversion that the kubelet's loader uses.
+func jsonOf(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case info.Size() > maxFileBytes:
+		err = errors.New("it is larger than 1 MiB")
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(filepath.Clean(path))
+	}
+	if err == nil {
+		text, err = yaml.YAMLToJSON(text)
+	}
+	var head metav1.TypeMeta
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, &head)
+	}
+	if err == nil && (head.Kind != kind || !strings.HasPrefix(head.APIVersion, group)) {
+		err = fmt.Errorf("%w: it says apiVersion %q and kind %q", ErrOtherKind, shown(head.APIVersion), shown(head.Kind))
+	}
+	if err != nil {
+		return nil, failed(path, err)
+	}
+	return text, nil
+}
+
+func decode(path string, text []byte) (*kubelet.KubeletConfiguration, error) {
+	decoded := &kubelet.KubeletConfiguration{}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, decoded); err != nil {
+		return nil, failed(path, err)
+	}
+	return decoded, nil
+}
+
+func failed(path string, err error) error {
+	return fmt.Errorf("reading the kubelet's configuration %s: %w", path, err)
+}
+
+// shown is other people's text, on one line and not too long.
+func shown(text string) string {
+	const longest = 32
+	return wording.OneLine(strings.ToValidUTF8(text[:min(len(text), longest)], ""))
+}
+
+// dropInsOf returns the drop-ins beside a file in the order in which the kubelet merges
+// them.
+func dropInsOf(path string) ([]string, error) {
+	var names []string
+	err := filepath.WalkDir(path+".d", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(name) == ".conf" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
+	}
+	return names, nil
+}
+
+// merge does what the kubelet does with its drop-ins (k8s.io/kubernetes
+// cmd/kubelet/app/server.go, mergeKubeletConfigurations): each is a JSON merge patch of the
+// configuration before it. It fills the defaults of everything but the thresholds once more.
+func merge(base *kubelet.KubeletConfiguration, dropIns []string) (*kubelet.KubeletConfiguration, error) {
+	if len(dropIns) == 0 {
+		return base, nil
+	}
+	merged, err := json.Marshal(base)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range dropIns {
+		patch, err := jsonOf(name)
+		if err != nil {
+			return nil, err
+		}
+		if merged, err = jsonpatch.MergePatch(merged, patch); err != nil {
+			return nil, failed(name, err)
+		}
+	}
+	return decode(strings.Join(dropIns, ", "), merged)
+}
