@@ -266,7 +266,6 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followConfiguration(ctx) })
 	group.Go(func() error { return d.checkNode(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
-	group.Go(func() error { return d.dropStartPages(ctx) })
 	group.Go(func() error { return d.optIns.taints.Run(ctx) })
 	if d.optIns.brake != nil {
 		group.Go(func() error { return d.optIns.brake.Run(ctx) })
