@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"strconv"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 )
 
@@ -41,50 +44,36 @@ func readMounts(path string, see func(m *mount)) error {
 }
 
 func parseMounts(from io.Reader, see func(m *mount)) error {
-	const lineMax = 1 << 20 // the options of one mount, with hundreds of lower directories
 	limited := &io.LimitedReader{R: from, N: mountinfoMax}
-	lines := bufio.NewScanner(limited)
-	lines.Buffer(make([]byte, 0, 4096), lineMax)
-	for lines.Scan() && limited.N > 0 {
-		m, err := parseMount(lines.Text())
-		if err != nil {
-			return err
+	sound := true
+	_, err := mountinfo.GetMountsFromReader(limited, func(info *mountinfo.Info) (skip, stop bool) {
+		m := &mount{point: info.Mountpoint, kind: info.FSType, options: info.VFSOptions}
+		m.device, sound = mountDevice(info)
+		if sound = sound && m.point != "" && m.kind != ""; sound {
+			see(m)
 		}
-		see(m)
-	}
-	if limited.N <= 0 {
+		return sound, !sound // the library does not stop at what it skips
+	})
+	switch {
+	case limited.N <= 0:
 		return fmt.Errorf("it is longer than %d bytes", mountinfoMax)
+	case err == nil && sound:
+		return nil
+	case errors.As(err, new(*fs.PathError)), errors.Is(err, bufio.ErrTooLong):
+		return err
+	default: // the library's text holds the whole line, which a tenant may have written
+		return errMountinfo
 	}
-	return lines.Err()
 }
 
-// parseMount reads a line such as
-//
-//	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue
-//
-// in which there may be any number of fields before the dash.
-func parseMount(line string) (*mount, error) {
-	const deviceAt, pointAt, optionalAt = 2, 4, 6
-	before, after, found := strings.Cut(line, " - ")
-	fields, rest := strings.Fields(before), strings.Fields(after)
-	if !found || len(fields) < optionalAt || len(rest) < 1 {
-		return nil, errMountinfo
+// mountDevice returns false for what is no device: the library takes a number that it cannot
+// read for 0, and no filesystem has the device 0:0.
+func mountDevice(info *mountinfo.Info) (uint64, bool) {
+	major, minor := info.Major, info.Minor
+	if major < 0 || major > math.MaxUint32 || minor < 0 || minor > math.MaxUint32 || major == 0 && minor == 0 {
+		return 0, false
 	}
-	m := &mount{point: unescape(fields[pointAt]), kind: rest[0]}
-	if len(rest) > 2 { // a source without a name is written as nothing
-		m.options = rest[len(rest)-1]
-	}
-	majorText, minorText, found := strings.Cut(fields[deviceAt], ":")
-	major, err := strconv.ParseUint(majorText, 10, 32)
-	if !found || err != nil {
-		return nil, errMountinfo
-	}
-	minor, err := strconv.ParseUint(minorText, 10, 32)
-	if err != nil {
-		return nil, errMountinfo
-	}
-	m.device = unix.Mkdev(uint32(major), uint32(minor))
-	return m, nil
+	return unix.Mkdev(uint32(major), uint32(minor)), true
 }
 
 // upperDir returns the directory that an overlay writes to, as the one who mounted it
