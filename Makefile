@@ -168,6 +168,12 @@ needs-root:
 needs-gcc:
 	@command -v gcc >/dev/null || { echo "gcc is missing: the race detector needs it (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
+.PHONY: loc
+loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests
+	@find cmd internal pkg -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs awk ' \
+		{d = FILENAME; sub("/[^/]*$$", "", d); if (!(d in n)) order[++packages] = d; n[d]++} \
+		END {for (i = 1; i <= packages; i++) printf "%6d  %s\n", n[order[i]], order[i]; printf "%6d  total\n", NR}'
+
 .PHONY: clean
 clean: ## Remove bin/
 	rm -rf $(BIN)
