@@ -33,7 +33,7 @@ func checkOptIns(c *config.EvictdConfiguration) error {
 // newOptIns makes both. They talk to the API server as evictions do, which they precede.
 func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	made := optIns{taints: taint.New(taint.Options{
-		Nodes: d.clients.evicting.CoreV1().Nodes(), Node: d.flags.nodeName, Random: rand.Float64, Recorder: d.recorder,
+		Nodes: d.clients.evicting.CoreV1().Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
 	})}
 	if ownNamespace() == "" {
 		return made

@@ -3,6 +3,7 @@ package brake
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -81,24 +83,17 @@ func (b *Brake) Run(ctx context.Context) error {
 // persist does something until it succeeds, or the time has come after which it need not
 // be done; the zero time is never.
 func (b *Brake) persist(ctx context.Context, until time.Time, do func(context.Context) error) {
-	for pause := firstWait; ctx.Err() == nil; pause = min(2*pause, longestWait) {
+	backoff := wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter}
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		err := do(bounded)
-		cancel()
 		if err == nil || ctx.Err() != nil {
-			return
+			return true, nil
 		}
 		b.options.Recorder.SlotError(err)
-		if !until.IsZero() && b.options.Now().After(until) {
-			return
-		}
-		timer := time.NewTimer(pause + time.Duration(jitter*b.options.Random()*float64(pause)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-		case <-timer.C:
-		}
-	}
+		return !until.IsZero() && b.options.Now().After(until), nil
+	}) // it ends with the context otherwise
 }
 
 // remove deletes the Lease of a slot, in the version in which it was written and in no

@@ -3,12 +3,13 @@ package nodepods
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
+	"math"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // A request that failed is sent again after a second, then after twice as long each
@@ -25,20 +26,16 @@ const (
 // persist asks until the API server has answered, or with something that the reflector
 // must see. What failed is reported, with what was asked for.
 func (s *source) persist(ctx context.Context, what string, ask func() error) error {
-	for pause := firstWait; ; pause = min(2*pause, longestWait) {
-		err := ask()
-		if err == nil || !passing(err) {
-			return err
+	backoff := wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter}
+	var err error
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(context.Context) (bool, error) {
+		if err = ask(); err == nil || !passing(err) {
+			return true, nil
 		}
 		s.report(ctx, what, err)
-		timer := time.NewTimer(pause + time.Duration(jitter*rand.Float64()*float64(pause))) //nolint:gosec // no secret
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
-		}
-	}
+		return false, nil
+	}) // it ends with the context otherwise, and then what failed last is the reason
+	return err
 }
 
 // passing reports whether a failure says nothing about the request: no connection, an

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -61,8 +63,6 @@ type Options struct {
 	Nodes typedcorev1.NodeInterface
 	// Node is the name of the node.
 	Node string
-	// Random returns numbers in [0,1), for jitter.
-	Random func() float64
 	// Recorder is told of changes.
 	Recorder Recorder
 }
@@ -71,6 +71,7 @@ type Options struct {
 // several goroutines; one of them, [Keeper.Run], sends all requests.
 type Keeper struct {
 	options Options
+	backoff wait.Backoff  // of attempts that fail
 	changed chan struct{} // holds one value after a change of what is to be done
 
 	mu    sync.Mutex // guards all below
@@ -85,7 +86,10 @@ type Keeper struct {
 
 // New returns a keeper that wants nothing and knows nothing of the node yet.
 func New(options Options) *Keeper {
-	return &Keeper{options: options, changed: make(chan struct{}, 1), tried: make(chan struct{})}
+	return &Keeper{
+		options: options, changed: make(chan struct{}, 1), tried: make(chan struct{}),
+		backoff: wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter},
+	}
 }
 
 // Want says what the node should carry from now on. It does not wait, and sends nothing
@@ -182,7 +186,7 @@ func (k *Keeper) wanted() bool {
 // next process finds it. While something is wanted it reads the node once a minute, and
 // otherwise sends nothing.
 func (k *Keeper) Run(ctx context.Context) error {
-	pause, look := firstWait, false
+	backoff, look := k.backoff, false
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
 	for {
@@ -190,13 +194,12 @@ func (k *Keeper) Run(ctx context.Context) error {
 		timer.Stop()
 		switch {
 		case due && k.attempt(ctx, next) == nil:
-			pause, look = firstWait, false
+			backoff, look = k.backoff, false
 			continue
 		case due:
-			timer.Reset(k.stretch(pause))
-			pause = min(2*pause, longestWait)
+			timer.Reset(backoff.Step())
 		case k.wanted():
-			timer.Reset(k.stretch(lookEvery))
+			timer.Reset(wait.Jitter(lookEvery, jitter))
 		}
 		select {
 		case <-ctx.Done():
@@ -206,11 +209,6 @@ func (k *Keeper) Run(ctx context.Context) error {
 			look = true
 		}
 	}
-}
-
-// stretch makes a wait longer at random.
-func (k *Keeper) stretch(wait time.Duration) time.Duration {
-	return wait + time.Duration(jitter*k.options.Random()*float64(wait))
 }
 
 // attempt makes a change and notes what became of it.

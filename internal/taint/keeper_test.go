@@ -81,7 +81,8 @@ func newRig(t *testing.T, taints ...corev1.Taint) *rig {
 		err := r.fail(action.GetVerb())
 		return err != nil, nil, err
 	})
-	r.Keeper = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: r})
+	r.Keeper = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Recorder: r})
+	r.backoff.Jitter = 0
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -294,7 +295,7 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Random: func() float64 { return 0 }, Recorder: &rig{}})
+		k := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Recorder: &rig{}})
 		k.Want(Wanted{Pressures: Memory}) // and nobody runs it
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -26,12 +27,10 @@ const (
 // apply reads the node and changes evictd's taints on it, again and again while
 // somebody else changes the node in between. It returns evictd's taints before and after.
 func (k *Keeper) apply(ctx context.Context, c change) (before, after Set, err error) {
-	for range conflictsInARow {
+	err = retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
 		before, after, err = k.applyOnce(ctx, c)
-		if !apierrors.IsConflict(err) {
-			return before, after, err
-		}
-	}
+		return err
+	})
 	return before, after, err
 }
 

@@ -285,7 +285,7 @@ func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) f
 	name, quiet := os.Getenv(nodeVariable), witness{parts}
 	switch os.Getenv(optInVariable) {
 	case afterTheTaint:
-		keeper := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Random: options.Random, Recorder: quiet})
+		keeper := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Recorder: quiet})
 		options.Taints, options.Policy.TaintNode = mortalTaints{keeper, parts}, true
 		return keeper.Run
 	case afterTheSlot:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -288,7 +287,7 @@ func (q quiet) TaintError(err error)           { q.tb.Log(err) }
 // keeper keeps a node's taints with those credentials until the context ends.
 func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
 	f.t.Helper()
-	k := taint.New(taint.Options{Nodes: f.as(as).CoreV1().Nodes(), Node: node, Random: rand.Float64, Recorder: quiet{f.t}})
+	k := taint.New(taint.Options{Nodes: f.as(as).CoreV1().Nodes(), Node: node, Recorder: quiet{f.t}})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
