@@ -1,0 +1,513 @@
+package hostinfo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+)
+
+const mib = int64(1) << 20
+
+const (
+	cgroupMount   = "/sys/fs/cgroup"
+	childVariable = "EVICTD_HOSTINFO_TEST_CHILD" // how many MiB the test binary holds, or "look"
+)
+
+func TestMain(m *testing.M) {
+	switch held := os.Getenv(childVariable); held {
+	case "":
+		os.Exit(m.Run())
+	case "look":
+		look()
+	default:
+		hold(held)
+	}
+}
+
+// hold keeps memory until its input ends.
+func hold(held string) {
+	n, err := strconv.Atoi(held)
+	if err == nil {
+		_, err = unix.Mmap(-1, 0, n<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	}
+	fmt.Println("done", err)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// look prints which of some processes are outside the pods' cgroup, as it is seen in a cgroup
+// namespace: its arguments are the processes, the pods' cgroup and the directory of the group
+// that is the namespace's root.
+func look() {
+	runtime.LockOSThread() // the namespace is this thread's
+	pids, kubepods, dir := os.Args[1], os.Args[2], os.Args[3]
+	r := New("", kubepods)
+	err := errors.Join(join(dir, os.Getpid()), unix.Unshare(unix.CLONE_NEWCGROUP))
+	groups, fault := r.groups()
+	fmt.Println("groups", groups, err, fault)
+	for pid := range strings.FieldsSeq(pids) {
+		n, _ := strconv.Atoi(pid)
+		p, err := r.read(context.Background(), int32(n), groups, 0)
+		fmt.Printf("pid %d %q %v\n", p.PID, p.Unit, err)
+	}
+}
+
+// start starts a child with a memory of its own in a group; it ends with the test.
+func start(t *testing.T, mebibytes int64, dir string) *exec.Cmd {
+	t.Helper()
+	child := command(t, strconv.FormatInt(mebibytes, 10))
+	orders, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = orders.Close(); _ = child.Wait() })
+	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "done <nil>\n" {
+		t.Fatalf("the child says %q, %v", line, err)
+	}
+	if err := join(dir, child.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	return child
+}
+
+func command(t *testing.T, held string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(self, args...)
+	child.Env = append(os.Environ(), childVariable+"="+held, "GORACE=", "GOCOVERDIR="+t.TempDir())
+	child.Stderr = os.Stderr
+	return child
+}
+
+func join(dir string, pid int) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+}
+
+// own is the group of this test's groups.
+func own() string { return fmt.Sprintf("/evictd-hostinfo-test-%d", os.Getpid()) }
+
+// group makes a group below the test's own, and returns its directory.
+func group(t *testing.T, name string) string {
+	t.Helper()
+	h, err := kernelfile.HierarchyOf(cgroupMount)
+	if err != nil || os.Geteuid() != 0 {
+		t.Skipf("SKIP: only root may make cgroups, where there are some: %v", err)
+	}
+	dir := h.Memory
+	for part := range strings.SplitSeq(strings.Trim(own()+name, "/"), "/") {
+		dir = filepath.Join(dir, part)
+		switch err := os.Mkdir(dir, 0o755); {
+		case errors.Is(err, os.ErrExist):
+			continue
+		case err != nil:
+			t.Skipf("SKIP: the cgroups cannot be written: %v", err)
+		}
+		made := dir
+		t.Cleanup(func() { removeGroup(t, made) })
+	}
+	return dir
+}
+
+// removeGroup removes a group. A process that has ended may occupy it a moment longer.
+func removeGroup(t *testing.T, dir string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		err := os.Remove(dir)
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("removing the group: %v", err)
+			return
+		}
+	}
+}
+
+// On this machine's own /proc: a process that holds memory is told with its name, unit and
+// size, unless its cgroup is below the pods'.
+func TestRealProcesses(t *testing.T) {
+	const held = 64 // MiB
+	inside := start(t, held, group(t, "/pods/burstable/pod1234/container"))
+	out := start(t, held, group(t, "/host.service"))
+	r := New("", own()+"/pods")
+	groups, err := r.groups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.read(r.env(t.Context()), int32(out.Process.Pid), groups, 0)
+	if err != nil || p.PID != out.Process.Pid || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
+		t.Errorf("outside: %+v, %v", p, err)
+	}
+	if none, err := r.read(r.env(t.Context()), int32(inside.Process.Pid), groups, 0); err != nil || none != (Process{}) {
+		t.Errorf("inside: %+v, %v", none, err)
+	}
+	started := time.Now()
+	largest, err := r.Processes(t.Context())
+	t.Logf("in %v: %+v", time.Since(started), largest)
+	if err != nil || len(largest) == 0 || len(largest) > 3 {
+		t.Fatalf("%+v, %v", largest, err)
+	}
+	if !slices.IsSortedFunc(largest, func(a, b Process) int { return int(b.RSS - a.RSS) }) {
+		t.Errorf("not the largest first: %+v", largest)
+	}
+	told := false
+	for _, p := range largest {
+		if p.PID == inside.Process.Pid || p.RSS <= 0 || p.Name == "" {
+			t.Errorf("%+v", p)
+		}
+		told = told || p.PID == out.Process.Pid
+	}
+	if least := largest[len(largest)-1].RSS; !told && least < p.RSS {
+		t.Errorf("left out: %+v", p)
+	}
+}
+
+// A cgroup namespace, which a container usually has on cgroup v2, shows other paths. In one,
+// the processes of pods and of the host are told apart as outside.
+func TestCgroupNamespace(t *testing.T) {
+	inside := start(t, 1, group(t, "/pods/burstable/pod1234/container"))
+	out := start(t, 1, group(t, "/host.service"))
+	sidecar := start(t, 1, group(t, "/pods/pod5678/sidecar"))
+	pids := fmt.Sprint(inside.Process.Pid, out.Process.Pid, sidecar.Process.Pid)
+	said, err := command(t, "look", pids, own()+"/pods", group(t, "/pods/pod5678/evictd")).Output()
+	want := fmt.Sprintf("<nil> <nil>\npid 0 \"\" <nil>\npid %d \"host.service\" <nil>\npid 0 \"\" <nil>\n", out.Process.Pid)
+	if err != nil || !strings.HasSuffix(string(said), want) || !strings.Contains(string(said), "/pods/own/own") {
+		t.Errorf("got %s, %v; want the end %s", said, err, want)
+	}
+}
+
+// On this machine: every part once, in order, and together what is not free.
+func TestRealMemory(t *testing.T) {
+	t.Parallel()
+	memory, err := New("", "/pods").Memory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", memory)
+	var parts []Part
+	var sum int64
+	for _, use := range memory {
+		parts = append(parts, use.Part)
+		sum += use.Bytes
+	}
+	if !slices.Equal(parts, Parts()) {
+		t.Errorf("the parts are %v; want %v", parts, Parts())
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
+	}
+	used := int64(info.Totalram-info.Freeram) * int64(info.Unit)
+	if off := sum - used; off < -256*mib || off > 256*mib {
+		t.Errorf("the parts are %d MiB together; %d MiB are not free", sum/mib, used/mib)
+	}
+}
+
+// On this machine: the kernel's own words.
+func TestRealHost(t *testing.T) {
+	t.Parallel()
+	h, err := New("", "/pods").Host(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", h)
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		t.Fatal(err)
+	}
+	started := time.Now().Add(-time.Duration(info.Uptime) * time.Second)
+	if off := h.BootTime.Sub(started); off < -3*time.Second || off > 3*time.Second {
+		t.Errorf("started at %v; want about %v", h.BootTime, started)
+	}
+	if h.BootID+"\n" != string(boot) || h.Kernel == "" || h.ID == h.BootID {
+		t.Errorf("%+v; the boot is %s", h, boot)
+	}
+}
+
+const (
+	goodMeminfo = `MemTotal:       1000 kB
+MemFree:         100 kB
+MemAvailable:    400 kB
+Buffers:          20 kB
+Cached:          300 kB
+SwapCached:        0 kB
+Active(anon):     90 kB
+Inactive(anon):  110 kB
+Shmem:            50 kB
+Slab:             60 kB
+SReclaimable:     40 kB
+SUnreclaim:       20 kB
+PageTables:       10 kB
+HugePages_Total:      3
+Hugepagesize:       64 kB
+`
+	bootID = "0f3b7f1c-8b1d-4a64-9d7e-0d9b1f7f3a55"
+)
+
+// planted is a host with two processes outside the pods, one in them and a kernel thread.
+func planted() kernelfiletest.Tree {
+	return kernelfiletest.Tree{
+		"proc/meminfo":                    goodMeminfo,
+		"proc/stat":                       "cpu 1 2 3\nbtime 1700000000\n",
+		"proc/uptime":                     "1000.00 900.00\n",
+		"proc/sys/kernel/random/boot_id":  bootID + "\n",
+		"proc/1/statm":                    "100 50 10 1 0 1 0\n",
+		"proc/1/cgroup":                   "0::/init.scope\n",
+		"proc/1/comm":                     "systemd\n",
+		"proc/2/statm":                    "0 0 0 0 0 0 0\n",
+		"proc/2/cgroup":                   "0::/\n",
+		"proc/2/comm":                     "kthreadd\n",
+		"proc/30/statm":                   "1000 500 10 1 0 1 0\n",
+		"proc/30/cgroup":                  "0::/system.slice/docker-" + strings.Repeat("ab", 32) + ".scope/init.scope\n",
+		"proc/30/comm":                    "a\x1b[2J\xffb\n",
+		"proc/400/statm":                  "9000 9000 10 1 0 1 0\n",
+		"proc/400/cgroup":                 "0::/kubepods.slice/kubepods-pod1.slice/c.scope\n",
+		"proc/400/comm":                   "greedy\n",
+		"proc/self/this is not a process": "",
+	}
+}
+
+func TestPlantedProcesses(t *testing.T) {
+	t.Parallel()
+	page := int64(os.Getpagesize())
+	want := []Process{
+		{30, `a\x1b[2J?b`, "docker-" + strings.Repeat("ab", 32)[:nameMax-len("docker-")], 500 * page},
+		{1, "systemd", "init.scope", 50 * page},
+	}
+	for name, test := range map[string]struct {
+		change func(kernelfiletest.Tree)
+		want   []Process
+		err    string
+	}{
+		"as it should be":    {func(kernelfiletest.Tree) {}, want, ""},
+		"one has just ended": {func(f kernelfiletest.Tree) { delete(f, "proc/30/cgroup") }, want[1:], ""},
+		"one ended before":   {func(f kernelfiletest.Tree) { delete(f, "proc/30/statm") }, want[1:], ""},
+		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, want[1:], "is a directory"},
+		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, want[1:], "process 30: its cgroup for memory is not told"},
+		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "no reading"},
+		"more than a host can have": {
+			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, want[1:], "no reading",
+		},
+		"only pods": {func(f kernelfiletest.Tree) {
+			f["proc/1/cgroup"], f["proc/30/cgroup"] = "0::/kubepods.slice\n", "0::/kubepods.slice/below\n"
+		}, nil, "no reading: of 4 processes none is outside the pods"},
+		"process 1 is hidden": {func(f kernelfiletest.Tree) { delete(f, "proc/1/cgroup") }, nil, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := planted()
+			test.change(files)
+			got, err := New(files.Plant(t), "kubepods.slice").Processes(t.Context())
+			if !slices.Equal(got, test.want) || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
+			}
+		})
+	}
+	if got, err := New(t.TempDir(), "/kubepods").Processes(t.Context()); err == nil {
+		t.Errorf("without /proc: %+v", got)
+	}
+}
+
+// A name is the kernel's, however the process calls itself in its command line.
+func TestCommandLinesAreNotRead(t *testing.T) {
+	t.Parallel()
+	files := planted()
+	files["proc/30/comm"] = "unicorn_rails_w\n" // 15 bytes, for which the library looks further
+	files["proc/30/status"] = "Name:\tunicorn_rails_w\n"
+	files["proc/30/cmdline"] = "unicorn_rails_worker --token=secret\x00"
+	got, err := New(files.Plant(t), "kubepods.slice").Processes(t.Context())
+	if err != nil || got[0].Name != "unicorn_rails_w" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestPlantedMemory(t *testing.T) {
+	t.Parallel()
+	got, err := New(planted().Plant(t), "/kubepods").Memory(t.Context())
+	want := Memory{
+		{PartAnonymous, 150 << 10},
+		{PartShared, 50 << 10},
+		{PartPageCache, 250 << 10},
+		{PartBuffers, 20 << 10},
+		{PartSlabReclaimable, 40 << 10},
+		{PartSlabUnreclaimable, 20 << 10},
+		{PartPageTables, 10 << 10},
+		{PartHugePages, 192 << 10},
+		{PartOther, 168 << 10},
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+}
+
+// No fault of /proc/meminfo reads as memory that nobody uses.
+func TestSpoiltMeminfo(t *testing.T) {
+	t.Parallel()
+	spoils := kernelfiletest.Spoils()
+	delete(spoils, "huge") // the good lines, again and again
+	spoils["missing"] = kernelfiletest.Remove
+	for _, line := range []string{"MemTotal", "MemFree", "Cached", "SUnreclaim", "PageTables"} {
+		before, after, _ := strings.Cut(goodMeminfo, "\n"+line)
+		if line == "MemTotal" {
+			before, after, _ = strings.Cut(goodMeminfo, line)
+		}
+		_, after, _ = strings.Cut(after, "\n")
+		spoils["without "+line] = kernelfiletest.With(before + "\n" + after)
+	}
+	spoils["more huge pages than memory"] = kernelfiletest.With(strings.Replace(goodMeminfo, "_Total:      3", "_Total: 288230376151711745", 1))
+	spoils["more free than there is"] = kernelfiletest.With(strings.Replace(goodMeminfo, "MemFree:         100", "MemFree: 2000", 1))
+	spoils["an end in the middle"] = kernelfiletest.With(goodMeminfo[:strings.Index(goodMeminfo, "SUnreclaim")])
+	for name, spoil := range spoils {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := planted().Plant(t)
+			spoil(t, filepath.Join(root, "proc/meminfo"))
+			if got, err := New(root, "/kubepods").Memory(t.Context()); err == nil {
+				t.Errorf("it reads as %v", got)
+			}
+		})
+	}
+}
+
+func TestPlantedHost(t *testing.T) {
+	t.Parallel()
+	const machine = "0123456789abcdef0123456789abcdef"
+	for name, test := range map[string]struct {
+		change func(kernelfiletest.Tree)
+		id     string
+		ok     bool
+	}{
+		"no name but the boot's": {func(kernelfiletest.Tree) {}, "", true},
+		"a machine id":           {func(f kernelfiletest.Tree) { f["etc/machine-id"] = machine + "\n" }, "01234567-89ab-cdef-0123-456789abcdef", true},
+		"a product's UUID": {func(f kernelfiletest.Tree) {
+			f["sys/class/dmi/id/product_uuid"], f["etc/machine-id"] = "4C4C4544-0000\n", machine
+		}, "4c4c4544-0000", true},
+		"no boot id":      {func(f kernelfiletest.Tree) { delete(f, "proc/sys/kernel/random/boot_id") }, "", false},
+		"an empty one":    {func(f kernelfiletest.Tree) { f["proc/sys/kernel/random/boot_id"] = "" }, "", false},
+		"no uptime":       {func(f kernelfiletest.Tree) { delete(f, "proc/uptime") }, "", false},
+		"an empty uptime": {func(f kernelfiletest.Tree) { f["proc/uptime"] = "\n" }, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := planted()
+			test.change(files)
+			h, err := New(files.Plant(t), "/kubepods").Host(t.Context())
+			if (err == nil) != test.ok || h.ID != test.id || test.ok != (h.BootID == bootID) || err != nil && h != (Host{}) {
+				t.Errorf("%+v, %v; want the id %q, known: %t", h, err, test.id, test.ok)
+			}
+		})
+	}
+}
+
+// A reading that hangs holds its caller up for a bounded time, and is not begun again
+// before it ends.
+func TestReadingHangs(t *testing.T) {
+	t.Parallel()
+	files := planted()
+	delete(files, "proc/meminfo")
+	root := files.Plant(t)
+	fifo := filepath.Join(root, "proc/meminfo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := New(root, "/kubepods")
+	r.timeout = 20 * time.Millisecond
+	if got, err := r.Memory(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err := r.Memory(t.Context()); !errors.Is(err, errStillReading) {
+		t.Errorf("the second: %v", err)
+	}
+	if _, err := r.Processes(t.Context()); err != nil {
+		t.Errorf("another question: %v", err)
+	}
+	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // now the reading goes on
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernelfiletest.Put(t, fifo, goodMeminfo)
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); len(r.memory) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the slot is not given back")
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	const kubepods = "/kubelet.slice/kubelet-kubepods.slice"
+	for name, test := range map[string]struct {
+		first, kubepods, group string
+		want                   bool
+	}{
+		"the host's namespace, a pod":           {"0::/init.scope", kubepods, kubepods + "/pod1/c", true},
+		"the host's namespace, a service":       {"0::/init.scope", kubepods, "/kubelet.slice/kubelet.service", false},
+		"a name that begins the same":           {"0::/init.scope", kubepods, kubepods + "2/pod1", false},
+		"everything is in the root":             {"0::/", kubepods, "/", false},
+		"pods in the root":                      {"0::/", "/", "/system.slice", false},
+		"a namespace, evictd itself":            {"0::/../../../../init.scope", kubepods, "/", true},
+		"a namespace, its own pod":              {"0::/../../../../init.scope", kubepods, "/../other", true},
+		"a namespace, another pod":              {"0::/../../../../init.scope", kubepods, "/../../pod2/c", true},
+		"a namespace, beside the pods":          {"0::/../../../../init.scope", kubepods, "/../../../kubelet.service", false},
+		"a namespace, the host":                 {"0::/../../../../init.scope", kubepods, "/../../../../system.slice/x.service", false},
+		"a namespace, the kernel":               {"0::/../../../..", kubepods, "/../../../..", false},
+		"a namespace that is not in the pods'":  {"0::/../init.scope", kubepods, "/../system.slice", false},
+		"and a pod from there":                  {"0::/../init.scope", kubepods, "/.." + kubepods + "/pod1", true},
+		"cgroup v1, and systemd's is another's": {"4:memory:/\n1:name=systemd:/init.scope", "/kubepods", "/kubepods/pod1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := kernelfiletest.Tree{"proc/1/cgroup": test.first + "\n"}.Plant(t)
+			groups, err := New(root, test.kubepods).groups()
+			if got := groups.inPods(test.group); err != nil || got != test.want {
+				t.Errorf("%+v: %t, %v", groups, got, err)
+			}
+		})
+	}
+	for group, want := range map[string]string{
+		"/":                                   "",
+		"/../..":                              "",
+		"/system.slice/sshd.service":          "sshd.service",
+		"/user.slice/u.slice/session-3.scope": "session-3.scope",
+		"/user.slice/user@1.service/app.slice/foo.service": "user@1.service",
+		"/docker/0123": "0123",
+		"/../../system.slice/x.service (deleted)": "x.service",
+		"/a\nb": `a\nb`,
+	} {
+		if got := unitOf(group); got != want {
+			t.Errorf("%q: %q; want %q", group, got, want)
+		}
+	}
+}
