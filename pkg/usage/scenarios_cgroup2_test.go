@@ -16,8 +16,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Six of the seven scenarios of `make test-cgroup2`; huge pages need no pod and are in
-// pkg/pressure. test/cgroup2 lists all seven by name.
+// Most of the scenarios of `make test-cgroup2`; huge pages need no pod and are in
+// pkg/pressure. test/cgroup2 lists all of them by name.
 
 // TestCgroup2RealCgroups: a kubepods cgroup with pods of every class, named by either
 // of the kubelet's drivers, at the root and below another group, is found, and each

@@ -32,6 +32,7 @@ func scenarios() []string {
 		prefix + "HugepagesReserved",
 		prefix + "BigFileReadTwice",
 		prefix + "AllocatableMemory",
+		prefix + "OOMKills",
 	}
 }
 

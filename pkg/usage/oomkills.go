@@ -1,0 +1,256 @@
+package usage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/cgroups/v3/cgroup2"
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+)
+
+// How the kills are followed.
+const (
+	// killsPace is how often the kernel's events are looked at, at most. A pod that meets its
+	// limit makes up to a hundred a second, and hardly any of them is a kill.
+	killsPace = time.Second
+	// killsAgain is how long after a fault the group is watched anew, and how often it is
+	// looked at whether it is still there.
+	killsAgain = 10 * time.Second
+)
+
+// OOMKill says that the kernel has killed processes of a pod for want of memory.
+type OOMKill struct {
+	// UID is as in [Pod].
+	UID string
+	// Count is how many processes it killed since the last time that was told of this pod.
+	Count int64
+}
+
+// OOMKills follows the kernel's kills in the pods' cgroups, on cgroup v2. On v1 the count of
+// a killed container goes with its cgroup, before anybody can look.
+//
+// It is the only use of containerd/cgroups, v3.1.3: the watch of a group's memory.events,
+// and the reading of it, which has no answer for a group that has gone. Its EventChan is not
+// used. That has no context: it ends with the group, and until then it holds a descriptor
+// and a goroutine, which waits for ever once nobody reads.
+type OOMKills struct {
+	mount, kubepods string
+	classes         [3]class
+	pace, again     time.Duration // which tests shorten
+
+	total int64            // of all pods together, when the pods were read last
+	known map[string]int64 // by UID; unknownKills for one that could not be read yet
+}
+
+// unknownKills stands for a count that could not be read when the watch began: the first
+// that can be read is not news.
+const unknownKills = -1
+
+// errOnlyUnified is why kills are not followed on cgroup v1.
+var errOnlyUnified = errors.New("following the pods' OOM kills: cgroup v1 keeps no count of a container that has ended")
+
+var errKubepodsGone = errors.New("the pods' cgroup has gone")
+
+// NewOOMKills returns what follows the kills below a kubepods cgroup, which is relative to
+// the cgroup mount. It fails on cgroup v1.
+func NewOOMKills(mount, kubepods string) (*OOMKills, error) {
+	h, err := kernelfile.HierarchyOf(mount)
+	if err != nil {
+		return nil, err
+	}
+	if !h.Unified {
+		return nil, errOnlyUnified
+	}
+	kubepods = path.Join("/", kubepods)
+	return &OOMKills{mount: mount, kubepods: kubepods, classes: classesOf(kubepods), pace: killsPace, again: killsAgain}, nil
+}
+
+// Run tells of every kill until the context ends, and of the faults that keep it from
+// telling, after which it goes on. What was killed before it began is not told.
+func (k *OOMKills) Run(ctx context.Context, tell func(OOMKill), failed func(error)) {
+	for {
+		err := k.follow(ctx, tell)
+		if ctx.Err() != nil {
+			return
+		}
+		failed(fmt.Errorf("following the pods' OOM kills: %w", err))
+		if !wait(ctx, k.again) {
+			return
+		}
+	}
+}
+
+// wait reports whether the time has passed before the context ended.
+func wait(ctx context.Context, span time.Duration) bool {
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// follow watches the group until a fault or the context ends it.
+func (k *OOMKills) follow(ctx context.Context, tell func(OOMKill)) error {
+	inode, err := inodeOf(filepath.Join(k.mount, k.kubepods))
+	if err != nil {
+		return err
+	}
+	events, err := k.open()
+	if err != nil {
+		return err
+	}
+	defer events.Close()                                          //nolint:errcheck // nothing was written
+	defer context.AfterFunc(ctx, func() { _ = events.Close() })() // which ends a read
+	for {
+		if err := k.look(tell); err != nil {
+			return err
+		}
+		if !wait(ctx, k.pace) {
+			return ctx.Err()
+		}
+		if err := k.await(events, inode); err != nil {
+			return err
+		}
+	}
+}
+
+// open asks the kernel for the events of the pods' cgroup, which are those of every group
+// below it.
+func (k *OOMKills) open() (*os.File, error) {
+	group, err := k.load(k.kubepods)
+	if err != nil {
+		return nil, err
+	}
+	fd, _, err := group.MemoryEventFD()
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // else a read holds a thread, and Close does not end it
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return os.NewFile(uintptr(fd), "the events of "+k.kubepods), nil
+}
+
+func (k *OOMKills) load(group string) (*cgroup2.Manager, error) {
+	return cgroup2.Load(group, cgroup2.WithMountpoint(k.mount))
+}
+
+// await returns when there was an event. The kernel does not always say that a group has
+// gone, so that it is looked for now and then.
+func (k *OOMKills) await(events *os.File, inode uint64) error {
+	buffer := make([]byte, 4096)
+	for {
+		if err := events.SetReadDeadline(time.Now().Add(k.again)); err != nil { //nolint:forbidigo // a deadline of the runtime's, no decision
+			return err
+		}
+		_, err := events.Read(buffer)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if now, err := inodeOf(filepath.Join(k.mount, k.kubepods)); err != nil || now != inode {
+			return errors.Join(errKubepodsGone, err)
+		}
+	}
+}
+
+// look tells what was killed since the last time. The pods are read only where the count of
+// all of them together says that there is something. With an error, the pods that could be
+// read are told of, and the others when they can be.
+func (k *OOMKills) look(tell func(OOMKill)) error {
+	total, err := k.count(k.kubepods)
+	if err != nil || k.known != nil && total == k.total {
+		return err
+	}
+	counts, err := k.pods()
+	if counts == nil {
+		return err
+	}
+	for uid, count := range counts {
+		if count == unknownKills {
+			if before, seen := k.known[uid]; seen {
+				counts[uid] = before
+			}
+		} else if news := k.news(uid, count); news > 0 {
+			tell(OOMKill{UID: uid, Count: news})
+		}
+	}
+	k.known = counts
+	if err == nil {
+		k.total = total
+	} else {
+		k.total = unknownKills // so that they are read again
+	}
+	return err
+}
+
+// news returns how many of a pod's kills have not been told.
+func (k *OOMKills) news(uid string, count int64) int64 {
+	before := k.known[uid]
+	switch {
+	case k.known == nil || before == unknownKills:
+		return 0
+	case count < before: // the group was made anew: a static pod keeps its UID
+		return count
+	default:
+		return count - before
+	}
+}
+
+// pods returns the count of each pod, and unknownKills for one that could not be read, which
+// the error names. One that goes meanwhile is left out. Where not all pods could be listed
+// there are no counts: one that is not listed has not gone.
+func (k *OOMKills) pods() (map[string]int64, error) {
+	counts := map[string]int64{}
+	var faults UnreadError
+	for i := range k.classes {
+		c := &k.classes[i]
+		names, err := subdirectories(filepath.Join(k.mount, k.kubepods, c.dir))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if !c.holds([]byte(name)) {
+				continue
+			}
+			uid := c.uid(name)
+			count, err := k.count(path.Join(k.kubepods, c.dir, name))
+			switch {
+			case err == nil:
+				counts[uid] = count
+			case !missing(err):
+				counts[uid] = unknownKills
+				faults.pod(uid, err)
+			}
+		}
+	}
+	return counts, faults.orNil()
+}
+
+// count returns how many processes the kernel has killed in a group and below it.
+func (k *OOMKills) count(group string) (int64, error) {
+	manager, err := k.load(group)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := manager.StatFiltered(cgroup2.StatMemoryEvents)
+	switch {
+	case err != nil:
+		return 0, err
+	case stat.MemoryEvents == nil: // the library's word for a file that is not there, or empty
+		return 0, fmt.Errorf("reading memory.events of %s: %w", group, unix.ENOENT)
+	case stat.MemoryEvents.OomKill > math.MaxInt64:
+		return 0, fmt.Errorf("reading memory.events of %s: %w", group, kernelfile.ErrOverflow)
+	}
+	return int64(stat.MemoryEvents.OomKill), nil
+}
