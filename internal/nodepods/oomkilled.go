@@ -1,0 +1,40 @@
+package nodepods
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// reasonOOMKilled is what container runtimes report of a container whose process the kernel
+// has killed for want of memory.
+const reasonOOMKilled = "OOMKilled"
+
+// OOMKilled is a container of a pod that the kernel has killed for want of memory.
+type OOMKilled struct {
+	// Container is its name. ID is the runtime's, which no other start of it has.
+	Container, ID string
+	// Finished is when it ended; the zero time where the runtime does not say.
+	Finished time.Time
+}
+
+// OOMKilledIn returns the containers that a pod's status says were killed: each by its last
+// end and the one before, which is all that a status keeps. It is how cgroup v1 tells of a
+// kill, since the container's cgroup goes with it. A process that is killed while the
+// container's first one lives on is not told there.
+func OOMKilledIn(status *corev1.PodStatus) []OOMKilled {
+	var killed []OOMKilled
+	for _, statuses := range [][]corev1.ContainerStatus{
+		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
+	} {
+		for i := range statuses {
+			s := &statuses[i]
+			for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
+				if ended != nil && ended.Reason == reasonOOMKilled {
+					killed = append(killed, OOMKilled{Container: s.Name, ID: ended.ContainerID, Finished: ended.FinishedAt.Time})
+				}
+			}
+		}
+	}
+	return killed
+}
