@@ -22,6 +22,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/httpd"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
@@ -166,6 +167,7 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	d.events = record.NewEvents(d.clients.telling, d.flags.nodeName, "evictd", time.Now)
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
+		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods).Memory, OOMKills: d.oomKills,
 	})
 	return nil
 }
@@ -198,7 +200,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		PodsStale:  d.pods.Stale,
 		KubeletGap: d.host.kubeletGap().at,
 		Random:     rand.Float64,
-		OOMKills:   func() (int64, error) { return pressure.OOMKills(d.flags.hostRoot) },
+		OOMKills:   d.oomKills,
 
 		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
 
@@ -266,6 +268,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followConfiguration(ctx) })
 	group.Go(func() error { return d.checkNode(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
+	group.Go(func() error { return d.followOOMKills(ctx) })
 	group.Go(func() error { return d.optIns.taints.Run(ctx) })
 	if d.optIns.brake != nil {
 		group.Go(func() error { return d.optIns.brake.Run(ctx) })

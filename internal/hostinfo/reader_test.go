@@ -163,8 +163,8 @@ func TestRealProcesses(t *testing.T) {
 	if err != nil || p.PID != out.Process.Pid || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
 		t.Errorf("outside: %+v, %v", p, err)
 	}
-	if none, err := r.read(r.env(t.Context()), int32(inside.Process.Pid), groups, 0); err != nil || none != (Process{}) {
-		t.Errorf("inside: %+v, %v", none, err)
+	if none, fault := r.read(r.env(t.Context()), int32(inside.Process.Pid), groups, 0); fault != nil || none != (Process{}) {
+		t.Errorf("inside: %+v, %v", none, fault)
 	}
 	started := time.Now()
 	largest, err := r.Processes(t.Context())

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/golden"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -73,18 +75,27 @@ type rig struct {
 	registry *prometheus.Registry
 	events   *events
 	now      *time.Time
+
+	memory hostinfo.Memory // what the host's files say
+	kills  int64
+	unread error
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
-	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now}
+	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now, kills: 40}
+	for i, part := range hostinfo.Parts() {
+		r.memory = append(r.memory, hostinfo.Use{Part: part, Bytes: int64(i)})
+	}
 	logger, err := record.NewLogger("info", "json", r.log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Recorder = record.New(logger, r.registry, r.events, record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
+		MemoryUsed: func(context.Context) (hostinfo.Memory, error) { return r.memory, r.unread },
+		OOMKills:   func() (int64, error) { return r.kills, r.unread },
 	})
 	return r
 }

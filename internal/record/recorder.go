@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -24,6 +26,11 @@ type Settings struct {
 	Self nodepods.Self
 	// Now is the clock, for the pace of log lines alone.
 	Now func() time.Time
+	// MemoryUsed returns what the node's memory is used by, and OOMKills how many processes
+	// the kernel has killed for want of memory since boot. They are asked at each scrape; where
+	// one is nil its metric is missing.
+	MemoryUsed func(context.Context) (hostinfo.Memory, error)
+	OOMKills   func() (int64, error)
 }
 
 // Recorder writes down what the agent does. Its methods may be called from any
@@ -56,7 +63,7 @@ func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWrite
 		metrics: newMetrics(registerer, settings.Version), signals: newSignals(), ring: &ring{},
 		pace: pace{now: settings.Now, failures: map[string]*failure{}}, stuck: map[string]bool{},
 	}
-	registerer.MustRegister(r.signals)
+	registerer.MustRegister(r.signals, newHost(&settings))
 	return r
 }
 

@@ -42,6 +42,16 @@ func (r *ring) add(line Line) {
 	r.lines = append(r.lines, line)
 }
 
+// lastID returns the last decision's ID, 0 where there was none.
+func (r *ring) lastID() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.lines) == 0 {
+		return 0
+	}
+	return r.lines[len(r.lines)-1].ID
+}
+
 // newestFirst returns a copy.
 func (r *ring) newestFirst() []Line {
 	r.mu.Lock()

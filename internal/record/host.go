@@ -1,0 +1,89 @@
+package record
+
+import (
+	"context"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/hostinfo"
+)
+
+// host is the collector of figures that are read when they are scraped, and missing when
+// they cannot be read.
+type host struct {
+	memory func(context.Context) (hostinfo.Memory, error)
+	kills  func() (int64, error)
+
+	mu      sync.Mutex // guards all below
+	counted bool
+	before  int64 // kills when they were counted first
+
+	used, killed *prometheus.Desc
+}
+
+// newHost counts the kills for the first time.
+func newHost(settings *Settings) *host {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	}
+	h := &host{
+		memory: settings.MemoryUsed, kills: settings.OOMKills,
+		used:   desc("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free. Missing while it cannot be read.", "part"),
+		killed: desc("oom_kills_total", "Processes that the kernel has killed for want of memory since evictd started, in limits of cgroups and on the whole machine. Missing while that cannot be read."),
+	}
+	_, _ = h.sinceStart() // a fault is told by the series, which is missing
+	return h
+}
+
+// Describe sends the descriptions.
+func (h *host) Describe(ch chan<- *prometheus.Desc) { ch <- h.used; ch <- h.killed }
+
+// Collect reads and sends what is known.
+func (h *host) Collect(ch chan<- prometheus.Metric) {
+	if kills, known := h.sinceStart(); known {
+		ch <- prometheus.MustNewConstMetric(h.killed, prometheus.CounterValue, float64(kills))
+	}
+	if h.memory == nil {
+		return
+	}
+	// A scrape hands on no context.
+	memory, err := h.memory(context.Background())
+	if err != nil {
+		return
+	}
+	for _, use := range memory {
+		ch <- prometheus.MustNewConstMetric(h.used, prometheus.GaugeValue, float64(use.Bytes), string(use.Part))
+	}
+}
+
+// sinceStart returns how many processes the kernel has killed since it was asked first, and
+// whether that is known.
+func (h *host) sinceStart() (int64, bool) {
+	if h.kills == nil {
+		return 0, false
+	}
+	now, err := h.kills()
+	if err != nil {
+		return 0, false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.counted {
+		h.counted, h.before = true, now
+	}
+	return max(0, now-h.before), true
+}
+
+// OOMKilled writes down that the kernel has killed processes of a pod for want of memory. Pod
+// is its namespace/name, "" where the watch does not list it.
+func (r *Recorder) OOMKilled(pod, uid string, count int64) {
+	r.logger.Warn(messageOOMKill, zap.String(keyPod, pod), zap.String(keyUID, uid), zap.Int64(keyOOMKills, count),
+		zap.Uint64(keyLastDecision, r.ring.lastID()))
+}
+
+// OOMKillsUnread notes, about once a minute, that the pods of OOM kills cannot be told.
+func (r *Recorder) OOMKillsUnread(err error) {
+	r.warnNowAndThen(messageNoOOMKills, messageNoOOMKills, err)
+}
