@@ -50,7 +50,7 @@ func adviceOnChosen(protection rank.Protection) string {
 	case rank.ProtectedAnnotated:
 		return "It is annotated evictd.dev/evict: never, and protect.annotationNamespaces names its namespace: remove either."
 	case rank.ProtectedWithinRequests:
-		return "It uses no more than it requested. It becomes a candidate when the node really runs out; protect.withinRequests: never makes it one at once, behind those that use more than they requested."
+		return "It uses no more than it requested. With protect.withinRequests: untilExhaustion it becomes a candidate when the node really runs out. With protect.withinRequests: never it would be one now, behind those that use more than they requested."
 	case rank.ProtectedGuarantee:
 		return "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so does it when nobody else is left."
 	default:
