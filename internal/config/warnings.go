@@ -96,6 +96,9 @@ func (c *EvictdConfiguration) hardWarnings() []string {
 	if err != nil || slices.ContainsFunc(thresholds, func(t pressure.Threshold) bool { return t.Hard }) {
 		return nil
 	}
+	if len(thresholds) == 0 {
+		return []string{hardField + ": there is no threshold at all: evictd evicts no pod"}
+	}
 	return []string{hardField + ": there is no hard threshold: however fast the node runs out, pods are evicted after a grace period only, or by the kubelet"}
 }
 
