@@ -39,6 +39,7 @@ func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,
 		Kind:       Kind,
+		DryRun:     true,
 		EvictionHard: map[string]string{
 			"memory.available":   "5%",
 			"nodefs.available":   "12%",

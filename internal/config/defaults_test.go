@@ -193,3 +193,13 @@ func TestValidateByHand(t *testing.T) {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
 }
+
+// A file that does not say whether evictd acts evicted pods.
+func TestFaultFileWithoutDryRunActs(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]bool{"": true, "dryRun:": true, "dryRun: true": true, "dryRun: false": false} {
+		if c := mustParse(t, head+file+"\n"); c.DryRun != want {
+			t.Errorf("%q: dry run %v, want %v", file, c.DryRun, want)
+		}
+	}
+}

@@ -20,8 +20,8 @@ type EvictdConfiguration struct {
 	// Required: `EvictdConfiguration`.
 	Kind string `json:"kind"`
 	// Decides and records as always, but sends every eviction as a server-side dry
-	// run, so that no pod goes. Unset means false. The manifest that ships with
-	// evictd sets it to true. `--dry-run` turns it on whatever the file says.
+	// run, so that no pod goes. Unset means true: who wants evictions writes `false`.
+	// `--dry-run` turns it on whatever the file says.
 	DryRun bool `json:"dryRun"`
 	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a
 	// percentage of the capacity. Met while the signal is below it, and acted upon

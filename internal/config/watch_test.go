@@ -146,7 +146,7 @@ func TestWatchUnchanged(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
 		w := watch(t, path, graceInForce(t, "1"))
-		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: false\n"} {
+		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: true\n"} {
 			put(t, path, content)
 			w.after(t, settles, nil)
 		}

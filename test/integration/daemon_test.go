@@ -167,6 +167,9 @@ func configured(settings string) []byte { return written(settings + lenient) }
 
 // written returns a configuration file.
 func written(policy string) []byte {
+	if !strings.Contains(policy, "dryRun:") {
+		policy += "\ndryRun: false\n" // a file that does not say so evicts no pod
+	}
 	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + policy)
 }
 

@@ -93,7 +93,7 @@ func (s *scene) kubeletSays(text string) {
 func (s *scene) reconfigure(policy string) {
 	s.t.Helper()
 	path := s.daemon.config
-	s.must(os.WriteFile(path+".new", []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n"+policy), 0o600))
+	s.must(os.WriteFile(path+".new", written(policy), 0o600))
 	s.must(os.Rename(path+".new", path))
 }
 
