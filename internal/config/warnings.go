@@ -51,6 +51,28 @@ func (c *EvictdConfiguration) WarningsOn(capacity func(pressure.Signal) int64) [
 			}
 		}
 	}
+	return append(warnings, c.reclaimWarnings(capacity)...)
+}
+
+// reclaimWarnings names the signals whose target is more than the node has: their pressure
+// would never end.
+func (c *EvictdConfiguration) reclaimWarnings(capacity func(pressure.Signal) int64) []string {
+	thresholds, err := c.Thresholds()
+	if err != nil {
+		return nil
+	}
+	var warnings []string
+	for _, name := range slices.Sorted(maps.Keys(c.EvictionMinimumReclaim)) {
+		at := slices.IndexFunc(thresholds, func(t pressure.Threshold) bool { return t.Signal.String() == name })
+		if at < 0 {
+			continue
+		}
+		t := &thresholds[at]
+		if all := capacity(t.Signal); all > 0 && t.Quantity.Of(all)+t.MinReclaim.Of(all) > all {
+			warnings = append(warnings, fmt.Sprintf("%s: the threshold and %s together are more than the %s that this node has: the pressure never ends",
+				field.NewPath(reclaimField).Key(name), c.EvictionMinimumReclaim[name], wording.Amount(t.Signal, all)))
+		}
+	}
 	return warnings
 }
 

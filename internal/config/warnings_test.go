@@ -58,10 +58,12 @@ func TestWarningsOnANode(t *testing.T) {
 		"evictionHard: {nodefs.available: 1Ti}":                                                    {"evictionHard[nodefs.available]"},
 		"evictionHard: {memory.available: 1Ti, nodefs.available: 90%}":                             nil, // said without the node
 		"evictionSoft: {nodefs.available: 90Gi}\nevictionSoftGracePeriod: {nodefs.available: 30s}": {"evictionSoft[nodefs.available]"},
+		"evictionHard: {memory.available: 1Gi}\nevictionMinimumReclaim: {memory.available: 99Gi}":  nil,
+		"evictionHard: {memory.available: 1Gi}\nevictionMinimumReclaim: {memory.available: 100Gi}": {"evictionMinimumReclaim[memory.available]"},
 	} {
 		got := mustParse(t, head+file+"\n").WarningsOn(capacity)
 		wantPaths(t, file, got, want)
-		if len(got) > 0 && !strings.Contains(got[0], "of the 100.0Gi that this node has") {
+		if len(got) > 0 && !strings.Contains(got[0], "the 100.0Gi that this node has") {
 			t.Errorf("%s: %s", file, got[0])
 		}
 	}
