@@ -44,7 +44,7 @@ func (f *runFlags) begin(ctx context.Context, logger *zap.Logger) (beginning, er
 		last.DryRun = true
 		return beginning{configuration: last, refused: err}, nil
 	}
-	logger.Info("there is no last valid configuration", zap.Error(why))
+	logger.Warn("no last valid configuration can be used", zap.Error(why))
 	loaded, err = idle(ctx, f, logger, err)
 	return beginning{configuration: loaded}, err
 }
