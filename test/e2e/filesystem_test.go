@@ -312,6 +312,9 @@ func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
 		_, known := used[greedy.Name]
 		return known && used[modest.Name] >= modestMiB<<20
 	})
+	// A figure of the second in which the threshold is met counts as newer than the pressure,
+	// because the Summary's times have whole seconds. These are from before.
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))
 	s.writes(greedy)
 	if d := s.gone(&greedy.Pod); d.Verb != "acted" || len(d.Attempts) != 1 {
 		t.Errorf("the decision: %+v", d)
