@@ -106,7 +106,7 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 func (a *Agent) ask(ctx context.Context, p *plan, attempt *Attempt) evict.Result {
 	request, cancel := outlasting(ctx)
 	defer cancel()
-	request, answered := p.interrupt.request.begin(request)
+	request, answered := p.interrupt.request.begin(request, attempt.Entry.Pod.UID)
 	defer answered()
 	return a.options.Evictor.Evict(request, requestOf(attempt, p.decision.DryRun))
 }

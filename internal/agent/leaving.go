@@ -143,7 +143,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses
 	a.bookUnlisted(p, uses, share, lists)
 	for _, pod := range pods {
 		uid, leaves := string(pod.UID), a.leaves(pod)
-		if !leaves && !a.ledger.Booked(uid) || a.doubts.about(uid) {
+		if !leaves && !a.ledger.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
@@ -170,6 +170,12 @@ func (a *Agent) bookOther(b evict.Booking, now time.Time, lists func() (int64, b
 		a.unshown.open(b.UID, now, b.Deadline, lists)
 	}
 	a.ledger.Book(b)
+}
+
+// asksFor reports whether the walk under way has asked for a pod last: its report says what came
+// of it.
+func (a *Agent) asksFor(uid string) bool {
+	return a.acting != nil && a.acting.interrupt.request.isFor(uid)
 }
 
 // leaves reports whether a pod is on its way out: the API server says so, or it has

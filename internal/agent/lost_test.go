@@ -128,3 +128,45 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 		}
 	})
 }
+
+// losing is a fakeNode whose API server evicts the first pod and loses the answer, half a second
+// later: the watch tells first.
+type losing struct {
+	*fakeNode
+
+	lost bool
+}
+
+func (l *losing) Evict(ctx context.Context, r evict.Request) evict.Result {
+	if l.lost {
+		return l.fakeNode.Evict(ctx, r)
+	}
+	sent := time.Now()
+	l.mu.Lock()
+	l.lost, l.evictions = true, append(l.evictions, r)
+	l.terminate(r.UID)
+	l.mu.Unlock()
+	time.Sleep(500 * time.Millisecond)
+	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Sent: sent}
+}
+
+// A victim that is seen to leave while its request is still under way was taken for somebody
+// else's: the eviction was on no record and counted against no limit.
+func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("greedy", 950, 100)
+		n.ends = 20 * time.Second
+		a := newAgent(t, n, hardPolicy())
+		a.options.Evictor = &losing{fakeNode: n}
+		runFor(t, a, 5*time.Second)
+		n.wantVictims(t, "greedy")
+		evicted := slices.ContainsFunc(n.decisions, func(d Decision) bool {
+			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
+		})
+		if booked := a.ledger.OnTheirWay(); !evicted || len(booked) != 1 || booked[0].Signal == "" {
+			t.Errorf("on record %v, in flight %+v; want the eviction as evictd's own", evicted, booked)
+		}
+	})
+}

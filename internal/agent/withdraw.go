@@ -24,19 +24,31 @@ type underWay struct {
 	withdraw context.CancelCauseFunc
 }
 
-// request is the one that a walk has under way; nil where there is none. The walk writes it
-// and the loop reads it.
-type request struct{ current atomic.Pointer[underWay] }
+// request is the one that a walk has under way; current is nil where there is none. The walk
+// writes it and the loop reads it.
+type request struct {
+	current atomic.Pointer[underWay]
+	// last is the UID of the pod that was asked for last; nil before.
+	last atomic.Pointer[string]
+}
 
-// begin notes that a request is sent. It returns the request's context and what to call after
+// begin notes that a pod is asked for. It returns the request's context and what to call after
 // its answer.
-func (r *request) begin(ctx context.Context) (context.Context, func()) {
+func (r *request) begin(ctx context.Context, uid string) (context.Context, func()) {
 	withdrawn, withdraw := context.WithCancelCause(ctx)
+	r.last.Store(&uid)
 	r.current.Store(&underWay{since: time.Now(), withdraw: withdraw})
 	return withdrawn, func() {
 		r.current.Store(nil)
 		withdraw(nil)
 	}
+}
+
+// isFor reports whether a pod was asked for last: that it is leaving is the walk's own doing, for
+// all that is known before its report.
+func (r *request) isFor(uid string) bool {
+	last := r.last.Load()
+	return last != nil && *last == uid
 }
 
 // withdrawIfHanging ends a request that is under way for too long.
