@@ -194,7 +194,7 @@ type Agent struct {
 	lastRead    lastRead    // see unread.go
 	unreadWaits [pressure.SignalCount]unreadWaits
 
-	doubts   doubts // what nobody knows the end of
+	doubts   doubts // the requests whose outcome is not known
 	acting   *plan  // what is being carried out; nil when nothing is
 	acted    chan report
 	measured chan diskReading

@@ -7,10 +7,10 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 )
 
-// doubts are the requests nobody knows the end of, by what the node was short of when they
-// were sent. A request in doubt holds up the decisions about that resource, so that nobody
-// else is evicted for the same shortage, and no others: a soft request for a disk may be in
-// doubt for half a minute, and memory has no such time. The zero value has none.
+// doubts are the requests whose outcome is not known, by what the node was short of when they
+// were sent. A request in doubt holds the decisions about that resource, so that no other pod
+// is evicted for the same shortage. It holds no others: a soft request for a disk may be in
+// doubt for half a minute, and memory cannot wait that long. The zero value has none.
 type doubts struct {
 	open []*unheard // one for a resource at most, the oldest first
 }
