@@ -23,6 +23,7 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 		want   []string
 	}{
 		"it is shown after ten seconds":                 {10 * time.Second, 0, true, []string{"greedy"}},
+		"it is shown after a minute":                    {time.Minute, 0, true, []string{"greedy"}},
 		"the host has taken it":                         {10 * time.Second, freed, true, []string{"greedy", "next"}},
 		"the lists stay long, and somebody else has it": {time.Hour, 0, true, []string{"greedy", "next"}},
 		"the lists cannot be read":                      {10 * time.Second, 0, false, []string{"greedy", "next"}},
@@ -51,7 +52,7 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 				n.after(n.ends+test.hidden, func() {
 					n.host, onLists = n.host-freed+test.host, onLists-freed
 				})
-				runFor(t, a, time.Minute)
+				runFor(t, a, 2*time.Minute)
 				if n.wantVictims(t, test.want...); !gone {
 					t.Error("the test did nothing")
 				}

@@ -12,8 +12,8 @@ import (
 // sum of `count` of all page sets in /proc/zoneinfo. MemAvailable does not hold them, although
 // they are free: it counts the zones' own lists. Since Linux 6.7 the lists grow by themselves to
 // an eighth of a zone's memory when a process that ends gives back much at once
-// (mm/page_alloc.c, nr_pcp_high), and shrink by an eighth a second (decay_pcp_high). An error
-// means that the number is not known.
+// (mm/page_alloc.c, nr_pcp_high), and shrink by 8 MiB a second on
+// each CPU (decay_pcp_high, with pages of 4 KiB). An error means that the number is not known.
 func FreeOnCPULists(hostRoot string) (int64, error) {
 	options := Options{HostRoot: hostRoot}
 	path := options.host("/proc/zoneinfo")
