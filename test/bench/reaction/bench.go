@@ -31,9 +31,12 @@ const (
 	// available when all is up: no further than must be, since memory that a virtual
 	// machine has not used for a while may have to come from its host first, and then
 	// no single thread takes it at 1 GB/s. In evictd's turns the allocator cannot come
-	// as far as the kubelet's.
-	evictdBelow  = 1100 * megabyte
-	kubeletBelow = 2600 * megabyte
+	// as far as the kubelet's. What the runs before have freed and what still waits on the
+	// per-CPU lists lies in between, and the ballast makes up for it.
+	evictdBelow  = 2700 * megabyte
+	kubeletBelow = 4200 * megabyte
+	// kubeletWay is how far above its threshold the kubelet's turn begins at 1 GB/s.
+	kubeletWay = 2600 * megabyte
 	// spare is the ballast when all is up: that much may the rest of the machine take
 	// more than then.
 	spare = 1024 * mebibyte

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -29,9 +30,9 @@ const (
 	patience = 45 * time.Second
 	// evictdsPatience is enough to see that: it is some hundred times its budget.
 	evictdsPatience = 15 * time.Second
-	// overshoot is what the allocator takes below the threshold before it stops: the
-	// pressure lasts until the kubelet looks, and the kubelet's threshold is not
-	// reached in evictd's turns.
+	// overshoot is what the allocator takes below the threshold before it stops, beside what
+	// is free on the kernel's per-CPU lists: the pressure lasts until the kubelet looks, and
+	// the kubelet's threshold is not reached in evictd's turns.
 	overshoot = 800 * megabyte
 	// closest is the least distance above the threshold from which a run starts: what
 	// else the machine does should not cross it.
@@ -98,12 +99,18 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 		}
 	}
 	distance := max(rate, closest)
-	if a == byKubelet { // nearly without the ballast at the highest rate
-		distance = max(rate*kubeletBelow/gigabyte, closest)
+	if a == byKubelet {
+		distance = max(rate*kubeletWay/gigabyte, closest)
+	}
+	// What the run before has freed waits there, as much as a gigabyte: it is taken first, and
+	// what is available does not fall by it.
+	unshown, err := pressure.FreeOnCPULists("/")
+	if err != nil {
+		return r, fmt.Errorf("reading the per-CPU lists: %w", err)
 	}
 	b.count++
 	name := string(a) + "-" + strconv.Itoa(b.count)
-	if err = b.create(ctx, b.allocator(name, rate, distance)); err != nil {
+	if err = b.create(ctx, b.allocator(name, rate, distance+unshown+overshoot)); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()
@@ -154,11 +161,11 @@ func tooSlow(r *result) error {
 	return fmt.Errorf("%w: the pod took only %.0f MB/s", errDisturbed, r.measured/megabyte)
 }
 
-// allocator takes memory at the rate, once its gate is open, down to the overshoot.
-func (b *bench) allocator(name string, rate, distance int64) node.Workload {
+// allocator takes so much memory at the rate, once its gate is open.
+func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 	_, gate := b.gate(name)
 	return node.Workload{
-		Name: name, UsesMiB: (distance + overshoot) / mebibyte, AsksMiB: 16,
+		Name: name, UsesMiB: takes / mebibyte, AsksMiB: 16,
 		Flags: []string{"--memory-rate=" + strconv.FormatInt(rate, 10), "--start-file=" + gate},
 		Change: func(spec *corev1.PodSpec) {
 			grace := int64(5)
@@ -170,7 +177,7 @@ func (b *bench) allocator(name string, rate, distance int64) node.Workload {
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
 			// Above all it takes: its own OOM killer stays asleep.
 			c.Resources.Limits = corev1.ResourceList{
-				corev1.ResourceMemory: *resource.NewQuantity(distance+overshoot+256*mebibyte, resource.BinarySI),
+				corev1.ResourceMemory: *resource.NewQuantity(takes+256*mebibyte, resource.BinarySI),
 			}
 		},
 	}
