@@ -155,18 +155,21 @@ func (s *scene) audit(pod *corev1.Pod) string {
 
 func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 	s := newScene(t, false, "")
-	guarded := s.deploy(node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
+	guarded := s.taker(node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10})
 	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
-	next := s.deploy(node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10, Flags: []string{"--start-delay=15s"}})
-	d := s.gone(&next)
+	next := s.taker(node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10})
+	// One after the other: the budget's pod is the first in the order when the threshold is met.
+	s.takes(guarded, "memory")
+	s.takes(next, "memory")
+	d := s.gone(&next.Pod)
 	s.quiet("next")
-	s.stays(&guarded)
+	s.stays(&guarded.Pod)
 	if len(d.Attempts) != 2 || d.Attempts[0].Outcome != "BlockedByBudget" || d.Attempts[0].UID != string(guarded.UID) ||
 		d.Attempts[0].Budget != "guarded" || d.Attempts[1].Outcome != "Evicted" {
 		t.Errorf("one decision should hold the budget's refusal and the next pod's eviction: %+v", d)
 	}
 	// By this signal nothing counts but pods: what came back is what the victim held.
-	if e := s.ended(&next); e.ExpectedLast < 100<<20 || max(e.Released-e.ExpectedLast, e.ExpectedLast-e.Released) > 20<<20 || e.Overran {
+	if e := s.ended(&next.Pod); e.ExpectedLast < 100<<20 || max(e.Released-e.ExpectedLast, e.ExpectedLast-e.Released) > 20<<20 || e.Overran {
 		t.Errorf("the end of the victim: %+v", e)
 	}
 }
