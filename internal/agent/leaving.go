@@ -38,8 +38,8 @@ func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
 	expected, relied := a.reliedOn(p)
 	s := shortageOf(p, expected)
 	if relied && s.missing == 0 {
-		return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s",
-			len(a.ledger.OnTheirWay()), s.toTarget, a.bothLate(p))
+		return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
+			len(a.ledger.OnTheirWay()), s.toTarget, a.freeAlready(p), a.bothLate(p))
 	}
 	if b, waits := a.awaited(p, &s); waits {
 		signal := p.Threshold.Signal

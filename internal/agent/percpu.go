@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -15,8 +17,9 @@ import (
 // of the memory by then. Without this the next pod would be evicted for what the last one has
 // given back.
 //
-// The lists are never empty, so only their growth counts, as memory in flight: since the eviction
-// was decided, or since a pod was booked that others end. Each pod has its own window:
+// What the lists always keep does not count. Of the rest the growth counts, as memory in flight:
+// since the eviction was decided, or since a pod was booked that others end. Each pod has its own
+// window:
 //
 //   - It is open while the pod is relied on under hard pressure, and for a moment after its end
 //     if that comes by then. Nothing opens it again: where pods end all the time, lists that stay
@@ -181,4 +184,14 @@ func (a *Agent) unshownOf(p *pressure.Pressure) int64 {
 		return 0
 	}
 	return a.unshown.grown
+}
+
+// freeAlready says how much of what is missing is free and not shown yet; "" when nothing is.
+func (a *Agent) freeAlready(p *pressure.Pressure) string {
+	free := a.unshownOf(p)
+	if free == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of it is free on the kernel's per-CPU lists, which MemAvailable does not count",
+		wording.Amount(p.Threshold.Signal, free))
 }

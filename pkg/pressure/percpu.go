@@ -8,12 +8,13 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// FreeOnCPULists returns the bytes of free pages that wait on the kernel's per-CPU lists: the
-// sum of `count` of all page sets in /proc/zoneinfo. MemAvailable does not hold them, although
-// they are free: it counts the zones' own lists. Since Linux 6.7 the lists grow by themselves to
-// an eighth of a zone's memory when a process that ends gives back much at once
-// (mm/page_alloc.c, nr_pcp_high), and shrink by 8 MiB a second on
-// each CPU (decay_pcp_high, with pages of 4 KiB). An error means that the number is not known.
+// FreeOnCPULists returns the bytes of free pages that wait on the kernel's per-CPU lists beyond
+// what these always keep: of each page set in /proc/zoneinfo `count` less `high_min`, or `high`
+// before Linux 6.7. MemAvailable does not hold them, although they are free: it counts the zones'
+// own lists. Since Linux 6.7 the lists grow by themselves to an eighth of a zone's memory when a
+// process that ends gives back much at once (mm/page_alloc.c, nr_pcp_high), and shrink by 8 MiB a
+// second on each CPU (decay_pcp_high, with pages of 4 KiB). An error means that the number is not
+// known.
 func FreeOnCPULists(hostRoot string) (int64, error) {
 	options := Options{HostRoot: hostRoot}
 	path := options.host("/proc/zoneinfo")
@@ -28,12 +29,18 @@ func FreeOnCPULists(hostRoot string) (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// parseZoneinfo adds up the lines "count:    1301" (mm/vmstat.c, zoneinfo_show_print).
+// pageSet is a CPU's list of a zone: its pages, and how many of these it always keeps.
+type pageSet struct{ count, keeps int64 }
+
+// parseZoneinfo adds up what the page sets hold beyond what they keep, by lines such as
+// "count:    1301" (mm/vmstat.c, zoneinfo_show_print).
 func parseZoneinfo(content []byte) (pages int64, err error) {
+	var set pageSet
 	sets := 0
 	for line := range bytes.Lines(content) {
-		value, found := bytes.CutPrefix(bytes.TrimSpace(line), []byte("count:"))
-		if !found {
+		name, value, found := bytes.Cut(bytes.TrimSpace(line), []byte(":"))
+		key := string(name)
+		if !found || key != "count" && key != "high" && key != "high_min" {
 			continue
 		}
 		n, rest, err := kernelfile.LeadingNumber(bytes.TrimSpace(value))
@@ -44,11 +51,17 @@ func parseZoneinfo(content []byte) (pages int64, err error) {
 			return 0, kernelfile.ErrTrailing
 		case !bytes.HasSuffix(line, []byte("\n")):
 			return 0, kernelfile.ErrTruncated
+		case key == "count":
+			pages += set.beyond()
+			set, sets = pageSet{count: n}, sets+1
+		default: // high_min follows high
+			set.keeps = n
 		}
-		pages, sets = pages+n, sets+1
 	}
 	if sets == 0 {
 		return 0, fmt.Errorf("no page set: %w", kernelfile.ErrNoNumber)
 	}
-	return pages, nil
+	return pages + set.beyond(), nil
 }
+
+func (s pageSet) beyond() int64 { return max(0, s.count-s.keeps) }

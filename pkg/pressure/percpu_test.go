@@ -7,21 +7,25 @@ import (
 
 func TestParseZoneinfo(t *testing.T) {
 	t.Parallel()
-	const zone = "Node 0, zone   Normal\n  pages free     12\n  pagesets\n    cpu: 0\n              count:    32\n              high:     40\n" +
-		"    cpu: 1\n              count:    1301\n              high:     40\n"
+	const zone = "Node 0, zone   Normal\n  pages free     12\n        high     99\n  pagesets\n" +
+		"    cpu: 0\n              count:    32\n              high:     40\n              batch:    63\n              high_min: 40\n              high_max: 900\n" +
+		"    cpu: 1\n              count:    1301\n              high:     1400\n              batch:    63\n              high_min: 40\n              high_max: 900\n"
+	const old = "    cpu: 0\n              count:    41\n              high:     40\n              batch:    63\n"
 	for name, test := range map[string]struct {
 		text string
 		want int64
 		ok   bool
 	}{
-		"two CPUs":        {zone, 1333, true},
-		"two zones":       {zone + zone, 2666, true},
+		"two CPUs":        {zone, 1261, true},
+		"two zones":       {zone + zone, 2522, true},
+		"before 6.7":      {old + old, 2, true},
 		"no page sets":    {"Node 0, zone   Normal\n  pages free     12\n", 0, false},
 		"an empty file":   {"", 0, false},
 		"no number":       {"              count:    x\n", 0, false},
 		"more behind it":  {"              count:    3 kB\n", 0, false},
 		"cut in a number": {zone + "              count:    13", 0, false},
 		"an overflow":     {"              count:    99999999999999999999\n", 0, false},
+		"a kept overflow": {zone + "              high_min: 99999999999999999999\n", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
