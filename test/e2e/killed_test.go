@@ -67,6 +67,9 @@ func (s *scene) opened(w *writer) *os.File {
 func TestKilledInAMemoryIncident(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
+	// What the tests before have evicted does not count, and the kubelet does not delay the restart of
+	// a container that has not ended before.
+	s.must(live.Renew(t.Context()))
 	line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
 	s.must(err)
 	s.must(live.Configure(t.Context(), node.Policy{Signal: node.PodMemory, Line: line, Limits: "{evictionsPerMinute: 2}"}))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -145,21 +144,6 @@ func (b *bench) arm(ctx context.Context) error {
 		Signal: node.NodeMemory, Line: b.lines[byEvictd],
 		Extra: "protect: {barePods: false, podSelector: {matchLabels: {" + looksOn + ": \"true\"}}}\n",
 	})
-}
-
-// renew replaces evictd's pod, and waits until the new one watches.
-func (b *bench) renew(ctx context.Context) error {
-	if _, err := b.node.Kubectl(ctx, "-n", node.Namespace, "delete", "pods", "--all", "--wait"); err != nil {
-		return err
-	}
-	err := node.Until(ctx, time.Minute, func(ctx context.Context) bool {
-		_, code, err := b.node.Get(ctx, "/readyz")
-		return err == nil && code == http.StatusOK
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for a new evictd: %w", err)
-	}
-	return nil
 }
 
 // idle fills the node with pods that do nothing.

@@ -94,7 +94,7 @@ func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (resu
 // threshold, the pod is let go, and what the API server hears is waited for.
 func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r result, err error) {
 	if b.settings.fresh {
-		if err = b.renew(ctx); err != nil {
+		if err = b.node.Renew(ctx); err != nil {
 			return r, err
 		}
 	}

@@ -18,6 +18,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// Renew replaces evictd's pod, so that nothing of what the one before has done is known to it, and
+// waits until the new one watches.
+func (n *Node) Renew(ctx context.Context) error {
+	if _, err := n.Kubectl(ctx, "-n", Namespace, "delete", "pods", "--all", "--wait"); err != nil {
+		return err
+	}
+	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+		_, code, err := n.Get(ctx, "/readyz")
+		return err == nil && code == http.StatusOK
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for a new evictd: %w", err)
+	}
+	return nil
+}
+
 // Get returns one of evictd's pages and its status code.
 func (*Node) Get(ctx context.Context, path string) (string, int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
