@@ -2,10 +2,11 @@ package nodepods
 
 import (
 	"math"
-	"strings"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -17,117 +18,47 @@ func request(pod *corev1.Pod, ranked rank.Resource) int64 {
 	switch ranked {
 	case rank.Memory:
 		name = corev1.ResourceMemory
+		pod = withAllocated(pod)
 	case rank.Disk:
 		name = corev1.ResourceEphemeralStorage
 	default:
 		return 0
 	}
-	var total resource.Quantity
-	if podLevel(pod.Spec.Resources) {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		// One pod-level figure replaces the containers' for every resource, also
 		// for those that cannot be asked for at pod level.
-		total = podRequest(pod, name)
-	} else {
-		total = containersRequest(pod, name)
-	}
+		SkipContainerLevelResources: resourcehelper.IsPodLevelResourcesSet(pod),
+		ExcludeOverhead:             true, // a pod that asks for nothing has none
+	})
+	total := requests[name].DeepCopy() // a pod-level quantity is the pod's own
 	if overhead, ok := pod.Spec.Overhead[name]; ok && !total.IsZero() {
 		total.Add(overhead)
 	}
 	return saturated(total)
 }
 
-// podLevel reports whether the pod's own resources are set, which the kubelet
-// takes from the keys it supports there, in requests or limits.
-func podLevel(resources *corev1.ResourceRequirements) bool {
-	if resources == nil {
-		return false
-	}
-	for _, list := range []corev1.ResourceList{resources.Requests, resources.Limits} {
-		for name := range list {
-			if podLevelName(name) {
-				return true
-			}
+// withAllocated returns a pod that asks for the memory that the kubelet has allocated,
+// where the status shows that: the kubelet ranks by it, not by what a pending resize asks
+// for. Only memory can be resized.
+func withAllocated(pod *corev1.Pod) *corev1.Pod {
+	spec := &pod.Spec
+	return &corev1.Pod{Spec: corev1.PodSpec{
+		Containers:     allocatedContainers(spec.Containers, pod.Status.ContainerStatuses),
+		InitContainers: allocatedContainers(spec.InitContainers, pod.Status.InitContainerStatuses),
+		Resources:      allocatedPodLevel(pod),
+		Overhead:       spec.Overhead,
+	}}
+}
+
+func allocatedContainers(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.Container {
+	containers = slices.Clone(containers)
+	for i := range containers {
+		c := &containers[i]
+		if at := slices.IndexFunc(statuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name }); at >= 0 {
+			c.Resources.Requests = allocated(&statuses[at], c.Resources.Requests)
 		}
 	}
-	return false
-}
-
-func podLevelName(name corev1.ResourceName) bool {
-	return name == corev1.ResourceCPU || name == corev1.ResourceMemory ||
-		strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix)
-}
-
-// podRequest returns the request at pod level. During a resize the kubelet works
-// with what it has allocated; status.allocatedResources is that plus the
-// overhead, which is added later.
-func podRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
-	spec, asked := pod.Spec.Resources.Requests[name]
-	if !asked || !podLevelName(name) {
-		return resource.Quantity{}
-	}
-	allocated, ok := pod.Status.AllocatedResources[name]
-	if !ok {
-		return spec.DeepCopy()
-	}
-	total := allocated.DeepCopy()
-	if overhead, ok := pod.Spec.Overhead[name]; ok {
-		total.Sub(overhead)
-	}
-	if total.Sign() < 0 {
-		return resource.Quantity{}
-	}
-	return total
-}
-
-// containersRequest returns the sum of the containers and sidecars, or what the
-// pod needs while it starts, whichever is more: init containers run one after
-// another, next to the sidecars before them.
-func containersRequest(pod *corev1.Pod, name corev1.ResourceName) resource.Quantity {
-	var total, sidecars, starting resource.Quantity
-	for i := range pod.Spec.Containers {
-		total.Add(containerRequest(&pod.Spec.Containers[i], pod.Status.ContainerStatuses, name))
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		step := containerRequest(c, pod.Status.InitContainerStatuses, name)
-		if isSidecar(c) {
-			total.Add(step)
-			sidecars.Add(step)
-			step = sidecars.DeepCopy()
-		} else {
-			step.Add(sidecars)
-		}
-		if step.Cmp(starting) > 0 {
-			starting = step
-		}
-	}
-	if starting.Cmp(total) > 0 {
-		return starting
-	}
-	return total
-}
-
-func isSidecar(c *corev1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-// containerRequest returns a container's request. The kubelet ranks by what it
-// has allocated, not by what a pending resize asks for; where the status shows
-// that, it counts, also when it lacks the resource. Only memory can be resized.
-func containerRequest(
-	c *corev1.Container, statuses []corev1.ContainerStatus, name corev1.ResourceName,
-) resource.Quantity {
-	requests := c.Resources.Requests
-	if name == corev1.ResourceMemory {
-		for i := range statuses {
-			if s := &statuses[i]; s.Name == c.Name {
-				requests = allocated(s, requests)
-				break
-			}
-		}
-	}
-	quantity := requests[name]
-	return quantity.DeepCopy()
+	return containers
 }
 
 // allocated returns the requests that the status shows, or else the spec's.
@@ -141,6 +72,25 @@ func allocated(s *corev1.ContainerStatus, spec corev1.ResourceList) corev1.Resou
 	default:
 		return spec
 	}
+}
+
+// allocatedPodLevel returns the pod's own resources. In status.allocatedResources the
+// overhead is included.
+func allocatedPodLevel(pod *corev1.Pod) *corev1.ResourceRequirements {
+	resources := pod.Spec.Resources
+	total, ok := pod.Status.AllocatedResources[corev1.ResourceMemory]
+	if resources == nil || !ok {
+		return resources
+	}
+	if _, asked := resources.Requests[corev1.ResourceMemory]; !asked {
+		return resources
+	}
+	total = total.DeepCopy()
+	total.Sub(pod.Spec.Overhead[corev1.ResourceMemory])
+	if total.Sign() < 0 {
+		total = resource.Quantity{}
+	}
+	return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceMemory: total}}
 }
 
 // saturated returns the quantity as an int64, rounded up as [resource.Quantity.Value]

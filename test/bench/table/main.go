@@ -28,7 +28,7 @@ type budget struct {
 // budgets are those of the steady state, in which nothing may be allocated for a
 // pod, and those of a decision.
 func budgets() []budget {
-	const perDecision = 4 * 110 // a decision may hold a few things for each pod
+	const perDecision = 13 * 110 // most of them are the maps of k8s.io/component-helpers/resource
 	return []budget{
 		{name: "SampleMemory", what: "one sample, memory"},
 		{name: "Judge", what: "one judgement"},
