@@ -102,15 +102,9 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	if a == byKubelet {
 		distance = max(rate*kubeletWay/gigabyte, closest)
 	}
-	// What the run before has freed waits there, as much as a gigabyte: it is taken first, and
-	// what is available does not fall by it.
-	unshown, err := pressure.FreeOnCPULists("/")
-	if err != nil {
-		return r, fmt.Errorf("reading the per-CPU lists: %w", err)
-	}
 	b.count++
 	name := string(a) + "-" + strconv.Itoa(b.count)
-	if err = b.create(ctx, b.allocator(name, rate, distance+unshown+overshoot)); err != nil {
+	if err = b.start(ctx, name, rate, distance+overshoot); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()
@@ -159,6 +153,16 @@ func tooSlow(r *result) error {
 		return nil
 	}
 	return fmt.Errorf("%w: the pod took only %.0f MB/s", errDisturbed, r.measured/megabyte)
+}
+
+// start makes the allocator. What the run before has freed waits on the per-CPU lists, as much as a
+// gigabyte: it is taken first, and what is available does not fall by it.
+func (b *bench) start(ctx context.Context, name string, rate, takes int64) error {
+	unshown, err := pressure.FreeOnCPULists("/")
+	if err != nil {
+		return fmt.Errorf("reading the per-CPU lists: %w", err)
+	}
+	return b.create(ctx, b.allocator(name, rate, takes+unshown))
 }
 
 // allocator takes so much memory at the rate, once its gate is open.
