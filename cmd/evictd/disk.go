@@ -39,7 +39,7 @@ func newDisk(
 }
 
 // Measure returns the pods' disk use by UID. It is for one goroutine.
-func (d *disk) Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if c := d.inForce(); c.Disk.Source == config.DiskNode {
 		return d.node.measure(ctx, c, pods)
 	}
@@ -75,7 +75,7 @@ func (s *summaryDisk) kubeletClient() (*http.Client, error) {
 }
 
 // Measure asks the kubelet for the pods' disk use, by UID.
-func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (s *summaryDisk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	dedicated, err := s.dedicatedImageFS()
 	if err != nil {
 		return nil, fmt.Errorf("finding the filesystem of images: %w", err)
@@ -98,7 +98,7 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*corev1.Pod) (map[stri
 	}
 	volumes := make(map[string][]string, len(pods))
 	for _, pod := range pods {
-		volumes[nodepods.UsageUID(pod)] = nodepods.DiskVolumes(pod)
+		volumes[pod.CgroupUID] = pod.DiskVolumes
 	}
 	return usage.DiskUses(summary, dedicated, volumes), nil
 }

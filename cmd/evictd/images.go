@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/nodeimages"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -20,7 +19,7 @@ type images struct {
 }
 
 // Unused reads the node once.
-func (i *images) Unused(ctx context.Context, pods []*corev1.Pod) (agent.UnusedImages, error) {
+func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (agent.UnusedImages, error) {
 	node, err := i.clients.getNode(ctx, i.nodeName)
 	if err != nil {
 		return agent.UnusedImages{}, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -44,7 +45,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 				clients: &clients{telling: fake.NewClientset(test.node)}, nodeName: "node-1",
 				dedicatedImageFS: func() (bool, error) { return test.dedicated, test.fault },
 			}
-			got, err := i.Unused(t.Context(), []*corev1.Pod{pod})
+			got, err := i.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})
 			if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
 			}

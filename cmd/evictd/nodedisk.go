@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/usage"
@@ -20,15 +18,15 @@ type nodeDisk struct {
 	opened   *usage.NodeDisk
 }
 
-func (n *nodeDisk) measure(ctx context.Context, c *config.EvictdConfiguration, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (n *nodeDisk) measure(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if err := n.open(c); err != nil {
 		return nil, err
 	}
 	known := make([]usage.NodePod, 0, len(pods))
 	for _, pod := range pods {
 		known = append(known, usage.NodePod{
-			UID: nodepods.UsageUID(pod), Namespace: pod.Namespace, Name: pod.Name,
-			Containers: nodepods.RunningContainers(pod),
+			UID: pod.CgroupUID, Namespace: pod.Namespace, Name: pod.Name,
+			Containers: pod.RunningContainers,
 		})
 	}
 	measured, err := n.opened.Measure(ctx, time.Now(), known)
@@ -37,8 +35,8 @@ func (n *nodeDisk) measure(ctx context.Context, c *config.EvictdConfiguration, p
 	}
 	uses := make(map[string]usage.DiskUse, len(measured))
 	for _, pod := range pods {
-		if use, found := measured[nodepods.UsageUID(pod)]; found {
-			uses[string(pod.UID)] = use
+		if use, found := measured[pod.CgroupUID]; found {
+			uses[pod.UID] = use
 		}
 	}
 	return uses, nil

@@ -16,20 +16,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
 // nodeWithFiles is a host with two pods that have a file of 1 MiB each, one of them a
 // static pod, whose directories have another name than its UID.
-func nodeWithFiles(t *testing.T) (root string, pods []*corev1.Pod) {
+func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	t.Helper()
 	root = t.TempDir()
-	pods = []*corev1.Pod{
-		{ObjectMeta: metav1.ObjectMeta{UID: "uid-web", Namespace: "shop", Name: "web"}},
-		{ObjectMeta: metav1.ObjectMeta{UID: "uid-mirror", Namespace: "shop", Name: "proxy", Annotations: map[string]string{
-			"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash", "kubernetes.io/config.source": "file",
-		}}},
+	pods = []*nodepods.Pod{
+		{UID: "uid-web", CgroupUID: "uid-web", Namespace: "shop", Name: "web"},
+		{UID: "uid-mirror", CgroupUID: "hash", Namespace: "shop", Name: "proxy", Static: true, Mirror: true},
 	}
 	for _, path := range []string{
 		"var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/cache/file",
@@ -107,9 +106,7 @@ func TestNodeDiskOptions(t *testing.T) {
 func TestNodeDiskAsksForRunningContainers(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
-	pods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
-		ContainerID: "containerd://" + strings.Repeat("a", 64), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
-	}}
+	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}
 	n, c := &nodeDisk{hostRoot: root}, config.Default()
 	var opened *usage.NodeDisk
 	for range 2 {
@@ -159,7 +156,9 @@ func TestLooksShareOneDisk(t *testing.T) {
 	if err := os.CopyFS(root, os.DirFS(files)); err != nil {
 		t.Fatal(err)
 	}
-	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*pods[0]}}
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{{
+		ObjectMeta: metav1.ObjectMeta{UID: types.UID(pods[0].UID), Namespace: pods[0].Namespace, Name: pods[0].Name},
+	}}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.HasSuffix(r.URL.Path, "/pods") {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -24,8 +23,8 @@ func (d *daemon) followOOMKills(ctx context.Context) error {
 // does not list it.
 func (d *daemon) podName(uid string) string {
 	for _, pod := range d.pods.List() {
-		if nodepods.UsageUID(pod) == uid {
-			return pod.Namespace + "/" + pod.Name
+		if pod.CgroupUID == uid {
+			return pod.Key()
 		}
 	}
 	return ""

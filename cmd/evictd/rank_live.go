@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -62,9 +60,7 @@ func (l *liveNode) inquiry() *inquiry {
 
 // look reads the node: what the ranking needs, and all there is where it is saved.
 func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
-	list, err := l.clients.telling.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", l.flags.nodeName).String(),
-	})
+	pods, err := nodepods.List(ctx, l.clients.telling, l.flags.nodeName)
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", l.flags.nodeName, l.clients.explain(err, "list pods"))
 	}
@@ -74,7 +70,7 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 		Self:          snapshot.Self{UID: own.UID, Namespace: own.Namespace, Name: own.Name},
 		Configuration: l.loaded,
 	}
-	seen.SetPods(list.Items)
+	seen.SetPods(pods)
 	seen.SetUsage(l.host.tree.Collect(nil))
 	sample := l.host.current().Sample(now)
 	seen.Signals = []snapshot.Signal{snapshot.NewSignal(l.signal, sample.Of(l.signal))}

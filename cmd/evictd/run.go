@@ -178,12 +178,9 @@ func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, 
 
 // connect makes the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
-	d.pods, err = nodepods.New(d.clients.watching, nodepods.Options{
+	d.pods = nodepods.New(d.clients.watching, nodepods.Options{
 		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError,
 	})
-	if err != nil {
-		return fmt.Errorf("building the watch of the node's pods: %w", err)
-	}
 	d.recorder.WatchAge(d.pods.Age)
 	d.optIns = d.newOptIns(&policy)
 	options := agent.Options{

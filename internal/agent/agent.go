@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -38,7 +36,7 @@ type Pods interface {
 	// Synced reports whether the list is complete.
 	Synced() bool
 	// List returns the pods; it asks no server.
-	List() []*corev1.Pod
+	List() []*nodepods.Pod
 }
 
 // Cgroups reads what the pods use.
@@ -54,7 +52,7 @@ type Cgroups interface {
 // Disk measures the pods' disk use.
 type Disk interface {
 	// Measure returns the pods' disk use by UID. It may take seconds.
-	Measure(ctx context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error)
+	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
 }
 
 // Evictor asks the API server to evict one pod, what became of it, and what keeps it.

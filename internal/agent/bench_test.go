@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -22,7 +23,7 @@ import (
 // is counted. What a reading costs is benchmarked in pkg/pressure and pkg/usage.
 type benchNode struct {
 	sample pressure.Sample
-	pods   []*corev1.Pod
+	pods   []*nodepods.Pod
 	uses   []usage.Pod
 }
 
@@ -38,7 +39,7 @@ func newBenchNode(count int, available int64) *benchNode {
 	isController, grace := true, int64(30)
 	for i := range count {
 		uid := fmt.Sprintf("uid-%03d", i)
-		n.pods = append(n.pods, &corev1.Pod{
+		n.pods = append(n.pods, nodepods.FromAPI(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: fmt.Sprintf("pod-%03d", i), UID: types.UID(uid),
 				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", UID: "rs-" + types.UID(uid), Controller: &isController}},
@@ -50,7 +51,7 @@ func newBenchNode(count int, available int64) *benchNode {
 				}}},
 			},
 			Status: corev1.PodStatus{Phase: corev1.PodRunning},
-		})
+		}))
 		used := int64(100+i) * mebi
 		n.uses = append(n.uses, usage.Pod{UID: uid, WorkingSet: used, Anonymous: used, Tasks: 10, TasksKnown: true})
 	}
@@ -62,8 +63,8 @@ func (n *benchNode) Sample(now time.Time) pressure.Sample {
 	sample.Time = now
 	return sample
 }
-func (*benchNode) Synced() bool          { return true }
-func (n *benchNode) List() []*corev1.Pod { return slices.Clone(n.pods) }
+func (*benchNode) Synced() bool            { return true }
+func (n *benchNode) List() []*nodepods.Pod { return slices.Clone(n.pods) }
 func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
 }

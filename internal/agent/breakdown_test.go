@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -118,10 +116,8 @@ func TestBreakdown(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			pods := []*corev1.Pod{
-				{ObjectMeta: metav1.ObjectMeta{UID: "a"}},
-				{ObjectMeta: metav1.ObjectMeta{UID: "b"}},
-				{ObjectMeta: metav1.ObjectMeta{UID: "done"}, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}},
+			pods := []*nodepods.Pod{
+				{UID: "a", CgroupUID: "a"}, {UID: "b", CgroupUID: "b"}, {UID: "done", CgroupUID: "done", Finished: true},
 			}
 			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}
 			got := breakdownOf(p, diskUses(test.signal, pods, test.uses, 0))
@@ -135,11 +131,8 @@ func TestBreakdown(t *testing.T) {
 // The kubelet measures a static pod under the UID that it has on its node.
 func TestStaticPodIsMeasured(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		UID:         types.UID("mirror"),
-		Annotations: map[string]string{"kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash"},
-	}}
-	all := diskUses(pressure.NodeFSAvailable, []*corev1.Pod{pod}, map[string]usage.DiskUse{"hash": partsOf(false, 1, 2, 3, 4)}, 0)
+	pod := &nodepods.Pod{UID: "mirror", CgroupUID: "hash", Mirror: true}
+	all := diskUses(pressure.NodeFSAvailable, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": partsOf(false, 1, 2, 3, 4)}, 0)
 	if got := all.of(pod); !got.known || got.value != 10 || len(all.incomplete) > 0 {
 		t.Errorf("%+v, incomplete %v", got, all.incomplete)
 	}

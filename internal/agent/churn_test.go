@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -94,8 +95,8 @@ func TestStallWaitsForALargePodThatOthersEnd(t *testing.T) {
 // lateList is a fakeNode whose watch tells of a pod half a second after its cgroup is there.
 type lateList struct{ *fakeNode }
 
-func (l lateList) List() []*corev1.Pod {
-	return slices.DeleteFunc(l.fakeNode.List(), func(p *corev1.Pod) bool { return time.Since(p.CreationTimestamp.Time) < 500*time.Millisecond })
+func (l lateList) List() []*nodepods.Pod {
+	return slices.DeleteFunc(l.fakeNode.List(), func(p *nodepods.Pod) bool { return time.Since(p.Created) < 500*time.Millisecond })
 }
 
 // Pods that come and go in a stall leave nothing behind: each matters until the watch tells of

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -29,7 +28,7 @@ type fakeDisk struct {
 	measured map[string]usage.DiskUse
 }
 
-func (d *fakeDisk) Measure(ctx context.Context, _ []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (d *fakeDisk) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	d.asked.Add(1)
 	asked := time.Now()
 	select {

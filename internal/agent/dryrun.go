@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -104,11 +102,11 @@ func (s *simulated) restore(open []incident.Incident, booked func(uid string) bo
 }
 
 // keep drops the pods that do not live on: they are not listed, or really end now.
-func (s *simulated) keep(pods []*corev1.Pod) {
+func (s *simulated) keep(pods []*nodepods.Pod) {
 	live := make(map[string]string, len(s.pods))
 	for _, pod := range pods {
-		if uid := string(pod.UID); s.has(uid) && pod.DeletionTimestamp == nil && !nodepods.Finished(pod) {
-			live[uid] = nodepods.UsageUID(pod)
+		if uid := pod.UID; s.has(uid) && !pod.Terminating && !pod.Finished {
+			live[uid] = pod.CgroupUID
 		}
 	}
 	for uid, w := range s.pods {

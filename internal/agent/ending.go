@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
@@ -19,21 +17,21 @@ import (
 type endingSince map[string]time.Time
 
 // note brings it up to date with the list.
-func (e endingSince) note(pods []*corev1.Pod, now time.Time) {
-	ends := func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || nodepods.Finished(pod) }
+func (e endingSince) note(pods []*nodepods.Pod, now time.Time) {
+	ends := func(pod *nodepods.Pod) bool { return pod.Terminating || pod.Finished }
 	maps.DeleteFunc(e, func(uid string, _ time.Time) bool {
-		return !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return string(pod.UID) == uid && ends(pod) })
+		return !slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.UID == uid && ends(pod) })
 	})
 	for _, pod := range pods {
-		if uid := string(pod.UID); ends(pod) && e[uid].IsZero() {
+		if uid := pod.UID; ends(pod) && e[uid].IsZero() {
 			e[uid] = now
 		}
 	}
 }
 
 // of returns since when a pod ends; now when it was not noted yet.
-func (e endingSince) of(pod *corev1.Pod, now time.Time) time.Time {
-	if since, known := e[string(pod.UID)]; known {
+func (e endingSince) of(pod *nodepods.Pod, now time.Time) time.Time {
+	if since, known := e[pod.UID]; known {
 		return since
 	}
 	return now

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -34,7 +32,7 @@ const escalationTries = 3
 
 // overdue returns a victim that should end sooner, the one that was asked for first; nil
 // where there is none.
-func (a *Agent) overdue(p *pressure.Pressure, pods []*corev1.Pod) *corev1.Pod {
+func (a *Agent) overdue(p *pressure.Pressure, pods []*nodepods.Pod) *nodepods.Pod {
 	if !p.Threshold.Hard || a.policy.HardGrace <= 0 {
 		return nil
 	}
@@ -42,7 +40,7 @@ func (a *Agent) overdue(p *pressure.Pressure, pods []*corev1.Pod) *corev1.Pod {
 		if !a.escalates(p, &b) {
 			continue
 		}
-		at := slices.IndexFunc(pods, func(pod *corev1.Pod) bool { return string(pod.UID) == b.UID })
+		at := slices.IndexFunc(pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
 		if at >= 0 && grantedTo(pods[at], &b) > a.policy.HardGrace {
 			return pods[at]
 		}
@@ -62,8 +60,8 @@ func (a *Agent) escalates(p *pressure.Pressure, b *evict.Booking) bool {
 // grantedTo returns the grace period that a victim has: as the API server says, which may
 // be less than it was granted where somebody else has shortened it, or as it was booked
 // where the watch has not told, and in a dry run.
-func grantedTo(pod *corev1.Pod, b *evict.Booking) int64 {
-	if told := pod.DeletionGracePeriodSeconds; told != nil {
+func grantedTo(pod *nodepods.Pod, b *evict.Booking) int64 {
+	if told := pod.DeletionGraceSeconds; told != nil {
 		return *told
 	}
 	return b.GraceSeconds
@@ -71,12 +69,12 @@ func grantedTo(pod *corev1.Pod, b *evict.Booking) int64 {
 
 // escalation returns the request to end a victim sooner; nil without a victim, or where
 // nobody knows what it still uses.
-func (a *Agent) escalation(p *pressure.Pressure, victim *corev1.Pod, uses *uses) *Attempt {
+func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *uses) *Attempt {
 	if victim == nil || !uses.of(victim).known {
 		return nil
 	}
 	resource, seconds := resourceOf(p.Threshold.Signal), a.policy.HardGrace
-	pod := nodepods.Facts(victim, resource, a.options.Self)
+	pod := victim.Facts(resource, a.options.Self)
 	pod.Usage, pod.Sampled = uses.of(victim).value, true
 	return &Attempt{
 		// No place in the ranking: it is no candidate.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -135,12 +136,12 @@ func (n *fakeNode) Synced() bool {
 	return !n.unsynced
 }
 
-func (n *fakeNode) List() []*corev1.Pod {
+func (n *fakeNode) List() []*nodepods.Pod {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	pods := make([]*corev1.Pod, 0, len(n.pods))
-	for _, p := range n.pods { // in no order, as the informer's store
-		pods = append(pods, p.api)
+	pods := make([]*nodepods.Pod, 0, len(n.pods))
+	for _, p := range n.pods { // in no order, as the store
+		pods = append(pods, nodepods.FromAPI(p.api))
 	}
 	return pods
 }

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -42,7 +41,7 @@ func (a *Agent) bookOthers(attempt *Attempt, expected map[string]int64, now time
 // What its cgroup still holds, the next decision sees.
 func (a *Agent) isReplaced(p *plan, c *candidate) bool {
 	pod := c.entry.Pod
-	listed := slices.ContainsFunc(a.options.Pods.List(), func(one *corev1.Pod) bool { return string(one.UID) == pod.UID })
+	listed := slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == pod.UID })
 	if !listed {
 		p.decision.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 	}

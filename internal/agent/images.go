@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -60,7 +59,7 @@ type UnusedImages struct {
 type Images interface {
 	// Unused counts them; pods are those of the node. It may take seconds. An error means
 	// that nothing is known.
-	Unused(ctx context.Context, pods []*corev1.Pod) (UnusedImages, error)
+	Unused(ctx context.Context, pods []*nodepods.Pod) (UnusedImages, error)
 }
 
 // ImageReclaim says when the kubelet removes unused images, by what is available. The zero
@@ -121,7 +120,7 @@ func (a *Agent) followImages(ctx context.Context, p *pressure.Pressure) {
 }
 
 // ask starts a count.
-func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods []*corev1.Pod) {
+func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods []*nodepods.Pod) {
 	if c.answers == nil {
 		c.answers = make(chan imageAnswer, 1)
 	}

@@ -8,8 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -21,7 +20,7 @@ type fakeImages struct {
 	asked  int
 }
 
-func (f *fakeImages) Unused(context.Context, []*corev1.Pod) (UnusedImages, error) {
+func (f *fakeImages) Unused(context.Context, []*nodepods.Pod) (UnusedImages, error) {
 	f.asked++
 	time.Sleep(f.slow) // a directory that does not answer hears of no context
 	return f.unused, f.err

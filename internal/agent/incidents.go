@@ -2,9 +2,6 @@ package agent
 
 import (
 	"slices"
-	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -40,8 +37,8 @@ func (a *Agent) incidentOf(p *pressure.Pressure) string {
 func (a *Agent) before() incident.Others {
 	others, pods := incident.Others{OOMKills: a.oomKills()}, a.evictedByKubelet()
 	if more := len(pods) - incident.KubeletsKept; more > 0 {
-		slices.SortFunc(pods, func(a, b *corev1.Pod) int { return kubeletEvictedAt(a).Compare(kubeletEvictedAt(b)) })
-		others.Unnamed, pods = kubeletEvictedAt(pods[more-1]), pods[more:]
+		slices.SortFunc(pods, func(a, b *nodepods.Pod) int { return a.KubeletEvictedAt.Compare(b.KubeletEvictedAt) })
+		others.Unnamed, pods = pods[more-1].KubeletEvictedAt, pods[more:]
 	}
 	others.Kubelets = uidsOf(pods)
 	return others
@@ -54,9 +51,9 @@ func (a *Agent) during(before *incident.Others) incident.Others {
 		others.OOMKills = max(0, now-before.OOMKills)
 	}
 	for _, pod := range a.evictedByKubelet() {
-		unnamed := !before.Unnamed.IsZero() && !kubeletEvictedAt(pod).After(before.Unnamed)
-		if !unnamed && !slices.Contains(before.Kubelets, string(pod.UID)) {
-			others.Kubelets = append(others.Kubelets, pod.Namespace+"/"+pod.Name)
+		unnamed := !before.Unnamed.IsZero() && !pod.KubeletEvictedAt.After(before.Unnamed)
+		if !unnamed && !slices.Contains(before.Kubelets, pod.UID) {
+			others.Kubelets = append(others.Kubelets, pod.Key())
 		}
 	}
 	slices.Sort(others.Kubelets)
@@ -79,40 +76,14 @@ func (a *Agent) oomKills() int64 {
 
 // evictedByKubelet returns the listed pods that the kubelet has evicted. They stay listed until
 // they are collected.
-func (a *Agent) evictedByKubelet() []*corev1.Pod {
-	return slices.DeleteFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool { return !kubeletEvicted(pod) })
+func (a *Agent) evictedByKubelet() []*nodepods.Pod {
+	return slices.DeleteFunc(a.options.Pods.List(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
 }
 
-// reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
-const reasonEvicted = "Evicted"
-
-// kubeletEvicted reports whether the kubelet has evicted the pod and it has ended. The kubelet
-// writes phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes
-// Succeeded in the end, and only the condition DisruptionTarget stays.
-func kubeletEvicted(pod *corev1.Pod) bool {
-	if !nodepods.Finished(pod) {
-		return false
-	}
-	return pod.Status.Reason == reasonEvicted || slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
-	})
-}
-
-// kubeletEvictedAt returns when the kubelet evicted a pod, by its clock, in whole seconds. One that it
-// did not let begin has its creation alone.
-func kubeletEvictedAt(pod *corev1.Pod) time.Time {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
-			return c.LastTransitionTime.Time
-		}
-	}
-	return pod.CreationTimestamp.Time
-}
-
-func uidsOf(pods []*corev1.Pod) []string {
+func uidsOf(pods []*nodepods.Pod) []string {
 	uids := make([]string, 0, len(pods))
 	for _, pod := range pods {
-		uids = append(uids, string(pod.UID))
+		uids = append(uids, pod.UID)
 	}
 	return uids
 }

@@ -69,7 +69,7 @@ func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 			return func(p *corev1.Pod) {
 				p.UID = types.UID(fmt.Sprintf("%s-%0240d", p.UID, 0))
 				p.CreationTimestamp = metav1.NewTime(began.Add(-time.Hour))
-				p.Status.Phase, p.Status.Reason = corev1.PodFailed, reasonEvicted
+				p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
 				p.Status.Conditions = []corev1.PodCondition{{
 					Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet,
 					LastTransitionTime: metav1.NewTime(at),

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
@@ -118,7 +116,7 @@ func (a *Agent) listed() map[string]bool {
 	uids := make(map[string]bool, len(pods))
 	for _, pod := range pods {
 		if !over(pod) { // what the kubelet evicted stays listed, and what a finalizer keeps
-			uids[string(pod.UID)] = true
+			uids[pod.UID] = true
 		}
 	}
 	a.listedNow = uids
@@ -127,8 +125,8 @@ func (a *Agent) listed() map[string]bool {
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers
 // runs: only its cgroup tells whether it still holds something then.
-func over(pod *corev1.Pod) bool {
-	return nodepods.Finished(pod) || pod.DeletionTimestamp != nil && len(pod.Status.ContainerStatuses) > 0 && len(nodepods.RunningContainers(pod)) == 0
+func over(pod *nodepods.Pod) bool {
+	return pod.Finished || pod.Terminating && pod.Started && len(pod.RunningContainers) == 0
 }
 
 // bookLeaving notes what the victims should still free, and the pods that are on
@@ -136,13 +134,13 @@ func over(pod *corev1.Pod) bool {
 // by the kubelet, or by evictd before it was started again. So nobody is evicted
 // twice for one deficit. One whose request nobody heard the end of is evictd's own, and is
 // booked as that once its end is known.
-func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) {
+func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *uses) {
 	a.noteUnlisted(pods, uses, p.SampleTime)
 	share := a.stallShareOf(p, pods, uses)
 	lists := sync.OnceValues(a.readLists)
 	a.bookUnlisted(p, uses, share, lists)
 	for _, pod := range pods {
-		uid, leaves := string(pod.UID), a.leaves(pod)
+		uid, leaves := pod.UID, a.leaves(pod)
 		if !leaves && !a.ledger.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
 			continue
 		}
@@ -185,36 +183,36 @@ func (a *Agent) asksFor(uid string) bool {
 // which may still hold all of a memory emptyDir. A terminating pod that is kept by a finalizer
 // alone holds nothing. The deletion of a mirror ends nothing: the kubelet makes it again, and
 // the static pod runs on.
-func (a *Agent) leaves(pod *corev1.Pod) bool {
+func (a *Agent) leaves(pod *nodepods.Pod) bool {
 	switch {
-	case nodepods.IsMirror(pod) && pod.DeletionTimestamp != nil:
+	case pod.Mirror && pod.Terminating:
 		return false
 	case !over(pod):
-		return pod.DeletionTimestamp != nil
+		return pod.Terminating
 	}
-	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
+	there, err := a.options.Cgroups.Present(pod.CgroupUID)
 	return err == nil && there
 }
 
 // terminating looks a pod up that the API server may list as being deleted. It is asked about
 // the few victims of which that is not known otherwise.
 func (a *Agent) terminating(uid string) bool {
-	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
-		return string(pod.UID) == uid && pod.DeletionTimestamp != nil
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *nodepods.Pod) bool {
+		return pod.UID == uid && pod.Terminating
 	})
 }
 
 // expectedOf returns what the end of a pod should still free. A pod without a
 // cgroup has freed its memory and tasks already, although the API server may list
 // it a little longer.
-func (a *Agent) expectedOf(signal pressure.Signal, pod *corev1.Pod, uses *uses) (map[string]int64, bool) {
+func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *uses) (map[string]int64, bool) {
 	if use := uses.of(pod); use.known || use.emptied {
 		return use.expected, true
 	}
 	if signal.OnDisk() {
 		return nil, false
 	}
-	there, err := a.options.Cgroups.Present(nodepods.UsageUID(pod))
+	there, err := a.options.Cgroups.Present(pod.CgroupUID)
 	if err != nil || there {
 		return nil, false
 	}
@@ -225,11 +223,11 @@ func (a *Agent) expectedOf(signal pressure.Signal, pod *corev1.Pod, uses *uses) 
 // grace period, from the moment it is first seen. The deletion timestamp would say
 // it more closely, but by the API server's clock: an hour of skew would make every
 // victim stuck at once, and the next one go.
-func graceLeft(pod *corev1.Pod) time.Duration {
-	if pod.DeletionGracePeriodSeconds == nil {
+func graceLeft(pod *nodepods.Pod) time.Duration {
+	if pod.DeletionGraceSeconds == nil {
 		return 0
 	}
-	return inSeconds(*pod.DeletionGracePeriodSeconds)
+	return inSeconds(*pod.DeletionGraceSeconds)
 }
 
 // inSeconds returns a grace period as the API writes it, a year at most: it takes any

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -246,7 +247,7 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 // noPods is a fakeNode whose API server lists none of its pods.
 type noPods struct{ *fakeNode }
 
-func (noPods) List() []*corev1.Pod { return nil }
+func (noPods) List() []*nodepods.Pod { return nil }
 
 // evictByKubelet is how the kubelet evicts: the pod has finished and stays listed, nothing
 // of it is deleted, and its cgroup and what it holds go a little later. The lock is held.

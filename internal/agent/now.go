@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -35,7 +33,7 @@ type Source struct {
 // acting. Unread names the pods whose cgroups could not be read; they are ranked
 // as protected. An error means that there is no ranking.
 func RankNow(
-	ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source Source, rules rank.Rules,
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error) {
 	resource := resourceOf(signal)
 	var all *uses

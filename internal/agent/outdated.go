@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -40,12 +38,12 @@ type outdated struct {
 // figuresBefore returns whose figures are from before the pressure. A time that is zero, or
 // still to come, says nothing: the clock was set back since. Pods of which not all is known
 // are left out: nobody relies on their figures anyway.
-func figuresBefore(p *pressure.Pressure, pods []*corev1.Pod, measured map[string]usage.DiskUse) outdated {
+func figuresBefore(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse) outdated {
 	var before outdated
 	for _, pod := range pods {
 		u, known := measuredOf(pod, measured)
 		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u))
-		if !known || !exact || nodepods.Finished(pod) {
+		if !known || !exact || pod.Finished {
 			continue
 		}
 		at := u.Time
@@ -53,7 +51,7 @@ func figuresBefore(p *pressure.Pressure, pods []*corev1.Pod, measured map[string
 			at = time.Time{}
 		}
 		if latest(at).Before(p.Since) {
-			before.add(pod.Namespace+"/"+pod.Name, at)
+			before.add(pod.Key(), at)
 		}
 	}
 	return before

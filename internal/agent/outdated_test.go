@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -22,7 +23,7 @@ type kubelet struct {
 	stamp   func(taken time.Time) time.Time // nil: as it was, in whole seconds
 }
 
-func (k *kubelet) Measure(context.Context, []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (k *kubelet) Measure(context.Context, []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	since := time.Since(k.started).Truncate(k.every)
 	measured := map[string]usage.DiskUse{"uid-modest": partsOf(false, 0, 0, 20, 0), "uid-greedy": partsOf(false, 0, 0, k.greedy(since), 0)}
 	at := k.started.Add(since).Round(0).Truncate(time.Second) // as JSON has it

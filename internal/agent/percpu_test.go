@@ -253,7 +253,7 @@ func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 		}, false, nil},
 		"the kubelet evicts it, and takes down its volumes": {func(n *fakeNode) {
 			failed := n.pods["uid-other"].api.DeepCopy()
-			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, reasonEvicted
+			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, "Evicted"
 			n.pods["uid-other"].api = failed
 			gone(n)
 		}, false, nil},

@@ -134,7 +134,7 @@ func (a *Agent) newKubelets(own map[string]bool) []map[string]int64 {
 	before := a.returning.kubelets
 	a.returning.kubelets = map[string]bool{}
 	for _, pod := range a.evictedByKubelet() {
-		uid := string(pod.UID)
+		uid := pod.UID
 		if a.ledger.Booked(uid) {
 			continue
 		}

@@ -120,7 +120,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 		n.after(20*time.Second, func() { // the figures have been read for the refused request
 			blocked = false
 			evicted := n.pods["uid-large"].api.DeepCopy()
-			evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, reasonEvicted
+			evicted.Status.Phase, evicted.Status.Reason = corev1.PodFailed, "Evicted"
 			n.pods["uid-large"].api, n.pods["uid-large"].noCgroup = evicted, true
 		})
 		runFor(t, a, 3*time.Minute)
@@ -137,7 +137,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	n := newFakeNode(1000)
 	a := newAgent(t, n, hardPolicy())
-	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reasonEvicted })
+	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	n.run("new", 1, 0)
 	a.disk.uses = map[string]usage.DiskUse{"uid-old": diskUseOf(50, 0, 0, 0), "uid-new": diskUseOf(30, 0, 0, 0)}
 	a.incidents.Restore([]incident.Incident{{ID: "x"}})
@@ -273,7 +273,7 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		n.after(13*time.Second, func() {
 			p := n.pods["uid-large"]
 			failed := p.api.DeepCopy()
-			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, reasonEvicted
+			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, "Evicted"
 			p.api, p.noCgroup = failed, true
 		})
 		if err := a.Run(ctx); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -332,7 +332,7 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 
 func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
 	t.Parallel()
-	pods := []*corev1.Pod{{Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, {Status: corev1.PodStatus{Phase: corev1.PodFailed}}}
+	pods := []*nodepods.Pod{{Finished: true}}
 	if all := diskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.incomplete) != 0 {
 		t.Errorf("incomplete: %v", all.incomplete)
 	}

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -85,7 +83,7 @@ func (s *stallReadings) note(r stallReading) { s.before, s.last = s.last, r }
 // limits of their own: another pod's end would not help them. The kernel weighs the
 // node's figure by busy CPUs, so a pod's cannot be subtracted from it. Instead, where
 // a pod met its limit, another one must have stalled as long as the threshold asks.
-func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*corev1.Pod) (Hold, string) {
+func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*nodepods.Pod) (Hold, string) {
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return HoldNone, ""
 	}
@@ -107,7 +105,7 @@ func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*corev1.Pod) (Hold,
 
 // awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment
 // where that is so of a few of them, see unread.go.
-func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*corev1.Pod) (Hold, string) {
+func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*nodepods.Pod) (Hold, string) {
 	var missing []string
 	for _, fault := range []error{a.stalls.before.err, a.stalls.last.err} {
 		var unread *usage.UnreadError
@@ -125,7 +123,7 @@ func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*corev1.Pod) (Hol
 
 // split returns the pods that met a limit of their own between the two readings, by
 // name, and whether another pod stalled for at least that share of the time.
-func (s *stallReadings) split(share float64, pods []*corev1.Pod) (bound []string, others bool) {
+func (s *stallReadings) split(share float64, pods []*nodepods.Pod) (bound []string, others bool) {
 	enough := share * float64(s.last.at.Sub(s.before.at).Microseconds())
 	for uid, now := range s.last.byUID {
 		before := s.before.byUID[uid] // the zero value for a pod that is new
@@ -143,10 +141,10 @@ func (s *stallReadings) split(share float64, pods []*corev1.Pod) (bound []string
 
 // nameOf returns namespace and name of the pod whose cgroup it is, else the UID in
 // the cgroup's name.
-func nameOf(uid string, pods []*corev1.Pod) string {
+func nameOf(uid string, pods []*nodepods.Pod) string {
 	for _, pod := range pods {
-		if nodepods.UsageUID(pod) == uid {
-			return pod.Namespace + "/" + pod.Name
+		if pod.CgroupUID == uid {
+			return pod.Key()
 		}
 	}
 	return uid

@@ -4,8 +4,7 @@ import (
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -23,7 +22,7 @@ const stallShare = 10
 
 // stallShareOf returns what such a pod must hold, in bytes; 0 for other signals, and where
 // there is no candidate.
-func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*corev1.Pod, uses *uses) int64 {
+func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *uses) int64 {
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return 0
 	}

@@ -6,8 +6,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -132,8 +131,8 @@ func (u *unheard) decision(now time.Time, onTheirWay []evict.Booking) *Decision 
 
 // stays reports whether the API server lists a pod that is not being deleted.
 func (a *Agent) stays(uid string) bool {
-	return slices.ContainsFunc(a.options.Pods.List(), func(pod *corev1.Pod) bool {
-		return string(pod.UID) == uid && pod.DeletionTimestamp == nil
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *nodepods.Pod) bool {
+		return pod.UID == uid && !pod.Terminating
 	})
 }
 

@@ -35,9 +35,9 @@ const unlistedGrace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
 
 // noteUnlisted notes since when cgroups are there that no listed pod has. A pod that is
 // listed after all is what the list says.
-func (a *Agent) noteUnlisted(pods []*corev1.Pod, uses *uses, now time.Time) {
+func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *uses, now time.Time) {
 	listed := func(uid string) bool {
-		return slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return nodepods.UsageUID(pod) == uid })
+		return slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.CgroupUID == uid })
 	}
 	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool {
 		if listed(uid) {

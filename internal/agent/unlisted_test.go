@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
 )
 
 // listless is a fakeNode whose API server does not list one of the pods.
@@ -17,11 +18,11 @@ type listless struct {
 	listed func() bool // nil: never
 }
 
-func (f listless) List() []*corev1.Pod {
+func (f listless) List() []*nodepods.Pod {
 	if f.listed != nil && f.listed() {
 		return f.fakeNode.List()
 	}
-	return slices.DeleteFunc(f.fakeNode.List(), func(p *corev1.Pod) bool { return p.Name == f.pod })
+	return slices.DeleteFunc(f.fakeNode.List(), func(p *nodepods.Pod) bool { return p.Name == f.pod })
 }
 
 // forcedNode is short of a little memory; a large pod is not listed any more, and goes on.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -54,7 +52,7 @@ func (l lastRead) remember(read []usage.Pod, now time.Time) {
 
 // bridge appends the last readings of the pods that could not be read, and returns the UIDs of
 // the cgroups that have none.
-func (a *Agent) bridge(read []usage.Pod, fault error, pods []*corev1.Pod, now time.Time) (bridged []usage.Pod, missing []string) {
+func (a *Agent) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod, now time.Time) (bridged []usage.Pod, missing []string) {
 	var unread *usage.UnreadError
 	if !errors.As(fault, &unread) {
 		return read, nil
@@ -71,11 +69,11 @@ func (a *Agent) bridge(read []usage.Pod, fault error, pods []*corev1.Pod, now ti
 
 // failed returns the UIDs of the cgroups that are there, for all that is known, and could not
 // be read.
-func (a *Agent) failed(read []usage.Pod, unread *usage.UnreadError, pods []*corev1.Pod) []string {
+func (a *Agent) failed(read []usage.Pod, unread *usage.UnreadError, pods []*nodepods.Pod) []string {
 	asked := slices.Clone(unread.Pods)
 	if unread.ListingFailed {
 		for _, pod := range pods {
-			uid := nodepods.UsageUID(pod)
+			uid := pod.CgroupUID
 			wasRead := slices.ContainsFunc(read, func(p usage.Pod) bool { return p.UID == uid })
 			if !wasRead && !slices.Contains(asked, uid) {
 				asked = append(asked, uid)
@@ -118,7 +116,7 @@ func (w *unreadWaits) waited(now time.Time) time.Duration {
 }
 
 // awaitUnread holds a decision while pods could not be read that nothing stands in for.
-func (a *Agent) awaitUnread(p *pressure.Pressure, pods []*corev1.Pod, missing []string) (Hold, string) {
+func (a *Agent) awaitUnread(p *pressure.Pressure, pods []*nodepods.Pod, missing []string) (Hold, string) {
 	w := a.unreadWaitsOf(p)
 	w.spent = w.waited(p.SampleTime)
 	w.from = time.Time{}
@@ -131,7 +129,7 @@ func (a *Agent) awaitUnread(p *pressure.Pressure, pods []*corev1.Pod, missing []
 }
 
 // namesOf names the pods of some cgroups, a few of them at most.
-func namesOf(uids []string, pods []*corev1.Pod) string {
+func namesOf(uids []string, pods []*nodepods.Pod) string {
 	const named = 3
 	var names []string
 	for _, uid := range uids[:min(named, len(uids))] {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -80,10 +78,10 @@ type unmeasured struct {
 	told     bool
 }
 
-func (u *uses) of(pod *corev1.Pod) use { return u.byUID[string(pod.UID)] }
+func (u *uses) of(pod *nodepods.Pod) use { return u.byUID[pod.UID] }
 
 // measure reads what the pods use of the pressed resource.
-func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
+func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, Hold, string) {
 	if p.Threshold.Signal.OnDisk() {
 		return a.measureDisk(ctx, p, pods)
 	}
@@ -96,7 +94,7 @@ func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*corev
 
 // measureCgroups reads the pods' cgroups. Pods that could not be read and that no earlier
 // reading stands in for are left out, and so protected, see unread.go.
-func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod, now time.Time) (*uses, Hold, string) {
+func (a *Agent) measureCgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (*uses, Hold, string) {
 	read, err := a.options.Cgroups.Collect(a.uses[:0])
 	a.lastRead.remember(read, now)
 	read, missing := a.bridge(read, err, pods, now)
@@ -113,18 +111,18 @@ func (a *Agent) measureCgroups(signal pressure.Signal, pods []*corev1.Pod, now t
 }
 
 // cgroupUses joins what was read with the pods.
-func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*corev1.Pod, read []usage.Pod) *uses {
+func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*nodepods.Pod, read []usage.Pod) *uses {
 	byCgroup := make(map[string]*usage.Pod, len(read))
 	for i := range read {
 		byCgroup[read[i].UID] = &read[i]
 	}
 	all := &uses{byUID: make(map[string]use, len(pods)), unlisted: byCgroup}
 	for _, pod := range pods {
-		uid := nodepods.UsageUID(pod)
+		uid := pod.CgroupUID
 		if u := byCgroup[uid]; u != nil {
 			used := cgroupUse(signal, definition, u)
 			used.known, used.emptied = used.known && !u.Unused, u.Unused
-			all.byUID[string(pod.UID)] = used
+			all.byUID[pod.UID] = used
 			delete(byCgroup, uid)
 		}
 	}
@@ -134,7 +132,7 @@ func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 // measureDisk uses the last measurement when it is fresh and newer than the end of evictd's
 // last victim (others end all the time, on a node of short jobs), and asks for a new one when it is not: a walk or a request must
 // not hold up the loop.
-func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*corev1.Pod) (*uses, Hold, string) {
+func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, Hold, string) {
 	if a.options.Disk == nil {
 		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
@@ -160,20 +158,20 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*c
 
 // diskUses joins what was measured with the pods. Enough is what one pod must return to
 // do alone; 0 when that is not the question.
-func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]usage.DiskUse, enough int64) *uses {
+func diskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]usage.DiskUse, enough int64) *uses {
 	all := &uses{byUID: make(map[string]use, len(pods))}
 	for _, pod := range pods {
 		u, known := measuredOf(pod, measured)
 		if known {
-			all.byUID[string(pod.UID)] = diskUse(signal, &u, enough)
+			all.byUID[pod.UID] = diskUse(signal, &u, enough)
 		}
-		if nodepods.Finished(pod) {
+		if pod.Finished {
 			continue
 		}
 		all.disk = append(all.disk, u)
 		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
 			all.incomplete = append(all.incomplete, unmeasured{
-				pod: pod.Namespace + "/" + pod.Name, why: whyUnmeasured(&u, known), told: u.Reason != "",
+				pod: pod.Key(), why: whyUnmeasured(&u, known), told: u.Reason != "",
 			})
 		}
 	}
@@ -181,11 +179,11 @@ func diskUses(signal pressure.Signal, pods []*corev1.Pod, measured map[string]us
 	return all
 }
 
-func measuredOf(pod *corev1.Pod, measured map[string]usage.DiskUse) (usage.DiskUse, bool) {
-	if u, known := measured[string(pod.UID)]; known {
+func measuredOf(pod *nodepods.Pod, measured map[string]usage.DiskUse) (usage.DiskUse, bool) {
+	if u, known := measured[pod.UID]; known {
 		return u, true
 	}
-	u, known := measured[nodepods.UsageUID(pod)] // a static pod has another UID on its node
+	u, known := measured[pod.CgroupUID] // a static pod has another UID on its node
 	return u, known
 }
 
@@ -203,7 +201,7 @@ func whyUnmeasured(u *usage.DiskUse, known bool) string {
 }
 
 // askDisk starts a measurement unless one is under way.
-func (a *Agent) askDisk(ctx context.Context, now time.Time, pods []*corev1.Pod) {
+func (a *Agent) askDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod) {
 	if a.disk.pending {
 		return
 	}
@@ -225,7 +223,7 @@ func (a *Agent) noteDisk(reading diskReading) {
 }
 
 // facts joins what the API server and the node know of each pod.
-func (a *Agent) facts(p *pressure.Pressure, pods []*corev1.Pod, all *uses) []rank.Pod {
+func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, all *uses) []rank.Pod {
 	facts := factsOf(p.Threshold.Signal, pods, all, a.options.Self)
 	for i := range facts {
 		if a.ledger.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
@@ -235,10 +233,10 @@ func (a *Agent) facts(p *pressure.Pressure, pods []*corev1.Pod, all *uses) []ran
 	return facts
 }
 
-func factsOf(signal pressure.Signal, pods []*corev1.Pod, all *uses, self nodepods.Self) []rank.Pod {
+func factsOf(signal pressure.Signal, pods []*nodepods.Pod, all *uses, self nodepods.Self) []rank.Pod {
 	facts := make([]rank.Pod, 0, len(pods))
 	for _, pod := range pods {
-		f := nodepods.Facts(pod, resourceOf(signal), self)
+		f := pod.Facts(resourceOf(signal), self)
 		u := all.of(pod)
 		f.Usage, f.Sampled = u.value, u.known
 		f.WorkingSet, f.Reclaim = u.workingSet, u.reclaim

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -173,7 +173,7 @@ type tellsLate struct {
 	lists int
 }
 
-func (f *tellsLate) List() []*corev1.Pod {
+func (f *tellsLate) List() []*nodepods.Pod {
 	pods := f.fakeNode.List()
 	if f.lists++; f.lists == 1 {
 		f.pods["uid-greedy"].api = f.pods["uid-greedy"].leaving

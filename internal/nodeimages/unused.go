@@ -24,13 +24,13 @@ var ErrNotListed = errors.New("the node's status lists no images")
 // an image has as it was pulled, compressed. It may also be too large: layers that an image
 // shares with one in use stay, and so do images that the runtime has pinned and those pulled
 // less than two minutes ago (imageMinimumGCAge).
-func Unused(images []corev1.ContainerImage, pods []*corev1.Pod) (int64, error) {
+func Unused(images []corev1.ContainerImage, pods []*nodepods.Pod) (int64, error) {
 	if len(images) == 0 {
 		return 0, ErrNotListed
 	}
 	used := map[string]bool{}
 	for _, pod := range pods {
-		for _, key := range nodepods.ImageKeys(pod) {
+		for _, key := range pod.ImageKeys {
 			used[key] = true
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/nodepods"
 )
 
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -51,7 +53,7 @@ func TestUnused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got, err := Unused(test.images, []*corev1.Pod{test.pod}); err != nil || got != test.want {
+			if got, err := Unused(test.images, []*nodepods.Pod{nodepods.FromAPI(test.pod)}); err != nil || got != test.want {
 				t.Errorf("unused images hold %d, %v; want %d", got, err, test.want)
 			}
 		})

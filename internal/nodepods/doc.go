@@ -2,13 +2,14 @@
 // for?
 //
 // It keeps one watch, limited to the node by a field selector, and never lists
-// again while the watch lives. Of each pod it keeps only what the ranking reads;
-// managed fields, environments, images and secrets' names never stay in memory.
+// again while the watch lives. Each pod becomes a [Pod] where it enters: a small value that
+// cannot hold an environment, a command line, or the name of an image or a secret. No other
+// package reads the API server's pods.
 //
-//	pods, err := nodepods.New(client, nodepods.Options{NodeName: node, Now: time.Now})
+//	pods := nodepods.New(client, nodepods.Options{NodeName: node, Now: time.Now})
 //	go pods.Run(ctx)
 //	for _, pod := range pods.List() {
-//		facts = append(facts, nodepods.Facts(pod, rank.Memory, self))
+//		facts = append(facts, pod.Facts(rank.Memory, self))
 //	}
 //
 // Requests are computed as the kubelet computes them for its own ranking

@@ -51,10 +51,10 @@ func imageIdentity(reference string) string {
 	return reference
 }
 
-// ImageKeys returns the keys of all images that the pod names: those that its containers and
+// imageKeys returns the keys of all images that the pod names: those that its containers and
 // volumes ask for, and those that its statuses say its containers run, init and ephemeral
 // ones included.
-func ImageKeys(pod *corev1.Pod) []string {
+func imageKeys(pod *corev1.Pod) []string {
 	var keys []string
 	add := func(reference string) {
 		if reference != "" {
@@ -83,33 +83,4 @@ func ImageKeys(pod *corev1.Pod) []string {
 		}
 	}
 	return keys
-}
-
-// keepImages adds to a trimmed pod what tells its images from others. Of ephemeral
-// containers the statuses do: each has one from its first moment on.
-func keepImages(kept, pod *corev1.Pod) {
-	for i := range kept.Spec.Containers {
-		kept.Spec.Containers[i].Image = ImageKey(pod.Spec.Containers[i].Image)
-	}
-	for i := range kept.Spec.InitContainers {
-		kept.Spec.InitContainers[i].Image = ImageKey(pod.Spec.InitContainers[i].Image)
-	}
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		if v.Image == nil {
-			continue
-		}
-		kept.Spec.Volumes = append(kept.Spec.Volumes, corev1.Volume{Name: v.Name, VolumeSource: corev1.VolumeSource{
-			Image: &corev1.ImageVolumeSource{Reference: ImageKey(v.Image.Reference)},
-		}})
-	}
-	keepStatusImages(kept.Status.ContainerStatuses, pod.Status.ContainerStatuses)
-	keepStatusImages(kept.Status.InitContainerStatuses, pod.Status.InitContainerStatuses)
-	keepStatusImages(kept.Status.EphemeralContainerStatuses, pod.Status.EphemeralContainerStatuses)
-}
-
-func keepStatusImages(kept, statuses []corev1.ContainerStatus) {
-	for i := range kept {
-		kept[i].Image, kept[i].ImageID = ImageKey(statuses[i].Image), ImageKey(statuses[i].ImageID)
-	}
 }

@@ -18,11 +18,11 @@ type OOMKilled struct {
 	Finished time.Time
 }
 
-// OOMKilledIn returns the containers that a pod's status says were killed: each by its last
+// oomKilledIn returns the containers that a pod's status says were killed: each by its last
 // end and the one before, which is all that a status keeps. It is how cgroup v1 tells of a
 // kill, since the container's cgroup goes with it. A process that is killed while the
 // container's first one lives on is not told there.
-func OOMKilledIn(status *corev1.PodStatus) []OOMKilled {
+func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
 	var killed []OOMKilled
 	for _, statuses := range [][]corev1.ContainerStatus{
 		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,

@@ -21,7 +21,7 @@ func TestOOMKilledIn(t *testing.T) {
 		}}
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	got := nodepods.OOMKilledIn(&corev1.PodStatus{
+	got := nodepods.FromAPI(&corev1.Pod{Status: corev1.PodStatus{
 		InitContainerStatuses: []corev1.ContainerStatus{{Name: "init", State: ended("OOMKilled", "a", 0)}},
 		ContainerStatuses: []corev1.ContainerStatus{
 			{Name: "twice", LastTerminationState: ended("OOMKilled", "b", time.Second), State: ended("OOMKilled", "c", 2*time.Second)},
@@ -30,7 +30,7 @@ func TestOOMKilledIn(t *testing.T) {
 			{Name: "waiting", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "OOMKilled"}}},
 		},
 		EphemeralContainerStatuses: []corev1.ContainerStatus{{Name: "shell", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}}}},
-	})
+	}}).OOMKilled
 	want := []nodepods.OOMKilled{
 		{Container: "init", ID: "a", Finished: at},
 		{Container: "twice", ID: "b", Finished: at.Add(time.Second)},
@@ -41,7 +41,7 @@ func TestOOMKilledIn(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v; want %+v", got, want)
 	}
-	if got := nodepods.OOMKilledIn(&corev1.PodStatus{}); got != nil {
+	if got := nodepods.FromAPI(&corev1.Pod{}).OOMKilled; got != nil {
 		t.Errorf("an empty status: %+v", got)
 	}
 }

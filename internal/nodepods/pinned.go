@@ -5,13 +5,7 @@ import (
 	"encoding/json"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
-
-// pinnedFields are the managed fields of whoever wrote spec.nodeName and nothing else:
-// what the transform leaves of all the managed fields of a pinned pod. So the same
-// reading serves a pod as the API server sends it and one from the store.
-const pinnedFields = `{"f:spec":{"f:nodeName":{}}}`
 
 // isPinned reports whether somebody wrote spec.nodeName into the pod. The node's name
 // alone does not tell: the scheduler fills it in too. But it does so by a Binding, whose
@@ -38,9 +32,6 @@ func isPinned(pod *corev1.Pod) bool {
 // words alone do not tell. What cannot be parsed has not.
 func hasNodeName(fields []byte) bool {
 	const spec, nodeName = "f:spec", "f:nodeName"
-	if string(fields) == pinnedFields {
-		return true
-	}
 	if !bytes.Contains(fields, []byte(`"`+nodeName+`"`)) {
 		return false
 	}
@@ -50,12 +41,4 @@ func hasNodeName(fields []byte) bool {
 	}
 	_, owned := inner[nodeName]
 	return owned
-}
-
-// trimManagedFields keeps what isPinned reads.
-func trimManagedFields(pod *corev1.Pod) []metav1.ManagedFieldsEntry {
-	if !isPinned(pod) {
-		return nil
-	}
-	return []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(pinnedFields)}}
 }

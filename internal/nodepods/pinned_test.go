@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,7 +41,7 @@ func TestPinned(t *testing.T) {
 		"what cannot be parsed":         {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeName":{}`)}, false},
 		"a spec that is no object":      {[]metav1.ManagedFieldsEntry{written("", `{"f:spec":["f:nodeName"]}`)}, false},
 		"nothing but the words":         {[]metav1.ManagedFieldsEntry{written("", `"f:nodeName"`)}, false},
-		"what the transform leaves":     {[]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(pinnedFields)}}, true},
+		"nothing but the name":          {[]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:nodeName":{}}}`)}}, true},
 		"a writer without a field list": {[]metav1.ManagedFieldsEntry{{Manager: "writer"}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,17 +51,8 @@ func TestPinned(t *testing.T) {
 				ManagedFields:   test.entries,
 				OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "rs", Controller: &isController}},
 			}}
-			once := trimmed(t, whole)
-			for where, pod := range map[string]*corev1.Pod{"whole": whole, "trimmed": once, "trimmed twice": trimmed(t, once)} {
-				if got := Facts(pod, rank.Memory, Self{}).Marks.Pinned; got != test.want {
-					t.Errorf("%s: pinned %t, want %t", where, got, test.want)
-				}
-			}
-			if text := once.String(); strings.Contains(text, "writer") || strings.Contains(text, "f:containers") {
-				t.Errorf("the store keeps what nobody reads: %s", text)
-			}
-			if diff := cmp.Diff(once, trimmed(t, once)); diff != "" {
-				t.Errorf("trimmed once and twice (-once +twice):\n%s", diff)
+			if got := FromAPI(whole).Pinned; got != test.want {
+				t.Errorf("pinned %t, want %t", got, test.want)
 			}
 		})
 	}
@@ -71,23 +61,10 @@ func TestPinned(t *testing.T) {
 // A pod that nobody made is not made again.
 func TestPinnedPodWithoutAControllerIsBare(t *testing.T) {
 	t.Parallel()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{written("", pinnedFields)}}}
-	if Facts(pod, rank.Memory, Self{}).Marks.Pinned {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeName":{}}}`)}}}
+	if FromAPI(pod).Pinned {
 		t.Error("a bare pod counts as pinned")
 	}
-}
-
-func trimmed(t *testing.T, pod *corev1.Pod) *corev1.Pod {
-	t.Helper()
-	result, err := trim(pod)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kept, ok := result.(*corev1.Pod)
-	if !ok {
-		t.Fatalf("trimming made a %T of a pod", result)
-	}
-	return kept
 }
 
 func TestEvictAnnotationIsKeptAndCutShort(t *testing.T) {
@@ -100,21 +77,15 @@ func TestEvictAnnotationIsKeptAndCutShort(t *testing.T) {
 		strings.Repeat("a", longestValue-1) + "é": strings.Repeat("a", longestValue-1),
 	} {
 		whole := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{rank.Annotation: value, "other": "x"}}}
-		once := trimmed(t, whole)
-		for where, pod := range map[string]*corev1.Pod{"whole": whole, "trimmed": once, "trimmed twice": trimmed(t, once)} {
-			if got := Facts(pod, rank.Memory, Self{}).Evict; got != want {
-				t.Errorf("%s: %q is read as %q, want %q", where, value, got, want)
-			}
-		}
-		if _, kept := once.Annotations["other"]; kept {
-			t.Error("the store keeps other annotations")
+		if got := FromAPI(whole).Evict; got != want {
+			t.Errorf("%q is read as %q, want %q", value, got, want)
 		}
 	}
 }
 
 // The quick look finds what a full parse finds.
 func FuzzNodeName(f *testing.F) {
-	f.Add(pinnedFields)
+	f.Add(`{"f:spec":{"f:nodeName":{}}}`)
 	f.Add(`{"f:metadata":{"f:labels":{"f:nodeName":{}}},"f:spec":{}}`)
 	f.Add(`{"f:spec":{"f:nodeName"`)
 	f.Add(`{"f:spec":null,"f:nodeName":{}}`)
@@ -134,10 +105,10 @@ func FuzzNodeName(f *testing.F) {
 	})
 }
 
-// BenchmarkTrim is the transform of one pod event, with managed fields as those of a
+// BenchmarkFromAPI converts the pod of one event, with managed fields as those of a
 // Deployment's pod of so many containers with ten variables each: what the creator and
 // the kubelet wrote.
-func BenchmarkTrim(b *testing.B) {
+func BenchmarkFromAPI(b *testing.B) {
 	for _, test := range []struct {
 		name string
 		pin  string
@@ -160,9 +131,7 @@ func BenchmarkTrim(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := trim(pod); err != nil {
-					b.Fatal(err)
-				}
+				FromAPI(pod)
 			}
 		})
 	}

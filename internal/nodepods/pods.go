@@ -12,9 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 )
 
 // Options are the settings of [Pods]. Only OnError may be missing.
@@ -24,15 +26,16 @@ type Options struct {
 	// Now is the clock.
 	Now func() time.Time
 	// OnError is told of every list or watch that failed or broke; nil ignores
-	// them. It is called on the watch's goroutine and must not block. The informer
+	// them. It is called on the watch's goroutine and must not block. The reflector
 	// tries again by itself, with a back-off.
 	OnError func(error)
 }
 
 // Pods are the pods of one node, as far as the API server has told.
 type Pods struct {
-	informer cache.SharedIndexInformer
-	now      func() time.Time
+	reflector *cache.Reflector
+	store     store
+	now       func() time.Time
 	// delivered is when the API server last delivered anything; nil before.
 	delivered atomic.Pointer[time.Time]
 	// opened is when it last answered a new watch; bookmarked says that it sends bookmarks.
@@ -41,8 +44,16 @@ type Pods struct {
 	bookmarked atomic.Bool
 }
 
+// backoff is how long a request that failed waits before it is sent again. Client-go's own
+// goes up to half a minute and twice that: so long after an outage evictd would still decide
+// by the pods from before it. The jitter keeps the agents of many nodes from coming back
+// together.
+func backoff() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 6 * time.Second}
+}
+
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
-func New(client kubernetes.Interface, options Options) (*Pods, error) {
+func New(client kubernetes.Interface, options Options) *Pods {
 	p := &Pods{now: options.Now}
 	onError := options.OnError
 	if onError == nil {
@@ -50,36 +61,28 @@ func New(client kubernetes.Interface, options Options) (*Pods, error) {
 	}
 	source := &source{
 		client:    client,
-		selector:  fields.OneTermEqualSelector("spec.nodeName", options.NodeName).String(),
+		selector:  selector(options.NodeName),
 		delivered: p.touch,
 		opened:    p.open,
 		heard:     p.hear,
 		onError:   onError,
 	}
-	p.informer = cache.NewSharedIndexInformerWithOptions(
-		source.listWatcher(), &corev1.Pod{}, cache.SharedIndexInformerOptions{ResyncPeriod: 0})
-	if err := p.informer.SetTransform(trim); err != nil {
-		return nil, fmt.Errorf("setting the transform: %w", err)
-	}
-	// The source reports every failure, also those that the reflector keeps from
-	// this handler (a watch that ended with an error, a refused connection).
-	if err := p.informer.SetWatchErrorHandlerWithContext(
-		func(context.Context, *cache.Reflector, error) {}); err != nil {
-		return nil, fmt.Errorf("setting the watch error handler: %w", err)
-	}
-	return p, nil
+	p.reflector = cache.NewReflectorWithOptions(source.listWatcher(), &corev1.Pod{}, &p.store, cache.ReflectorOptions{
+		Name: "nodepods", Backoff: backoff(),
+	})
+	return p
 }
 
 // Run watches until ctx is done, and returns at once then. It may be called once.
 //
-// The informer is left to end by itself: between two attempts client-go's reflector
-// waits up to a minute without looking at its context (tools/cache/reflector.go,
-// watchList), which is longer than the kubelet gives a pod to end.
+// The reflector is left to end by itself: between two attempts it may wait without looking at
+// its context (tools/cache/reflector.go, watchList).
 func (p *Pods) Run(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.informer.RunWithContext(ctx)
+		// The source has reported what failed; the reflector would log it once more.
+		p.reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{}))
 	}()
 	select {
 	case <-ctx.Done():
@@ -87,38 +90,37 @@ func (p *Pods) Run(ctx context.Context) error {
 	case <-ended:
 	}
 	if ctx.Err() == nil {
-		return errors.New("watching the node's pods: the informer stopped by itself")
+		return errors.New("watching the node's pods: the reflector stopped by itself")
 	}
 	return nil
 }
 
 // Synced reports whether the first list is in the store. Before that [Pods.List]
 // is not the node's pods.
-func (p *Pods) Synced() bool { return p.informer.HasSynced() }
+func (p *Pods) Synced() bool { return p.store.hasSynced() }
 
 // List returns the node's pods in no particular order. They are shared: nobody
 // may change them.
-func (p *Pods) List() []*corev1.Pod {
-	items := p.informer.GetStore().List()
-	pods := make([]*corev1.Pod, 0, len(items))
-	for _, item := range items {
-		if pod, ok := item.(*corev1.Pod); ok {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
+func (p *Pods) List() []*Pod { return p.store.list() }
 
 // Get returns the pod of that name, or false when the node has none. The pod is
 // shared: nobody may change it.
-func (p *Pods) Get(namespace, name string) (*corev1.Pod, bool) {
-	item, exists, err := p.informer.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
-	if err != nil || !exists {
-		return nil, false
+func (p *Pods) Get(namespace, name string) (*Pod, bool) { return p.store.get(namespace, name) }
+
+// List asks the API server once for the pods of a node. The error is the client's own.
+func List(ctx context.Context, client kubernetes.Interface, node string) ([]*Pod, error) {
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector(node)})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller knows what it asked for
 	}
-	pod, ok := item.(*corev1.Pod)
-	return pod, ok
+	pods := make([]*Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, FromAPI(&list.Items[i]))
+	}
+	return pods, nil
 }
+
+func selector(node string) string { return fields.OneTermEqualSelector("spec.nodeName", node).String() }
 
 // Age returns how long ago the API server last delivered anything, bookmarks
 // included, and false when it never has. A quiet node is no fault: bookmarks come
@@ -155,14 +157,10 @@ func (s *source) listWatcher() cache.ListerWatcher {
 
 func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.FieldSelector = s.selector
-	var list *corev1.PodList
-	err := s.persist(ctx, "listing", func() (err error) {
-		list, err = s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
-		return err //nolint:wrapcheck // as it is: the reflector looks at its type
-	})
+	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
 	if err != nil {
 		s.report(ctx, "listing", err)
-		return nil, err
+		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
 	}
 	s.delivered()
 	return list, nil
@@ -170,18 +168,14 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = s.selector
-	var inner watch.Interface
-	err := s.persist(ctx, "watching", func() (err error) {
-		inner, err = s.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
-		return err //nolint:wrapcheck // as it is: the reflector looks at its type
-	})
+	inner, err := s.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
 	if err != nil {
 		// A server that cannot stream the first list calls the request invalid, and
 		// the reflector falls back to a list: nothing is wrong.
 		if options.SendInitialEvents == nil || !apierrors.IsInvalid(err) {
 			s.report(ctx, "watching", err)
 		}
-		return nil, err
+		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
 	}
 	s.opened()
 	return newTap(ctx, inner, s), nil

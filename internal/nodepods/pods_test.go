@@ -3,12 +3,14 @@ package nodepods_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,10 +92,7 @@ func fullPod(name string) *corev1.Pod {
 // start runs a Pods against the client until the test ends.
 func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *nodepods.Pods {
 	t.Helper()
-	pods, err := nodepods.New(client, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := nodepods.New(client, options)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- pods.Run(ctx) }()
@@ -128,25 +127,19 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	if !ok {
 		t.Fatal("the pod is not there")
 	}
-	if text := kept.String(); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
+	if text := fmt.Sprintf("%+v", *kept); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
 		strings.Contains(text, "tls-of-the-bank") {
 		t.Errorf("the store keeps what nobody reads:\n%s", text)
 	}
-	for _, resource := range []rank.Resource{rank.Memory, rank.Disk} {
-		want, got := nodepods.Facts(full, resource, nodepods.Self{}), nodepods.Facts(kept, resource, nodepods.Self{})
-		if want.Request != got.Request || want.Priority != got.Priority || want.GraceSeconds != got.GraceSeconds ||
-			want.Marks != got.Marks || want.UID != got.UID || want.Labels["app"] != got.Labels["app"] {
-			t.Errorf("trimming changed the facts for %s: %+v, want %+v", resource, got, want)
-		}
+	want := nodepods.FromAPI(full)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("the store holds another pod (-want +got):\n%s", diff)
 	}
-	if got := nodepods.Facts(kept, rank.Memory, nodepods.Self{}).Request; got != 6*mi {
+	if got := kept.Facts(rank.Memory, nodepods.Self{}).Request; got != 6*mi {
 		t.Errorf("request = %d, want %d: 3Mi allocated, 2Mi sidecar, 1Mi overhead", got, 6*mi)
 	}
-	if want, got := len(nodepods.DiskVolumes(full)), len(nodepods.DiskVolumes(kept)); want != got {
-		t.Errorf("%d disk volumes after trimming, want %d", got, want)
-	}
-	if !nodepods.IsReady(kept) || len(kept.Status.Conditions) != 2 || kept.Status.Conditions[1].Type != corev1.DisruptionTarget {
-		t.Errorf("conditions = %v, want Ready and DisruptionTarget alone", kept.Status.Conditions)
+	if kept.Priority != 5 || kept.GraceSeconds != 60 || !kept.Ready || kept.KubeletEvicted || !kept.Started || len(kept.DiskVolumes) != 3 {
+		t.Errorf("the pod is %+v", *kept)
 	}
 }
 
@@ -234,10 +227,7 @@ func TestPodsReportErrors(t *testing.T) {
 
 func TestPodsThatNeverRanKnowNothing(t *testing.T) {
 	t.Parallel()
-	pods, err := nodepods.New(fake.NewClientset(), nodepods.Options{NodeName: "n", Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := nodepods.New(fake.NewClientset(), nodepods.Options{NodeName: "n", Now: time.Now})
 	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 {
 		t.Error("pods that never ran know something")
 	}
@@ -264,12 +254,9 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		reported := make(chan error, 100)
-		pods, err := nodepods.New(client, nodepods.Options{
+		pods := nodepods.New(client, nodepods.Options{
 			NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		done := make(chan error, 1)

@@ -177,7 +177,7 @@ func TestRequest(t *testing.T) {
 				rank.Memory: test.memory, rank.Disk: test.disk, rank.Inodes: 0, rank.PIDs: 0,
 			} {
 				for range 2 { // twice: sums must not leak into the pod's quantities
-					if got := nodepods.Facts(&test.pod, resource, nodepods.Self{}).Request; got != want {
+					if got := nodepods.FromAPI(&test.pod).Facts(resource, nodepods.Self{}).Request; got != want {
 						t.Errorf("request for %s = %d, want %d", resource, got, want)
 					}
 				}

@@ -1,15 +1,11 @@
 package snapshot
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -30,26 +26,20 @@ func (s *NodeSnapshot) check() error {
 func (s *NodeSnapshot) checkPods() error {
 	places, names := map[string]string{}, map[string]string{}
 	for i, pod := range s.Pods {
-		here, name := at("pods", i), pod.Namespace+"/"+pod.Name
-		switch {
-		case pod.Name == "" || pod.Namespace == "" || pod.UID == "":
-			return fmt.Errorf("%s.metadata: name, namespace and uid must be there; save the snapshot again", here)
-		case pod.Spec.NodeName != s.NodeName:
-			return fmt.Errorf("%s.spec.nodeName: is %q, and the snapshot is of node %q; keep the pods of one node", here, pod.Spec.NodeName, s.NodeName)
+		here := at("pods", i)
+		if pod.Name == "" || pod.Namespace == "" || pod.UID == "" {
+			return fmt.Errorf("%s: name, namespace and uid must be there; save the snapshot again", here)
 		}
-		if err := once(here+".metadata.uid", string(pod.UID), places); err != nil {
+		if err := once(here+".uid", pod.UID, places); err != nil {
 			return err
 		}
-		if err := once(here+".metadata.name", name, names); err != nil {
+		if err := once(here+".name", pod.Key(), names); err != nil {
 			return err
 		}
 		if err := figures(here, map[string]*int64{
-			"spec.terminationGracePeriodSeconds":  pod.Spec.TerminationGracePeriodSeconds,
-			"metadata.deletionGracePeriodSeconds": pod.DeletionGracePeriodSeconds,
+			"gracePeriodSeconds": &pod.GraceSeconds, "deletionGracePeriodSeconds": pod.DeletionGraceSeconds,
+			"memoryRequest": &pod.MemoryRequest, "ephemeralStorageRequest": &pod.StorageRequest,
 		}); err != nil {
-			return err
-		}
-		if err := onlyWhatIsRead(here, pod); err != nil {
 			return err
 		}
 	}
@@ -63,72 +53,6 @@ func once(path, key string, places map[string]string) error {
 	}
 	places[key] = path
 	return nil
-}
-
-// onlyWhatIsRead refuses a pod with more than the ranking reads. A snapshot that was
-// put together by hand may hold what nobody should pass on.
-func onlyWhatIsRead(path string, pod *corev1.Pod) error {
-	all, err := fieldsOf(pod)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	kept, err := fieldsOf(nodepods.Trim(pod))
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if extra := difference(path, all, kept); extra != "" {
-		return fmt.Errorf("%s: the ranking does not read this, and it may be private; remove it, or save the snapshot again", extra)
-	}
-	return nil
-}
-
-func fieldsOf(pod *corev1.Pod) (any, error) {
-	text, err := json.Marshal(pod)
-	if err != nil {
-		return nil, err
-	}
-	var fields any
-	return fields, json.Unmarshal(text, &fields)
-}
-
-// difference returns the path of the first value that is in all and not in kept; ""
-// when there is none.
-func difference(path string, all, kept any) string {
-	switch a := all.(type) {
-	case map[string]any:
-		k, ok := kept.(map[string]any)
-		if !ok {
-			return path
-		}
-		for _, name := range slices.Sorted(maps.Keys(a)) {
-			if _, stays := k[name]; !stays {
-				return below(path, name)
-			}
-			if extra := difference(below(path, name), a[name], k[name]); extra != "" {
-				return extra
-			}
-		}
-	case []any:
-		return differenceOfItems(path, a, kept)
-	default:
-		if all != kept {
-			return path
-		}
-	}
-	return ""
-}
-
-func differenceOfItems(path string, all []any, kept any) string {
-	k, ok := kept.([]any)
-	if !ok || len(k) != len(all) {
-		return path
-	}
-	for i := range all {
-		if extra := difference(at(path, i), all[i], k[i]); extra != "" {
-			return extra
-		}
-	}
-	return ""
 }
 
 func (s *NodeSnapshot) checkSignals() error {

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 )
 
@@ -139,13 +140,17 @@ func fill(text []byte) (*NodeSnapshot, error) {
 	if s.Budgets, err = entries[Budget]("budgets", parts.Budgets); err != nil {
 		return nil, err
 	}
-	pods, err := entries[corev1.Pod]("pods", parts.Pods)
-	if err != nil {
-		return nil, err
-	}
-	s.Pods = make([]*corev1.Pod, 0, len(pods))
-	for i := range pods {
-		s.Pods = append(s.Pods, &pods[i])
+	s.Pods = make([]*nodepods.Pod, 0, len(parts.Pods))
+	for i, raw := range parts.Pods {
+		here := at("pods", i)
+		pod, node, err := nodepods.Decode(raw, func(text []byte, into any) error { return strictly(here, text, into) })
+		switch {
+		case err != nil:
+			return nil, err
+		case node != "" && node != s.NodeName:
+			return nil, fmt.Errorf("%s.spec.nodeName: is %q, and the snapshot is of node %q; keep the pods of one node", here, node, s.NodeName)
+		}
+		s.Pods = append(s.Pods, pod)
 	}
 	return &s, nil
 }
@@ -179,9 +184,9 @@ func entries[T any](path string, raw []json.RawMessage) ([]T, error) {
 
 // strictly decodes a value and refuses fields that the type does not have, or that
 // are there twice.
-func strictly[T any](path string, text []byte, into *T) error {
-	var probe T // the standard library names the field of a wrong type; the other does not
-	if err := json.Unmarshal(text, &probe); err != nil {
+func strictly(path string, text []byte, into any) error {
+	// The standard library names the field of a wrong type; the other does not.
+	if err := json.Unmarshal(text, reflect.New(reflect.TypeOf(into).Elem()).Interface()); err != nil {
 		return wrongType(path, err)
 	}
 	strict, err := kjson.UnmarshalStrict(text, into)

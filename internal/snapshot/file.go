@@ -9,10 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evictd/evictd/internal/nodepods"
 )
 
 // MaxBytes bounds a snapshot: one of 110 pods takes about 200 KiB, so that what is
@@ -23,15 +19,10 @@ const MaxBytes = 16 << 20
 // another file.
 var ErrExists = errors.New("the file is there already; name another one, or remove it first")
 
-// Encode returns the snapshot as indented JSON, with a line break at the end. The
-// pods are trimmed once more: whatever a caller put in, nothing private gets out.
+// Encode returns the snapshot as indented JSON, with a line break at the end.
 func (s *NodeSnapshot) Encode() ([]byte, error) {
 	written := *s
 	written.APIVersion, written.Kind = APIVersion, Kind
-	written.Pods = make([]*corev1.Pod, 0, len(s.Pods))
-	for _, pod := range s.Pods {
-		written.Pods = append(written.Pods, nodepods.Trim(pod))
-	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -70,7 +68,7 @@ func (r recordedUsage) Collect(into []usage.Pod) ([]usage.Pod, error) {
 type recordedDisk struct{ seen *NodeSnapshot }
 
 // Measure returns what was recorded, or why nothing was.
-func (r recordedDisk) Measure(context.Context, []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (r recordedDisk) Measure(context.Context, []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if r.seen.Disk == nil {
 		why := r.seen.DiskUnmeasured
 		if why == "" {

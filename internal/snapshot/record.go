@@ -5,19 +5,14 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// SetPods takes the node's pods, trimmed and by namespace and name.
-func (s *NodeSnapshot) SetPods(pods []corev1.Pod) {
-	s.Pods = make([]*corev1.Pod, 0, len(pods))
-	for i := range pods {
-		s.Pods = append(s.Pods, nodepods.Trim(&pods[i]))
-	}
-	slices.SortFunc(s.Pods, func(a, b *corev1.Pod) int {
+// SetPods takes the node's pods, by namespace and name.
+func (s *NodeSnapshot) SetPods(pods []*nodepods.Pod) {
+	s.Pods = slices.Clone(pods)
+	slices.SortFunc(s.Pods, func(a, b *nodepods.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 }
@@ -84,7 +79,7 @@ func newFilesystem(use *usage.FSUse) Filesystem {
 func (s *NodeSnapshot) cgroups() map[string]bool {
 	all := make(map[string]bool, len(s.Pods))
 	for _, pod := range s.Pods {
-		all[nodepods.UsageUID(pod)] = true
+		all[pod.CgroupUID] = true
 	}
 	return all
 }
@@ -93,7 +88,7 @@ func (s *NodeSnapshot) cgroups() map[string]bool {
 func (s *NodeSnapshot) uids() map[string]bool {
 	all := make(map[string]bool, len(s.Pods))
 	for _, pod := range s.Pods {
-		all[string(pod.UID)] = true
+		all[pod.UID] = true
 	}
 	return all
 }

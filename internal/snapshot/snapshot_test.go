@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -105,16 +106,11 @@ func TestUnmeasuredDiskStaysUnmeasured(t *testing.T) {
 // unknown figures stay unknown.
 func TestRecording(t *testing.T) {
 	t.Parallel()
-	pod := func(name string) corev1.Pod {
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: "uid"}}
+	pod := func(name, uid, cgroup string) *nodepods.Pod {
+		return &nodepods.Pod{Namespace: "n", Name: name, UID: uid, CgroupUID: cgroup}
 	}
-	static := pod("static")
-	static.UID = "mirror"
-	static.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "h", "kubernetes.io/config.hash": "hash"}
-	b, a := pod("b"), pod("a")
-	a.UID, b.UID = "ua", "ub"
 	var s snapshot.NodeSnapshot
-	s.SetPods([]corev1.Pod{b, static, a})
+	s.SetPods([]*nodepods.Pod{pod("b", "ub", "ub"), pod("static", "mirror", "hash"), pod("a", "ua", "ua")})
 	if s.Pods[0].Name != "a" || s.Pods[2].Name != "static" {
 		t.Errorf("pods in the order %s, %s, %s", s.Pods[0].Name, s.Pods[1].Name, s.Pods[2].Name)
 	}
@@ -142,71 +138,70 @@ func TestBadSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"empty":             {"\n", "the file is empty; name a file that evictd rank --save wrote"},
-		"NUL":               {"a\x00", "a NUL byte at offset 1"},
-		"no UTF-8":          {"a: \xff", "not UTF-8 text"},
-		"too large":         {strings.Repeat("#\n", snapshot.MaxBytes/2+1), "larger than 16 MiB"},
-		"a list":            {"- a\n...\n", "holds no fields; name a file"},
-		"not YAML":          {"a: [\n...\n", "not YAML: "},
-		"YAML cut off":      {strings.TrimSuffix(smallest, "...\n"), "cut off: a snapshot in YAML ends with a line of three dots"},
-		"JSON cut off":      {string(asJSON[:len(asJSON)-3]), "cut off: its JSON does not end"},
-		"not JSON":          {"{apiVersion: x}", "not JSON at offset 2: "},
-		"data after JSON":   {string(asJSON) + "{}", "after its end, the document goes on; remove what follows"},
-		"two documents":     {"a: b\n---\n" + smallest, "line 2 starts a second document; keep one"},
-		"a configuration":   {change("kind: NodeSnapshot", "kind: EvictdConfiguration"), "kind: this is a configuration and no snapshot; pass it by --config"},
-		"another kind":      {change("kind: NodeSnapshot", "kind: Pod"), `kind: must be NodeSnapshot, not "Pod"`},
-		"no kind":           {change("kind: NodeSnapshot\n", ""), "kind: must be NodeSnapshot, not missing"},
-		"another version":   {change("evictd.dev/v1alpha1", "evictd.dev/v9"), `apiVersion: must be evictd.dev/v1alpha1, not "evictd.dev/v9"; rank it by the evictd that wrote it (evictdVersion "v0.1.0")`},
-		"unknown field":     {change("usage:", "colour: red\nusage:"), "colour: a snapshot has no such field; remove it"},
-		"unknown below":     {change("workingSet: 1", "workingSet: 1, colour: red"), "usage[0].colour: a snapshot has no such field"},
-		"unknown in a pod":  {change("spec: {nodeName", "spec: {colour: red, nodeName"), "pods[1].spec.colour: a snapshot has no such field"},
-		"another case":      {change("nodeName: worker-1\nconf", "NodeName: worker-1\nconf"), "nodeName: is missing"},
-		"twice in YAML":     {change("nodeName: worker-1\n", "nodeName: worker-1\nnodeName: worker-1\n"), "nodeName: is there twice, in lines 5 and 6; keep one"},
-		"twice in JSON":     {strings.Replace(string(asJSON), `"workingSet": 1`, `"workingSet": 1, "workingSet": 2`, 1), "usage[0].workingSet: is there twice; keep one"},
-		"alias":             {change("usage:", "x: &a 1\ny: *a\nusage:"), "y: is an alias; write the value out"},
-		"NaN":               {change("workingSet: 1", "workingSet: .NaN"), "usage[0].workingSet: .NaN is no figure"},
-		"infinite":          {change("capacity: 10", "capacity: -.inf"), "signals[0].capacity: -.inf is no figure"},
-		"a fraction":        {change("workingSet: 1", "workingSet: 1.5"), "usage[0].workingSet: holds a number 1.5 where a int64 belongs"},
-		"a text":            {change("workingSet: 1", `workingSet: "1"`), "usage[0].workingSet: holds a string where a int64 belongs"},
-		"beyond int64":      {change("workingSet: 1", "workingSet: 99999999999999999999"), "usage[0].workingSet: holds a number"},
-		"negative kernel":   {change("shared: 3, tasks", "shared: 3, kernel: -1, tasks"), "usage[0].kernel: -1 is negative"},
-		"negative usage":    {change("workingSet: 1", "workingSet: -1"), "usage[0].workingSet: -1 is negative"},
-		"negative tasks":    {change("tasks: 4", "tasks: -4"), "usage[0].tasks: -4 is negative"},
-		"negative disk":     {change("bytes: 5", "bytes: -5"), "disk[0].nodefs.bytes: -5 is negative"},
-		"negative capacity": {change("capacity: 10", "capacity: -10"), "signals[0].capacity: -10 is negative"},
-		"negative request":  {change("1Gi", "-1Gi"), `pods[0].spec.containers[0].resources.requests.memory: "-1Gi" is negative`},
-		"no amount":         {change("1Gi", "much"), `pods[0].spec.containers[0].resources.requests.memory: "much" is no amount`},
-		"endless amount":    {change("1Gi", "1e999999999"), `pods[0].spec.containers[0].resources.requests.memory: "1e999999999" is no amount`},
-		"endless size":      {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, volumes: [{name: a, emptyDir: {sizeLimit: '1e-999999999'}}]}"), `pods[1].spec.volumes[0].emptyDir.sizeLimit: "1e-999999999" is no amount`},
-		"endless divisor":   {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, containers: [{name: a, env: [{name: b, valueFrom: {resourceFieldRef: {Divisor: '1e-999999999'}}}]}]}"), `valueFrom.resourceFieldRef.Divisor: "1e-999999999" is no amount`},
-		"endless twice":     {strings.Replace(string(asJSON), `"memory": "1Gi"`, `"memory": "1e-999999999", "memory": "1Gi"`, 1), "pods[0].spec.containers[0].resources.requests.memory: is there twice; keep one"},
-		"endless walk":      {change("EvictdConfiguration}", "EvictdConfiguration, disk: {cpu: '1e-999999999'}}"), "configuration: invalid configuration: disk.cpu"},
-		"too much":          {change("workingSet: 1", "workingSet: 9000000000000000000"), "usage[0].workingSet: 9000000000000000000 is more than any node has"},
-		"missing figure":    {change("workingSet: 1, ", ""), "usage[0].workingSet: is missing, and missing is not 0"},
-		"null figure":       {change("workingSet: 1", "workingSet: null"), "usage[0].workingSet: is missing, and missing is not 0"},
-		"null entry":        {change("- {uid: u1, workingSet: 1, anonymous: 2, shared: 3, tasks: 4}", "- null"), "usage[0]: holds no fields"},
-		"null pod":          {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- null"), "pods[1].metadata: name, namespace and uid must be there"},
-		"no pods":           {change("pods:\n", "pods: null\nx:\n"), "pods: is missing"},
-		"no time":           {change(`time: "2026-11-20T02:14:07Z"`, "time: yesterday"), `time: "yesterday" is no time`},
-		"configuration":     {change("EvictdConfiguration}", "EvictdConfiguration, evictionHard: {memory.available: 500%}}"), "configuration: invalid configuration: evictionHard[memory.available]"},
-		"negative grace":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, terminationGracePeriodSeconds: -120}"), "pods[1].spec.terminationGracePeriodSeconds: -120 is negative"},
-		"two pods, one UID": {change("uid: u2", "uid: u1"), `pods[1].metadata.uid: "u1" is that of pods[0].metadata.uid too; keep one`},
-		"two pods, a name":  {change("name: db", "name: web"), `pods[1].metadata.name: "shop/web" is that of pods[0].metadata.name too`},
-		"another node's":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-2}"), `pods[1].spec.nodeName: is "worker-2", and the snapshot is of node "worker-1"`},
-		"usage of nobody":   {change("{uid: u1, workingSet", "{uid: u9, workingSet"), `usage[0].uid: no pod of the snapshot has "u9"`},
-		"disk of nobody":    {change("{uid: u1, nodefs", "{uid: u9, nodefs"), `disk[0].uid: no pod of the snapshot has "u9"`},
-		"budget of nobody":  {change("{uid: u1, outcome", "{uid: u9, outcome"), `budgets[0].uid: no pod of the snapshot has "u9"`},
-		"usage twice":       {change("disk:\n", "- {uid: u1, workingSet: 1, anonymous: 2, shared: 3}\ndisk:\n"), `usage[1].uid: "u1" is that of usage[0].uid too`},
-		"no such signal":    {change("memory.available, state", "memory.free, state"), `signals[0].name: unknown signal "memory.free"`},
-		"signal twice":      {change("pods:\n", "- {name: memory.available, state: unknown}\npods:\n"), `signals[1].name: "memory.available" is that of signals[0].name too`},
-		"no such state":     {change("state: known", "state: fine"), `signals[0].state: "fine" is none of known, unknown and absent`},
-		"unknown figures":   {change("state: known", "state: unknown"), "signals[0]: is unknown and has figures"},
-		"known, no figures": {change(", capacity: 10", ""), "signals[0]: is known and lacks available or capacity"},
-		"measured or not":   {change("budgets:", "diskUnmeasured: why\nbudgets:"), "diskUnmeasured: disk is there too; keep one"},
-		"no dry run":        {change("BlockedByBudget", "Evicted"), `budgets[0].outcome: "Evicted" is no answer to a dry run`},
-		"environment":       {change("{name: c, ", "{name: c, env: [{name: PASSWORD, value: x}], "), "pods[0].spec.containers[0].env: the ranking does not read this, and it may be private; remove it"},
-		"annotations":       {change("name: db,", "name: db, annotations: {note: x},"), "pods[1].metadata.annotations: the ranking does not read this"},
-		"a key in two":      {change("usage:", "\"a\\nb\": 1\nusage:"), `a\nb: a snapshot has no such field`},
+		"empty":              {"\n", "the file is empty; name a file that evictd rank --save wrote"},
+		"NUL":                {"a\x00", "a NUL byte at offset 1"},
+		"no UTF-8":           {"a: \xff", "not UTF-8 text"},
+		"too large":          {strings.Repeat("#\n", snapshot.MaxBytes/2+1), "larger than 16 MiB"},
+		"a list":             {"- a\n...\n", "holds no fields; name a file"},
+		"not YAML":           {"a: [\n...\n", "not YAML: "},
+		"YAML cut off":       {strings.TrimSuffix(smallest, "...\n"), "cut off: a snapshot in YAML ends with a line of three dots"},
+		"JSON cut off":       {string(asJSON[:len(asJSON)-3]), "cut off: its JSON does not end"},
+		"not JSON":           {"{apiVersion: x}", "not JSON at offset 2: "},
+		"data after JSON":    {string(asJSON) + "{}", "after its end, the document goes on; remove what follows"},
+		"two documents":      {"a: b\n---\n" + smallest, "line 2 starts a second document; keep one"},
+		"a configuration":    {change("kind: NodeSnapshot", "kind: EvictdConfiguration"), "kind: this is a configuration and no snapshot; pass it by --config"},
+		"another kind":       {change("kind: NodeSnapshot", "kind: Pod"), `kind: must be NodeSnapshot, not "Pod"`},
+		"no kind":            {change("kind: NodeSnapshot\n", ""), "kind: must be NodeSnapshot, not missing"},
+		"another version":    {change("evictd.dev/v1alpha1", "evictd.dev/v9"), `apiVersion: must be evictd.dev/v1alpha1, not "evictd.dev/v9"; rank it by the evictd that wrote it (evictdVersion "v0.1.0")`},
+		"unknown field":      {change("usage:", "colour: red\nusage:"), "colour: a snapshot has no such field; remove it"},
+		"unknown below":      {change("workingSet: 1", "workingSet: 1, colour: red"), "usage[0].colour: a snapshot has no such field"},
+		"unknown in a pod":   {change("spec: {nodeName", "spec: {colour: red, nodeName"), "pods[1].spec.colour: a snapshot has no such field"},
+		"another case":       {change("nodeName: worker-1\nconf", "NodeName: worker-1\nconf"), "nodeName: is missing"},
+		"twice in YAML":      {change("nodeName: worker-1\n", "nodeName: worker-1\nnodeName: worker-1\n"), "nodeName: is there twice, in lines 5 and 6; keep one"},
+		"twice in JSON":      {strings.Replace(string(asJSON), `"workingSet": 1`, `"workingSet": 1, "workingSet": 2`, 1), "usage[0].workingSet: is there twice; keep one"},
+		"alias":              {change("usage:", "x: &a 1\ny: *a\nusage:"), "y: is an alias; write the value out"},
+		"NaN":                {change("workingSet: 1", "workingSet: .NaN"), "usage[0].workingSet: .NaN is no figure"},
+		"infinite":           {change("capacity: 10", "capacity: -.inf"), "signals[0].capacity: -.inf is no figure"},
+		"a fraction":         {change("workingSet: 1", "workingSet: 1.5"), "usage[0].workingSet: holds a number 1.5 where a int64 belongs"},
+		"a text":             {change("workingSet: 1", `workingSet: "1"`), "usage[0].workingSet: holds a string where a int64 belongs"},
+		"beyond int64":       {change("workingSet: 1", "workingSet: 99999999999999999999"), "usage[0].workingSet: holds a number"},
+		"negative kernel":    {change("shared: 3, tasks", "shared: 3, kernel: -1, tasks"), "usage[0].kernel: -1 is negative"},
+		"negative usage":     {change("workingSet: 1", "workingSet: -1"), "usage[0].workingSet: -1 is negative"},
+		"negative tasks":     {change("tasks: 4", "tasks: -4"), "usage[0].tasks: -4 is negative"},
+		"negative disk":      {change("bytes: 5", "bytes: -5"), "disk[0].nodefs.bytes: -5 is negative"},
+		"negative capacity":  {change("capacity: 10", "capacity: -10"), "signals[0].capacity: -10 is negative"},
+		"negative request":   {change("1Gi", "-1Gi"), `pods[0].spec.containers[0].resources.requests.memory: "-1Gi" is negative`},
+		"no amount":          {change("1Gi", "much"), `pods[0].spec.containers[0].resources.requests.memory: "much" is no amount`},
+		"endless amount":     {change("1Gi", "1e999999999"), `pods[0].spec.containers[0].resources.requests.memory: "1e999999999" is no amount`},
+		"endless size":       {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, volumes: [{name: a, emptyDir: {sizeLimit: '1e-999999999'}}]}"), `pods[1].spec.volumes[0].emptyDir.sizeLimit: "1e-999999999" is no amount`},
+		"endless divisor":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, containers: [{name: a, env: [{name: b, valueFrom: {resourceFieldRef: {Divisor: '1e-999999999'}}}]}]}"), `valueFrom.resourceFieldRef.Divisor: "1e-999999999" is no amount`},
+		"twice in a pod":     {strings.Replace(string(asJSON), `"memoryRequest": 1073741824`, `"memoryRequest": 1, "memoryRequest": 2`, 1), "pods[0].memoryRequest: is there twice; keep one"},
+		"endless walk":       {change("EvictdConfiguration}", "EvictdConfiguration, disk: {cpu: '1e-999999999'}}"), "configuration: invalid configuration: disk.cpu"},
+		"too much":           {change("workingSet: 1", "workingSet: 9000000000000000000"), "usage[0].workingSet: 9000000000000000000 is more than any node has"},
+		"missing figure":     {change("workingSet: 1, ", ""), "usage[0].workingSet: is missing, and missing is not 0"},
+		"null figure":        {change("workingSet: 1", "workingSet: null"), "usage[0].workingSet: is missing, and missing is not 0"},
+		"null entry":         {change("- {uid: u1, workingSet: 1, anonymous: 2, shared: 3, tasks: 4}", "- null"), "usage[0]: holds no fields"},
+		"null pod":           {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- null"), "pods[1]: name, namespace and uid must be there"},
+		"no pods":            {change("pods:\n", "pods: null\nx:\n"), "pods: is missing"},
+		"no time":            {change(`time: "2026-11-20T02:14:07Z"`, "time: yesterday"), `time: "yesterday" is no time`},
+		"configuration":      {change("EvictdConfiguration}", "EvictdConfiguration, evictionHard: {memory.available: 500%}}"), "configuration: invalid configuration: evictionHard[memory.available]"},
+		"negative grace":     {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- {namespace: shop, name: db, uid: u2, gracePeriodSeconds: -120}"), "pods[1].gracePeriodSeconds: -120 is negative"},
+		"two pods, one UID":  {change("uid: u2", "uid: u1"), `pods[1].uid: "u1" is that of pods[0].uid too; keep one`},
+		"two pods, a name":   {change("name: db", "name: web"), `pods[1].name: "shop/web" is that of pods[0].name too`},
+		"another node's":     {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-2}"), `pods[1].spec.nodeName: is "worker-2", and the snapshot is of node "worker-1"`},
+		"usage of nobody":    {change("{uid: u1, workingSet", "{uid: u9, workingSet"), `usage[0].uid: no pod of the snapshot has "u9"`},
+		"disk of nobody":     {change("{uid: u1, nodefs", "{uid: u9, nodefs"), `disk[0].uid: no pod of the snapshot has "u9"`},
+		"budget of nobody":   {change("{uid: u1, outcome", "{uid: u9, outcome"), `budgets[0].uid: no pod of the snapshot has "u9"`},
+		"usage twice":        {change("disk:\n", "- {uid: u1, workingSet: 1, anonymous: 2, shared: 3}\ndisk:\n"), `usage[1].uid: "u1" is that of usage[0].uid too`},
+		"no such signal":     {change("memory.available, state", "memory.free, state"), `signals[0].name: unknown signal "memory.free"`},
+		"signal twice":       {change("pods:\n", "- {name: memory.available, state: unknown}\npods:\n"), `signals[1].name: "memory.available" is that of signals[0].name too`},
+		"no such state":      {change("state: known", "state: fine"), `signals[0].state: "fine" is none of known, unknown and absent`},
+		"unknown figures":    {change("state: known", "state: unknown"), "signals[0]: is unknown and has figures"},
+		"known, no figures":  {change(", capacity: 10", ""), "signals[0]: is known and lacks available or capacity"},
+		"measured or not":    {change("budgets:", "diskUnmeasured: why\nbudgets:"), "diskUnmeasured: disk is there too; keep one"},
+		"no dry run":         {change("BlockedByBudget", "Evicted"), `budgets[0].outcome: "Evicted" is no answer to a dry run`},
+		"unknown in a value": {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- {namespace: shop, name: db, uid: u2, colour: red}"), "pods[1].colour: a snapshot has no such field"},
+		"a key in two":       {change("usage:", "\"a\\nb\": 1\nusage:"), `a\nb: a snapshot has no such field`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -291,7 +286,7 @@ func TestWhatASnapshotHolds(t *testing.T) {
 		LocalObjectReference: corev1.LocalObjectReference{Name: marked},
 	}}})
 	pod.Status.Conditions[0].Type = corev1.DisruptionTarget
-	s := &snapshot.NodeSnapshot{Configuration: config.Default(), Pods: []*corev1.Pod{pod}}
+	s := &snapshot.NodeSnapshot{Configuration: config.Default(), Pods: []*nodepods.Pod{nodepods.FromAPI(pod)}}
 	text, err := s.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -310,22 +305,7 @@ func TestWhatASnapshotHolds(t *testing.T) {
 	}
 	slices.Sort(held)
 	want := []string{
-		".apiVersion", ".kind", // empty in a list
-		".metadata.labels.private", ".metadata.name", ".metadata.namespace",
-		".metadata.ownerReferences[].apiVersion", ".metadata.ownerReferences[].kind", ".metadata.ownerReferences[].name", ".metadata.ownerReferences[].uid",
-		".metadata.resourceVersion", ".metadata.uid",
-		".spec.containers[].name", ".spec.containers[].resources.limits.private", ".spec.containers[].resources.requests.private", ".spec.containers[].restartPolicy",
-		".spec.initContainers[].name", ".spec.initContainers[].resources.limits.private", ".spec.initContainers[].resources.requests.private", ".spec.initContainers[].restartPolicy",
-		".spec.nodeName", ".spec.overhead.private", ".spec.resources.limits.private", ".spec.resources.requests.private", ".spec.volumes[].name",
-		".status.allocatedResources.private", ".status.conditions[].reason", ".status.conditions[].status",
-		".status.containerStatuses[].allocatedResources.private", ".status.containerStatuses[].containerID", ".status.containerStatuses[].name",
-		".status.containerStatuses[].resources.limits.private", ".status.containerStatuses[].resources.requests.private",
-		".status.ephemeralContainerStatuses[].allocatedResources.private",
-		".status.ephemeralContainerStatuses[].containerID", ".status.ephemeralContainerStatuses[].name",
-		".status.ephemeralContainerStatuses[].resources.limits.private", ".status.ephemeralContainerStatuses[].resources.requests.private",
-		".status.initContainerStatuses[].allocatedResources.private", ".status.initContainerStatuses[].containerID", ".status.initContainerStatuses[].name",
-		".status.initContainerStatuses[].resources.limits.private", ".status.initContainerStatuses[].resources.requests.private",
-		".status.phase", ".status.reason",
+		".cgroupUID", ".diskVolumes[]", ".labels.private", ".name", ".namespace", ".owner", ".ownerAPIVersion", ".ownerUID", ".uid",
 	}
 	if diff := cmp.Diff(want, held); diff != "" {
 		t.Errorf("what a snapshot holds of a pod (-want +got):\n%s", diff)

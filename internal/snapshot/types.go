@@ -3,9 +3,8 @@ package snapshot
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -34,8 +33,8 @@ type NodeSnapshot struct {
 	// Signals are the node's own figures; nil when none was read. The order does not
 	// depend on them, only whether pods within their requests are candidates.
 	Signals []Signal `json:"signals,omitempty"`
-	// Pods are the node's, as nodepods.Trim leaves them.
-	Pods []*corev1.Pod `json:"pods"`
+	// Pods are the node's.
+	Pods []*nodepods.Pod `json:"pods"`
 	// Usage is what the pods' cgroups say. A pod that is not in it was not read.
 	Usage []Usage `json:"usage"`
 	// UsageUnread says why pods are missing in Usage; "" when all were read.

@@ -76,7 +76,7 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 // evictionOf is a decision that evicts another pod of the same owner, each with a usage of
 // its own.
 func evictionOf(pod *corev1.Pod, i int) *agent.Decision {
-	facts := nodepods.Facts(pod, rank.Memory, nodepods.Self{})
+	facts := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Name, facts.UID = fmt.Sprintf("web-%d", i), fmt.Sprintf("uid-%d", i)
 	facts.Sampled, facts.Usage = true, int64(i+1)*mebibyte
 	ranking := rank.Order(rank.Memory, []rank.Pod{facts}, rank.Rules{})

@@ -63,14 +63,13 @@ func (w *world) metadata(pod *corev1.Pod, fields map[string]any) {
 
 // informed returns what evictd's own informer has of the world's pods, once it has so
 // many. It reads in the given encoding.
-func (w *world) informed(encoding string, count int) []*corev1.Pod {
+func (w *world) informed(encoding string, count int) []*nodepods.Pod {
 	w.t.Helper()
 	credentials := unlimited()
 	credentials.ContentConfig = rest.ContentConfig{ContentType: encoding}
 	client, err := kubernetes.NewForConfig(credentials)
 	w.must(err)
-	pods, err := nodepods.New(client, nodepods.Options{NodeName: w.node, Now: time.Now})
-	w.must(err)
+	pods := nodepods.New(client, nodepods.Options{NodeName: w.node, Now: time.Now})
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()
@@ -84,14 +83,14 @@ func (w *world) informed(encoding string, count int) []*corev1.Pod {
 	return pods.List()
 }
 
-// listed returns the pods as `evictd rank` has them: whole.
-func (w *world) listed() []*corev1.Pod {
+// listed returns the pods as `evictd rank` has them.
+func (w *world) listed() []*nodepods.Pod {
 	w.t.Helper()
 	list, err := w.client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + w.node})
 	w.must(err)
-	pods := make([]*corev1.Pod, 0, len(list.Items))
+	pods := make([]*nodepods.Pod, 0, len(list.Items))
 	for i := range list.Items {
-		pods = append(pods, &list.Items[i])
+		pods = append(pods, nodepods.FromAPI(&list.Items[i]))
 	}
 	return pods
 }
@@ -100,7 +99,7 @@ func (w *world) listed() []*corev1.Pod {
 // reasons, both as the informer keeps them and as a list returns them.
 func (w *world) expectReasons(rules rank.Rules, want map[string]rank.Protection) {
 	w.t.Helper()
-	for name, pods := range map[string][]*corev1.Pod{
+	for name, pods := range map[string][]*nodepods.Pod{
 		"informer, JSON":     w.informed("application/json", len(want)),
 		"informer, protobuf": w.informed("application/vnd.kubernetes.protobuf", len(want)),
 		"list":               w.listed(),
@@ -109,11 +108,11 @@ func (w *world) expectReasons(rules rank.Rules, want map[string]rank.Protection)
 			w.t.Errorf("%s: %d pods, want %d", name, len(pods), len(want))
 		}
 		for _, pod := range pods {
-			facts := nodepods.Facts(pod, rank.Memory, nodepods.Self{})
+			facts := pod.Facts(rank.Memory, nodepods.Self{})
 			facts.Sampled = true
 			if got := rules.Protects(&facts); got != want[pod.Labels["app"]] {
-				w.t.Errorf("%s: pod %s is protected as %q, want %q; managed fields %+v",
-					name, pod.Labels["app"], got, want[pod.Labels["app"]], pod.ManagedFields)
+				w.t.Errorf("%s: pod %s is protected as %q, want %q; %+v",
+					name, pod.Labels["app"], got, want[pod.Labels["app"]], *pod)
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (m *mortal) Sample(now time.Time) pressure.Sample {
 }
 
 // List lists the pods.
-func (m *mortal) List() []*corev1.Pod {
+func (m *mortal) List() []*nodepods.Pod {
 	m.reach(beforeThePods)
 	return m.Pods.List()
 }
@@ -236,10 +236,7 @@ func liveOnce() error {
 	if err != nil {
 		return fmt.Errorf("preparing to read the node: %w", err)
 	}
-	pods, err := nodepods.New(client, nodepods.Options{NodeName: os.Getenv(nodeVariable), Now: time.Now})
-	if err != nil {
-		return fmt.Errorf("building the watch: %w", err)
-	}
+	pods := nodepods.New(client, nodepods.Options{NodeName: os.Getenv(nodeVariable), Now: time.Now})
 	evictor := evict.New(client.CoreV1().RESTClient(), time.Now)
 	parts := &mortal{Sampler: node, Pods: pods, Cgroups: tree, Evictor: evictor, step: os.Getenv(stepVariable)}
 	options := agent.Options{

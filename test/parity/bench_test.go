@@ -30,7 +30,7 @@ func cachedStatsFunc(stats []statsapi.PodStats) func(*corev1.Pod) (statsapi.PodS
 type side struct {
 	kubelet []*corev1.Pod
 	stats   []statsapi.PodStats
-	evictd  []*corev1.Pod
+	evictd  []*nodepods.Pod
 	facts   []rank.Pod
 	usage   []int64
 }
@@ -44,7 +44,7 @@ func benchPods(tb testing.TB, n int) *side {
 		p.Kind, p.Terminating, p.Finished, p.Priority = Replica, false, false, new(int32(g.IntN(5)*100))
 		s.kubelet = append(s.kubelet, p.kubelet())
 		s.stats = append(s.stats, *p.stats())
-		s.evictd = append(s.evictd, p.api())
+		s.evictd = append(s.evictd, nodepods.FromAPI(p.api()))
 		s.usage = append(s.usage, *p.Memory)
 	}
 	s.facts = s.gather()
@@ -55,7 +55,7 @@ func benchPods(tb testing.TB, n int) *side {
 func (s *side) gather() []rank.Pod {
 	facts := make([]rank.Pod, 0, len(s.evictd))
 	for i, pod := range s.evictd {
-		f := nodepods.Facts(pod, rank.Memory, nodepods.Self{})
+		f := pod.Facts(rank.Memory, nodepods.Self{})
 		f.Usage, f.Sampled = s.usage[i], true
 		facts = append(facts, f)
 	}

@@ -2,12 +2,9 @@ package parity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-	_ "unsafe" // for go:linkname
 
-	corev1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/internal/agent"
@@ -20,16 +17,11 @@ import (
 // Ranker returns the order for a signal, as [agent.RankNow] does. A test puts a bug
 // in its place.
 type Ranker func(
-	ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error)
 
 // evictds is evictd's own ranking.
 func evictds() Ranker { return agent.RankNow }
-
-// trim is what evictd's informer makes of a pod: the ranking sees no more of it.
-//
-//go:linkname trim github.com/evictd/evictd/internal/nodepods.trim
-func trim(object any) (any, error)
 
 // node is evictd's side of a state: its policy and its view of the pods.
 type node struct {
@@ -38,7 +30,7 @@ type node struct {
 	signals    []pressure.Signal
 	definition pressure.MemoryDefinition
 	rules      rank.Rules
-	pods       []*corev1.Pod
+	pods       []*nodepods.Pod
 	rank       Ranker
 }
 
@@ -60,15 +52,7 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 		}
 	}
 	for i := range state.Pods {
-		trimmed, err := trim(state.Pods[i].api())
-		if err != nil {
-			return nil, fmt.Errorf("trimming a pod: %w", err)
-		}
-		pod, ok := trimmed.(*corev1.Pod)
-		if !ok {
-			return nil, errors.New("trimming a pod: it is no pod any more")
-		}
-		n.pods = append(n.pods, pod)
+		n.pods = append(n.pods, nodepods.FromAPI(state.Pods[i].api()))
 	}
 	return n, nil
 }
@@ -134,7 +118,7 @@ func (cgroups) Present(string) (bool, error) { return true, nil }
 type disk struct{ state *State }
 
 // Measure returns the pods' disk use by UID.
-func (d disk) Measure(_ context.Context, pods []*corev1.Pod) (map[string]usage.DiskUse, error) {
+func (d disk) Measure(_ context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	var all []statsapi.PodStats
 	for i := range d.state.Pods {
 		if stats := d.state.Pods[i].stats(); stats != nil {
@@ -144,7 +128,7 @@ func (d disk) Measure(_ context.Context, pods []*corev1.Pod) (map[string]usage.D
 	summary := d.state.summary(0, time.Time{}, all)
 	volumes := make(map[string][]string, len(pods))
 	for _, pod := range pods {
-		volumes[string(pod.UID)] = nodepods.DiskVolumes(pod)
+		volumes[pod.UID] = pod.DiskVolumes
 	}
 	return usage.DiskUses(summary, d.state.Layout != OneFS, volumes), nil
 }

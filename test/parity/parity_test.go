@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -107,7 +106,7 @@ func TestPlantedBugIsFound(t *testing.T) {
 // resorted is evictd's ranking in another order.
 func resorted(compare func(a, b rank.Entry) int) Ranker {
 	return func(
-		ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+		ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
 	) (rank.Ranking, error, error) {
 		ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
 		slices.SortStableFunc(ranking.Candidates, compare)
@@ -137,7 +136,7 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 	}
 	for name, change := range map[string]func(*rank.Ranking){"lost": lost, "taken": taken, "kept": kept} {
 		ranker := func(
-			ctx context.Context, signal pressure.Signal, pods []*corev1.Pod, source agent.Source, rules rank.Rules,
+			ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
 		) (rank.Ranking, error, error) {
 			ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
 			change(&ranking)

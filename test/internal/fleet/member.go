@@ -53,10 +53,7 @@ func (f *fleet) newMember(i int) (*member, error) {
 	}
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
 	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[brake.Verdict]int{}
-	m.pods, err = nodepods.New(client, nodepods.Options{NodeName: f.nodeName(i), Now: time.Now})
-	if err != nil {
-		return nil, err
-	}
+	m.pods = nodepods.New(client, nodepods.Options{NodeName: f.nodeName(i), Now: time.Now})
 	m.brake = brake.New(brake.Options{
 		Leases: client.CoordinationV1().Leases(f.own), Node: f.nodeName(i), Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})

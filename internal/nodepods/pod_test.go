@@ -45,12 +45,12 @@ func TestFacts(t *testing.T) {
 		Namespace: "shop", Name: "web-1", UID: "u1", Priority: 7, Created: created, GraceSeconds: 90,
 		Owner: "ReplicaSet/web", OwnerUID: "uid-of-web", OwnerAPIVersion: "apps/v1", Labels: map[string]string{"app": "web"}, Ready: true,
 	}
-	if diff := cmp.Diff(want, nodepods.Facts(&pod, rank.Memory, nodepods.Self{})); diff != "" {
+	if diff := cmp.Diff(want, nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{})); diff != "" {
 		t.Errorf("facts (-want +got):\n%s", diff)
 	}
-	bare := nodepods.Facts(&corev1.Pod{
+	bare := nodepods.FromAPI(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: "Backup", Name: "x"}}},
-	}, rank.Memory, nodepods.Self{})
+	}).Facts(rank.Memory, nodepods.Self{})
 	if bare.Priority != 0 || bare.GraceSeconds != 30 || bare.Owner != "" {
 		t.Errorf("a pod that says nothing: priority %d, grace %d, owner %q; want 0, 30, none",
 			bare.Priority, bare.GraceSeconds, bare.Owner)
@@ -114,7 +114,7 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			facts := nodepods.Facts(&test.pod, rank.Memory, test.self)
+			facts := nodepods.FromAPI(&test.pod).Facts(rank.Memory, test.self)
 			if facts.Marks != test.want {
 				t.Errorf("marks = %+v, want %+v", facts.Marks, test.want)
 			}
@@ -148,13 +148,13 @@ func TestForgedMarksDoNotProtect(t *testing.T) {
 			t.Parallel()
 			meta.Namespace, meta.Name, meta.UID = "tenant", "web", "u"
 			pod := corev1.Pod{ObjectMeta: meta}
-			facts := nodepods.Facts(&pod, rank.Memory, nodepods.Self{UID: "other"})
+			facts := nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{UID: "other"})
 			facts.Sampled = true
 			var none rank.Rules // what the administrator's own rules protect is another matter
 			if reason := none.Protects(&facts); reason != rank.NotProtected {
 				t.Errorf("protected as %q", reason)
 			}
-			if got := nodepods.UsageUID(&pod); got != "u" {
+			if got := nodepods.FromAPI(&pod).CgroupUID; got != "u" {
 				t.Errorf("its usage is looked for under %q", got)
 			}
 		})
@@ -165,7 +165,7 @@ func TestForgedMarksDoNotProtect(t *testing.T) {
 func TestPodOfANodeIsBare(t *testing.T) {
 	t.Parallel()
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("Node", "node-1", true)}}}
-	facts := nodepods.Facts(&pod, rank.Memory, nodepods.Self{})
+	facts := nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Sampled = true
 	rules := rank.Rules{BarePods: true}
 	if got := rules.Protects(&facts); got != rank.ProtectedBare {
@@ -173,7 +173,7 @@ func TestPodOfANodeIsBare(t *testing.T) {
 	}
 }
 
-func TestUsageUID(t *testing.T) {
+func TestCgroupUID(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		annotations map[string]string
@@ -187,8 +187,8 @@ func TestUsageUID(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: test.annotations}}
-			if got := nodepods.UsageUID(&pod); got != test.want {
-				t.Errorf("usage UID = %q, want %q", got, test.want)
+			if got := nodepods.FromAPI(&pod).CgroupUID; got != test.want {
+				t.Errorf("cgroup UID = %q, want %q", got, test.want)
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func TestDiskVolumes(t *testing.T) {
 	t.Parallel()
 	pod := corev1.Pod{Spec: corev1.PodSpec{Volumes: volumes()}}
 	want := []string{"scratch", "settings", "repo"}
-	if diff := cmp.Diff(want, nodepods.DiskVolumes(&pod)); diff != "" {
+	if diff := cmp.Diff(want, nodepods.FromAPI(&pod).DiskVolumes); diff != "" {
 		t.Errorf("disk volumes (-want +got):\n%s", diff)
 	}
 }
@@ -218,8 +218,7 @@ func volumes() []corev1.Volume {
 	}
 }
 
-// TestRunningContainers: the ids of what runs survive the transform, and nothing else
-// is taken for one.
+// Nothing but what runs is taken for a running container.
 func TestRunningContainers(t *testing.T) {
 	t.Parallel()
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
@@ -233,7 +232,7 @@ func TestRunningContainers(t *testing.T) {
 		EphemeralContainerStatuses: append(status("docker://debug", running), status("", running)...),
 	}}
 	want := []string{"app", "sidecar", "debug"}
-	if diff := cmp.Diff(want, nodepods.RunningContainers(nodepods.Trim(pod))); diff != "" {
+	if diff := cmp.Diff(want, nodepods.FromAPI(pod).RunningContainers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -242,7 +241,7 @@ func TestFaultNegativeGraceOfAPodIsOneSecond(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[int64]int64{-13835058055: 1, -1: 1, 0: 0, 30: 30} {
 		pod := &corev1.Pod{Spec: corev1.PodSpec{TerminationGracePeriodSeconds: &given}}
-		if got := nodepods.Facts(pod, rank.Memory, nodepods.Self{}).GraceSeconds; got != want {
+		if got := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{}).GraceSeconds; got != want {
 			t.Errorf("grace period %d: %d s, want %d", given, got, want)
 		}
 	}

@@ -1,0 +1,27 @@
+package nodepods
+
+import (
+	"testing"
+	"time"
+)
+
+// However long the API server was away, it is asked again soon after it is back, and not too
+// often meanwhile.
+func TestTheAPIServerIsAskedAgainSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	const jitter = 1.2
+	delay, first, outage := backoff().DelayFunc(), time.Duration(0), time.Duration(0)
+	for i := range 100 {
+		wait := delay()
+		if i == 0 {
+			first = wait
+		}
+		if longest := time.Duration(jitter * float64(6*time.Second)); wait < time.Second || wait > longest {
+			t.Errorf("attempt %d waits %v, want 1s to %v", i+1, wait, longest)
+		}
+		outage += wait
+	}
+	if first >= 2*time.Second || outage < 8*time.Minute {
+		t.Errorf("the first attempt waits %v and a hundred take %v, want less than 2s and more than 8m", first, outage)
+	}
+}

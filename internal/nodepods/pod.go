@@ -1,0 +1,306 @@
+package nodepods
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+const (
+	// kindNode is no controller: a node starts nothing again that was evicted.
+	kindNode = "Node"
+	// kindDaemonSet is compared without an API group: a third party's DaemonSet
+	// also starts its pods again on the same node.
+	kindDaemonSet = "DaemonSet"
+	// defaultGraceSeconds is what the API server writes when a pod says nothing.
+	defaultGraceSeconds = int64(corev1.DefaultTerminationGracePeriodSeconds)
+	// reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
+	reasonEvicted = "Evicted"
+)
+
+// The annotations that the kubelet writes on static pods and their mirrors
+// (k8s.io/kubernetes pkg/kubelet/types/pod_update.go).
+const (
+	annotationMirror = corev1.MirrorPodAnnotationKey
+	annotationSource = "kubernetes.io/config.source"
+	annotationHash   = "kubernetes.io/config.hash"
+	// sourceAPI is the value of annotationSource for pods from the API server.
+	sourceAPI = "api"
+)
+
+// Pod is what evictd knows of a pod of its node. It is made once, where the API server tells
+// of the pod, and is not changed after that. It has no field for an environment, a command
+// line, the name of an image or of a secret. Its JSON is what snapshots hold of a pod; what tells
+// its images from others is not in it.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// UID is the API server's. CgroupUID is the one that the pod's cgroup and directories are
+	// named by: a static pod's is its configuration's hash, and its mirror in the API has a
+	// UID of its own.
+	UID       string `json:"uid"`
+	CgroupUID string `json:"cgroupUID"`
+	// Created is when the API server made the object.
+	Created time.Time `json:"created,omitzero"`
+	// Priority is spec.priority; 0 where there is none.
+	Priority int32 `json:"priority,omitempty"`
+	// GraceSeconds is the pod's own grace period. A negative one is 1, which is what the API
+	// server means by it (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
+	GraceSeconds int64 `json:"gracePeriodSeconds"`
+	// MemoryRequest and StorageRequest are what the pod asks for of memory and of
+	// ephemeral storage, in bytes, as the kubelet computes it for its ranking; 0 is nothing.
+	MemoryRequest  int64 `json:"memoryRequest"`
+	StorageRequest int64 `json:"ephemeralStorageRequest"`
+	// Labels are the pod's own map: nobody may change it.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Evict is the value of the annotation [rank.Annotation], cut short; "" is none.
+	Evict string `json:"evict,omitempty"`
+	// Owner is the controller, as "ReplicaSet/web-5d4", with its UID and API version; "" for
+	// a bare pod.
+	Owner           string `json:"owner,omitempty"`
+	OwnerUID        string `json:"ownerUID,omitempty"`
+	OwnerAPIVersion string `json:"ownerAPIVersion,omitempty"`
+	// Static says that the kubelet runs the pod from a file; Mirror that it is the API's image
+	// of one; DaemonSet that a DaemonSet owns it; Pinned that its controller wrote the node's
+	// name into it, see pinned.go.
+	Static    bool `json:"static,omitempty"`
+	Mirror    bool `json:"mirror,omitempty"`
+	DaemonSet bool `json:"daemonSet,omitempty"`
+	Pinned    bool `json:"pinned,omitempty"`
+	// Ready says that a PodDisruptionBudget counts the pod as healthy.
+	Ready bool `json:"ready,omitempty"`
+	// Terminating says that the pod is being deleted, with DeletionGraceSeconds; nil where
+	// that is not written.
+	Terminating          bool   `json:"terminating,omitempty"`
+	DeletionGraceSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
+	// Finished says that its containers have ended for good. The kubelet says so of a pod that
+	// it evicts only once none of them runs any more, and deletes nothing: the pod stays listed
+	// (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
+	Finished bool `json:"finished,omitempty"`
+	// KubeletEvicted says that it has finished because the kubelet evicted it;
+	// KubeletEvictedAt is when, by the kubelet's clock in whole seconds. One that it did not let
+	// begin has its creation alone.
+	KubeletEvicted   bool      `json:"kubeletEvicted,omitempty"`
+	KubeletEvictedAt time.Time `json:"kubeletEvictedAt,omitzero"`
+	// Started says that the status lists containers. RunningContainers are the runtime's ids of
+	// those that run, init and ephemeral ones included.
+	Started           bool     `json:"started,omitempty"`
+	RunningContainers []string `json:"runningContainers,omitempty"`
+	// DiskVolumes are the names of the volumes whose files are on the node's own disk and
+	// count as the pod's: emptyDir on the default medium, configMap and gitRepo. The kubelet
+	// also names hostPath, whose usage it cannot measure (k8s.io/kubernetes
+	// pkg/kubelet/eviction/helpers.go, localVolumeNames).
+	DiskVolumes []string `json:"diskVolumes,omitempty"`
+	// OOMKilled are the containers that the status says the kernel has killed.
+	OOMKilled []OOMKilled `json:"-"`
+	// ImageKeys tell the images that the pod names or runs from others, see [ImageKey].
+	ImageKeys []string `json:"-"`
+}
+
+// FromAPI returns what evictd keeps of a pod. It shares the pod's labels and nothing else.
+func FromAPI(pod *corev1.Pod) *Pod {
+	p := &Pod{
+		Namespace: pod.Namespace, Name: pod.Name,
+		UID: string(pod.UID), CgroupUID: string(pod.UID),
+		Created:        pod.CreationTimestamp.Time,
+		GraceSeconds:   defaultGraceSeconds,
+		MemoryRequest:  request(pod, rank.Memory),
+		StorageRequest: request(pod, rank.Disk),
+		Labels:         pod.Labels,
+		Evict:          evictAnnotation(pod.Annotations),
+		Mirror:         isMirror(pod),
+		Ready:          isReady(pod),
+		Terminating:    pod.DeletionTimestamp != nil,
+		Finished:       pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+
+		DeletionGraceSeconds: copied(pod.DeletionGracePeriodSeconds),
+
+		Started:           len(pod.Status.ContainerStatuses) > 0,
+		RunningContainers: runningContainers(pod),
+		DiskVolumes:       diskVolumes(pod),
+		OOMKilled:         oomKilledIn(&pod.Status),
+		ImageKeys:         imageKeys(pod),
+	}
+	if p.Finished && kubeletEvicted(&pod.Status) {
+		p.KubeletEvicted, p.KubeletEvictedAt = true, kubeletEvictedAt(pod)
+	}
+	if pod.Spec.Priority != nil {
+		p.Priority = *pod.Spec.Priority
+	}
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
+		p.GraceSeconds = *grace
+	}
+	if p.GraceSeconds < 0 {
+		p.GraceSeconds = 1
+	}
+	if p.Mirror {
+		// Through the API a static pod is seen only as its mirror, which carries the static
+		// pod's annotations. On any other pod they say nothing: whoever makes a pod can write
+		// them, and a kubelet overwrites them for itself.
+		source, sourced := pod.Annotations[annotationSource]
+		p.Static = sourced && source != sourceAPI
+		if hash := pod.Annotations[annotationHash]; hash != "" {
+			p.CgroupUID = hash
+		}
+	}
+	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
+		p.Owner = owner.Kind + "/" + owner.Name
+		p.OwnerUID, p.OwnerAPIVersion = string(owner.UID), owner.APIVersion
+		p.DaemonSet = owner.Kind == kindDaemonSet
+		p.Pinned = isPinned(pod) // without a controller nothing makes it again
+	}
+	return p
+}
+
+// Key returns namespace/name.
+func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
+
+// Facts returns what the ranking knows of the pod, for one resource: everything but Usage
+// and Sampled.
+func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
+	return rank.Pod{
+		Namespace: p.Namespace, Name: p.Name, UID: p.UID,
+		Created:      p.Created,
+		Priority:     p.Priority,
+		Request:      p.request(resource),
+		GraceSeconds: p.GraceSeconds,
+		Owner:        p.Owner, OwnerUID: p.OwnerUID, OwnerAPIVersion: p.OwnerAPIVersion,
+		Evict:  p.Evict,
+		Labels: p.Labels,
+		Ready:  p.Ready,
+		Marks: rank.Marks{
+			Static: p.Static, Mirror: p.Mirror, Self: self.is(p),
+			Terminating: p.Terminating, Finished: p.Finished, DaemonSet: p.DaemonSet, Pinned: p.Pinned,
+		},
+	}
+}
+
+// request returns what the pod asks for of a resource; 0 for what nobody can ask for.
+func (p *Pod) request(resource rank.Resource) int64 {
+	switch resource {
+	case rank.Memory:
+		return p.MemoryRequest
+	case rank.Disk:
+		return p.StorageRequest
+	case rank.Inodes, rank.PIDs:
+	}
+	return 0
+}
+
+// Self says which pod evictd is. The zero value is no pod.
+type Self struct {
+	// UID is the UID of evictd's own pod; "" when it is not known.
+	UID string
+	// Namespace and Name are its name; both "" when they are not known.
+	Namespace, Name string
+}
+
+// is reports whether the pod is evictd.
+func (s Self) is(pod *Pod) bool {
+	if s.UID != "" && s.UID == pod.UID {
+		return true
+	}
+	return s.Name != "" && s.Name == pod.Name && s.Namespace == pod.Namespace
+}
+
+// isReady goes by what the API server goes by (k8s.io/kubernetes pkg/api/pod, IsPodReady).
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// kubeletEvicted reports whether the kubelet has evicted a pod that has finished. It writes
+// phase Failed and reason Evicted; of a pod whose containers ended with 0 it writes Succeeded
+// in the end, and only the condition DisruptionTarget stays.
+func kubeletEvicted(status *corev1.PodStatus) bool {
+	return status.Reason == reasonEvicted || slices.ContainsFunc(status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == corev1.PodReasonTerminationByKubelet
+	})
+}
+
+func kubeletEvictedAt(pod *corev1.Pod) time.Time {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// isMirror reports whether the pod is the API's image of a static pod, by the
+// annotation that the kubelet itself goes by (k8s.io/kubernetes
+// pkg/kubelet/types/pod_update.go, IsMirrorPod).
+//
+// Writing the annotation gains nobody anything. Admission does not keep users from
+// it (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet
+// starts nothing for a mirror it did not make, and deletes it (pkg/kubelet,
+// HandlePodAdditions and HandlePodCleanups); and the API server refuses to add it
+// to a pod that is there (pkg/apis/core/validation,
+// ValidatePodSpecificAnnotationUpdates).
+//
+// A Node as the owner says nothing: every mirror has one beside the annotation, and
+// whoever may make or patch a pod can write one.
+func isMirror(pod *corev1.Pod) bool {
+	_, annotated := pod.Annotations[annotationMirror]
+	return annotated
+}
+
+// longestValue is how much of an annotation's value is kept, in bytes: enough to be
+// recognized, and a tenant can write 256 KiB.
+const longestValue = 32
+
+// evictAnnotation returns the value of the annotation with which a pod asks to stay, cut
+// short if need be; "" where there is none.
+func evictAnnotation(annotations map[string]string) string {
+	value := annotations[rank.Annotation]
+	if len(value) > longestValue {
+		value = strings.Clone(strings.ToValidUTF8(value[:longestValue], ""))
+	}
+	return value
+}
+
+func runningContainers(pod *corev1.Pod) []string {
+	var ids []string
+	for _, statuses := range [][]corev1.ContainerStatus{
+		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses,
+	} {
+		for i := range statuses {
+			// "containerd://<id>"; the runtime's name does not matter.
+			if _, id, found := strings.Cut(statuses[i].ContainerID, "://"); found && statuses[i].State.Running != nil {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+func diskVolumes(pod *corev1.Pod) []string {
+	var names []string
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; onDisk(v) {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+func onDisk(v *corev1.Volume) bool {
+	if v.EmptyDir != nil {
+		return v.EmptyDir.Medium == corev1.StorageMediumDefault
+	}
+	return v.ConfigMap != nil || v.GitRepo != nil
+}
+
+func copied(seconds *int64) *int64 {
+	if seconds == nil {
+		return nil
+	}
+	own := *seconds
+	return &own
+}
