@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -23,14 +24,14 @@ func (a *Agent) act(ctx context.Context, p plan) {
 // reason to stop. When the context ends, no further request is sent.
 func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
 	d := p.decision
-	d.Verb = Refused
+	d.Verb = decide.Refused
 	for _, other := range p.others {
 		if last, left := a.lookAside(ctx, &p, other); left {
 			return last
 		}
 	}
 	if p.unheard != nil {
-		if last := a.lookInto(ctx, &p); last.unheard != nil || last.hold != HoldNone || len(d.Attempts) > 0 {
+		if last := a.lookInto(ctx, &p); last.unheard != nil || last.hold != decide.HoldNone || len(d.Attempts) > 0 {
 			return last
 		}
 	}
@@ -65,9 +66,9 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 		return last, true
 	}
 	if a.isReplaced(p, c) {
-		return report{decision: p.decision, hold: HoldSettling}, true
+		return report{decision: p.decision, hold: decide.HoldSettling}, true
 	}
-	d, attempt := p.decision, Attempt{Entry: c.entry, GraceSeconds: policy.grace(p.decision, c.entry.Pod)}
+	d, attempt := p.decision, decide.Attempt{Entry: c.entry, GraceSeconds: policy.grace(p.decision, c.entry.Pod)}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{}, false
 	}
@@ -83,7 +84,7 @@ func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidat
 }
 
 // send writes down whom it asks for, asks, and adds the answer to the decision.
-func (a *Agent) send(ctx context.Context, p *plan, attempt *Attempt) evict.Step {
+func (a *Agent) send(ctx context.Context, p *plan, attempt *decide.Attempt) evict.Step {
 	d := p.decision
 	a.options.Recorder.Intent(d, attempt)
 	attempt.Result = a.ask(ctx, p, attempt)
@@ -93,9 +94,9 @@ func (a *Agent) send(ctx context.Context, p *plan, attempt *Attempt) evict.Step 
 }
 
 // reportOf ends a walk with the answer to its last request.
-func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report {
+func reportOf(d *decide.Decision, last *decide.Attempt, c *candidate, step evict.Step) report {
 	if step == evict.Done {
-		d.Verb = Acted
+		d.Verb = decide.Acted
 		return report{decision: d, expected: c.expected}
 	}
 	return report{decision: d, expected: c.expected, unheard: unheardOf(d, last, c.expected)}
@@ -103,7 +104,7 @@ func reportOf(d *Decision, last *Attempt, c *candidate, step evict.Step) report 
 
 // ask sends one request. A request that is under way when the context ends gets
 // shutdownWait to be answered: an accepted eviction should be on record.
-func (a *Agent) ask(ctx context.Context, p *plan, attempt *Attempt) evict.Result {
+func (a *Agent) ask(ctx context.Context, p *plan, attempt *decide.Attempt) evict.Result {
 	request, cancel := outlasting(ctx)
 	defer cancel()
 	request, answered := p.interrupt.request.begin(request, attempt.Entry.Pod.UID)
@@ -118,7 +119,7 @@ func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { stop(); cancel() }
 }
 
-func requestOf(attempt *Attempt, dryRun bool) evict.Request {
+func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
 	pod := attempt.Entry.Pod
 	return evict.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,

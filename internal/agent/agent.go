@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
@@ -89,8 +90,8 @@ type Brake interface {
 type Recorder interface {
 	Sample(sample *pressure.Sample, verdict *pressure.Verdict)
 	Tick(started time.Time, took time.Duration)
-	Intent(d *Decision, a *Attempt)
-	Decision(d *Decision)
+	Intent(d *decide.Decision, a *decide.Attempt)
+	Decision(d *decide.Decision)
 	Ledger(now time.Time, bookings []evict.Booking)
 	ReadError(source string, err error)
 	// IncidentBegan and IncidentEnded are told of each shortage, once.
@@ -369,11 +370,11 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		}
 		dealt[p.Threshold.Signal] = true
 		made, hold, detail := a.decide(ctx, sample, p)
-		if hold == HoldOnItsWay {
+		if hold == decide.HoldOnItsWay {
 			s := a.shortage(&p)
 			a.covered.by(&p, &s)
 		}
-		if hold != HoldNone {
+		if hold != decide.HoldNone {
 			a.holdWith(made.decision, hold, detail)
 			continue
 		}
@@ -383,9 +384,9 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 }
 
 // decide chooses who should go for a pressure, where nothing that it takes is unknown.
-func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (plan, Hold, string) {
+func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (plan, decide.Hold, string) {
 	if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
-		return plan{decision: a.newDecision(p)}, HoldIncomplete, fault
+		return plan{decision: a.newDecision(p)}, decide.HoldIncomplete, fault
 	}
 	return a.choose(ctx, p)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -24,7 +25,7 @@ func TestEvictsTheFirstOfTheOrderAndNobodyElse(t *testing.T) {
 		watch(t, n, hardPolicy(), time.Minute)
 		n.wantVictims(t, "greedy")
 		d := n.decisions[0]
-		if d.Verb != Acted || d.Victim() == nil || d.Victim().Entry.Position != 1 || len(d.Ranking.Candidates) != 2 {
+		if d.Verb != decide.Acted || d.Victim() == nil || d.Victim().Entry.Position != 1 || len(d.Ranking.Candidates) != 2 {
 			t.Errorf("the record does not tell the story: %+v", d)
 		}
 	})
@@ -88,15 +89,15 @@ func (w withUnknown) Sample(now time.Time) pressure.Sample {
 func TestEachHoldIsNamed(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		want  Hold
+		want  decide.Hold
 		setUp func(n *fakeNode, policy *Policy)
 	}{
-		{HoldPodsUnsynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
-		{HoldUsageUnknown, func(n *fakeNode, _ *Policy) { n.unread = errPlanted() }},
-		{HoldNoCandidates, func(n *fakeNode, _ *Policy) {
+		{decide.HoldPodsUnsynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
+		{decide.HoldUsageUnknown, func(n *fakeNode, _ *Policy) { n.unread = errPlanted() }},
+		{decide.HoldNoCandidates, func(n *fakeNode, _ *Policy) {
 			n.pods["uid-greedy"].api.OwnerReferences = nil
 		}},
-		{HoldOnItsWay, func(n *fakeNode, _ *Policy) {
+		{decide.HoldOnItsWay, func(n *fakeNode, _ *Policy) {
 			n.run("leaving", 110, 0)
 			n.host = 30 * mebi // nothing is available, a tenth is wanted
 			n.stubborn = true
@@ -116,7 +117,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 				if len(n.evictions) != 0 {
 					t.Errorf("evicted %v", n.victims())
 				}
-				if diff := cmp.Diff([]Hold{test.want}, n.holds()); diff != "" {
+				if diff := cmp.Diff([]decide.Hold{test.want}, n.holds()); diff != "" {
 					t.Errorf("holds (-want +got):\n%s", diff)
 				}
 			})
@@ -136,7 +137,7 @@ func TestRecoveredOnTheSecondLook(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]Hold{HoldRecovered}, n.holds()); diff != "" || len(n.evictions) != 0 {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldRecovered}, n.holds()); diff != "" || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
 		}
 	})
@@ -233,7 +234,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		if len(n.evictions) != 0 || a.acting != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")
 		}
-		if diff := cmp.Diff([]Hold{HoldSettling}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldSettling}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Millisecond)
@@ -282,7 +283,7 @@ func TestInvariant06RefusalGoesOnToTheNext(t *testing.T) {
 		watch(t, n, hardPolicy(), time.Minute)
 		n.wantVictims(t, "guarded", "free")
 		d := n.decisions[0]
-		if len(d.Attempts) != 2 || d.Verb != Acted || d.Victim().Entry.Pod.Name != "free" {
+		if len(d.Attempts) != 2 || d.Verb != decide.Acted || d.Victim().Entry.Pod.Name != "free" {
 			t.Errorf("one decision should hold both attempts: %+v", d)
 		}
 	})
@@ -299,7 +300,7 @@ func TestRefusedPodsAreNotHammered(t *testing.T) {
 		if got := len(n.evictions); got != 6 {
 			t.Errorf("asked %d times in 10 minutes, want 6", got)
 		}
-		if !slices.Contains(n.holds(), HoldBackingOff) {
+		if !slices.Contains(n.holds(), decide.HoldBackingOff) {
 			t.Errorf("holds = %v, want it said that it backs off", n.holds())
 		}
 	})
@@ -352,7 +353,7 @@ func TestInvariant07GraceIsNeverLengthened(t *testing.T) {
 		{"a pod that wants none", 5, 5, true, 0, nil},
 	} {
 		policy := Policy{SoftGrace: test.soft, HardGrace: test.hard}
-		d := &Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Hard: test.isHard}}}
+		d := &decide.Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Hard: test.isHard}}}
 		if diff := cmp.Diff(test.want, policy.grace(d, &rank.Pod{GraceSeconds: test.podsOwn})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -362,10 +363,10 @@ func TestInvariant07GraceIsNeverLengthened(t *testing.T) {
 // Guards invariant 8 in the loop: the decision of a dry run is otherwise equal.
 func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
 	t.Parallel()
-	var wet, dry Decision
+	var wet, dry decide.Decision
 	for _, run := range []struct {
 		dry bool
-		to  *Decision
+		to  *decide.Decision
 	}{{false, &wet}, {true, &dry}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newFakeNode(1000)
@@ -472,7 +473,7 @@ func TestLimitPerMinute(t *testing.T) {
 		if got := len(n.evictions); got != 2 {
 			t.Errorf("%d evictions in 50 s, want 2", got)
 		}
-		if !slices.Contains(n.holds(), HoldLimited) {
+		if !slices.Contains(n.holds(), decide.HoldLimited) {
 			t.Errorf("holds = %v, want the limit named", n.holds())
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -87,8 +88,8 @@ func (silence) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (silence) Tick(time.Time, time.Duration)              {}
 func (silence) IncidentBegan(*incident.Incident)           {}
 func (silence) IncidentEnded(*incident.Incident)           {}
-func (silence) Intent(*Decision, *Attempt)                 {}
-func (silence) Decision(*Decision)                         {}
+func (silence) Intent(*decide.Decision, *decide.Attempt)   {}
+func (silence) Decision(*decide.Decision)                  {}
 func (silence) Ledger(time.Time, []evict.Booking)          {}
 func (silence) ReadError(string, error)                    {}
 func (silence) VictimEnded(*Ended)                         {}

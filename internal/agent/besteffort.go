@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -29,28 +30,6 @@ import (
 // be denied for ever; the pods of the second come back to this node, so that their end
 // helps nobody; the third are left alone for up to an hour because the configuration says
 // so, and the kubelet and the kernel do not wait for that.
-
-// BestEffort is what came of the question whether a pod may go past its budget.
-type BestEffort string
-
-// What may come of it.
-const (
-	// BestEffortNone: the question did not come up.
-	BestEffortNone BestEffort = ""
-	// BestEffortDeleted: a pod was deleted, or would have been in a dry run.
-	BestEffortDeleted BestEffort = "deleted"
-	// BestEffortRefused: the delete was refused, or nobody heard the answer.
-	BestEffortRefused BestEffort = "refused"
-	// BestEffortUnknown: a budget could not be read.
-	BestEffortUnknown BestEffort = "budget unknown"
-	// BestEffortUseless: all that budgets keep could not return what is missing.
-	BestEffortUseless BestEffort = "would not suffice"
-)
-
-// BestEfforts returns all but BestEffortNone, so that metrics can be created at start.
-func BestEfforts() []BestEffort {
-	return []BestEffort{BestEffortDeleted, BestEffortRefused, BestEffortUnknown, BestEffortUseless}
-}
 
 // bestEffortRest is how long nobody goes past a budget after that came to nothing. The
 // budgets are read from the API server, and near a threshold there are a hundred ticks a
@@ -98,13 +77,13 @@ func (a *Agent) goPastBudget(ctx context.Context, p *plan, policy *Policy) repor
 	for p.mayGoPast() {
 		kept := p.keptByBudgets()
 		if detail := p.useless(kept); detail != "" {
-			d.BestEffort, d.Detail = BestEffortUseless, detail
-			return report{decision: d, hold: HoldUseless}
+			d.BestEffort, d.Detail = decide.BestEffortUseless, detail
+			return report{decision: d, hold: decide.HoldUseless}
 		}
 		victim, err := a.leastViolated(ctx, kept, read)
 		if err != nil {
-			d.BestEffort, d.Detail = BestEffortUnknown, "nobody goes past a budget: "+err.Error()
-			return report{decision: d, hold: HoldBudgetUnknown}
+			d.BestEffort, d.Detail = decide.BestEffortUnknown, "nobody goes past a budget: "+err.Error()
+			return report{decision: d, hold: decide.HoldBudgetUnknown}
 		}
 		budget, there := read[victim.budgetKey()]
 		if there && victim.fresh {
@@ -141,16 +120,16 @@ func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim 
 	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
 		return report{decision: d}
 	}
-	attempt := Attempt{Entry: victim.entry, GraceSeconds: policy.grace(d, victim.entry.Pod), Past: budget}
+	attempt := decide.Attempt{Entry: victim.entry, GraceSeconds: policy.grace(d, victim.entry.Pod), Past: budget}
 	if !p.slots.take(ctx, p.interrupt, &attempt) {
 		return report{decision: d}
 	}
 	a.saveBefore(d, &attempt, victim.expected)
 	step := a.send(ctx, p, &attempt)
 	p.slots.answered(&attempt)
-	d.BestEffort = BestEffortRefused
+	d.BestEffort = decide.BestEffortRefused
 	if step == evict.Done {
-		d.BestEffort = BestEffortDeleted
+		d.BestEffort = decide.BestEffortDeleted
 	}
 	return reportOf(d, &attempt, victim, step)
 }
@@ -234,8 +213,8 @@ func violationOf(b evict.Budget, ready bool) violation {
 func (v violation) less(other violation) bool { return v.short*other.desired < other.short*v.desired }
 
 // noteBestEffort lets the API server rest after going past a budget came to nothing.
-func (a *Agent) noteBestEffort(came BestEffort, now time.Time) {
-	if came != BestEffortNone && came != BestEffortDeleted {
+func (a *Agent) noteBestEffort(came decide.BestEffort, now time.Time) {
+	if came != decide.BestEffortNone && came != decide.BestEffortDeleted {
 		a.resting = now.Add(bestEffortRest)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -80,44 +81,44 @@ func TestBestEffort(t *testing.T) {
 		name  string
 		setUp func(n *fakeNode, policy *Policy)
 		want  []string
-		came  BestEffort
+		came  decide.BestEffort
 	}{
 		{
 			"the least violated budget's pod goes, and nobody else", func(*fakeNode, *Policy) {},
-			append(asked, "delete oneof3"), BestEffortDeleted,
+			append(asked, "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
 			"respect: nobody", func(_ *fakeNode, policy *Policy) { policy.BestEffort = false },
-			asked, BestEffortNone,
+			asked, decide.BestEffortNone,
 		},
 		{
 			"soft pressure: nobody", func(_ *fakeNode, policy *Policy) { policy.Thresholds[0].Hard = false },
-			asked, BestEffortNone,
+			asked, decide.BestEffortNone,
 		},
 		{
 			"equal shares: the first of the ranking", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 6, Healthy: 5} // two of six short, as one of three
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"by share and not by count", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 100, Healthy: 90} // eleven short
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a budget that wants none is not violated", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{}
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a pod that is not ready takes nothing from its budget", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
 				unready(n.pods["uid-alone"].api)
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a status that is behind counts as a budget's refusal", func(n *fakeNode, _ *Policy) {
@@ -128,37 +129,37 @@ func TestBestEffort(t *testing.T) {
 					return evict.Result{Outcome: evict.BudgetPending, Budget: r.Name, RetryAfter: 10 * time.Second}
 				}
 			},
-			append(asked, "delete oneof3"), BestEffortDeleted,
+			append(asked, "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
 			"whom a webhook refused is never deleted", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Denied})
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"nor whom two budgets select", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured})
 			},
-			append(asked, "delete alone"), BestEffortDeleted,
+			append(asked, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"no budget refused: nobody", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied, "oneof3": evict.Misconfigured})
 			},
-			asked, BestEffortNone,
+			asked, decide.BestEffortNone,
 		},
 		{
 			"one was accepted: nobody", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Evicted})
 			},
-			asked, BestEffortNone,
+			asked, decide.BestEffortNone,
 		},
 		{
 			"the API server is overloaded: nobody", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Throttled})
 			},
-			asked, BestEffortNone,
+			asked, decide.BestEffortNone,
 		},
 		{
 			"one has gone meanwhile: nobody in this decision", func(n *fakeNode, _ *Policy) {
@@ -171,11 +172,11 @@ func TestBestEffort(t *testing.T) {
 					return answer(r)
 				}
 			},
-			append(asked, "evict alone", "delete alone"), BestEffortNone, // by the second decision
+			append(asked, "evict alone", "delete alone"), decide.BestEffortNone, // by the second decision
 		},
 		{
 			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { n.unbudgeted = errPlanted() },
-			asked, BestEffortUnknown,
+			asked, decide.BestEffortUnknown,
 		},
 		{
 			"a budget that is not there keeps nobody: its pod is asked for again", func(n *fakeNode, _ *Policy) {
@@ -188,19 +189,19 @@ func TestBestEffort(t *testing.T) {
 					return answer(r)
 				}
 			},
-			append(asked, "evict alone"), BestEffortNone,
+			append(asked, "evict alone"), decide.BestEffortNone,
 		},
 		{
 			"one that is not there and refuses again keeps the others from nothing", func(n *fakeNode, _ *Policy) {
 				delete(n.budgets, "shop/alone")
 			},
-			append(asked, "evict alone", "delete oneof3"), BestEffortDeleted,
+			append(asked, "evict alone", "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
 			"the refusal names no budget: nobody", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.BlockedByBudget})
 			},
-			asked, BestEffortUnknown,
+			asked, decide.BestEffortUnknown,
 		},
 		{
 			"all whom budgets keep would not suffice: nobody", func(n *fakeNode, policy *Policy) {
@@ -208,13 +209,13 @@ func TestBestEffort(t *testing.T) {
 				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
 			},
-			asked, BestEffortUseless,
+			asked, decide.BestEffortUseless,
 		},
 		{
 			"the delete is denied", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
 			},
-			append(asked, "delete oneof3"), BestEffortRefused,
+			append(asked, "delete oneof3"), decide.BestEffortRefused,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -245,12 +246,12 @@ func TestBestEffortForADisk(t *testing.T) {
 		kept     int64
 		measured bool // of a third pod
 		want     []string
-		came     BestEffort
+		came     decide.BestEffort
 	}{
-		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, BestEffortUseless},
-		{"as much", 0.6, 60, true, []string{"delete kept"}, BestEffortDeleted},
-		{"less than is missing while not all is known", 0, 49, false, []string{}, BestEffortUseless},
-		{"less than is missing and nobody judges", 0, 49, true, []string{"delete kept"}, BestEffortDeleted},
+		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, decide.BestEffortUseless},
+		{"as much", 0.6, 60, true, []string{"delete kept"}, decide.BestEffortDeleted},
+		{"less than is missing while not all is known", 0, 49, false, []string{}, decide.BestEffortUseless},
+		{"less than is missing and nobody judges", 0, 49, true, []string{"delete kept"}, decide.BestEffortDeleted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -273,7 +274,7 @@ func TestBestEffortForADisk(t *testing.T) {
 				if diff := cmp.Diff(test.want, deletes); diff != "" {
 					t.Errorf("deletes (-want +got):\n%s", diff)
 				}
-				if !slices.ContainsFunc(n.decisions, func(d Decision) bool { return d.BestEffort == test.came }) {
+				if !slices.ContainsFunc(n.decisions, func(d decide.Decision) bool { return d.BestEffort == test.came }) {
 					t.Errorf("what came of it: want %q: %+v", test.came, n.decisions)
 				}
 			})
@@ -298,10 +299,10 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 			}
 			d := n.decisions[0]
 			victim := d.Victim()
-			if d.Verb != Acted || victim == nil || victim.Past == nil || *victim.Past != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
+			if d.Verb != decide.Acted || victim == nil || victim.Past == nil || *victim.Past != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
 				t.Errorf("dry run %v: the record %+v", dryRun, d)
 			}
-			if diff := cmp.Diff([]Hold{HoldLimited}, n.holds()); diff != "" {
+			if diff := cmp.Diff([]decide.Hold{decide.HoldLimited}, n.holds()); diff != "" {
 				t.Errorf("dry run %v: it does not count against the limit (-want +got):\n%s", dryRun, diff)
 			}
 		})
@@ -310,7 +311,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 		n := keptNode()
 		n.ends = 20 * time.Second
 		watch(t, n, bestEffortPolicy(), 15*time.Second)
-		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
 			t.Errorf("it is not relied on (-want +got):\n%s", diff)
 		}
 	})
@@ -473,10 +474,10 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
 		}
-		if d := n.decisions[0]; d.Verb != Refused || !strings.Contains(d.Detail, "nobody goes past a budget: planted") {
+		if d := n.decisions[0]; d.Verb != decide.Refused || !strings.Contains(d.Detail, "nobody goes past a budget: planted") {
 			t.Errorf("the record does not say why: %+v", d)
 		}
-		if !slices.Contains(n.holds(), HoldBudgetUnknown) {
+		if !slices.Contains(n.holds(), decide.HoldBudgetUnknown) {
 			t.Errorf("holds %v, want it said where nobody was asked for", n.holds())
 		}
 	})
@@ -512,8 +513,8 @@ func TestUnheardDeleteIsLookedInto(t *testing.T) {
 			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
 		}
 		watch(t, n, bestEffortPolicy(), bestEffortRest+3*time.Second)
-		found := slices.ContainsFunc(n.decisions, func(d Decision) bool {
-			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Deleted && d.BestEffort == BestEffortDeleted
+		found := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
+			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Deleted && d.BestEffort == decide.BestEffortDeleted
 		})
 		if !found || len(n.looks) != 1 || n.looks[0] != "oneof3" {
 			t.Errorf("looked into %v; that it was deleted is not on record: %+v", n.looks, n.decisions)

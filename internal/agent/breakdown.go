@@ -3,60 +3,31 @@ package agent
 import (
 	"maps"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Part names what a part of a disk is used by.
-type Part string
-
-// The parts.
-const (
-	// PartLayers are the writable layers of the pods' containers.
-	PartLayers Part = "layers"
-	// PartLogs are the pods' logs.
-	PartLogs Part = "logs"
-	// PartEmptyDirs are the pods' local volumes: disk emptyDirs, and what little
-	// configMaps hold.
-	PartEmptyDirs Part = "emptyDirs"
-	// PartDeleted are files without a name that the pods' processes have open. Not every
-	// source knows them; for one that does not, they are among the others.
-	PartDeleted Part = "deleted"
-	// PartOther is all that belongs to no pod that runs: images, dead containers,
-	// hostPath volumes, the host's files, deleted files that the host has open, and
-	// what the filesystem keeps for root.
-	PartOther Part = "other"
-)
-
-// Parts returns every part, in the order in which they are told.
-func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
-
-// Breakdown says where what is used of a disk signal is, in the signal's unit. A part
-// that is not known is missing; nil where nothing may be said. Without [PartOther] not all
-// of each pod is known, and the parts are lower bounds: what is not known of a pod would
-// count as somebody else's.
-type Breakdown map[Part]int64
-
 // breakdownOf returns where what is used of a disk is.
-func breakdownOf(p *pressure.Pressure, all *uses) Breakdown {
+func breakdownOf(p *pressure.Pressure, all *uses) decide.Breakdown {
 	signal := p.Threshold.Signal
 	if !signal.OnDisk() {
 		return nil
 	}
-	b, exact, deletedKnown := Breakdown{}, len(all.incomplete) == 0, true
+	b, exact, deletedKnown := decide.Breakdown{}, len(all.incomplete) == 0, true
 	for i := range all.disk {
 		parts := partsOn(signal, &all.disk[i])
-		for part, used := range map[Part]usage.FSUse{PartLayers: parts.Layers, PartLogs: parts.Logs, PartEmptyDirs: parts.Volumes} {
+		for part, used := range map[decide.Part]usage.FSUse{decide.PartLayers: parts.Layers, decide.PartLogs: parts.Logs, decide.PartEmptyDirs: parts.Volumes} {
 			n, known := amountUsed(signal, used)
 			b[part] += n
 			exact = exact && known
 		}
 		n, known := amountUsed(signal, parts.Deleted)
-		b[PartDeleted] += n
+		b[decide.PartDeleted] += n
 		deletedKnown = deletedKnown && known
 	}
 	if exact && !deletedKnown {
-		delete(b, PartDeleted) // they are among the others
+		delete(b, decide.PartDeleted) // they are among the others
 	}
 	rest := p.Observed.Capacity - p.Observed.Available
 	for _, used := range b {
@@ -66,10 +37,10 @@ func breakdownOf(p *pressure.Pressure, all *uses) Breakdown {
 	case rest < 0:
 		return nil // the pods' figures are older than the disk's
 	case exact:
-		b[PartOther] = rest
+		b[decide.PartOther] = rest
 	default:
 		// That it is at least nothing says nothing.
-		maps.DeleteFunc(b, func(_ Part, used int64) bool { return used == 0 })
+		maps.DeleteFunc(b, func(_ decide.Part, used int64) bool { return used == 0 })
 	}
 	return b
 }

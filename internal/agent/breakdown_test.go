@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -53,64 +54,64 @@ func TestBreakdown(t *testing.T) {
 		name   string
 		signal pressure.Signal
 		uses   map[string]usage.DiskUse
-		want   Breakdown
+		want   decide.Breakdown
 	}{
 		{
 			"one filesystem", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
-			Breakdown{PartLayers: 110, PartLogs: 20, PartEmptyDirs: 300, PartDeleted: 40, PartOther: 530},
+			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartDeleted: 40, decide.PartOther: 530},
 		},
 		{
 			"inodes", pressure.NodeFSInodesFree,
 			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
-			Breakdown{PartLayers: 11, PartLogs: 2, PartEmptyDirs: 30, PartDeleted: 4, PartOther: 953},
+			decide.Breakdown{decide.PartLayers: 11, decide.PartLogs: 2, decide.PartEmptyDirs: 30, decide.PartDeleted: 4, decide.PartOther: 953},
 		},
 		{
 			"nodefs beside images of their own", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
-			Breakdown{PartLayers: 0, PartLogs: 20, PartEmptyDirs: 300, PartDeleted: 0, PartOther: 680},
+			decide.Breakdown{decide.PartLayers: 0, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartDeleted: 0, decide.PartOther: 680},
 		},
 		{
 			"imagefs", pressure.ImageFSAvailable,
 			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
-			Breakdown{PartLayers: 110, PartLogs: 0, PartEmptyDirs: 0, PartDeleted: 0, PartOther: 890},
+			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 0, decide.PartEmptyDirs: 0, decide.PartDeleted: 0, decide.PartOther: 890},
 		},
 		{
 			"a source that knows of no deleted files", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": withoutDeleted(partsOf(false, 100, 20, 300, 0)), "b": partsOf(false, 10, 0, 0, 0)},
-			Breakdown{PartLayers: 110, PartLogs: 20, PartEmptyDirs: 300, PartOther: 570},
+			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartOther: 570},
 		},
 		{
 			"layers on nodefs, nodefs", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
-			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 30, PartDeleted: 7, PartOther: 443},
+			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartDeleted: 7, decide.PartOther: 443},
 		},
 		{
 			"layers on nodefs, imagefs", pressure.ImageFSAvailable,
 			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
-			Breakdown{PartLayers: 0, PartLogs: 0, PartEmptyDirs: 0, PartDeleted: 0, PartOther: 1000},
+			decide.Breakdown{decide.PartLayers: 0, decide.PartLogs: 0, decide.PartEmptyDirs: 0, decide.PartDeleted: 0, decide.PartOther: 1000},
 		},
 		{
 			"layers on nodefs, without the right to deleted files", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": withoutDeleted(splitUse(partsFrom(500, 20, 30, 0), partsFrom(0, 0, 0, 0))), "b": partsOf(true, 0, 0, 0, 0)},
-			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 30, PartOther: 450},
+			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartOther: 450},
 		},
 		{
 			"logs beside the layers", pressure.ImageFSAvailable,
 			map[string]usage.DiskUse{"a": apart, "b": partsOf(true, 0, 0, 0, 0)},
-			Breakdown{PartLayers: 500, PartLogs: 20, PartEmptyDirs: 0, PartDeleted: 7, PartOther: 473},
+			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 0, decide.PartDeleted: 7, decide.PartOther: 473},
 		},
 		{
 			"at least, where a pod is missing", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 0)},
-			Breakdown{PartLayers: 100, PartLogs: 20, PartEmptyDirs: 300},
+			decide.Breakdown{decide.PartLayers: 100, decide.PartLogs: 20, decide.PartEmptyDirs: 300},
 		},
 		{
 			"at least, where a part of one is not known", pressure.NodeFSAvailable,
 			map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partlyCounted},
-			Breakdown{PartLayers: 11, PartLogs: 1, PartEmptyDirs: 6, PartDeleted: 1},
+			decide.Breakdown{decide.PartLayers: 11, decide.PartLogs: 1, decide.PartEmptyDirs: 6, decide.PartDeleted: 1},
 		},
-		{"nothing is known", pressure.NodeFSAvailable, nil, Breakdown{}},
+		{"nothing is known", pressure.NodeFSAvailable, nil, decide.Breakdown{}},
 		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": partsOf(false, 0, 0, 0, 0)}, nil},
 		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partsOf(false, 1, 1, 1, 1)}, nil},
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -13,7 +14,7 @@ import (
 
 // plan is a decision that is ready to be carried out: whom to ask for, in order.
 type plan struct {
-	decision   *Decision
+	decision   *decide.Decision
 	candidates []candidate
 	// unheard is looked at before anybody is asked for; nil when there is nothing. Others are
 	// those about other resources.
@@ -28,7 +29,7 @@ type plan struct {
 	needed     int64
 	// escalation is the request to end a victim sooner; nil where there is none. Nobody
 	// else is asked for then.
-	escalation *Attempt
+	escalation *decide.Attempt
 }
 
 // candidate is one pod that may be asked for, with what its end should free.
@@ -51,32 +52,32 @@ type candidate struct {
 
 // choose decides who should go for a pressure. A hold other than HoldNone says
 // that nobody should, and why.
-func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, string) {
+func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, decide.Hold, string) {
 	made := plan{decision: a.newDecision(p), interrupt: &interrupt{}}
 	a.followImages(ctx, &p)
-	if hold, detail := a.mayDecide(&p); hold != HoldNone {
+	if hold, detail := a.mayDecide(&p); hold != decide.HoldNone {
 		return made, hold, detail
 	}
-	if hold, detail := a.comesBack(&p); hold != HoldNone {
+	if hold, detail := a.comesBack(&p); hold != decide.HoldNone {
 		return made, hold, detail
 	}
 	pods := a.options.Pods.List()
 	a.endings.note(pods, p.SampleTime)
 	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
 	if reached != "" && overdue == nil {
-		return made, HoldLimited, reached
+		return made, decide.HoldLimited, reached
 	}
-	if hold, detail := a.stalledByItself(&p, pods); hold != HoldNone {
+	if hold, detail := a.stalledByItself(&p, pods); hold != decide.HoldNone {
 		return made, hold, detail
 	}
 	uses, hold, detail := a.measure(ctx, &p, pods)
-	if hold != HoldNone {
+	if hold != decide.HoldNone {
 		return made, hold, detail
 	}
 	made.decision.Breakdown, made.decision.Notes = breakdownOf(&p, uses), uses.notes
 	a.bookLeaving(&p, pods, uses)
 	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
-	if hold, detail = a.noPodNeeded(&p, uses, made.decision); hold != HoldNone {
+	if hold, detail = a.noPodNeeded(&p, uses, made.decision); hold != decide.HoldNone {
 		return made, hold, detail
 	}
 	made.unheard, made.others = a.stillUnheard(made.decision)
@@ -85,11 +86,11 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 		return made, hold, detail
 	}
 	if reached != "" {
-		return made, HoldLimited, reached
+		return made, decide.HoldLimited, reached
 	}
 	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.candidates, hold, detail = a.askable(made.decision, uses)
-	if hold != HoldNone {
+	if hold != decide.HoldNone {
 		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again
 		return made, hold, detail
 	}
@@ -102,48 +103,48 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, Hold, st
 }
 
 // mayDecide checks what must be true before anybody is looked at.
-func (a *Agent) mayDecide(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 	now := p.SampleTime
 	if !a.options.Pods.Synced() {
-		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
+		return decide.HoldPodsUnsynced, "the API server has not sent the node's pods yet"
 	}
 	if err := a.podsStale(); err != nil {
-		return HoldPodsStale, err.Error()
+		return decide.HoldPodsStale, err.Error()
 	}
 	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
-		return HoldSettling, ""
+		return decide.HoldSettling, ""
 	}
-	if hold, detail := a.softJitter(p); hold != HoldNone {
+	if hold, detail := a.softJitter(p); hold != decide.HoldNone {
 		return hold, detail
 	}
 	if until := a.backoff.ServerWaits(now); !until.IsZero() {
-		return HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
+		return decide.HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 	}
 	if open := a.doubts.of(incident.ResourceOf(p.Threshold.Signal, p.Observed)); open != nil && now.Before(open.rests) {
-		return HoldUnheard, open.undecided()
+		return decide.HoldUnheard, open.undecided()
 	}
 	return a.awaitStart(p)
 }
 
 // askable leaves out the candidates that were refused a short while ago, those whose
 // owner has lost enough pods and those whose end would not help.
-func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
+func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hold, string) {
 	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
-		return nil, HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure), uses.incomplete)
+		return nil, decide.HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure), uses.incomplete)
 	}
 	if len(d.Ranking.Candidates) == 0 {
-		return nil, HoldNoCandidates, nobody(&d.Ranking) + wouldSuffice(d, a.shortage(&d.Pressure).missing)
+		return nil, decide.HoldNoCandidates, nobody(&d.Ranking) + wouldSuffice(d, a.shortage(&d.Pressure).missing)
 	}
-	if hold, detail := a.withholdWithinRequests(d); hold != HoldNone {
+	if hold, detail := a.withholdWithinRequests(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	if hold, detail := a.withholdForNow(d); hold != HoldNone {
+	if hold, detail := a.withholdForNow(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	if hold, detail := a.withholdSlotless(d); hold != HoldNone {
+	if hold, detail := a.withholdSlotless(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	if hold, detail := a.withholdUseless(d, uses); hold != HoldNone {
+	if hold, detail := a.withholdUseless(d, uses); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
 	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
@@ -154,12 +155,12 @@ func (a *Agent) askable(d *Decision, uses *uses) ([]candidate, Hold, string) {
 			restsWith: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
 		})
 	}
-	return candidates, HoldNone, ""
+	return candidates, decide.HoldNone, ""
 }
 
 // withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom
 // only a budget keeps stay where one may be gone past.
-func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
+func (a *Agent) withholdForNow(d *decide.Decision) (decide.Hold, string) {
 	ranking, now := &d.Ranking, d.Pressure.SampleTime
 	bestEffort := a.mayGoPastBudgets(&d.Pressure)
 	waiting, heldOff, limited, went := 0, 0, 0, ""
@@ -183,14 +184,14 @@ func (a *Agent) withholdForNow(d *Decision) (Hold, string) {
 	})
 	switch {
 	case len(ranking.Candidates) > 0:
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	case heldOff > 0:
-		return HoldOwners, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
+		return decide.HoldOwners, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
 			heldOff, limited, waiting, went)
 	case limited > 0:
-		return HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s", limited, waiting, went)
+		return decide.HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s", limited, waiting, went)
 	default:
-		return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", waiting)
+		return decide.HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", waiting)
 	}
 }
 
@@ -210,14 +211,14 @@ func nobody(ranking *rank.Ranking) string {
 // lookAgain reads the node once more, just before something irreversible. What the
 // victims should still free was measured before: what they have freed since shows
 // in the deficit, so less is missing by now, or as much.
-func (a *Agent) lookAgain(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) lookAgain(p *pressure.Pressure) (decide.Hold, string) {
 	seen := a.options.Sampler.Sample(time.Now())
 	again := a.simulated.addTo(&seen)
 	if fault := a.incomplete(again, p.Threshold.Signal); fault != "" {
-		return HoldIncomplete, fault
+		return decide.HoldIncomplete, fault
 	}
 	if !p.HoldsIn(again) {
-		return HoldRecovered, ""
+		return decide.HoldRecovered, ""
 	}
 	now := *p
 	now.Observed = again.Of(p.Threshold.Signal)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -66,7 +67,7 @@ func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
 			}
 		})
 		n.wantVictims(t, "greedy", "greedy")
-		if slices.Contains(n.holds(), HoldSettling) {
+		if slices.Contains(n.holds(), decide.HoldSettling) {
 			t.Errorf("holds %v: a window was restarted", n.holds())
 		}
 	})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -128,7 +129,7 @@ func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 				n.stubborn = true
 				runDisk(t, n, disk, signal, 20*time.Second)
 				n.wantVictims(t, want)
-				if d := n.decisions[0]; d.Hold != HoldUsageUnknown || d.Detail != "measuring the pods' disk use" {
+				if d := n.decisions[0]; d.Hold != decide.HoldUsageUnknown || d.Detail != "measuring the pods' disk use" {
 					t.Errorf("the record does not say that it is being measured: %+v", d)
 				}
 			})
@@ -220,7 +221,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 					policy.MinimumRelease = pressure.Fraction(least)
 					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
 					n.wantVictims(t, test.want...)
-					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
+					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
 						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
 					}
 				})
@@ -266,7 +267,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 				runDiskBy(t, n, disk, policy, 5*time.Second)
 				n.wantVictims(t, test.want...)
 				d := n.decisions[len(n.decisions)-1]
-				if test.detail != "" && (d.Hold != HoldUseless || d.Detail != test.detail || d.Breakdown[PartOther] != 950-test.held) {
+				if test.detail != "" && (d.Hold != decide.HoldUseless || d.Detail != test.detail || d.Breakdown[decide.PartOther] != 950-test.held) {
 					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
 				}
 			})
@@ -289,7 +290,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 				policy.MinimumRelease = pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(9, 1, 1, 1), "uid-b": diskUseOf(9, 1, 1, 1)}}
 				runDiskBy(t, n, disk, policy, 5*time.Minute)
-				if diff := cmp.Diff([]Hold{HoldUsageUnknown, HoldUseless}, n.holds()); diff != "" {
+				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldUseless}, n.holds()); diff != "" {
 					t.Errorf("holds (-want +got):\n%s", diff)
 				}
 				if got := disk.asked.Load(); got < 20 || got > 40 {
@@ -311,30 +312,30 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 		name    string
 		another map[string]usage.DiskUse
 		detail  string
-		want    Breakdown
+		want    decide.Breakdown
 	}{
 		{
 			"it has no figures", nil,
 			"of 1 pods not all could be measured: shop/broken; of shop/broken: no figures, as of a pod that has not started",
-			Breakdown{PartLayers: 9},
+			decide.Breakdown{decide.PartLayers: 9},
 		},
 		{
 			"rights are missing",
 			map[string]usage.DiskUse{"uid-broken": refused},
 			"shop/broken; of shop/broken: counting the emptyDir: permission denied",
-			Breakdown{PartLayers: 13},
+			decide.Breakdown{decide.PartLayers: 13},
 		},
 		{
 			"rights are missing, and a pod has not started",
 			map[string]usage.DiskUse{"uid-small": refused},
 			"shop/broken, shop/small; of shop/small: counting the emptyDir: permission denied",
-			Breakdown{PartLayers: 4},
+			decide.Breakdown{decide.PartLayers: 4},
 		},
 		{
 			"the kubelet has not all yet",
 			map[string]usage.DiskUse{"uid-broken": cut},
 			"shop/broken; of shop/broken: the kubelet does not have all its figures yet",
-			Breakdown{PartLayers: 13},
+			decide.Breakdown{decide.PartLayers: 13},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -347,7 +348,7 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 				maps.Copy(measured, test.another)
 				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, sayAgainAfter+5*time.Second)
 				d := n.last(t)
-				if d.Hold != HoldUsageUnknown || !strings.HasSuffix(d.Detail, test.detail) {
+				if d.Hold != decide.HoldUsageUnknown || !strings.HasSuffix(d.Detail, test.detail) {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
 				}
 				if diff := cmp.Diff(test.want, d.Breakdown); diff != "" {
@@ -442,7 +443,7 @@ func TestAgentWithoutASourceOfDiskUse(t *testing.T) {
 		a := newAgent(t, n, policy)
 		a.options.Sampler = withDisk{n, pressure.NodeFSAvailable}
 		a.tick(t.Context())
-		if d := n.last(t); d.Hold != HoldUsageUnknown || len(n.evictions) != 0 {
+		if d := n.last(t); d.Hold != decide.HoldUsageUnknown || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; decision %+v", len(n.evictions), d)
 		}
 	})

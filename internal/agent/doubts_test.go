@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -165,7 +166,7 @@ func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 		h.behind, h.late = true, 1990*time.Millisecond
 		live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
 		h.wantVictims(t)
-		settled := slices.ContainsFunc(h.decisions, func(d Decision) bool {
+		settled := slices.ContainsFunc(h.decisions, func(d decide.Decision) bool {
 			return d.Pressure.Threshold.Signal == pressure.NodeFSAvailable && d.Victim() != nil && d.Victim().Entry.Pod.Name == "large"
 		})
 		if !settled {
@@ -225,14 +226,14 @@ func TestDoubts(t *testing.T) {
 	t.Parallel()
 	about := func(name string, signal pressure.Signal, device uint64) *unheard {
 		return &unheard{
-			attempt: Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: name}}},
-			asked: &Decision{Pressure: pressure.Pressure{
+			attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: name}}},
+			asked: &decide.Decision{Pressure: pressure.Pressure{
 				Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device},
 			}},
 		}
 	}
 	var d doubts
-	put := func(u *unheard) { d.put(u.asked.resource(), u) }
+	put := func(u *unheard) { d.put(u.asked.Resource(), u) }
 	memory, disk := incident.Resource{Kind: incident.Memory}, incident.Resource{Kind: incident.Bytes, Device: 7}
 	if d.mayEnd(time.Time{}) || d.of(memory) != nil || d.about("a") {
 		t.Error("the zero value has one")

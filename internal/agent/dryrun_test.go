@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -153,7 +154,7 @@ func TestFaultDryRunHidesAStall(t *testing.T) {
 		}
 		var named []time.Time
 		for i := range n.decisions {
-			if n.decisions[i].Verb == Acted {
+			if n.decisions[i].Verb == decide.Acted {
 				named = append(named, n.decisions[i].Time)
 			}
 		}
@@ -181,8 +182,8 @@ func TestFaultWouldBeVictimsOwnStallNamesAnother(t *testing.T) {
 			n.pods["uid-bound"].limitHits += 5
 		})
 		n.wantVictims(t, "greedy")
-		if d := n.last(t); d.Hold != HoldOwnLimits {
-			t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, HoldOwnLimits)
+		if d := n.last(t); d.Hold != decide.HoldOwnLimits {
+			t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, decide.HoldOwnLimits)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -75,8 +76,8 @@ func TestEmptiedCgroupIsNoCandidate(t *testing.T) {
 		a.options.Cgroups = emptied{n, "uid-new", func() bool { return true }}
 		runFor(t, a, time.Second)
 		n.wantVictims(t)
-		if d := n.last(t); d.Hold != HoldNoCandidates {
-			t.Errorf("hold %s (%s), want %s", d.Hold, d.Detail, HoldNoCandidates)
+		if d := n.last(t); d.Hold != decide.HoldNoCandidates {
+			t.Errorf("hold %s (%s), want %s", d.Hold, d.Detail, decide.HoldNoCandidates)
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // A pod that was stuck terminating for an hour when the node became short of memory counted
@@ -47,7 +49,7 @@ func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
 		})
 		watch(t, n, hardPolicy(), time.Hour+40*time.Second)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 	})

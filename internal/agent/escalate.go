@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -69,14 +70,14 @@ func grantedTo(pod *nodepods.Pod, b *evict.Booking) int64 {
 
 // escalation returns the request to end a victim sooner; nil without a victim, or where
 // nobody knows what it still uses.
-func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *uses) *Attempt {
+func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *uses) *decide.Attempt {
 	if victim == nil || !uses.of(victim).known {
 		return nil
 	}
 	resource, seconds := resourceOf(p.Threshold.Signal), a.policy.HardGrace
 	pod := victim.Facts(resource, a.options.Self)
 	pod.Usage, pod.Sampled = uses.of(victim).value, true
-	return &Attempt{
+	return &decide.Attempt{
 		// No place in the ranking: it is no candidate.
 		Entry: rank.Entry{
 			Pod: &pod, Resource: resource, Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
@@ -93,14 +94,14 @@ func (a *Agent) escalate(ctx context.Context, p *plan) report {
 		return report{decision: d}
 	}
 	if a.send(ctx, p, p.escalation) == evict.Done {
-		d.Verb = Escalated
+		d.Verb = decide.Escalated
 	}
 	return report{decision: d}
 }
 
 // noteEscalation gives a victim that was given a shorter grace period a new deadline, to
 // which it is relied on again. It counts against no limit: nobody new goes.
-func (a *Agent) noteEscalation(attempt *Attempt, now time.Time) {
+func (a *Agent) noteEscalation(attempt *decide.Attempt, now time.Time) {
 	a.ledger.Amend(attempt.Entry.Pod.UID, func(b *evict.Booking) {
 		b.EscalationsSent++
 		switch outcome := attempt.Result.Outcome; {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -169,9 +170,9 @@ func TestEscalationIsOnRecord(t *testing.T) {
 		n := patientNode(3600)
 		a := newAgent(t, n, escalating())
 		runFor(t, a, hardPatience+10*time.Second)
-		var escalated []Decision
+		var escalated []decide.Decision
 		for _, d := range n.decisions {
-			if d.Verb == Escalated {
+			if d.Verb == decide.Escalated {
 				escalated = append(escalated, d)
 			}
 		}

@@ -15,13 +15,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // fall is a node whose memory a process of the host eats at a constant rate, so fast that
 // nothing is left before the first victim's grace period is over; a spike stops within a
 // second of the line.
-func fall(t *testing.T, seed uint64, spike bool) (victims []string, decisions []Decision) {
+func fall(t *testing.T, seed uint64, spike bool) (victims []string, decisions []decide.Decision) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -91,7 +92,7 @@ func TestFallThatOutrunsTheGraceTakesASecond(t *testing.T) {
 			t.Errorf("seed %d: victims (-want +got):\n%s", seed, diff)
 			continue
 		}
-		at := slices.IndexFunc(decisions, func(d Decision) bool { return d.Verb == Acted && d.Victim().Entry.Pod.Name == "second" })
+		at := slices.IndexFunc(decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted && d.Victim().Entry.Pod.Name == "second" })
 		if d := &decisions[at]; !told.MatchString(d.NotReliedOn) || d.Pressure.Forecast.Exhausted >= time.Minute {
 			t.Errorf("seed %d: the second's record says %q, forecast %+v", seed, d.NotReliedOn, d.Pressure.Forecast)
 		}
@@ -207,7 +208,7 @@ func TestTwoThatComeTooLateAreReliedOn(t *testing.T) {
 		goOn(t, n, a, 10*time.Second, 20)
 		a.repeated = map[pressure.Signal]repetition{} // say it again
 		goOn(t, n, a, time.Second, 20)
-		if d := n.last(t); d.Hold != HoldOnItsWay || d.NotReliedOn != "" ||
+		if d := n.last(t); d.Hold != decide.HoldOnItsWay || d.NotReliedOn != "" ||
 			!strings.Contains(d.Detail, "the grace of 2 of them ends only after memory.available is exhausted, in ") {
 			t.Errorf("hold %q, %q, not relied on %q", d.Hold, d.Detail, d.NotReliedOn)
 		}

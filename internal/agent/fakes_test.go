@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
@@ -54,7 +55,7 @@ type fakeNode struct {
 	ends        time.Duration                      // how long a victim takes to end
 	stubborn    bool                               // victims never end
 	behind      bool                               // the watch does not tell of victims before they end
-	decisions   []Decision
+	decisions   []decide.Decision
 	intents     []string
 	readFault   []string
 
@@ -282,7 +283,7 @@ func (n *fakeNode) terminate(uid string, grace ...*int64) {
 	})
 }
 
-func (n *fakeNode) Decision(d *Decision) {
+func (n *fakeNode) Decision(d *decide.Decision) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.decisions = append(n.decisions, *d)
@@ -294,7 +295,7 @@ func (n *fakeNode) IncidentEnded(i *incident.Incident) {
 	n.incidents = append(n.incidents, *i)
 }
 
-func (n *fakeNode) Intent(_ *Decision, a *Attempt) {
+func (n *fakeNode) Intent(_ *decide.Decision, a *decide.Attempt) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.intents = append(n.intents, a.Entry.Pod.Name)
@@ -341,12 +342,12 @@ func (n *fakeNode) wantVictims(t *testing.T, names ...string) {
 }
 
 // holds returns why nobody was evicted, in order, repetitions left out.
-func (n *fakeNode) holds() []Hold {
+func (n *fakeNode) holds() []decide.Hold {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var holds []Hold
+	var holds []decide.Hold
 	for _, d := range n.decisions {
-		if d.Verb == Held {
+		if d.Verb == decide.Held {
 			holds = append(holds, d.Hold)
 		}
 	}
@@ -403,7 +404,7 @@ func (n *fakeNode) after(d time.Duration, change func()) {
 }
 
 // last returns the newest decision.
-func (n *fakeNode) last(t *testing.T) Decision {
+func (n *fakeNode) last(t *testing.T) decide.Decision {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()

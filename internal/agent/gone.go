@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -14,19 +15,19 @@ const goneFor = unlistedGrace + deadlineMargin
 
 // bookGone books a pod that the API server has forgotten for what it held when the decision
 // was made. The next decision measures what its cgroup still holds.
-func (a *Agent) bookGone(attempt *Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) bookGone(attempt *decide.Attempt, expected map[string]int64, now time.Time) {
 	a.bookOthers(attempt, expected, now, goneFor)
 }
 
 // bookForeign books a pod whose request nobody heard the end of, and that another has ended
 // since: for as long as its own grace period lasts.
-func (a *Agent) bookForeign(attempt *Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) bookForeign(attempt *decide.Attempt, expected map[string]int64, now time.Time) {
 	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+deadlineMargin)
 }
 
 // bookOthers books a pod that is no victim of evictd's: it counts against no limit, and its
 // grace period is not shortened. While it is booked it is no candidate.
-func (a *Agent) bookOthers(attempt *Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
+func (a *Agent) bookOthers(attempt *decide.Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
 	a.unshown.accept(pod.UID, now, now.Add(lasts))
 	a.ledger.Book(evict.Booking{
@@ -46,16 +47,4 @@ func (a *Agent) isReplaced(p *plan, c *candidate) bool {
 		p.decision.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 	}
 	return !listed
-}
-
-// gone returns the attempt that found its pod gone, which is the last of a decision; nil
-// where there is none.
-func (d *Decision) gone() *Attempt {
-	if len(d.Attempts) == 0 {
-		return nil
-	}
-	if last := &d.Attempts[len(d.Attempts)-1]; last.Result.Outcome == evict.Gone {
-		return last
-	}
-	return nil
 }

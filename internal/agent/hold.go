@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -13,14 +14,14 @@ const sayAgainAfter = 30 * time.Second
 
 // repetition is the last hold that was recorded for a signal.
 type repetition struct {
-	hold Hold
+	hold decide.Hold
 	hard bool
 	at   time.Time
 }
 
 // newDecision starts the record of a decision about a pressure.
-func (a *Agent) newDecision(p pressure.Pressure) *Decision {
-	return &Decision{
+func (a *Agent) newDecision(p pressure.Pressure) *decide.Decision {
+	return &decide.Decision{
 		Incident:   a.incidentOf(&p),
 		Time:       p.SampleTime,
 		Pressure:   p,
@@ -31,7 +32,7 @@ func (a *Agent) newDecision(p pressure.Pressure) *Decision {
 }
 
 // holdWith records that nobody is evicted by a decision, and why.
-func (a *Agent) holdWith(d *Decision, why Hold, detail string) {
+func (a *Agent) holdWith(d *decide.Decision, why decide.Hold, detail string) {
 	signal := d.Pressure.Threshold.Signal
 	before, said := a.repeated[signal]
 	now := repetition{hold: why, hard: d.Pressure.Threshold.Hard, at: d.Time}
@@ -39,16 +40,16 @@ func (a *Agent) holdWith(d *Decision, why Hold, detail string) {
 		return
 	}
 	a.repeated[signal] = now
-	d.Verb, d.Hold, d.Detail = Held, why, detail
+	d.Verb, d.Hold, d.Detail = decide.Held, why, detail
 	a.record(d)
 }
 
 // record hands a decision over.
-func (a *Agent) record(d *Decision) {
+func (a *Agent) record(d *decide.Decision) {
 	if d.ID == 0 {
 		a.number(d)
 	}
-	if d.Verb != Held {
+	if d.Verb != decide.Held {
 		delete(a.repeated, d.Pressure.Threshold.Signal)
 	}
 	a.options.Recorder.Decision(d)
@@ -57,7 +58,7 @@ func (a *Agent) record(d *Decision) {
 // number gives a decision its ID: where it is recorded, because near a threshold most ticks
 // only say again what was said, or before its walk, whose intents name it. A walk that ends
 // before its first request may leave a gap.
-func (a *Agent) number(d *Decision) {
+func (a *Agent) number(d *decide.Decision) {
 	a.lastID++
 	d.ID = a.lastID
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -77,7 +78,7 @@ func TestPinnedPodGoesLogarithmicallyOften(t *testing.T) {
 			if got, most := len(n.evictions), 2+int(math.Log2(during.Minutes())); got != most {
 				t.Errorf("%d evictions in %v, want %d", got, during, most)
 			}
-			at := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Hold == HoldOwners })
+			at := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldOwners })
 			if at < 0 || !strings.Contains(n.decisions[at].Detail, "came back to this node and were evicted again: held off until ") {
 				t.Fatalf("holds %v", n.holds())
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -166,8 +167,8 @@ func (a *Agent) imageLine(p *pressure.Pressure) (line int64, within time.Duratio
 
 // noPodNeeded holds a decision while what is missing comes back without another pod: from
 // what is in flight, or from images.
-func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *uses, d *Decision) (Hold, string) {
-	if hold, detail := a.onItsWay(p); hold != HoldNone {
+func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *uses, d *decide.Decision) (decide.Hold, string) {
+	if hold, detail := a.onItsWay(p); hold != decide.HoldNone {
 		return hold, detail
 	}
 	return a.imagesFirst(p, uses, d)
@@ -175,25 +176,25 @@ func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *uses, d *Decision) (Hold
 
 // imagesFirst holds a decision while images that no pod uses cover what is missing, and notes
 // in it what else is to be known of them.
-func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *Decision) (Hold, string) {
+func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *decide.Decision) (decide.Hold, string) {
 	if a.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	c, signal := &a.images, p.Threshold.Signal
 	if c.known.at.IsZero() || p.SampleTime.Sub(c.known.at) >= imagesFresh {
 		if c.pending && c.last.err == nil && p.SampleTime.Sub(c.asked) < imagesTimeout {
 			// Not ImagesFirst, whose Event is said once and with the figures.
-			return HoldSettleWindow, "counting what images hold that no pod uses"
+			return decide.HoldSettleWindow, "counting what images hold that no pod uses"
 		}
 		d.Notes = append(d.Notes, "what images hold that no pod uses is not known, and no pod waits for it: "+c.fault())
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	if !a.images.on(signal, uses) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	missing := a.shortage(p).missing
 	if c.known.Bytes < missing {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	return a.awaitImages(p, d, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
 		wording.Amount(signal, c.known.Bytes), wording.Amount(signal, missing)))
@@ -219,16 +220,16 @@ func (c *imageCount) fault() string {
 
 // awaitImages holds a decision until the kubelet should have removed the images. Text says
 // what they hold.
-func (a *Agent) awaitImages(p *pressure.Pressure, d *Decision, text string) (Hold, string) {
+func (a *Agent) awaitImages(p *pressure.Pressure, d *decide.Decision, text string) (decide.Hold, string) {
 	line, within := a.imageLine(p)
 	amount := wording.Amount(p.Threshold.Signal, line)
 	b := &a.images.below[p.Threshold.Signal]
 	if line == 0 {
 		d.Notes = append(d.Notes, text+": the kubelet is not configured to remove images")
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	if b.since.IsZero() {
-		return HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, amount)
+		return decide.HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, amount)
 	}
 	wait := min(within-p.SampleTime.Sub(b.since), imagesBound*within-p.SampleTime.Sub(b.first))
 	if p.SampleTime.Sub(b.since) >= imagesLook && fullWithin(p, settleReserve) {
@@ -237,7 +238,7 @@ func (a *Agent) awaitImages(p *pressure.Pressure, d *Decision, text string) (Hol
 	if wait <= 0 {
 		d.Notes = append(d.Notes, fmt.Sprintf("%s: availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
 			text, amount, p.SampleTime.Sub(b.first).Round(time.Second), p.SampleTime.Sub(b.since).Round(time.Second)))
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, amount, wait.Round(time.Second))
+	return decide.HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, amount, wait.Round(time.Second))
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -37,7 +38,7 @@ type imageNode struct {
 }
 
 // watch runs an agent on it and returns when a pod first went, 0 for never, and the decision.
-func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.Duration, *Decision) {
+func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.Duration, *decide.Decision) {
 	t.Helper()
 	n := &spaceNode{signal: i.signal, available: i.available}
 	reclaim := ImageReclaim{
@@ -56,7 +57,7 @@ func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.
 	if len(acted) == 0 {
 		return n, 0, nil
 	}
-	first := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Verb == Acted })
+	first := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted })
 	return n, acted[0], &n.decisions[first]
 }
 
@@ -204,7 +205,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	}
 }
 
-func notesOf(d *Decision) []string {
+func notesOf(d *decide.Decision) []string {
 	if d == nil {
 		return nil
 	}
@@ -217,7 +218,7 @@ func (n *fakeNode) heldForImages() string {
 	defer n.mu.Unlock()
 	held := ""
 	for i := range n.decisions {
-		if n.decisions[i].Hold == HoldImagesFirst {
+		if n.decisions[i].Hold == decide.HoldImagesFirst {
 			held = n.decisions[i].Detail
 		}
 	}
@@ -252,7 +253,7 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 					t.Errorf("a pod went after %v, want %v", went, test.want)
 				}
 				// Whoever reads the Event that is said once finds the figures in it.
-				first := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Hold == HoldImagesFirst })
+				first := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldImagesFirst })
 				if came := test.want == 0; came != (first >= 0) || came && !strings.Contains(n.decisions[first].Detail, "hold 100") {
 					t.Errorf("holds %v, the first for images is %d", n.holds(), first)
 				}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -22,9 +23,9 @@ type jitter struct {
 }
 
 // softJitter holds the first soft eviction of an incident back for a moment.
-func (a *Agent) softJitter(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) softJitter(p *pressure.Pressure) (decide.Hold, string) {
 	if p.Threshold.Hard || p.GraceCut || a.policy.SoftJitter <= 0 {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	j := &a.jitters[p.Threshold.Signal]
 	if id := a.incidentOf(p); j.incident != id || j.until.IsZero() {
@@ -32,7 +33,7 @@ func (a *Agent) softJitter(p *pressure.Pressure) (Hold, string) {
 		*j = jitter{incident: id, until: p.SampleTime.Add(wait)}
 	}
 	if !p.SampleTime.Before(j.until) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldJitter, fmt.Sprintf("another %v of a random part of limits.softJitter, %v", roundly(j.until.Sub(p.SampleTime)), a.policy.SoftJitter)
+	return decide.HoldJitter, fmt.Sprintf("another %v of a random part of limits.softJitter, %v", roundly(j.until.Sub(p.SampleTime)), a.policy.SoftJitter)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -79,7 +80,7 @@ func (a *Agent) hardFree(ctx context.Context, p *plan, sample *pressure.Sample, 
 		if !held.Threshold.Hard {
 			continue
 		}
-		if _, hold, _ := a.decide(ctx, sample, *held); hold == HoldNone {
+		if _, hold, _ := a.decide(ctx, sample, *held); hold == decide.HoldNone {
 			return held
 		}
 	}
@@ -105,7 +106,7 @@ func (a *Agent) leavesMeanwhile(ctx context.Context, p *plan, verdict *pressure.
 	}
 	now, pods := &verdict.Pressures[at], a.options.Pods.List()
 	uses, hold, _ := a.measure(ctx, now, pods)
-	if hold != HoldNone {
+	if hold != decide.HoldNone {
 		return ""
 	}
 	a.bookLeaving(now, pods, uses)

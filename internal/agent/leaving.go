@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
@@ -32,23 +33,23 @@ func patienceOf(p *pressure.Pressure) time.Duration {
 }
 
 // onItsWay holds a decision back while what is on its way out should suffice.
-func (a *Agent) onItsWay(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) onItsWay(p *pressure.Pressure) (decide.Hold, string) {
 	expected, relied := a.reliedOn(p)
 	s := shortageOf(p, expected)
 	if relied && s.missing == 0 {
-		return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
+		return decide.HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
 			len(a.ledger.OnTheirWay()), s.toTarget, a.freeAlready(p), a.bothLate(p))
 	}
 	if b, waits := a.awaited(p, &s); waits {
 		signal := p.Threshold.Signal
-		return HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
+		return decide.HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
 			wording.Amount(signal, s.missing), wording.Amount(signal, p.Target), b.Key(), a.bothLate(p))
 	}
-	return HoldNone, ""
+	return decide.HoldNone, ""
 }
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
-func (a *Agent) book(d *Decision, accepted *Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected map[string]int64, now time.Time) {
 	simulated := accepted.Result.Outcome.Simulated()
 	if simulated && !a.policy.DryRun {
 		return // the dry run ended meanwhile

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -113,7 +114,7 @@ func TestSecondLookCountsWhatIsOnItsWay(t *testing.T) {
 		a.options.Sampler = &freesMeanwhile{n, 0}
 		a.tick(t.Context())
 		synctest.Wait()
-		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" || len(n.evictions) != 0 {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
 		}
 	})
@@ -193,7 +194,7 @@ func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
 		n.run("small", 10, 0)
 		n.host = 950 * mebi
 		watch(t, n, hardPolicy(), time.Second)
-		if d := n.last(t); d.Hold != HoldNoCandidates || !strings.Contains(d.Detail, "1 pods on the node, 1 of them on their way out") {
+		if d := n.last(t); d.Hold != decide.HoldNoCandidates || !strings.Contains(d.Detail, "1 pods on the node, 1 of them on their way out") {
 			t.Errorf("decision %+v", d)
 		}
 	})
@@ -288,7 +289,7 @@ func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 		if len(before) != 0 {
 			t.Errorf("evicted %v although the kubelet's victim sufficed", before)
 		}
-		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()[:1]); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()[:1]); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		n.wantVictims(t, "second")
@@ -364,7 +365,7 @@ func TestFaultNegativeGraceIsOneSecond(t *testing.T) {
 		}
 	}
 	pod := rank.Pod{GraceSeconds: -13835058055}
-	attempt := Attempt{Entry: rank.Entry{Pod: &pod}}
+	attempt := decide.Attempt{Entry: rank.Entry{Pod: &pod}}
 	if got, want := lasts(&attempt), evict.RequestTimeout+lookTimeout+time.Second+deadlineMargin; got != want {
 		t.Errorf("its slot lasts %v, want %v", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -162,7 +163,7 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
 		a.options.Evictor = &losing{fakeNode: n}
 		runFor(t, a, 5*time.Second)
 		n.wantVictims(t, "greedy")
-		evicted := slices.ContainsFunc(n.decisions, func(d Decision) bool {
+		evicted := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
 			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
 		})
 		if booked := a.ledger.OnTheirWay(); !evicted || len(booked) != 1 || booked[0].Signal == "" {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -310,7 +311,7 @@ func TestNobodyHasAFreeSlot(t *testing.T) {
 		n.run("greedy", 950, 100, workload("full"))
 		b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/full": {Verdict: brake.Full}}}
 		watchOptIns(t, n, j, nil, b, brakePolicy(), 59*time.Second)
-		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []Hold{HoldNoSlot}) {
+		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []decide.Hold{decide.HoldNoSlot}) {
 			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
 		}
 		if len(b.asked) < 28 || len(b.asked) > 31 { // every slotRest
@@ -346,7 +347,7 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 					t.Errorf("hard %t: notes %q", hard, notes)
 				}
 			}
-			if d := n.decisions[0]; !hard && (d.Verb != Held || d.Hold != HoldNoSlot) {
+			if d := n.decisions[0]; !hard && (d.Verb != decide.Held || d.Hold != decide.HoldNoSlot) {
 				t.Errorf("the decision: %+v", d)
 			}
 		})
@@ -438,7 +439,7 @@ func TestTaintsOfSignals(t *testing.T) {
 // What others note of a decision after it is not why no slot was free.
 func TestFaultHeldSaysWhyThereIsNoSlot(t *testing.T) {
 	t.Parallel()
-	w := &slotWalk{decision: &Decision{}, full: map[string]string{"shop/Job/night": "full"}}
+	w := &slotWalk{decision: &decide.Decision{}, full: map[string]string{"shop/Job/night": "full"}}
 	w.say("shop/Job/night has no free slot of 1")
 	w.decision.Notes = append(w.decision.Notes, "2 pods that the budget keeps as well were not asked for")
 	if got := w.held(); got != "shop/Job/night has no free slot of 1" {

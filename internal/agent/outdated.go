@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -76,12 +77,12 @@ func (o *outdated) add(pod string, at time.Time) {
 
 // awaitNewer holds a decision while figures are from before the pressure, unless the disk
 // would be full before a victim could help.
-func (o *outdated) awaitNewer(p *pressure.Pressure) (Hold, string) {
+func (o *outdated) awaitNewer(p *pressure.Pressure) (decide.Hold, string) {
 	wait := renewedWithin - p.SampleTime.Sub(p.Since)
 	if o.pods == 0 || wait <= 0 || fullWithin(p, wait+settleReserve) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))
+	return decide.HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))
 }
 
 // notes say that a decision rests on such figures; nil when it does not.

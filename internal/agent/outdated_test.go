@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -49,7 +50,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 		return 100
 	}
 	left := steps(map[time.Duration]int64{0: 188, met: 88})
-	waits := []Hold{HoldUsageUnknown, HoldOnItsWay}
+	waits := []decide.Hold{decide.HoldUsageUnknown, decide.HoldOnItsWay}
 	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
 	for _, test := range []struct {
 		name      string
@@ -57,7 +58,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 		available func(time.Duration) int64
 		want      string
 		from, to  time.Duration // when it goes
-		holds     []Hold
+		holds     []decide.Hold
 		detail    string // of the first that waits: half a minute after it began to measure
 		note      string // of the decision that acts
 	}{
@@ -96,7 +97,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			kubelet{every: time.Hour},
 			sloped(met-40*time.Second, 50*time.Second, 150, 20),
 			"modest", met - 20*time.Second, met - 10*time.Second,
-			[]Hold{HoldUsageUnknown},
+			[]decide.Hold{decide.HoldUsageUnknown},
 			"", older,
 		},
 	} {
@@ -116,7 +117,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 				test.kubelet.started, test.kubelet.greedy = n.started, writes
 				a.options.Sampler, a.options.Disk = n, &test.kubelet
 				runFor(t, a, met+renewedWithin+30*time.Second)
-				acted := slices.IndexFunc(n.decisions, func(d Decision) bool { return d.Verb == Acted })
+				acted := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted })
 				if acted < 0 {
 					t.Fatalf("nobody went; holds %v", n.holds())
 				}
@@ -140,8 +141,8 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 // may rest on these.
 func (n *fakeNode) saysWhileItWaits(t *testing.T, detail string) {
 	t.Helper()
-	waiting := slices.DeleteFunc(slices.Clone(n.decisions), func(d Decision) bool {
-		return d.Hold != HoldUsageUnknown || strings.HasPrefix(d.Detail, "measuring")
+	waiting := slices.DeleteFunc(slices.Clone(n.decisions), func(d decide.Decision) bool {
+		return d.Hold != decide.HoldUsageUnknown || strings.HasPrefix(d.Detail, "measuring")
 	})
 	if detail == "" {
 		return

@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -62,7 +63,7 @@ type Policy struct {
 
 // grace returns the grace period to ask for in a decision: the cap where it is shorter than the
 // pod's own, else nil, which is the pod's own. It never lengthens.
-func (p *Policy) grace(d *Decision, pod *rank.Pod) *int64 {
+func (p *Policy) grace(d *decide.Decision, pod *rank.Pod) *int64 {
 	limit := p.SoftGrace
 	if d.Pressure.Threshold.Hard {
 		limit = p.HardGrace

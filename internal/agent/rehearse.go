@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -23,7 +24,7 @@ func (a *Agent) rehearse(now time.Time) {
 	a.endings.note(pods, now)
 	const signal = pressure.MemoryAvailable
 	uses, hold, _ := a.measureCgroups(signal, pods, now)
-	if hold != HoldNone {
+	if hold != decide.HoldNone {
 		return // it was reported
 	}
 	a.noteUnlisted(pods, uses, now)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -109,7 +110,7 @@ func (a *Agent) saveAtTheEnd() {
 // saveBefore hands over a request that is about to be sent: if nothing is ever heard of it
 // again, its pod is read before any other pod is evicted. It is called on the goroutine of an
 // eviction. A dry run's request changes nothing, whatever becomes of it.
-func (a *Agent) saveBefore(d *Decision, attempt *Attempt, expected map[string]int64) {
+func (a *Agent) saveBefore(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) {
 	if a.memory.to == nil || d.DryRun {
 		return
 	}
@@ -197,7 +198,7 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 	}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		open := inDoubtOf(r, signal, now)
-		a.doubts.put(open.asked.resource(), open)
+		a.doubts.put(open.asked.Resource(), open)
 	}
 }
 
@@ -223,7 +224,7 @@ func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard
 		Request: r.Requested, Usage: r.Usage, Sampled: true, GraceSeconds: r.PodGraceSeconds, Ready: r.Ready,
 		Owner: r.Owner, OwnerUID: r.OwnerUID, OwnerAPIVersion: r.OwnerAPIVersion,
 	}
-	attempt := Attempt{
+	attempt := decide.Attempt{
 		Entry: rank.Entry{
 			Pod: pod, Resource: resourceOf(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
 		},
@@ -234,7 +235,7 @@ func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard
 		attempt.Past = &evict.Budget{Name: r.PastBudget}
 	}
 	why := &r.Shortage
-	asked := &Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
+	asked := &decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
 		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity, Device: why.Resource.Device},
 		Line:      why.Line, Target: why.Target, Since: sooner(why.Since, now), SampleTime: attempt.Result.Sent,
@@ -259,7 +260,7 @@ func (u *unheard) export() *state.Request {
 }
 
 // requestState returns a request as values, without its times.
-func requestState(d *Decision, attempt *Attempt, expected map[string]int64) *state.Request {
+func requestState(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) *state.Request {
 	pod, p := attempt.Entry.Pod, &d.Pressure
 	r := &state.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -269,7 +270,7 @@ func requestState(d *Decision, attempt *Attempt, expected map[string]int64) *sta
 		GraceSeconds: attempt.GraceSeconds, Expected: expected, Incident: d.Incident,
 		Shortage: state.Shortage{
 			Signal: p.Threshold.Signal.String(), Hard: p.Threshold.Hard, Line: p.Line, Target: p.Target,
-			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.resource(),
+			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.Resource(),
 		},
 	}
 	if attempt.Past != nil {

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -201,7 +202,7 @@ func TestIncidentGoesOnAfterARestart(t *testing.T) {
 		live(t, n, f, limited(1), 2*time.Minute)
 		ids := map[string]int{}
 		for i := range n.decisions {
-			if d := &n.decisions[i]; d.Verb == Acted {
+			if d := &n.decisions[i]; d.Verb == decide.Acted {
 				ids[d.Incident]++
 			}
 		}

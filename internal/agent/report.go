@@ -1,15 +1,19 @@
 package agent
 
-import "time"
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+)
 
 // report is what became of a plan.
 type report struct {
-	decision *Decision
+	decision *decide.Decision
 	expected map[string]int64 // what the end of the accepted or gone victim should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 	unread   bool             // its pod could not be read
-	foreign  *Attempt         // whose pod another has ended meanwhile; nil when there is none
-	hold     Hold             // why nobody was asked for; HoldNone when somebody was
+	foreign  *decide.Attempt  // whose pod another has ended meanwhile; nil when there is none
+	hold     decide.Hold      // why nobody was asked for; HoldNone when somebody was
 	slots    *slotWalk        // what the brake said; nil when it was not asked
 	aged     bool             // the walk ended for its age: the next one goes on
 }
@@ -21,7 +25,7 @@ func (a *Agent) takeReport(r report) {
 	defer a.saveReport()
 	a.noteSpared(a.acting, now)
 	a.acting = nil
-	a.doubts.put(r.decision.resource(), a.unheardAfter(&r, now))
+	a.doubts.put(r.decision.Resource(), a.unheardAfter(&r, now))
 	for i := range r.decision.Attempts {
 		attempt := &r.decision.Attempts[i]
 		if !attempt.Result.NoRight || attempt.Past == nil {
@@ -42,13 +46,13 @@ func (a *Agent) takeReport(r report) {
 	switch {
 	case len(r.decision.Attempts) > 0:
 		a.record(r.decision)
-	case r.hold != HoldNone:
+	case r.hold != decide.HoldNone:
 		a.holdWith(r.decision, r.hold, r.decision.Detail)
 	case r.unheard != nil:
 		a.restDoubt(&r, now)
-		a.holdWith(r.decision, HoldUnheard, r.decision.Detail)
+		a.holdWith(r.decision, decide.HoldUnheard, r.decision.Detail)
 	case r.slots.held() != "":
-		a.holdWith(r.decision, HoldNoSlot, r.slots.held())
+		a.holdWith(r.decision, decide.HoldNoSlot, r.slots.held())
 	}
 }
 
@@ -57,7 +61,7 @@ func (a *Agent) bookReport(r *report, now time.Time) {
 	if accepted := r.decision.Victim(); accepted != nil && !accepted.Escalates {
 		a.book(r.decision, accepted, r.expected, now)
 	}
-	if gone := r.decision.gone(); gone != nil {
+	if gone := r.decision.Gone(); gone != nil {
 		a.bookGone(gone, r.expected, now)
 	}
 	if r.foreign != nil {

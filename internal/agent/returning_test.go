@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -125,7 +126,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 		})
 		runFor(t, a, 3*time.Minute)
 		for i := range n.decisions {
-			if n.decisions[i].Verb == Acted {
+			if n.decisions[i].Verb == decide.Acted {
 				t.Errorf("evicted %s", n.decisions[i].Victim().Entry.Pod.Key())
 			}
 		}
@@ -173,7 +174,7 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if !slices.ContainsFunc(n.decisions, func(d Decision) bool { return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted }) {
+		if !slices.ContainsFunc(n.decisions, func(d decide.Decision) bool { return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted }) {
 			d := n.last(t)
 			t.Errorf("the last decision %q %q (%s), want an eviction", d.Verb, d.Hold, d.Detail)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -71,7 +72,7 @@ func (a *Agent) noteRound(w *report) {
 
 // aged says that a walk should end for its age; "" when it should not. It has asked for
 // somebody by then: each walk comes further.
-func aged(d *Decision) string {
+func aged(d *decide.Decision) string {
 	if age := time.Since(d.Time); len(d.Attempts) > 0 && age > walkAge {
 		return fmt.Sprintf("the decision is %v old, and the next one is made by what the pods use now", roundly(age)) + nothingFurther
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -110,18 +111,18 @@ func (s *settling) rise(signal pressure.Signal) int64 {
 }
 
 // comesBack holds a decision about a disk while space may come back by itself.
-func (a *Agent) comesBack(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) comesBack(p *pressure.Pressure) (decide.Hold, string) {
 	if !p.Threshold.Signal.OnDisk() {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	wait, why := a.awaitCollection(p)
 	if wait <= 0 && a.policy.Settle > 0 {
 		wait, why = a.awaitSettling(p)
 	}
 	if wait <= 0 || fullWithin(p, wait+settleReserve) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
+	return decide.HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
 }
 
 // awaitCollection returns how long victims that have gone are still waited for, where their

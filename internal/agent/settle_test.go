@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -117,7 +118,7 @@ func settleBeside(t *testing.T, n *spaceNode, images Images, during time.Duratio
 	synctest.Wait()
 	var acted []time.Duration
 	for i := range n.decisions {
-		if d := &n.decisions[i]; d.Verb == Acted {
+		if d := &n.decisions[i]; d.Verb == decide.Acted {
 			acted = append(acted, d.Time.Sub(n.started))
 		}
 	}
@@ -183,7 +184,7 @@ func TestSettleWindow(t *testing.T) {
 				n := &spaceNode{signal: pressure.NodeFSAvailable, available: test.available}
 				acted := settle(t, n, 2*time.Minute)
 				if test.to == 0 {
-					if len(acted) > 0 || cmp.Diff([]Hold{HoldSettleWindow}, n.holds()) != "" {
+					if len(acted) > 0 || cmp.Diff([]decide.Hold{decide.HoldSettleWindow}, n.holds()) != "" {
 						t.Errorf("evictions after %v; holds %v", acted, n.holds())
 					}
 					return

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -103,11 +104,11 @@ func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 			})
 			a := newAgent(t, n, policy)
 			n.after(30*time.Second, func() {
-				var d Decision // none is a fault too
+				var d decide.Decision // none is a fault too
 				if len(n.decisions) > 0 {
 					d = n.decisions[len(n.decisions)-1]
 				}
-				if mode == WithinRequestsUntilExhaustion && (d.Hold != HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
+				if mode == WithinRequestsUntilExhaustion && (d.Hold != decide.HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
 					"limits.minimumRelease (5%) of the 20.0Mi that are missing, and larger pods go first when memory.available runs out; "+
 					"shop/leaker alone uses 800.0Mi and is protected: WithinRequests") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
@@ -129,7 +130,7 @@ func TestFaultReclaimMarginTakesCacheHolders(t *testing.T) {
 		n.after(3*time.Second, func() { n.host -= 10 * mebi })
 		watch(t, n, marginPolicy(), time.Minute)
 		n.wantVictims(t)
-		if d := n.last(t); d.Hold != HoldUseless || !strings.HasPrefix(d.Detail,
+		if d := n.last(t); d.Hold != decide.HoldUseless || !strings.HasPrefix(d.Detail,
 			"all 6 candidates together could return 614.4Ki of the 15.6Mi that are missing to 70.0Mi, limits.minimumRelease is 5%: look at ") {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
@@ -169,7 +170,7 @@ func TestFaultReclaimMarginTakesSeveralAtOnce(t *testing.T) {
 				if got := len(n.victims()); got != 4 || leaving != 0 {
 					t.Errorf("%d pods went in 35 s, 10 s each, and %d before the last had ended", got, leaving)
 				}
-				if d := n.last(t); d.Hold != HoldOnItsWay || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
+				if d := n.last(t); d.Hold != decide.HoldOnItsWay || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 				}
 			})

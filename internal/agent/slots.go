@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -67,9 +68,9 @@ func (s *slotless) waits(pod *rank.Pod, hard bool, now time.Time) string {
 }
 
 // withholdSlotless withholds those whose workload had no free slot a moment ago.
-func (a *Agent) withholdSlotless(d *Decision) (Hold, string) {
+func (a *Agent) withholdSlotless(d *decide.Decision) (decide.Hold, string) {
 	if a.policy.SlotsPerWorkload == 0 {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	hard, now, detail := d.Pressure.Threshold.Hard, d.Pressure.SampleTime, ""
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
@@ -81,9 +82,9 @@ func (a *Agent) withholdSlotless(d *Decision) (Hold, string) {
 		return rank.ProtectedSlotless
 	})
 	if len(d.Ranking.Candidates) > 0 {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldNoSlot, "the last of them: " + detail
+	return decide.HoldNoSlot, "the last of them: " + detail
 }
 
 // releaseSlots gives back the slots of victims that have ended, and keeps those of victims
@@ -102,14 +103,14 @@ func (a *Agent) releaseSlots() {
 // slotWalk is what one walk knows of the brake.
 type slotWalk struct {
 	brake    Brake // nil when there is none
-	decision *Decision
+	decision *decide.Decision
 	slots    int
 	full     map[string]string // why, by the workload
 	unknown  string            // why the API server could not tell; "" when it could
 	last     string            // what was said last
 }
 
-func (a *Agent) newSlotWalk(d *Decision, policy *Policy) *slotWalk {
+func (a *Agent) newSlotWalk(d *decide.Decision, policy *Policy) *slotWalk {
 	w := &slotWalk{decision: d, slots: policy.SlotsPerWorkload, full: map[string]string{}}
 	if policy.SlotsPerWorkload > 0 {
 		w.brake = a.options.Brake
@@ -120,7 +121,7 @@ func (a *Agent) newSlotWalk(d *Decision, policy *Policy) *slotWalk {
 // take takes a slot for a candidate and reports whether it may be asked for. Where the API
 // server cannot tell, a soft eviction is not sent and a hard one is, without a slot: the
 // kernel does not wait.
-func (w *slotWalk) take(ctx context.Context, stop *interrupt, attempt *Attempt) bool {
+func (w *slotWalk) take(ctx context.Context, stop *interrupt, attempt *decide.Attempt) bool {
 	pod := attempt.Entry.Pod
 	workload := brake.WorkloadOf(pod)
 	if w.brake == nil || workload == "" {
@@ -168,7 +169,7 @@ func (w *slotWalk) say(note string) {
 
 // answered gives back the slot of a pod that stays. One whose answer was not heard may be
 // on its way out.
-func (w *slotWalk) answered(attempt *Attempt) {
+func (w *slotWalk) answered(attempt *decide.Attempt) {
 	if o := attempt.Result.Outcome; w.brake != nil && !o.Accepted() && o != evict.Unconfirmed {
 		w.brake.Return(attempt.Entry.Pod.UID)
 	}
@@ -184,6 +185,6 @@ func (w *slotWalk) held() string {
 
 // lasts returns how long a victim may need a slot: until its request is answered, then
 // its grace period, and the kubelet's clean-up.
-func lasts(attempt *Attempt) time.Duration {
+func lasts(attempt *decide.Attempt) time.Duration {
 	return evict.RequestTimeout + lookTimeout + inSeconds(attempt.Grace()) + deadlineMargin
 }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -110,7 +111,7 @@ func TestWhoMayBeLetGoIsNotSpared(t *testing.T) {
 // budget with it.
 func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
 	t.Parallel()
-	p := plan{decision: &Decision{}}
+	p := plan{decision: &decide.Decision{}}
 	for _, uid := range []string{"denied", "refused", "next"} {
 		p.candidates = append(p.candidates, candidate{entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", UID: uid, Ready: true}}})
 	}

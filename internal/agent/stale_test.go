@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // With a watch that is dead while evictions work, the pod that takes the node's memory is not
@@ -27,7 +29,7 @@ func TestFaultDeadWatchIsAHold(t *testing.T) {
 		}
 		runFor(t, a, 2*time.Minute)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]Hold{HoldPodsStale}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldPodsStale}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		if err := a.Ready(); err == nil || err.Error() != "no pod is evicted: planted" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -83,29 +84,29 @@ func (s *stallReadings) note(r stallReading) { s.before, s.last = s.last, r }
 // limits of their own: another pod's end would not help them. The kernel weighs the
 // node's figure by busy CPUs, so a pod's cannot be subtracted from it. Instead, where
 // a pod met its limit, another one must have stalled as long as the threshold asks.
-func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*nodepods.Pod) (Hold, string) {
+func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*nodepods.Pod) (decide.Hold, string) {
 	if p.Threshold.Signal != pressure.MemoryStall {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	window := windowOf(p.Threshold.Signal, p.Observed)
 	before := &a.stalls.before
 	if before.at.IsZero() || p.SampleTime.Sub(before.at) > 2*window {
-		return HoldUsageUnknown, "measuring which pods stall"
+		return decide.HoldUsageUnknown, "measuring which pods stall"
 	}
-	if hold, detail := a.awaitUnreadStalls(p, pods); hold != HoldNone {
+	if hold, detail := a.awaitUnreadStalls(p, pods); hold != decide.HoldNone {
 		return hold, detail
 	}
 	allowed := float64(p.Observed.Capacity-p.Line) / float64(p.Observed.Capacity)
 	bound, others := a.stalls.split(allowed, pods)
 	if len(bound) == 0 || others {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
+	return decide.HoldOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
 }
 
 // awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment
 // where that is so of a few of them, see unread.go.
-func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*nodepods.Pod) (Hold, string) {
+func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*nodepods.Pod) (decide.Hold, string) {
 	var missing []string
 	for _, fault := range []error{a.stalls.before.err, a.stalls.last.err} {
 		var unread *usage.UnreadError
@@ -114,7 +115,7 @@ func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*nodepods.Pod) (H
 		case errors.As(fault, &unread):
 			missing = append(missing, a.failed(nil, unread, pods)...)
 		default:
-			return HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", fault)
+			return decide.HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", fault)
 		}
 	}
 	slices.Sort(missing)

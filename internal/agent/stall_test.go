@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -94,8 +95,8 @@ func TestFaultStallIsNotComparedWithBytes(t *testing.T) {
 		n.run("bare", 500, 100, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 		share := 0.3
 		stall(t, n, &share, 10*time.Second, func() {})
-		if d := n.last(t); d.Hold != HoldNoCandidates || strings.Contains(d.Detail, "shop/bare") {
-			t.Errorf("hold %q, detail %q; want %q and no amount", d.Hold, d.Detail, HoldNoCandidates)
+		if d := n.last(t); d.Hold != decide.HoldNoCandidates || strings.Contains(d.Detail, "shop/bare") {
+			t.Errorf("hold %q, detail %q; want %q and no amount", d.Hold, d.Detail, decide.HoldNoCandidates)
 		}
 	})
 }
@@ -124,7 +125,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 		name string
 		grow func(n *fakeNode)
 		want []string
-		hold Hold
+		hold decide.Hold
 	}{
 		{
 			"alone in its limit", func(n *fakeNode) {
@@ -132,7 +133,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-bound"].limitHits += 5
 			},
 			[]string{},
-			HoldOwnLimits,
+			decide.HoldOwnLimits,
 		},
 		{
 			"and another stalls too", func(n *fakeNode) {
@@ -149,7 +150,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-other"].waited += 5 * time.Millisecond
 			},
 			[]string{},
-			HoldOwnLimits,
+			decide.HoldOwnLimits,
 		},
 		{
 			"on cgroup v1", func(n *fakeNode) {
@@ -158,10 +159,10 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-other"].waited += 90 * time.Millisecond
 			},
 			[]string{},
-			HoldOwnLimits,
+			decide.HoldOwnLimits,
 		},
 		{"nobody met a limit", func(n *fakeNode) { n.noPodStalls = true }, []string{"greedy"}, ""},
-		{"it cannot be told", func(n *fakeNode) { n.unstalled = errPlanted() }, []string{}, HoldUsageUnknown},
+		{"it cannot be told", func(n *fakeNode) { n.unstalled = errPlanted() }, []string{}, decide.HoldUsageUnknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +178,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				if d := n.last(t); test.hold != "" && d.Hold != test.hold {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
 				}
-				if d := n.last(t); test.hold == HoldOwnLimits && !strings.Contains(d.Detail, "shop/bound") {
+				if d := n.last(t); test.hold == decide.HoldOwnLimits && !strings.Contains(d.Detail, "shop/bound") {
 					t.Errorf("detail %q does not say which pod", d.Detail)
 				}
 			})
@@ -215,7 +216,7 @@ func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
 		time.Sleep(time.Hour)
 		share = 0.3
 		a.tick(t.Context())
-		if d := n.last(t); d.Hold != HoldUsageUnknown || len(n.evictions) != 0 {
+		if d := n.last(t); d.Hold != decide.HoldUsageUnknown || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; decision %+v", len(n.evictions), d)
 		}
 		time.Sleep(stallWindow / 2)

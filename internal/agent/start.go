@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -52,15 +53,15 @@ func (a *Agent) noteStart(sample *pressure.Sample, verdict *pressure.Verdict) {
 
 // awaitStart holds a decision about a disk that was short from the start while a victim of the
 // process before may still give space back.
-func (a *Agent) awaitStart(p *pressure.Pressure) (Hold, string) {
+func (a *Agent) awaitStart(p *pressure.Pressure) (decide.Hold, string) {
 	met := a.start.met[p.Threshold.Signal]
 	if met.IsZero() || !p.Threshold.Signal.OnDisk() {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	wait := collectedWithin - p.SampleTime.Sub(met)
 	if wait <= 0 || fullWithin(p, wait+settleReserve) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldSettleWindow, fmt.Sprintf("evictd does not know which pods ended before it started, and the space of one may come back: waiting %v at most",
+	return decide.HoldSettleWindow, fmt.Sprintf("evictd does not know which pods ended before it started, and the space of one may come back: waiting %v at most",
 		wait.Round(100*time.Millisecond))
 }

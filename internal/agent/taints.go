@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -45,7 +46,7 @@ func under(verdict *pressure.Verdict) taint.Set {
 // victim's stead. The taint is a help and no guard: whoever cannot be kept away comes back
 // and is counted by the limits. So a failure stops neither a hard eviction nor a soft one,
 // which would otherwise wait for a right that is missing until the pressure is hard.
-func (a *Agent) taintFirst(ctx context.Context, d *Decision, policy *Policy) {
+func (a *Agent) taintFirst(ctx context.Context, d *decide.Decision, policy *Policy) {
 	if a.options.Taints == nil || !policy.TaintNode {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -18,9 +19,9 @@ const lookTimeout = 5 * time.Second
 // nothing while the API server may still be at it, which it is for evict.RequestTimeout at
 // most: until then nobody else is asked for because of the same shortage.
 type unheard struct {
-	attempt  Attempt
+	attempt  decide.Attempt
 	expected map[string]int64
-	asked    *Decision // that sent it
+	asked    *decide.Decision // that sent it
 	// first is when the pod was asked for the first time of a row that nobody heard of.
 	first time.Time
 	// rests is until when its pod is not read again; the zero time before it was.
@@ -28,7 +29,7 @@ type unheard struct {
 }
 
 // unheardOf keeps a request that may have been carried out; a dry run's cannot.
-func unheardOf(d *Decision, attempt *Attempt, expected map[string]int64) *unheard {
+func unheardOf(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) *unheard {
 	if attempt.Result.Outcome != evict.Unconfirmed || d.DryRun {
 		return nil
 	}
@@ -56,11 +57,11 @@ func (u *unheard) uid() string { return u.attempt.Entry.Pod.UID }
 // stillUnheard returns the request of a decision's resource nobody knows the end of, and those
 // of others whose pods may be leaving because of it. Once a pod was seen on its way out, that
 // is known.
-func (a *Agent) stillUnheard(d *Decision) (own *unheard, others []*unheard) {
+func (a *Agent) stillUnheard(d *decide.Decision) (own *unheard, others []*unheard) {
 	a.dropBooked()
 	for _, u := range a.doubts.all() {
 		switch {
-		case u.asked.resource() == d.resource():
+		case u.asked.Resource() == d.Resource():
 			own = u
 		case u.mayBeOurs(d.Time):
 			others = append(others, u)
@@ -77,8 +78,8 @@ func (a *Agent) dropBooked() {
 // unheardAfter returns the request of the report's resource nobody knows the end of after a
 // plan was carried out. One that may come late is remembered while nobody was asked for since.
 func (a *Agent) unheardAfter(r *report, now time.Time) *unheard {
-	before := a.doubts.of(r.decision.resource())
-	asked := slices.ContainsFunc(r.decision.Attempts, func(t Attempt) bool { return !t.Escalates })
+	before := a.doubts.of(r.decision.Resource())
+	asked := slices.ContainsFunc(r.decision.Attempts, func(t decide.Attempt) bool { return !t.Escalates })
 	switch {
 	case before == nil:
 		return r.unheard
@@ -125,8 +126,8 @@ func (a *Agent) hear(now time.Time) {
 }
 
 // decision returns the record of what became of a request after its own decision.
-func (u *unheard) decision(now time.Time, onTheirWay []evict.Booking) *Decision {
-	return &Decision{Time: now, Incident: u.asked.Incident, Pressure: u.asked.Pressure, Ranking: u.asked.Ranking, OnTheirWay: onTheirWay}
+func (u *unheard) decision(now time.Time, onTheirWay []evict.Booking) *decide.Decision {
+	return &decide.Decision{Time: now, Incident: u.asked.Incident, Pressure: u.asked.Pressure, Ranking: u.asked.Ranking, OnTheirWay: onTheirWay}
 }
 
 // stays reports whether the API server lists a pod that is not being deleted.
@@ -184,10 +185,10 @@ func (a *Agent) lookAside(ctx context.Context, p *plan, other *unheard) (last re
 }
 
 // left returns the report that a read found the pod on its way out, or gone.
-func (u *unheard) left(d *Decision, now time.Time) report {
+func (u *unheard) left(d *decide.Decision, now time.Time) report {
 	if !u.mayBeOurs(now) {
 		d.Detail = u.attempt.Entry.Pod.Key() + " is on its way out, or has ended, by another's doing"
-		return report{decision: d, expected: u.expected, hold: HoldOnItsWay, foreign: &u.attempt}
+		return report{decision: d, expected: u.expected, hold: decide.HoldOnItsWay, foreign: &u.attempt}
 	}
 	u.settle(d, "reading the pod again")
 	return report{decision: d, expected: u.expected}
@@ -195,22 +196,22 @@ func (u *unheard) left(d *Decision, now time.Time) report {
 
 // settle adds to a decision that the request was carried out: its pod is leaving, or has
 // ended. It has no times: nothing was sent.
-func (u *unheard) settle(d *Decision, how string) {
+func (u *unheard) settle(d *decide.Decision, how string) {
 	attempt := u.attempt
 	attempt.Result = evict.Result{
 		Outcome: accepted(&attempt),
 		Message: "the answer to the request was not heard; " + how + " settled it",
 	}
-	d.Verb = Acted
+	d.Verb = decide.Acted
 	if attempt.Past != nil {
-		d.BestEffort = BestEffortDeleted
+		d.BestEffort = decide.BestEffortDeleted
 	}
 	d.Attempts = append(d.Attempts, attempt)
 }
 
 // ended turns Gone into the end of an earlier request for the same pod that nobody heard the
 // answer to, while that may have been carried out.
-func (p *plan) ended(attempt *Attempt) {
+func (p *plan) ended(attempt *decide.Attempt) {
 	result := &attempt.Result
 	earlier := p.earlier(attempt.Entry.Pod.UID)
 	if earlier == nil || result.Outcome != evict.Gone || !earlier.mayBeOurs(result.Sent) {
@@ -232,7 +233,7 @@ func (p *plan) earlier(uid string) *unheard {
 }
 
 // accepted returns the outcome of a request that was carried out.
-func accepted(attempt *Attempt) evict.Outcome {
+func accepted(attempt *decide.Attempt) evict.Outcome {
 	if attempt.Past != nil {
 		return evict.Deleted
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
@@ -50,7 +51,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		n.after(20*time.Second, func() { delete(n.pods, "uid-forced") })
 		a := watchForgotten(t, n, 40*time.Second, nil)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]Hold{HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected["memory.available"] != 500*mebi {

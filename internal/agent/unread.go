@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -116,15 +117,15 @@ func (w *unreadWaits) waited(now time.Time) time.Duration {
 }
 
 // awaitUnread holds a decision while pods could not be read that nothing stands in for.
-func (a *Agent) awaitUnread(p *pressure.Pressure, pods []*nodepods.Pod, missing []string) (Hold, string) {
+func (a *Agent) awaitUnread(p *pressure.Pressure, pods []*nodepods.Pod, missing []string) (decide.Hold, string) {
 	w := a.unreadWaitsOf(p)
 	w.spent = w.waited(p.SampleTime)
 	w.from = time.Time{}
 	if len(missing) == 0 || w.spent >= unreadWait {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	w.from = p.SampleTime
-	return HoldUsageUnknown, fmt.Sprintf("%d pods could not be read: %s; waiting %v at most",
+	return decide.HoldUsageUnknown, fmt.Sprintf("%d pods could not be read: %s; waiting %v at most",
 		len(missing), namesOf(missing, pods), unreadWait-w.spent)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -74,7 +75,7 @@ func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
 				}, func() bool { return listingFails && failing() }}
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")
-				if d := n.decisions[0]; d.Hold != HoldUsageUnknown || !strings.Contains(d.Detail, "shop/hog") {
+				if d := n.decisions[0]; d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, "shop/hog") {
 					t.Errorf("the first decision: %s (%s), want that the hog could not be read", d.Hold, d.Detail)
 				}
 			})
@@ -98,7 +99,7 @@ func TestFaultLastReadingStandsIn(t *testing.T) {
 		}, nil}
 		runFor(t, a, 22*time.Second)
 		n.wantVictims(t, "hog")
-		if len(n.holds()) > 0 && n.holds()[0] == HoldUsageUnknown {
+		if len(n.holds()) > 0 && n.holds()[0] == decide.HoldUsageUnknown {
 			t.Errorf("holds %v although a reading of 20 s ago was there", n.holds())
 		}
 	})
@@ -127,7 +128,7 @@ func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
 				n.wantVictims(t, "hog")
 				d := n.last(t)
 				for _, d = range n.decisions {
-					if d.Verb == Acted {
+					if d.Verb == decide.Acted {
 						break
 					}
 				}
@@ -165,7 +166,7 @@ func TestFaultUnreadStallStarvesNoEviction(t *testing.T) {
 		share := 0.3
 		stall(t, n, &share, 10*time.Second, func() {})
 		n.wantVictims(t, "hog")
-		if diff := cmp.Diff([]Hold{HoldUsageUnknown, HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldOnItsWay}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 	})

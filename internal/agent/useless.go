@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -83,10 +84,10 @@ func largerSuffice(missing, atLeast int64, candidates []release) bool {
 // is required, and otherwise withholds those that would give back too little of what is
 // missing. Where not all is known of each pod, only candidates that suffice may go,
 // whatever the rules.
-func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
+func (a *Agent) withholdUseless(d *decide.Decision, uses *uses) (decide.Hold, string) {
 	s := a.shortage(&d.Pressure)
 	if s.missing == 0 || !a.judges(uses) {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
 	signal, least := d.Pressure.Threshold.Signal, a.policy.MinimumRelease
 	releases := make([]release, 0, len(d.Ranking.Candidates))
@@ -96,20 +97,20 @@ func (a *Agent) withholdUseless(d *Decision, uses *uses) (Hold, string) {
 	required := s.required(&d.Pressure, least)
 	if !suffice(required, releases) {
 		if len(uses.incomplete) > 0 {
-			return HoldUsageUnknown, notKnownToSuffice(signal, required, uses.incomplete)
+			return decide.HoldUsageUnknown, notKnownToSuffice(signal, required, uses.incomplete)
 		}
-		return HoldUseless, insufficient(d, &s, releases, least)
+		return decide.HoldUseless, insufficient(d, &s, releases, least)
 	}
 	withholdSmall(d, &s, releases, a.notYet(d, uses), least)
 	if len(d.Ranking.Candidates) == 0 {
-		return HoldUseless, allSmall(d, &s, releases, least)
+		return decide.HoldUseless, allSmall(d, &s, releases, least)
 	}
-	return HoldNone, ""
+	return decide.HoldNone, ""
 }
 
 // notYet returns what the pods within their requests would give back, the largest first,
 // where one of them goes once the signal runs out.
-func (a *Agent) notYet(d *Decision, uses *uses) []release {
+func (a *Agent) notYet(d *decide.Decision, uses *uses) []release {
 	if a.policy.WithinRequests == WithinRequestsAlways {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (a *Agent) notYet(d *Decision, uses *uses) []release {
 // target, or, where all together cannot, what is required. Later are the pods whose turn
 // comes after them: where one of those is what uses the signal up, small ones in front of it
 // would go one by one until then.
-func withholdSmall(d *Decision, s *shortage, releases, later []release, least pressure.Quantity) {
+func withholdSmall(d *decide.Decision, s *shortage, releases, later []release, least pressure.Quantity) {
 	signal, goal, atLeast := d.Pressure.Threshold.Signal, s.missing, least.Of(s.missing)
 	all := slices.Concat(releases, later)
 	if !suffice(goal, all) {
@@ -186,7 +187,7 @@ func total(releases []release) int64 {
 }
 
 // insufficient says how far the candidates would not suffice, and where else to look.
-func insufficient(d *Decision, s *shortage, releases []release, least pressure.Quantity) string {
+func insufficient(d *decide.Decision, s *shortage, releases []release, least pressure.Quantity) string {
 	p := &d.Pressure
 	signal, missing, share := p.Threshold.Signal, s.toReach(p.Threshold.Signal), ""
 	switch {
@@ -202,7 +203,7 @@ func insufficient(d *Decision, s *shortage, releases []release, least pressure.Q
 }
 
 // allSmall says that only small candidates are left while a larger pod's turn has not come.
-func allSmall(d *Decision, s *shortage, releases []release, least pressure.Quantity) string {
+func allSmall(d *decide.Decision, s *shortage, releases []release, least pressure.Quantity) string {
 	signal := d.Pressure.Threshold.Signal
 	return fmt.Sprintf("each of the %d candidates would return less than limits.minimumRelease (%v) of the %s that are missing, and larger pods go first when %s runs out",
 		len(releases), least, wording.Amount(signal, s.missing), signal) + wouldSuffice(d, s.missing)
@@ -211,7 +212,7 @@ func allSmall(d *Decision, s *shortage, releases []release, least pressure.Quant
 // wouldSuffice names the protected pod that would have sufficed alone, and what protects
 // it: the one that uses most. "" when there is none, and for a stall, of which a pod's usage
 // is no part.
-func wouldSuffice(d *Decision, missing int64) string {
+func wouldSuffice(d *decide.Decision, missing int64) string {
 	e := largest(d.Ranking.Protected)
 	if e == nil || e.Pod.Usage <= missing || d.Pressure.Threshold.Signal == pressure.MemoryStall {
 		return ""

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -35,7 +36,7 @@ func TestWhoWouldHelp(t *testing.T) {
 		name   string
 		setUp  func(n *fakeNode, policy *Policy)
 		want   []string // victims
-		hold   Hold
+		hold   decide.Hold
 		detail string
 	}{
 		{
@@ -45,7 +46,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"all 2 candidates together could return 30.0Mi of the 80.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
@@ -56,7 +57,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{"b", "a"},
-			HoldNoCandidates,
+			decide.HoldNoCandidates,
 			"",
 		},
 		{
@@ -66,7 +67,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{"b", "a"},
-			HoldOnItsWay,
+			decide.HoldOnItsWay,
 			"",
 		},
 		{
@@ -76,7 +77,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"",
 		},
 		{
@@ -85,7 +86,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("tiny", 1, 0)
 			},
 			[]string{"tiny"},
-			HoldNone,
+			decide.HoldNone,
 			"",
 		},
 		{
@@ -95,7 +96,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 15, 0)
 			},
 			[]string{"a"},
-			HoldOnItsWay,
+			decide.HoldOnItsWay,
 			"",
 		},
 		{
@@ -104,7 +105,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 10, 0)
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"shop/leaker alone uses 950.0Mi and is protected: pod without a controller",
 		},
 		{
@@ -114,7 +115,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 10, 0)
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"all 1 candidates together could return 10.0Mi of the 30.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
@@ -126,7 +127,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.after(3*time.Second, func() { n.host = 860 * mebi })
 			},
 			[]string{"b"}, // and the other when it has ended
-			HoldOnItsWay,
+			decide.HoldOnItsWay,
 			"",
 		},
 		{
@@ -136,7 +137,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.pods["uid-cached"].cache = 500 * mebi
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"",
 		},
 		{
@@ -147,7 +148,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.pods["uid-cached"].cache = 500 * mebi
 			},
 			[]string{"cached"},
-			HoldNone,
+			decide.HoldNone,
 			"",
 		},
 		{
@@ -157,7 +158,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("leaker", 400, 0, high)
 			},
 			[]string{"leaker"},
-			HoldNone,
+			decide.HoldNone,
 			"",
 		},
 		{
@@ -169,7 +170,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("precious", 380, 0, high)
 			},
 			names("small-", 25),
-			HoldNone,
+			decide.HoldNone,
 			"",
 		},
 		{
@@ -180,7 +181,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				}
 			},
 			names("small-", 25),
-			HoldNone,
+			decide.HoldNone,
 			"",
 		},
 		{
@@ -191,7 +192,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{},
-			HoldOnItsWay,
+			decide.HoldOnItsWay,
 			"",
 		},
 		{
@@ -202,7 +203,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{},
-			HoldUseless,
+			decide.HoldUseless,
 			"all 1 candidates together could return 20.0Mi of the 50.0Mi",
 		},
 		{
@@ -213,7 +214,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{"a"},
-			HoldOnItsWay,
+			decide.HoldOnItsWay,
 			"",
 		},
 	} {
@@ -229,7 +230,7 @@ func TestWhoWouldHelp(t *testing.T) {
 					watch(t, n, policy, 10*time.Second)
 					n.wantVictims(t, test.want...)
 					d := n.last(t)
-					if test.hold != HoldNone && d.Hold != test.hold {
+					if test.hold != decide.HoldNone && d.Hold != test.hold {
 						t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
 					}
 					if !strings.Contains(d.Detail, test.detail) || strings.HasSuffix(test.detail, "memory") && d.Detail != test.detail {
@@ -278,7 +279,7 @@ func TestLeakerBehindABudget(t *testing.T) {
 		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumRelease is 5%" {
 			t.Errorf("detail %q", got)
 		}
-		if held.Hold != HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: backing off after a refusal") {
+		if held.Hold != decide.HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: backing off after a refusal") {
 			t.Errorf("second decision: hold %q, detail %q", held.Hold, held.Detail)
 		}
 		if got := len(n.decisions); got != 4 {
@@ -288,7 +289,7 @@ func TestLeakerBehindABudget(t *testing.T) {
 }
 
 // reasonsOf returns why the pods of a decision are protected.
-func reasonsOf(d *Decision) map[string]rank.Protection {
+func reasonsOf(d *decide.Decision) map[string]rank.Protection {
 	reasons := map[string]rank.Protection{}
 	for _, e := range d.Ranking.Protected {
 		reasons[e.Pod.Name] = e.Protection
@@ -329,7 +330,7 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 					t.Error(err)
 				}
 				n.wantVictims(t, test.want...)
-				if d := n.last(t); test.detail != "" && (d.Hold != HoldUseless || !strings.Contains(d.Detail, test.detail)) {
+				if d := n.last(t); test.detail != "" && (d.Hold != decide.HoldUseless || !strings.Contains(d.Detail, test.detail)) {
 					t.Errorf("hold %q, detail %q, want %q", d.Hold, d.Detail, test.detail)
 				}
 			})
@@ -348,7 +349,7 @@ func TestWhoWouldHelpWithTasks(t *testing.T) {
 		a := newAgent(t, n, policy)
 		a.options.Sampler = withDisk{n, pressure.PIDAvailable}
 		a.tick(t.Context())
-		if d := n.last(t); d.Hold != HoldUseless || d.Detail != "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host" {
+		if d := n.last(t); d.Hold != decide.HoldUseless || d.Detail != "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host" {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
 	})
@@ -386,7 +387,7 @@ func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
 		n.run("a", 10, 0)
 		n.after(20*time.Second, func() { n.pods["uid-a"].memory, n.host = 60*mebi, 880*mebi })
 		watch(t, n, helpingPolicy(), 25*time.Second)
-		if d := n.decisions[0]; d.Hold != HoldUseless || n.decisions[1].Verb != Acted {
+		if d := n.decisions[0]; d.Hold != decide.HoldUseless || n.decisions[1].Verb != decide.Acted {
 			t.Errorf("decisions %+v", n.decisions)
 		}
 	})
@@ -443,7 +444,7 @@ func TestGuaranteeOutlastsARefusal(t *testing.T) {
 		}}
 		watch(t, n, policy, 5*time.Second)
 		n.wantVictims(t, "refused")
-		if d := n.last(t); d.Hold != HoldBackingOff || d.Detail != "all 1 candidates were refused a short while ago" {
+		if d := n.last(t); d.Hold != decide.HoldBackingOff || d.Detail != "all 1 candidates were refused a short while ago" {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
 	})

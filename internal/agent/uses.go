@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -81,12 +82,12 @@ type unmeasured struct {
 func (u *uses) of(pod *nodepods.Pod) use { return u.byUID[pod.UID] }
 
 // measure reads what the pods use of the pressed resource.
-func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, Hold, string) {
+func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, decide.Hold, string) {
 	if p.Threshold.Signal.OnDisk() {
 		return a.measureDisk(ctx, p, pods)
 	}
 	uses, hold, detail := a.measureCgroups(p.Threshold.Signal, pods, p.SampleTime)
-	if hold == HoldNone {
+	if hold == decide.HoldNone {
 		hold, detail = a.awaitUnread(p, pods, uses.unread)
 	}
 	return uses, hold, detail
@@ -94,7 +95,7 @@ func (a *Agent) measure(ctx context.Context, p *pressure.Pressure, pods []*nodep
 
 // measureCgroups reads the pods' cgroups. Pods that could not be read and that no earlier
 // reading stands in for are left out, and so protected, see unread.go.
-func (a *Agent) measureCgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (*uses, Hold, string) {
+func (a *Agent) measureCgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (*uses, decide.Hold, string) {
 	read, err := a.options.Cgroups.Collect(a.uses[:0])
 	a.lastRead.remember(read, now)
 	read, missing := a.bridge(read, err, pods, now)
@@ -102,12 +103,12 @@ func (a *Agent) measureCgroups(signal pressure.Signal, pods []*nodepods.Pod, now
 	if err != nil {
 		a.options.Recorder.ReadError(SourceUsage, err)
 		if len(read) == 0 {
-			return nil, HoldUsageUnknown, err.Error()
+			return nil, decide.HoldUsageUnknown, err.Error()
 		}
 	}
 	all := cgroupUses(signal, a.policy.MemoryAvailable, pods, read)
 	all.unread = missing
-	return all, HoldNone, ""
+	return all, decide.HoldNone, ""
 }
 
 // cgroupUses joins what was read with the pods.
@@ -132,9 +133,9 @@ func cgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 // measureDisk uses the last measurement when it is fresh and newer than the end of evictd's
 // last victim (others end all the time, on a node of short jobs), and asks for a new one when it is not: a walk or a request must
 // not hold up the loop.
-func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, Hold, string) {
+func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*nodepods.Pod) (*uses, decide.Hold, string) {
 	if a.options.Disk == nil {
-		return nil, HoldUsageUnknown, "this agent has no source for the pods' disk use"
+		return nil, decide.HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
 	age := p.SampleTime.Sub(a.disk.at)
 	current := a.disk.at.After(a.ledger.LastOwnEnd()) && !a.disk.at.Before(p.Since)
@@ -142,18 +143,18 @@ func (a *Agent) measureDisk(ctx context.Context, p *pressure.Pressure, pods []*n
 		a.askDisk(ctx, p.SampleTime, pods)
 	}
 	if age >= diskFresh || !current {
-		return nil, HoldUsageUnknown, "measuring the pods' disk use"
+		return nil, decide.HoldUsageUnknown, "measuring the pods' disk use"
 	}
 	if a.disk.err != nil {
-		return nil, HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
+		return nil, decide.HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", a.disk.err)
 	}
 	all := diskUses(p.Threshold.Signal, pods, a.disk.uses, a.required(p))
 	before := figuresBefore(p, pods, a.disk.uses)
-	if hold, detail := before.awaitNewer(p); hold != HoldNone {
+	if hold, detail := before.awaitNewer(p); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
 	all.notes = before.notes(p)
-	return all, HoldNone, ""
+	return all, decide.HoldNone, ""
 }
 
 // diskUses joins what was measured with the pods. Enough is what one pod must return to

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -36,8 +37,8 @@ func TestUnheardRequestIsLookedIntoBeforeAnybodyElseIsAskedFor(t *testing.T) {
 		if diff := cmp.Diff([]string{"greedy"}, n.looks); diff != "" {
 			t.Errorf("looked into (-want +got):\n%s", diff)
 		}
-		found := slices.ContainsFunc(n.decisions, func(d Decision) bool {
-			return d.Verb == Acted && d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
+		found := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
+			return d.Verb == decide.Acted && d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
 		})
 		if !found {
 			t.Errorf("that it was evicted is not on record: %+v", n.decisions)
@@ -289,7 +290,7 @@ func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 		if got := len(n.looks); got < 10 || got > 12 { // after 1, 3, 7, 13 s, then every 6 s
 			t.Errorf("looked %d times in a minute, want about 11", got)
 		}
-		if d := n.last(t); d.Verb != Held || d.Hold != HoldUnheard && d.Hold != HoldBackingOff {
+		if d := n.last(t); d.Verb != decide.Held || d.Hold != decide.HoldUnheard && d.Hold != decide.HoldBackingOff {
 			t.Errorf("the record does not say that it is not known: %+v", d)
 		}
 	})
@@ -403,7 +404,7 @@ func TestBlindSecondLookIsNotARecovery(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]Hold{HoldIncomplete}, n.holds()); diff != "" || len(n.evictions) != 0 {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldIncomplete}, n.holds()); diff != "" || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
 		}
 	})
@@ -420,7 +421,7 @@ func TestOverloadedServerIsNotHammered(t *testing.T) {
 		}
 		watch(t, n, hardPolicy(), 50*time.Second)
 		n.wantVictims(t, "greedy", "greedy", "greedy")
-		if d := n.last(t); d.Hold != HoldBackingOff && d.Verb != Refused {
+		if d := n.last(t); d.Hold != decide.HoldBackingOff && d.Verb != decide.Refused {
 			t.Errorf("the record does not say that it waits: %+v", d)
 		}
 	})
@@ -439,7 +440,7 @@ func TestLimitPerOwner(t *testing.T) {
 		policy := hardPolicy()
 		policy.Limits = evict.Limits{PerOwnerPerHour: 2}
 		watch(t, n, policy, 50*time.Second)
-		if d := n.last(t); len(n.evictions) != 2 || d.Hold != HoldLimited || !strings.Contains(d.Detail, "perOwnerPerHour") {
+		if d := n.last(t); len(n.evictions) != 2 || d.Hold != decide.HoldLimited || !strings.Contains(d.Detail, "perOwnerPerHour") {
 			t.Errorf("%d evictions of one owner in 50 s, want 2; the last decision: %+v", len(n.evictions), d)
 		}
 	})

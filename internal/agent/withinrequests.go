@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -92,7 +93,7 @@ func (m WithinRequests) WithholdNow(
 
 // withholdWithinRequests protects the pods within their requests, and holds the decision
 // where no candidate is left because of that.
-func (a *Agent) withholdWithinRequests(d *Decision) (Hold, string) {
+func (a *Agent) withholdWithinRequests(d *decide.Decision) (decide.Hold, string) {
 	left := a.remainderOf(&d.Pressure)
 	withheld := a.policy.WithinRequests.withhold(&d.Ranking, func(pod *rank.Pod) bool {
 		grace := pod.GraceSeconds
@@ -102,9 +103,9 @@ func (a *Agent) withholdWithinRequests(d *Decision) (Hold, string) {
 		return left.runsOut(inSeconds(grace) + deadlineMargin)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
-		return HoldNone, ""
+		return decide.HoldNone, ""
 	}
-	return HoldWithinRequests, allWithinRequests(d, withheld, a.policy.WithinRequests, &left)
+	return decide.HoldWithinRequests, allWithinRequests(d, withheld, a.policy.WithinRequests, &left)
 }
 
 func (a *Agent) remainderOf(p *pressure.Pressure) remainder {
@@ -130,7 +131,7 @@ func (a *Agent) kubeletsLine(p *pressure.Pressure) int64 {
 
 // allWithinRequests says that the pods are not what uses the node up, where to look, and when
 // one of them goes all the same.
-func allWithinRequests(d *Decision, withheld int, mode WithinRequests, left *remainder) string {
+func allWithinRequests(d *decide.Decision, withheld int, mode WithinRequests, left *remainder) string {
 	signal := d.Pressure.Threshold.Signal
 	text := fmt.Sprintf("all %d pods that could be evicted use no more than they requested: look at %s", withheld, elsewhere(signal))
 	switch {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -103,7 +104,7 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 		n := hostOnNode(0)
 		watch(t, n, untilExhaustionPolicy(), 10*time.Minute)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]Hold{HoldWithinRequests}, n.holds(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldWithinRequests}, n.holds(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		want := "all 3 pods that could be evicted use no more than they requested: look at processes of the host, page cache and kernel memory; " +
@@ -202,7 +203,7 @@ func TestSoftThresholdTakesNoPodWithinItsRequest(t *testing.T) {
 		policy.Thresholds[0] = pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(150 * mebi), Grace: time.Second}
 		watch(t, n, policy, 5*time.Minute)
 		n.wantVictims(t)
-		if d := n.last(t); d.Hold != HoldWithinRequests || !strings.HasSuffix(d.Detail, "none of them is evicted for a soft threshold") {
+		if d := n.last(t); d.Hold != decide.HoldWithinRequests || !strings.HasSuffix(d.Detail, "none of them is evicted for a soft threshold") {
 			t.Errorf("held by %q: %s", d.Hold, d.Detail)
 		}
 	})
@@ -267,7 +268,7 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 				policy.WithinRequests = WithinRequestsUntilExhaustion
 				runDiskBy(t, n, disk, policy, time.Minute)
 				n.wantVictims(t, test.want...)
-				if d := n.last(t); test.want == nil && (d.Hold != HoldWithinRequests || !strings.Contains(d.Detail, "look at images")) {
+				if d := n.last(t); test.want == nil && (d.Hold != decide.HoldWithinRequests || !strings.Contains(d.Detail, "look at images")) {
 					t.Errorf("held by %q: %s", d.Hold, d.Detail)
 				}
 			})
@@ -297,17 +298,17 @@ func (n *fakeNode) leakFrom(start time.Duration, perSecond int64, during time.Du
 }
 
 // acted returns the first decision that evicted a pod.
-func (n *fakeNode) acted(t *testing.T) Decision {
+func (n *fakeNode) acted(t *testing.T) decide.Decision {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, d := range n.decisions {
-		if d.Verb == Acted {
+		if d.Verb == decide.Acted {
 			return d
 		}
 	}
 	t.Fatal("no pod was evicted")
-	return Decision{}
+	return decide.Decision{}
 }
 
 func untilExhaustionPolicy() Policy {

@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -117,7 +117,7 @@ func (r *Recorder) began(p *pressure.Pressure) {
 
 func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {
 	since := r.since[signal][kind]
-	r.held[signal][kind] = agent.HoldNone
+	r.held[signal][kind] = decide.HoldNone
 	r.metrics.diskUsed(signal, nil)
 	r.logger.Info(messageEnded, zap.Stringer(keySignal, signal), zap.String(keyKind, kindName(kind)),
 		zap.Time(keySince, since.UTC()), zap.Float64(keyDuration, now.Sub(since).Seconds()))

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -61,7 +61,7 @@ func Reasons() []string {
 
 // writeEvents writes the Events of a decision: two on each pod that was asked
 // for, itself and its controller, or one on the node when nobody can go.
-func (r *Recorder) writeEvents(d *agent.Decision) {
+func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
 		if reason := reasonOf(a); reason != "" {
@@ -79,19 +79,19 @@ func (r *Recorder) writeEvents(d *agent.Decision) {
 // usage is unknown is said of a disk when the other pods have been measured, so that there is
 // a breakdown: one pod that cannot start would silence the node, and that all of them are
 // being measured is over in a moment.
-func concernsNode(d *agent.Decision) bool {
+func concernsNode(d *decide.Decision) bool {
 	switch d.Hold {
-	case agent.HoldNoCandidates, agent.HoldWithinRequests, agent.HoldIncomplete, agent.HoldUseless, agent.HoldBudgetUnknown,
-		agent.HoldImagesFirst:
+	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncomplete, decide.HoldUseless, decide.HoldBudgetUnknown,
+		decide.HoldImagesFirst:
 		return true
 	default:
-		return d.Hold == agent.HoldUsageUnknown && d.Breakdown != nil
+		return d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil
 	}
 }
 
 // tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
 // has several pods and wonders which of them went. A pod without a controller has none.
-func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string) {
+func (r *Recorder) tellOwner(d *decide.Decision, a *decide.Attempt, reason string) {
 	pod := a.Entry.Pod
 	if pod.OwnerUID == "" {
 		return
@@ -105,22 +105,22 @@ func (r *Recorder) tellOwner(d *agent.Decision, a *agent.Attempt, reason string)
 
 // noteHold reports whether the decision's hold is to be said on the node, and was not by the
 // one before it for the same threshold.
-func (r *Recorder) noteHold(d *agent.Decision) bool {
-	now := agent.HoldNone
+func (r *Recorder) noteHold(d *decide.Decision) bool {
+	now := decide.HoldNone
 	if concernsNode(d) {
 		now = d.Hold
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
-	fresh := now != agent.HoldNone && *last != now
+	fresh := now != decide.HoldNone && *last != now
 	*last = now
 	return fresh
 }
 
 // reasonOf returns the reason of the pod's Event, or "" for outcomes that say
 // nothing about the pod.
-func reasonOf(a *agent.Attempt) string {
+func reasonOf(a *decide.Attempt) string {
 	outcome := a.Result.Outcome
 	switch {
 	case a.Escalates && outcome == evict.Evicted:

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	ktesting "k8s.io/client-go/testing"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -42,7 +42,7 @@ func resourceOf(s pressure.Signal) rank.Resource {
 func TestEventTexts(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	show := func(title string, d *agent.Decision) {
+	show := func(title string, d *decide.Decision) {
 		r := newRig(t)
 		r.Decision(d)
 		fmt.Fprintf(&out, "## %s\n", title)
@@ -85,22 +85,22 @@ func TestEventTexts(t *testing.T) {
 	show("a grace period cut short", cutShort())
 	show("a victim that is asked for again", escalated(evict.Evicted))
 	show("a victim that is asked for again, and refused", escalated(evict.Denied))
-	show("a bare pod", func() *agent.Decision {
+	show("a bare pod", func() *decide.Decision {
 		d := decision()
 		d.Attempts = d.Attempts[1:]
 		d.Attempts[0].Entry.Pod.Owner, d.Attempts[0].GraceSeconds = "", nil
 		return d
 	}())
-	for _, hold := range agent.Holds() {
+	for _, hold := range decide.Holds() {
 		show(string(hold), held(hold))
 	}
 	show("a disk that was filled elsewhere", filledElsewhere())
 	nobodyKnows := filledElsewhere()
-	delete(nobodyKnows.Breakdown, agent.PartDeleted)
+	delete(nobodyKnows.Breakdown, decide.PartDeleted)
 	show("a disk whose deleted files are not known", nobodyKnows)
 	show("a disk of which not all pods are measured", partlyMeasured())
 	nothing := partlyMeasured()
-	nothing.Breakdown = agent.Breakdown{}
+	nothing.Breakdown = decide.Breakdown{}
 	show("a disk of which no pod is measured", nothing)
 	before := filledElsewhere()
 	before.Notes = []string{"the figures of 2 pods are from before the pressure; those of shop/web are 4m0s old"}
@@ -144,11 +144,11 @@ func TestTheNodeIsToldOfAHoldOncePerChange(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 10 {
-		r.Decision(held(agent.HoldNoCandidates))
+		r.Decision(held(decide.HoldNoCandidates))
 	}
-	r.Decision(held(agent.HoldIncomplete))
-	r.Decision(held(agent.HoldSettling))
-	r.Decision(held(agent.HoldNoCandidates))
+	r.Decision(held(decide.HoldIncomplete))
+	r.Decision(held(decide.HoldSettling))
+	r.Decision(held(decide.HoldNoCandidates))
 	if n := len(r.events.all); n != 3 {
 		t.Errorf("%d Events on the node for 3 changes", n)
 	}
@@ -158,7 +158,7 @@ func TestTheNodeIsToldOfAHoldOncePerChange(t *testing.T) {
 func TestTheNodeIsToldOfPodsThatAreNotMeasured(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Decision(held(agent.HoldUsageUnknown))
+	r.Decision(held(decide.HoldUsageUnknown))
 	if n := len(r.events.all); n != 0 {
 		t.Errorf("%d Events before anything is measured", n)
 	}
@@ -247,7 +247,7 @@ func recorder(t *testing.T, e *record.Events) *record.Recorder {
 
 // evicted is a decision that evicts the i-th pod of a StatefulSet: two names, and each
 // time another amount.
-func evicted(i int) *agent.Decision {
+func evicted(i int) *decide.Decision {
 	d := decision()
 	d.Attempts = d.Attempts[1:]
 	pod := *d.Attempts[0].Entry.Pod

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -49,9 +49,9 @@ type Line struct {
 	ReactionSeconds *float64        `json:"reaction_seconds,omitempty"`
 	Attempts        []AttemptLine   `json:"attempts,omitempty"`
 	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
-	// Breakdown says where what is used of a disk is, by [agent.Part], in the signal's
+	// Breakdown says where what is used of a disk is, by [decide.Part], in the signal's
 	// unit; missing for other signals, and where not all of it is known.
-	Breakdown agent.Breakdown `json:"breakdown,omitempty"`
+	Breakdown decide.Breakdown `json:"breakdown,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
 	// HeldOff are the owners whose pods were passed over because too many of them came
@@ -165,7 +165,7 @@ func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
 }
 
 // newIntentLine copies what is known of a decision before a request is sent.
-func newIntentLine(d *agent.Decision) Line {
+func newIntentLine(d *decide.Decision) Line {
 	of := len(d.Ranking.Candidates)
 	return Line{
 		ID: d.ID, Time: d.Time.UTC(), Incident: d.Incident, PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
@@ -175,7 +175,7 @@ func newIntentLine(d *agent.Decision) Line {
 
 // newLine copies what a decision says. Nothing in it points into the decision but to
 // figures that do not change.
-func newLine(d *agent.Decision) Line {
+func newLine(d *decide.Decision) Line {
 	line := newIntentLine(d)
 	if *line.Of == 0 {
 		line.Of = nil
@@ -204,7 +204,7 @@ func newLine(d *agent.Decision) Line {
 	return line
 }
 
-func newVictimLine(a *agent.Attempt) *VictimLine {
+func newVictimLine(a *decide.Attempt) *VictimLine {
 	pod := a.Entry.Pod
 	line := &VictimLine{
 		Victim: pod.Key(), UID: pod.UID, Owner: pod.Owner, Priority: pod.Priority,
@@ -219,7 +219,7 @@ func newVictimLine(a *agent.Attempt) *VictimLine {
 	return line
 }
 
-func newAttemptLine(a *agent.Attempt) AttemptLine {
+func newAttemptLine(a *decide.Attempt) AttemptLine {
 	line := AttemptLine{
 		Pod: a.Entry.Pod.Key(), UID: a.Entry.Pod.UID, Rank: a.Entry.Position, GraceSeconds: a.Grace(),
 		Outcome: string(a.Result.Outcome), Message: a.Result.Message, Budget: a.Result.Budget,
@@ -234,7 +234,7 @@ func newAttemptLine(a *agent.Attempt) AttemptLine {
 
 // reactionOf returns how long after the sample the first request was sent; false
 // when none was.
-func reactionOf(d *agent.Decision) (time.Duration, bool) {
+func reactionOf(d *decide.Decision) (time.Duration, bool) {
 	if len(d.Attempts) == 0 || d.Attempts[0].Result.Sent.IsZero() {
 		return 0, false
 	}
@@ -243,7 +243,7 @@ func reactionOf(d *agent.Decision) (time.Duration, bool) {
 
 // runnersUpOf returns the candidates that would have been asked for next: those
 // behind the last one that was, or the first ones when nobody was.
-func runnersUpOf(d *agent.Decision) []CandidateLine {
+func runnersUpOf(d *decide.Decision) []CandidateLine {
 	behind := 0
 	for i := range d.Attempts {
 		behind = max(behind, d.Attempts[i].Entry.Position)

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -59,10 +60,10 @@ func served(t *testing.T, r *rig) []map[string]any {
 func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	t.Parallel()
 	refused := decision()
-	refused.Verb, refused.Attempts, refused.DryRun = agent.Refused, refused.Attempts[:1], true
+	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
-	for name, d := range map[string]*agent.Decision{
-		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "held": held(agent.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: agent.Refused},
+	for name, d := range map[string]*decide.Decision{
+		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -83,21 +84,21 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 }
 
 // filledElsewhere is a decision that knows where a disk's space went.
-func filledElsewhere() *agent.Decision {
-	d := held(agent.HoldUseless)
+func filledElsewhere() *decide.Decision {
+	d := held(decide.HoldUseless)
 	d.Breakdown = brokenDown()
 	return d
 }
 
 // partlyMeasured is a decision about a disk of which some pods' use is not known.
-func partlyMeasured() *agent.Decision {
-	d := held(agent.HoldUsageUnknown)
-	d.Breakdown = agent.Breakdown{agent.PartLayers: 10, agent.PartEmptyDirs: 30}
+func partlyMeasured() *decide.Decision {
+	d := held(decide.HoldUsageUnknown)
+	d.Breakdown = decide.Breakdown{decide.PartLayers: 10, decide.PartEmptyDirs: 30}
 	return d
 }
 
 // cutShort is a decision on a soft threshold whose grace period was not waited for.
-func cutShort() *agent.Decision {
+func cutShort() *decide.Decision {
 	d := decision()
 	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
 	d.Pressure.GraceCut, d.Pressure.Forecast = true, pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
@@ -105,7 +106,7 @@ func cutShort() *agent.Decision {
 }
 
 // fenced is a decision on a node with a priority queue.
-func fenced() *agent.Decision {
+func fenced() *decide.Decision {
 	d := decision()
 	d.Ranking = rank.Order(rank.Memory, pods(), rank.Rules{Queues: []rank.Queue{{
 		Name: "shop", Fence: true, Offset: 7, Holds: func(namespace string, _ map[string]string) bool { return namespace == "shop" },
@@ -132,7 +133,7 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 
 // pressed is a decision that did not wait for a victim, on a node with two pods of an
 // owner that is held off.
-func pressed() *agent.Decision {
+func pressed() *decide.Decision {
 	d := decision()
 	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
 	d.NotReliedOn = "shop/earlier is not relied on: its grace ends in 30s, memory.available is exhausted in 4s"
@@ -348,8 +349,8 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 	t.Parallel()
 	past, again := pastBudget(), escalated(evict.Evicted)
 	for _, test := range []struct {
-		decision *agent.Decision
-		attempt  *agent.Attempt
+		decision *decide.Decision
+		attempt  *decide.Attempt
 		message  string
 		budget   any
 		of       float64
@@ -371,8 +372,8 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*agent.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(agent.HoldIncomplete), held(agent.HoldIncomplete)} {
-		d.Attempts = append([]agent.Attempt(nil), d.Attempts...)
+	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncomplete), held(decide.HoldIncomplete)} {
+		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {
 			d.Attempts[0].Result.RetryAfter = 10 * time.Second
@@ -611,7 +612,7 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 	acted.Pressure = pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000)
 	r.Decision(acted)
 	for i := range 500 {
-		d := held(agent.HoldBackingOff)
+		d := held(decide.HoldBackingOff)
 		d.ID, d.Time = uint64(100+i), start.Add(time.Duration(i)*time.Second)
 		r.Decision(d)
 	}
@@ -706,17 +707,17 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 		d := decision()
 		d.Attempts = d.Attempts[:1]
 		d.Attempts[0].Result.Outcome = outcome
-		d.Verb = agent.Refused
+		d.Verb = decide.Refused
 		r.Decision(d)
 	}
-	for _, hold := range agent.Holds() {
+	for _, hold := range decide.Holds() {
 		r.Decision(held(hold))
 	}
 	r.Decision(escalated(evict.Evicted))
 	r.Decision(escalated(evict.WouldEvict))
 	r.Ledger(start.Add(time.Hour), []evict.Booking{ended().Booking})
 	r.Config(errors.New("x"))
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(agent.Holds())+4; n != want {
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+4; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string
@@ -747,7 +748,7 @@ func TestTheRunbookIsComplete(t *testing.T) {
 	for _, outcome := range evict.Outcomes() {
 		wanted = append(wanted, "\n### "+string(outcome)+"\n")
 	}
-	for _, hold := range agent.Holds() {
+	for _, hold := range decide.Holds() {
 		wanted = append(wanted, "\n### "+string(hold)+"\n")
 	}
 	for _, reason := range record.Reasons() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -23,7 +23,7 @@ const (
 // attemptMessage returns the text for the pod or its controller, which are told of the
 // pod by other words: what became of it, why the node needs it to go, and why it and not
 // another.
-func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt, pod string) string {
+func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, pod string) string {
 	sentences := []string{fate(d, a, pod), r.shortage(&d.Pressure), judged(d, a)}
 	if detail := a.Entry.Detail; detail != "" {
 		sentences = append(sentences, strings.ToUpper(detail[:1])+detail[1:]+".")
@@ -35,7 +35,7 @@ func (r *Recorder) attemptMessage(d *agent.Decision, a *agent.Attempt, pod strin
 }
 
 // thisPod is how the pod itself is told of it.
-func thisPod(a *agent.Attempt) string {
+func thisPod(a *decide.Attempt) string {
 	if a.Entry.Pod.Owner == "" {
 		return "this pod"
 	}
@@ -47,7 +47,7 @@ func thisPod(a *agent.Attempt) string {
 func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Name, pod.UID) }
 
 // fate returns what became of the pod.
-func fate(d *agent.Decision, a *agent.Attempt, pod string) string {
+func fate(d *decide.Decision, a *decide.Attempt, pod string) string {
 	if a.Result.Outcome.Simulated() {
 		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "."
 	}
@@ -65,7 +65,7 @@ func fate(d *agent.Decision, a *agent.Attempt, pod string) string {
 }
 
 // act returns what evictd does to the pod, with the ending of its verb.
-func act(a *agent.Attempt, ending, pod string) string {
+func act(a *decide.Attempt, ending, pod string) string {
 	switch past := a.Past; {
 	case past != nil:
 		return fmt.Sprintf("delete%s %s past PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
@@ -78,7 +78,7 @@ func act(a *agent.Attempt, ending, pod string) string {
 }
 
 // refusal returns why the pod stays, or may stay.
-func refusal(d *agent.Decision, a *agent.Attempt, pod string) string {
+func refusal(d *decide.Decision, a *decide.Attempt, pod string) string {
 	switch a.Result.Outcome {
 	case evict.BlockedByBudget:
 		return "evictd may not evict " + pod + ": " + budget(a) + " allows no disruption now"
@@ -99,7 +99,7 @@ func refusal(d *agent.Decision, a *agent.Attempt, pod string) string {
 	}
 }
 
-func budget(a *agent.Attempt) string {
+func budget(a *decide.Attempt) string {
 	if a.Result.Budget == "" {
 		return "a PodDisruptionBudget"
 	}
@@ -127,7 +127,7 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 }
 
 // judged returns why this pod and not another.
-func judged(d *agent.Decision, a *agent.Attempt) string {
+func judged(d *decide.Decision, a *decide.Attempt) string {
 	e := &a.Entry
 	uses := e.Offence()
 	switch e.Resource {
@@ -144,7 +144,7 @@ func judged(d *agent.Decision, a *agent.Attempt) string {
 	return text + fmt.Sprintf(": rank %d of %d candidates.", e.Position, len(d.Ranking.Candidates))
 }
 
-func grace(a *agent.Attempt) string {
+func grace(a *decide.Attempt) string {
 	if a.GraceSeconds == nil {
 		return fmt.Sprintf("It has its own grace period of %d s.", a.Entry.Pod.GraceSeconds)
 	}
@@ -155,7 +155,7 @@ func grace(a *agent.Attempt) string {
 }
 
 // heldMessage returns the text for the node.
-func (r *Recorder) heldMessage(d *agent.Decision) string {
+func (r *Recorder) heldMessage(d *decide.Decision) string {
 	text := "evictd evicts nobody: " + string(d.Hold)
 	if d.Detail != "" {
 		text += " (" + shorten(d.Detail, answerLimit) + ")"
@@ -171,12 +171,12 @@ func (r *Recorder) heldMessage(d *agent.Decision) string {
 }
 
 // whereUsed tells the breakdown of a disk; "" when there is none.
-func whereUsed(d *agent.Decision) string {
+func whereUsed(d *decide.Decision) string {
 	signal := d.Pressure.Threshold.Signal
-	other, exact := d.Breakdown[agent.PartOther]
+	other, exact := d.Breakdown[decide.PartOther]
 	var parts []string
-	for _, part := range agent.Parts() {
-		if used, told := d.Breakdown[part]; told && part != agent.PartOther {
+	for _, part := range decide.Parts() {
+		if used, told := d.Breakdown[part]; told && part != decide.PartOther {
 			parts = append(parts, string(part)+" "+wording.Amount(signal, used))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -126,10 +127,10 @@ func requestBuckets() []float64 { return []float64{.005, .01, .025, .05, .1, .25
 func (m *metrics) create(version string) {
 	for _, signal := range pressure.Signals() {
 		name := signal.String()
-		for _, verb := range agent.Verbs() {
+		for _, verb := range decide.Verbs() {
 			m.decisions.WithLabelValues(name, string(verb))
 		}
-		for _, hold := range agent.Holds() {
+		for _, hold := range decide.Holds() {
 			m.holds.WithLabelValues(name, string(hold))
 		}
 		for _, outcome := range evict.Outcomes() {
@@ -165,7 +166,7 @@ func (m *metrics) createForced() {
 				m.escalations.WithLabelValues(string(outcome), strconv.FormatBool(dryRun))
 			}
 		}
-		for _, came := range agent.BestEfforts() {
+		for _, came := range decide.BestEfforts() {
 			m.bestEffort.WithLabelValues(string(came), strconv.FormatBool(dryRun))
 		}
 	}
@@ -184,13 +185,13 @@ func possible(outcome evict.Outcome, dryRun bool) bool {
 }
 
 // decided counts a decision.
-func (m *metrics) decided(d *agent.Decision) {
+func (m *metrics) decided(d *decide.Decision) {
 	signal := d.Pressure.Threshold.Signal.String()
 	m.decisions.WithLabelValues(signal, string(d.Verb)).Inc()
-	if d.Verb == agent.Held {
+	if d.Verb == decide.Held {
 		m.holds.WithLabelValues(signal, string(d.Hold)).Inc()
 	}
-	if d.BestEffort != agent.BestEffortNone {
+	if d.BestEffort != decide.BestEffortNone {
 		m.bestEffort.WithLabelValues(string(d.BestEffort), strconv.FormatBool(d.DryRun)).Inc()
 	}
 	for i := range d.Attempts {
@@ -214,8 +215,8 @@ func (m *metrics) decided(d *agent.Decision) {
 }
 
 // diskUsed shows a breakdown, and removes what is not known of it.
-func (m *metrics) diskUsed(signal pressure.Signal, b agent.Breakdown) {
-	for _, part := range agent.Parts() {
+func (m *metrics) diskUsed(signal pressure.Signal, b decide.Breakdown) {
+	for _, part := range decide.Parts() {
 		if amount, known := b[part]; known {
 			m.disk.WithLabelValues(signal.String(), string(part)).Set(float64(amount))
 		} else {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -122,10 +122,10 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 				t.Errorf("evictions of %s, %s = %v, want 0", signal, outcome, got)
 			}
 		}
-		for _, hold := range agent.Holds() {
+		for _, hold := range decide.Holds() {
 			value(t, r, "evictd_holds_total", "signal", signal.String(), "hold", string(hold))
 		}
-		for _, verb := range agent.Verbs() {
+		for _, verb := range decide.Verbs() {
 			value(t, r, "evictd_decisions_total", "signal", signal.String(), "verb", string(verb))
 		}
 	}
@@ -147,7 +147,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	before := names(t, r)
 	for range 3 {
 		r.Decision(decision())
-		r.Decision(held(agent.HoldLimited))
+		r.Decision(held(decide.HoldLimited))
 		r.Decision(pastBudget())
 		r.Decision(escalated(evict.Evicted))
 	}
@@ -174,7 +174,7 @@ func TestADecisionIsCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.Decision(decision())
-	r.Decision(held(agent.HoldOnItsWay))
+	r.Decision(held(decide.HoldOnItsWay))
 	for _, want := range []struct {
 		name   string
 		labels []string
@@ -229,8 +229,8 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 	r := newRig(t)
 	r.Decision(pastBudget())
 	r.Decision(escalated(evict.Evicted))
-	unread := held(agent.HoldBudgetUnknown)
-	unread.BestEffort, unread.DryRun = agent.BestEffortUnknown, true
+	unread := held(decide.HoldBudgetUnknown)
+	unread.BestEffort, unread.DryRun = decide.BestEffortUnknown, true
 	r.Decision(unread)
 	for _, want := range []struct {
 		name   string
@@ -348,16 +348,16 @@ func everything(r *rig) {
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {
-		d := held(agent.HoldUseless)
+		d := held(decide.HoldUseless)
 		d.Pressure.Threshold.Signal, d.Breakdown = signal, brokenDown()
 		r.Decision(d)
 	}
 }
 
 // brokenDown is a breakdown with every part.
-func brokenDown() agent.Breakdown {
-	return agent.Breakdown{
-		agent.PartLayers: 10, agent.PartLogs: 20, agent.PartEmptyDirs: 30, agent.PartDeleted: 0, agent.PartOther: 40,
+func brokenDown() decide.Breakdown {
+	return decide.Breakdown{
+		decide.PartLayers: 10, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartDeleted: 0, decide.PartOther: 40,
 	}
 }
 
@@ -369,7 +369,7 @@ func TestDiskUsed(t *testing.T) {
 # HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.
 # TYPE evictd_disk_used gauge
 `
-	useless := held(agent.HoldUseless)
+	useless := held(decide.HoldUseless)
 	p := useless.Pressure
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
 	expect(t, r, "", "evictd_disk_used")
@@ -381,7 +381,7 @@ evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
 evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
 evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used")
-	delete(useless.Breakdown, agent.PartDeleted)
+	delete(useless.Breakdown, decide.PartDeleted)
 	r.Decision(useless)
 	r.Decision(decision()) // about memory: it changes nothing here
 	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
@@ -389,7 +389,7 @@ evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
 evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
 evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used")
-	r.Decision(held(agent.HoldUsageUnknown))
+	r.Decision(held(decide.HoldUsageUnknown))
 	expect(t, r, "", "evictd_disk_used")
 	r.Decision(partlyMeasured())
 	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/golden"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/record"
@@ -144,14 +144,14 @@ func pressureOn(signal pressure.Signal, quantity pressure.Quantity, available, c
 }
 
 // decision is one in which the first candidate is blocked and the second goes.
-func decision() *agent.Decision {
+func decision() *decide.Decision {
 	ranking := rank.Order(rank.Memory, pods(), rank.Rules{})
 	cap10 := int64(10)
-	return &agent.Decision{
+	return &decide.Decision{
 		ID: 7, Time: start,
 		Pressure: pressureOn(pressure.MemoryAvailable, pressure.Fraction(.05), 512*mi, 16*gi),
-		Verb:     agent.Acted, Ranking: ranking,
-		Attempts: []agent.Attempt{
+		Verb:     decide.Acted, Ranking: ranking,
+		Attempts: []decide.Attempt{
 			{Entry: ranking.Candidates[0], Result: evict.Result{
 				Outcome: evict.BlockedByBudget, Budget: "hog-pdb",
 				Message: "The disruption budget hog-pdb needs 3 healthy pods and has 3 currently",
@@ -169,29 +169,29 @@ func decision() *agent.Decision {
 }
 
 // pastBudget is a decision in which the second candidate was deleted past its budget.
-func pastBudget() *agent.Decision {
+func pastBudget() *decide.Decision {
 	d := decision()
 	d.Attempts[1].Past = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
-	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, agent.BestEffortDeleted
+	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, decide.BestEffortDeleted
 	return d
 }
 
 // escalated is a decision in which a victim was asked for again, with that outcome.
-func escalated(outcome evict.Outcome) *agent.Decision {
+func escalated(outcome evict.Outcome) *decide.Decision {
 	d := decision()
-	d.Ranking, d.Attempts, d.Verb = rank.Ranking{}, d.Attempts[1:], agent.Escalated
+	d.Ranking, d.Attempts, d.Verb = rank.Ranking{}, d.Attempts[1:], decide.Escalated
 	a := &d.Attempts[0]
 	a.Escalates, a.Result.Outcome, a.Entry.Position = true, outcome, 0
 	if !outcome.Accepted() {
-		d.Verb, a.Result.Message = agent.Refused, "as the API server says it"
+		d.Verb, a.Result.Message = decide.Refused, "as the API server says it"
 	}
 	return d
 }
 
 // held is a decision to evict nobody.
-func held(hold agent.Hold) *agent.Decision {
-	return &agent.Decision{
-		ID: 8, Time: start, Verb: agent.Held, Hold: hold, Detail: "said in one sentence",
+func held(hold decide.Hold) *decide.Decision {
+	return &decide.Decision{
+		ID: 8, Time: start, Verb: decide.Held, Hold: hold, Detail: "said in one sentence",
 		Pressure: pressureOn(pressure.NodeFSInodesFree, pressure.Absolute(1000), 900, 60000),
 	}
 }

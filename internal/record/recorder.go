@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -51,8 +51,8 @@ type Recorder struct {
 	faults [pressure.SignalCount]fault
 	since  [pressure.SignalCount][kindCount]time.Time // of those that hold
 	holds  [pressure.SignalCount][kindCount]bool
-	held   [pressure.SignalCount][kindCount]agent.Hold // the last decision's, for Events on the node
-	stuck  map[string]bool                             // the victims of which that was said, by UID
+	held   [pressure.SignalCount][kindCount]decide.Hold // the last decision's, for Events on the node
+	stuck  map[string]bool                              // the victims of which that was said, by UID
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
@@ -72,7 +72,7 @@ func (r *Recorder) Decisions() http.Handler { return r.ring }
 
 // Intent writes the line before a request is sent: if the process dies while it
 // waits for the answer, the line says whom it asked for and why.
-func (r *Recorder) Intent(d *agent.Decision, a *agent.Attempt) {
+func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 	line := newIntentLine(d)
 	line.VictimLine = newVictimLine(a)
 	message := messageIntent
@@ -87,7 +87,7 @@ func (r *Recorder) Intent(d *agent.Decision, a *agent.Attempt) {
 
 // Decision writes a decision down everywhere. It keeps nothing that belongs to
 // the decision.
-func (r *Recorder) Decision(d *agent.Decision) {
+func (r *Recorder) Decision(d *decide.Decision) {
 	line := newLine(d)
 	r.logger.Log(levelOf(d), messageDecision, inline(&line))
 	r.metrics.decided(d)
@@ -97,13 +97,13 @@ func (r *Recorder) Decision(d *agent.Decision) {
 
 // levelOf returns warn for what somebody should look at: a decision that could
 // not be carried out, or that could not be made.
-func levelOf(d *agent.Decision) zapcore.Level {
-	if d.Verb == agent.Refused || d.BestEffort != agent.BestEffortNone {
+func levelOf(d *decide.Decision) zapcore.Level {
+	if d.Verb == decide.Refused || d.BestEffort != decide.BestEffortNone {
 		return zapcore.WarnLevel
 	}
 	switch d.Hold {
-	case agent.HoldIncomplete, agent.HoldPodsUnsynced, agent.HoldPodsStale, agent.HoldUsageUnknown, agent.HoldUnheard, agent.HoldNoCandidates,
-		agent.HoldWithinRequests, agent.HoldUseless, agent.HoldBudgetUnknown:
+	case decide.HoldIncomplete, decide.HoldPodsUnsynced, decide.HoldPodsStale, decide.HoldUsageUnknown, decide.HoldUnheard, decide.HoldNoCandidates,
+		decide.HoldWithinRequests, decide.HoldUseless, decide.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	default:
 		return zapcore.InfoLevel

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // ringSize is how many decisions are kept. A line is about 1 KiB.
@@ -30,7 +30,7 @@ func (r *ring) add(line Line) {
 		if last.Signal != line.Signal || last.Kind != line.Kind {
 			continue
 		}
-		if line.Verb == string(agent.Held) && last.Verb == line.Verb && last.Hold == line.Hold {
+		if line.Verb == string(decide.Held) && last.Verb == line.Verb && last.Hold == line.Hold {
 			line.Repeats = last.Repeats + 1
 			r.lines = slices.Delete(r.lines, i, i+1)
 		}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
@@ -75,18 +75,18 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 
 // evictionOf is a decision that evicts another pod of the same owner, each with a usage of
 // its own.
-func evictionOf(pod *corev1.Pod, i int) *agent.Decision {
+func evictionOf(pod *corev1.Pod, i int) *decide.Decision {
 	facts := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Name, facts.UID = fmt.Sprintf("web-%d", i), fmt.Sprintf("uid-%d", i)
 	facts.Sampled, facts.Usage = true, int64(i+1)*mebibyte
 	ranking := rank.Order(rank.Memory, []rank.Pod{facts}, rank.Rules{})
-	return &agent.Decision{
-		Verb: agent.Acted, Ranking: ranking,
+	return &decide.Decision{
+		Verb: decide.Acted, Ranking: ranking,
 		Pressure: pressure.Pressure{
 			Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true},
 			Observed:  pressure.Observation{State: pressure.Known, Available: 300 * mebibyte, Capacity: totalMiB * mebibyte},
 			Line:      500 * mebibyte, Target: 500 * mebibyte,
 		},
-		Attempts: []agent.Attempt{{Entry: ranking.Candidates[0], Result: evict.Result{Outcome: evict.Evicted}}},
+		Attempts: []decide.Attempt{{Entry: ranking.Candidates[0], Result: evict.Result{Outcome: evict.Evicted}}},
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
@@ -184,14 +185,14 @@ func (w witness) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
 	}
 }
 
-func (w witness) Intent(*agent.Decision, *agent.Attempt) {
+func (w witness) Intent(*decide.Decision, *decide.Attempt) {
 	w.reach(atTheIntent)
 }
 
 // Decision is killed at one that has evicted somebody: those before it, while the pods are
 // not known yet, say that nobody goes.
-func (w witness) Decision(d *agent.Decision) {
-	if d.Verb == agent.Acted {
+func (w witness) Decision(d *decide.Decision) {
+	if d.Verb == decide.Acted {
 		w.reach(beforeTheDecision)
 		w.reach(afterTheDecision)
 	}

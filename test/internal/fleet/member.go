@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -122,7 +123,7 @@ func (f *fleet) member(name string) *member {
 }
 
 // Decision counts the requests of a decision.
-func (t *tally) Decision(d *agent.Decision) {
+func (t *tally) Decision(d *decide.Decision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range d.Attempts {
@@ -171,7 +172,7 @@ func (*tally) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (*tally) Tick(time.Time, time.Duration) {}
 
 // Intent does nothing.
-func (*tally) Intent(*agent.Decision, *agent.Attempt) {}
+func (*tally) Intent(*decide.Decision, *decide.Attempt) {}
 
 // Ledger does nothing.
 func (*tally) Ledger(time.Time, []evict.Booking) {}
