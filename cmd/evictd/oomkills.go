@@ -2,20 +2,38 @@ package main
 
 import (
 	"context"
+	"errors"
 
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// followOOMKills tells of the kernel's kills until the context ends. No fault of it is a
-// reason to end evictd.
-func (d *daemon) followOOMKills(ctx context.Context) error {
-	kills, err := usage.NewOOMKills(d.flags.host(cgroupMount), d.host.kubepods)
-	if err != nil {
+// openOOMKills prepares what tells of the kernel's kills: the counts of the pods' cgroups, or,
+// on cgroup v1, the pods' statuses. No fault of it is a reason to end evictd.
+func (d *daemon) openOOMKills() (inStatus func(*nodepods.Pod, nodepods.OOMKilled)) {
+	var err error
+	d.kills, err = usage.NewOOMKills(d.flags.host(cgroupMount), d.host.kubepods)
+	switch {
+	case errors.Is(err, usage.ErrOnlyUnified):
+		return func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
+			d.recorder.OOMKilled(&record.OOMKill{Pod: pod.Key(), UID: pod.UID, Container: killed.Container, Count: 1})
+		}
+	case err != nil:
 		d.recorder.OOMKillsUnread(err)
+	}
+	return nil
+}
+
+// followOOMKills tells of what the cgroups count until the context ends.
+func (d *daemon) followOOMKills(ctx context.Context) error {
+	if d.kills == nil {
 		return nil
 	}
-	kills.Run(ctx, func(kill usage.OOMKill) { d.recorder.OOMKilled(d.podName(kill.UID), kill.UID, kill.Count) }, d.recorder.OOMKillsUnread)
+	d.kills.Run(ctx, func(kill usage.OOMKill) {
+		d.recorder.OOMKilled(&record.OOMKill{Pod: d.podName(kill.UID), UID: kill.UID, Count: kill.Count})
+	}, d.recorder.OOMKillsUnread)
 	return nil
 }
 

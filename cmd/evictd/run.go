@@ -29,6 +29,7 @@ import (
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // flushTimeout bounds how long events may still be sent after the end.
@@ -119,6 +120,7 @@ type daemon struct {
 	recorder *record.Recorder
 	wakers   *pressure.Wakers
 	pods     *nodepods.Pods
+	kills    *usage.OOMKills // nil where the cgroups do not count them
 	optIns   optIns
 	agent    *agent.Agent
 	state    *state.Store // nil where none is kept
@@ -179,7 +181,7 @@ func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, 
 // connect makes the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods = nodepods.New(d.clients.watching, nodepods.Options{
-		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError,
+		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
 	})
 	d.recorder.WatchAge(d.pods.Age)
 	d.optIns = d.newOptIns(&policy)

@@ -18,6 +18,12 @@ type OOMKilled struct {
 	Finished time.Time
 }
 
+// same reports whether both are one end of one container: a container that starts again moves
+// its end from one place of the status to another.
+func (k OOMKilled) same(other OOMKilled) bool {
+	return k.Container == other.Container && k.ID == other.ID && k.Finished.Equal(other.Finished)
+}
+
 // oomKilledIn returns the containers that a pod's status says were killed: each by its last
 // end and the one before, which is all that a status keeps. It is how cgroup v1 tells of a
 // kill, since the container's cgroup goes with it. A process that is killed while the

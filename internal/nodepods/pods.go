@@ -19,7 +19,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Options are the settings of [Pods]. Only OnError may be missing.
+// Options are the settings of [Pods]. Only the last two may be missing.
 type Options struct {
 	// NodeName is the node whose pods are watched.
 	NodeName string
@@ -29,6 +29,9 @@ type Options struct {
 	// them. It is called on the watch's goroutine and must not block. The reflector
 	// tries again by itself, with a back-off.
 	OnError func(error)
+	// OnOOMKilled is told once of each container that the kernel killed after the first list,
+	// as far as a pod's status keeps it; nil ignores them. It is called as OnError is.
+	OnOOMKilled func(*Pod, OOMKilled)
 }
 
 // Pods are the pods of one node, as far as the API server has told.
@@ -54,7 +57,7 @@ func backoff() *wait.Backoff {
 
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
 func New(client kubernetes.Interface, options Options) *Pods {
-	p := &Pods{now: options.Now}
+	p := &Pods{now: options.Now, store: store{killed: options.OnOOMKilled}}
 	onError := options.OnError
 	if onError == nil {
 		onError = func(error) {}

@@ -2,6 +2,7 @@ package nodepods
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,7 +12,9 @@ import (
 // ([cache.ReflectorStore]): a pod becomes a small value where it enters, and nothing of the
 // API server's object stays. The zero value is empty and not synced.
 type store struct {
-	mu     sync.RWMutex
+	killed func(*Pod, OOMKilled) // nil tells of none
+
+	mu     sync.RWMutex // guards all below
 	pods   map[string]*Pod
 	synced bool
 }
@@ -27,13 +30,22 @@ func (s *store) put(object any) error {
 	if err != nil {
 		return err
 	}
+	if before, synced := s.set(pod); synced {
+		s.tellKills(before, pod)
+	}
+	return nil
+}
+
+// set returns what was there under the pod's name; nil where nothing was.
+func (s *store) set(pod *Pod) (before *Pod, synced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pods == nil {
 		s.pods = map[string]*Pod{}
 	}
+	before = s.pods[pod.Key()]
 	s.pods[pod.Key()] = pod
-	return nil
+	return before, s.synced
 }
 
 // Delete forgets a pod.
@@ -58,10 +70,38 @@ func (s *store) Replace(objects []any, _ string) error {
 		}
 		pods[pod.Key()] = pod
 	}
+	before, synced := s.replace(pods)
+	for key, pod := range pods {
+		if synced {
+			s.tellKills(before[key], pod)
+		}
+	}
+	return nil
+}
+
+func (s *store) replace(pods map[string]*Pod) (before map[string]*Pod, synced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before, synced = s.pods, s.synced
 	s.pods, s.synced = pods, true
-	return nil
+	return before, synced
+}
+
+// tellKills tells of the kills that a pod's status has and the one before it had not. Before
+// is nil where there was no pod of that name.
+func (s *store) tellKills(before, pod *Pod) {
+	if s.killed == nil {
+		return
+	}
+	var known []OOMKilled
+	if before != nil && before.UID == pod.UID {
+		known = before.OOMKilled
+	}
+	for _, kill := range pod.OOMKilled {
+		if !slices.ContainsFunc(known, kill.same) {
+			s.killed(pod, kill)
+		}
+	}
 }
 
 // Resync does nothing: nothing is derived from the store.

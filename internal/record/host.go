@@ -76,11 +76,27 @@ func (h *host) sinceStart() (int64, bool) {
 	return max(0, now-h.before), true
 }
 
-// OOMKilled writes down that the kernel has killed processes of a pod for want of memory. Pod
-// is its namespace/name, "" where the watch does not list it.
-func (r *Recorder) OOMKilled(pod, uid string, count int64) {
-	r.logger.Warn(messageOOMKill, zap.String(keyPod, pod), zap.String(keyUID, uid), zap.Int64(keyOOMKills, count),
-		zap.Uint64(keyLastDecision, r.ring.lastID()))
+// OOMKill is what is known of processes of a pod that the kernel killed for want of memory.
+type OOMKill struct {
+	// Pod is the pod's namespace/name, "" where the watch does not list it; UID is the one that
+	// its cgroup is named by.
+	Pod, UID string
+	// Container is where it was; "" where only the pod is known.
+	Container string
+	// Count is how many there were.
+	Count int64
+}
+
+// OOMKilled writes down a kill, with the last decision that named the pod.
+func (r *Recorder) OOMKilled(k *OOMKill) {
+	fields := []zap.Field{zap.String(keyPod, k.Pod), zap.String(keyUID, k.UID), zap.Int64(keyOOMKills, k.Count)}
+	if k.Container != "" {
+		fields = append(fields, zap.String(keyContainer, k.Container))
+	}
+	if id, found := r.ring.lastAbout(k.UID); found {
+		fields = append(fields, zap.Uint64(keyLastDecision, id))
+	}
+	r.logger.Warn(messageOOMKill, fields...)
 }
 
 // OOMKillsUnread notes, about once a minute, that the pods of OOM kills cannot be told.

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/record"
 )
 
 // The kernel's count is shown from evictd's start on, and not while it cannot be read: the
@@ -43,20 +45,42 @@ func TestMemoryUsed(t *testing.T) {
 	expect(t, r, "", name)
 }
 
-// A kill is told with the decision before it.
+// A kill is told with the last decision that named the pod, where there is one.
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	d := decision()
+	d, other := decision(), held(decide.HoldNoCandidates)
+	other.ID = d.ID + 1
 	r.Decision(d)
+	r.Decision(other)
 	r.lines(t)
-	r.OOMKilled("shop/greedy", "uid-1", 2)
-	line := r.lines(t)[0]
-	for key, want := range map[string]any{
-		"level": "warn", "pod": "shop/greedy", "uid": "uid-1", "oom_kills": 2.0, "last_decision": float64(d.ID),
+	for _, test := range []struct {
+		name string
+		kill record.OOMKill
+		want map[string]any
+	}{
+		{
+			"asked for",
+			record.OOMKill{Pod: "shop/hog", UID: "uid-hog", Container: "main", Count: 2},
+			map[string]any{"level": "warn", "pod": "shop/hog", "uid": "uid-hog", "container": "main", "oom_kills": 2.0, "last_decision": float64(d.ID)},
+		},
+		{
+			"next",
+			record.OOMKill{Pod: "shop/fair", UID: "uid-fair", Count: 1},
+			map[string]any{"pod": "shop/fair", "container": nil, "last_decision": float64(d.ID)},
+		},
+		{
+			"protected",
+			record.OOMKill{Pod: "shop/evictd", UID: "uid-evictd", Count: 1},
+			map[string]any{"pod": "shop/evictd", "oom_kills": 1.0, "last_decision": nil},
+		},
 	} {
-		if line[key] != want {
-			t.Errorf("%s is %v; want %v", key, line[key], want)
+		r.OOMKilled(&test.kill)
+		line := r.lines(t)[0]
+		for key, want := range test.want {
+			if line[key] != want {
+				t.Errorf("%s: %s is %v; want %v", test.name, key, line[key], want)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ const (
 	keyAccepted     = "accepted"
 	keyAvailable    = "available"
 	keyCapacity     = "capacity"
+	keyContainer    = "container"
 	keyDeadline     = "deadline"
 	keyDetail       = "detail"
 	keyDryRun       = "dry_run"

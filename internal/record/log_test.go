@@ -388,7 +388,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.Config(errors.New("x"))
 	r.ReadError("usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
-	r.OOMKilled("shop/a", "uid", 1)
+	r.OOMKilled(&record.OOMKill{Pod: "shop/hog", UID: "uid-hog", Container: "main", Count: 1})
 	r.OOMKillsUnread(errors.New("x"))
 	r.StateFailure(state.WriteFailed, errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})

@@ -42,14 +42,22 @@ func (r *ring) add(line Line) {
 	r.lines = append(r.lines, line)
 }
 
-// lastID returns the last decision's ID, 0 where there was none.
-func (r *ring) lastID() uint64 {
+// lastAbout returns the ID of the last decision that asked for a pod, or would have next.
+func (r *ring) lastAbout(uid string) (id uint64, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.lines) == 0 {
-		return 0
+	for i := len(r.lines) - 1; i >= 0; i-- {
+		if r.lines[i].names(uid) {
+			return r.lines[i].ID, true
+		}
 	}
-	return r.lines[len(r.lines)-1].ID
+	return 0, false
+}
+
+// names reports whether a line has a pod among the requests or behind them.
+func (l *Line) names(uid string) bool {
+	return slices.ContainsFunc(l.Attempts, func(a AttemptLine) bool { return a.UID == uid }) ||
+		slices.ContainsFunc(l.RunnersUp, func(c CandidateLine) bool { return c.UID == uid })
 }
 
 // newestFirst returns a copy.

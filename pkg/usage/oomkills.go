@@ -54,8 +54,8 @@ type OOMKills struct {
 // that can be read is not news.
 const unknownKills = -1
 
-// errOnlyUnified is why kills are not followed on cgroup v1.
-var errOnlyUnified = errors.New("following the pods' OOM kills: cgroup v1 keeps no count of a container that has ended")
+// ErrOnlyUnified is why kills are not followed on cgroup v1.
+var ErrOnlyUnified = errors.New("following the pods' OOM kills: cgroup v1 keeps no count of a container that has ended")
 
 var errKubepodsGone = errors.New("the pods' cgroup has gone")
 
@@ -67,7 +67,7 @@ func NewOOMKills(mount, kubepods string) (*OOMKills, error) {
 		return nil, err
 	}
 	if !h.Unified {
-		return nil, errOnlyUnified
+		return nil, ErrOnlyUnified
 	}
 	kubepods = path.Join("/", kubepods)
 	return &OOMKills{mount: mount, kubepods: kubepods, classes: classesOf(kubepods), pace: killsPace, again: killsAgain}, nil

@@ -151,7 +151,7 @@ func TestOOMKillOnCgroup1(t *testing.T) {
 	if n.hierarchy.Unified {
 		t.Skip("SKIP: this machine has cgroup v2")
 	}
-	if _, err := NewOOMKills(cgroupMount, n.kubepods); !errors.Is(err, errOnlyUnified) {
+	if _, err := NewOOMKills(cgroupMount, n.kubepods); !errors.Is(err, ErrOnlyUnified) {
 		t.Errorf("following them: %v", err)
 	}
 	pod := n.kubepods + "/burstable/pod" + burstableUID
