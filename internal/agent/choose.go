@@ -88,7 +88,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, decide.H
 	if reached != "" {
 		return made, decide.HoldLimited, reached
 	}
-	made.decision.Ranking = rank.Order(resourceOf(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
+	made.decision.Ranking = rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.candidates, hold, detail = a.askable(made.decision, uses)
 	if hold != decide.HoldNone {
 		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again

@@ -74,7 +74,7 @@ func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *use
 	if victim == nil || !uses.of(victim).known {
 		return nil
 	}
-	resource, seconds := resourceOf(p.Threshold.Signal), a.policy.HardGrace
+	resource, seconds := decide.RankedBy(p.Threshold.Signal), a.policy.HardGrace
 	pod := victim.Facts(resource, a.options.Self)
 	pod.Usage, pod.Sampled = uses.of(victim).value, true
 	return &decide.Attempt{

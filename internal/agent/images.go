@@ -144,7 +144,7 @@ func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 		*b = belowLine{}
 	case b.since.IsZero() || b.incident != incident:
 		*b = belowLine{incident: incident, first: now, since: now, lowest: available}
-	case available > b.lowest+p.Line/settleNoise:
+	case available > b.lowest+decide.Noise(p):
 		b.since, b.lowest = now, available
 	default:
 		b.lowest = min(b.lowest, available)
@@ -232,7 +232,7 @@ func (a *Agent) awaitImages(p *pressure.Pressure, d *decide.Decision, text strin
 		return decide.HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, amount)
 	}
 	wait := min(within-p.SampleTime.Sub(b.since), imagesBound*within-p.SampleTime.Sub(b.first))
-	if p.SampleTime.Sub(b.since) >= imagesLook && fullWithin(p, settleReserve) {
+	if p.SampleTime.Sub(b.since) >= imagesLook && decide.TooLate(p, 0) {
 		wait = 0
 	}
 	if wait <= 0 {

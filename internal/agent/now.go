@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -35,7 +36,7 @@ type Source struct {
 func RankNow(
 	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error) {
-	resource := resourceOf(signal)
+	resource := decide.RankedBy(signal)
 	var all *uses
 	switch resource {
 	case rank.Disk, rank.Inodes:

@@ -79,7 +79,7 @@ func (o *outdated) add(pod string, at time.Time) {
 // would be full before a victim could help.
 func (o *outdated) awaitNewer(p *pressure.Pressure) (decide.Hold, string) {
 	wait := renewedWithin - p.SampleTime.Sub(p.Since)
-	if o.pods == 0 || wait <= 0 || fullWithin(p, wait+settleReserve) {
+	if o.pods == 0 || wait <= 0 || decide.TooLate(p, wait) {
 		return decide.HoldNone, ""
 	}
 	return decide.HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))

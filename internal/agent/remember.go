@@ -226,7 +226,7 @@ func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard
 	}
 	attempt := decide.Attempt{
 		Entry: rank.Entry{
-			Pod: pod, Resource: resourceOf(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
+			Pod: pod, Resource: decide.RankedBy(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
 		},
 		GraceSeconds: r.GraceSeconds,
 		Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: r.Stays, Sent: sooner(r.Sent, now)},

@@ -37,14 +37,6 @@ const settleReadings = 20
 // one a minute, has had its turn (ContainerGCPeriod, pkg/kubelet/kubelet.go).
 const settleBound = 6
 
-// settleNoise is the part of the threshold's line that a rise must have to count: logs,
-// journals and databases move that much all the time.
-const settleNoise = 1000
-
-// settleReserve is what must be left until the disk is full when nobody was chosen yet: a
-// pod's grace period, where it writes none.
-const settleReserve = 30 * time.Second
-
 // settling is what has been seen of space that comes back. The zero value has seen
 // nothing.
 type settling struct {
@@ -119,7 +111,7 @@ func (a *Agent) comesBack(p *pressure.Pressure) (decide.Hold, string) {
 	if wait <= 0 && a.policy.Settle > 0 {
 		wait, why = a.awaitSettling(p)
 	}
-	if wait <= 0 || fullWithin(p, wait+settleReserve) {
+	if wait <= 0 || decide.TooLate(p, wait) {
 		return decide.HoldNone, ""
 	}
 	return decide.HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
@@ -149,18 +141,8 @@ func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 	}
 	back, left := a.settling.rise(signal), settleBound*window-waited
 	inTime := float64(shortageOf(p, 0).toTarget)/float64(back)*float64(window) <= float64(left)
-	if back <= 0 || back < p.Line/settleNoise || !inTime {
+	if back <= 0 || back < decide.Noise(p) || !inTime {
 		return 0, ""
 	}
 	return left, fmt.Sprintf("%s came back within %v and %s are missing", wording.Amount(signal, back), window, wording.Amount(signal, shortageOf(p, 0).toTarget))
-}
-
-// fullWithin reports whether nothing will be left of the signal within so long, as far
-// as that can be told.
-func fullWithin(p *pressure.Pressure, within time.Duration) bool {
-	if p.Observed.Available <= 0 {
-		return true // what is full falls no further, and has no forecast
-	}
-	after, expected := p.Forecast.Exhaustion()
-	return expected && after < within
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -26,7 +27,7 @@ func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *u
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return 0
 	}
-	ranking := rank.Order(resourceOf(p.Threshold.Signal), a.facts(p, pods, uses), a.policy.Rules)
+	ranking := rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(p, pods, uses), a.policy.Rules)
 	if len(ranking.Candidates) == 0 {
 		return 0
 	}

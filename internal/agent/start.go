@@ -59,7 +59,7 @@ func (a *Agent) awaitStart(p *pressure.Pressure) (decide.Hold, string) {
 		return decide.HoldNone, ""
 	}
 	wait := collectedWithin - p.SampleTime.Sub(met)
-	if wait <= 0 || fullWithin(p, wait+settleReserve) {
+	if wait <= 0 || decide.TooLate(p, wait) {
 		return decide.HoldNone, ""
 	}
 	return decide.HoldSettleWindow, fmt.Sprintf("evictd does not know which pods ended before it started, and the space of one may come back: waiting %v at most",

@@ -237,7 +237,7 @@ func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, all *uses) []r
 func factsOf(signal pressure.Signal, pods []*nodepods.Pod, all *uses, self nodepods.Self) []rank.Pod {
 	facts := make([]rank.Pod, 0, len(pods))
 	for _, pod := range pods {
-		f := pod.Facts(resourceOf(signal), self)
+		f := pod.Facts(decide.RankedBy(signal), self)
 		u := all.of(pod)
 		f.Usage, f.Sampled = u.value, u.known
 		f.WorkingSet, f.Reclaim = u.workingSet, u.reclaim
