@@ -5,7 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -30,7 +30,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		WithinRequests: agent.WithinRequests(c.Protect.WithinRequests),
 		SoftGrace:      int64(c.EvictionMaxPodGracePeriod),
 		HardGrace:      int64(c.EvictionHardPodGracePeriod),
-		Limits: evict.Limits{
+		Limits: cooldown.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 		},

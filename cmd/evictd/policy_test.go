@@ -6,7 +6,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -25,7 +25,7 @@ disruptionBudgets: bestEffort
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy.Limits != (evict.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) ||
+	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8}) || policy.MinimumRelease != pressure.Fraction(0.09) ||
 		policy.SoftJitter != 3*time.Second {
 		t.Errorf("limits %+v, minimum release %v, jitter %v", policy.Limits, policy.MinimumRelease, policy.SoftJitter)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -159,9 +160,9 @@ type Agent struct {
 	incidents incident.Tracker
 	pacer     *pressure.Pacer
 	ledger    *evict.Ledger
-	backoff   *evict.Backoff
-	limiter   *evict.Limiter
-	holdOff   *evict.HoldOff
+	backoff   *cooldown.Backoff
+	limiter   *cooldown.Limiter
+	holdOff   *cooldown.HoldOff
 	jitters   [pressure.SignalCount]jitter
 	followed  followed
 	uses      []usage.Pod
@@ -213,9 +214,9 @@ func New(options Options) (*Agent, error) {
 		options:  options,
 		reload:   make(chan change),
 		ledger:   evict.NewLedger(),
-		backoff:  evict.NewBackoff(options.Random),
-		limiter:  evict.NewLimiter(options.Policy.Limits),
-		holdOff:  evict.NewHoldOff(),
+		backoff:  cooldown.NewBackoff(options.Random),
+		limiter:  cooldown.NewLimiter(options.Policy.Limits),
+		holdOff:  cooldown.NewHoldOff(),
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		unlisted: map[string]time.Time{},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -468,7 +469,7 @@ func TestLimitPerMinute(t *testing.T) {
 		}
 		n.host = 990 * mebi // no victim helps
 		policy := hardPolicy()
-		policy.Limits = evict.Limits{PerMinute: 2}
+		policy.Limits = cooldown.Limits{PerMinute: 2}
 		watch(t, n, policy, 50*time.Second)
 		if got := len(n.evictions); got != 2 {
 			t.Errorf("%d evictions in 50 s, want 2", got)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -99,7 +100,7 @@ func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()
 	policy := hardPolicy()
 	policy.DryRun = true
-	policy.Limits = evict.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
+	policy.Limits = cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
 	a, err := New(Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: silence{},
 		Random: func() float64 { return 0 },
@@ -130,7 +131,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.ledger, a.limiter = evict.NewLedger(), evict.NewLimiter(a.policy.Limits)
+		a.ledger, a.limiter = evict.NewLedger(), cooldown.NewLimiter(a.policy.Limits)
 		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {

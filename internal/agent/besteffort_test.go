@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -289,7 +290,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, policy := keptNode(), bestEffortPolicy()
 			n.ends = 20 * time.Second
-			policy.DryRun, policy.HardGrace, policy.Limits = dryRun, 7, evict.Limits{PerMinute: 1}
+			policy.DryRun, policy.HardGrace, policy.Limits = dryRun, 7, cooldown.Limits{PerMinute: 1}
 			watch(t, n, policy, 15*time.Second)
 			if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
 				t.Errorf("dry run %v: requests (-want +got):\n%s", dryRun, diff)
@@ -406,7 +407,7 @@ func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 		func(a *Agent) {
 			for range 2 {
 				now := time.Now()
-				a.holdOff.Note(evict.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
+				a.holdOff.Note(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
 				time.Sleep(time.Millisecond)
 			}
 		},
@@ -414,7 +415,7 @@ func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, policy := keptNode(), bestEffortPolicy()
 			n.run("left", 300, 100)
-			n.host, policy.Limits = -300*mebi, evict.Limits{PerOwnerPerHour: 1}
+			n.host, policy.Limits = -300*mebi, cooldown.Limits{PerOwnerPerHour: 1}
 			a := newAgent(t, n, policy)
 			left(a)
 			runFor(t, a, time.Second)
@@ -526,7 +527,7 @@ func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
-		policy.Limits = evict.Limits{PerOwnerPerHour: 1}
+		policy.Limits = cooldown.Limits{PerOwnerPerHour: 1}
 		a := newAgent(t, n, policy)
 		a.limiter.Count("rs-oneof3", false, time.Now())
 		runFor(t, a, time.Second)

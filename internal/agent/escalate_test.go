@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -135,13 +136,13 @@ func TestEscalation(t *testing.T) {
 		},
 		{
 			"it counts against no limit", 20, 62 * time.Second, func(_ *fakeNode, policy *Policy) {
-				policy.Limits = evict.Limits{PerMinute: 1} // reached by the first one until its minute is over
+				policy.Limits = cooldown.Limits{PerMinute: 1} // reached by the first one until its minute is over
 			},
 			[]asked{first, again, {"next", 10}},
 		},
 		{
 			"it counts against no limit, and none holds it back", 3600, hardPatience + 20*time.Second, func(n *fakeNode, policy *Policy) {
-				policy.Limits = evict.Limits{PerMinute: 1}
+				policy.Limits = cooldown.Limits{PerMinute: 1}
 				n.run("small", 20, 0)
 				n.host -= 20 * mebi
 				// The ledger does not cover it from here on: one more goes, and fills the limit.

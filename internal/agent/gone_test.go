@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -33,7 +34,7 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, policy := goneNode(20*time.Second), hardPolicy()
-				policy.DryRun, policy.Limits = dryRun, evict.Limits{PerMinute: 1}
+				policy.DryRun, policy.Limits = dryRun, cooldown.Limits{PerMinute: 1}
 				a := newAgent(t, n, policy)
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")

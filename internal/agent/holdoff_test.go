@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -99,7 +99,7 @@ type amnesiac struct {
 }
 
 func (f *amnesiac) Sample(now time.Time) pressure.Sample {
-	f.agent.holdOff = evict.NewHoldOff()
+	f.agent.holdOff = cooldown.NewHoldOff()
 	return f.fakeNode.Sample(now)
 }
 
@@ -139,7 +139,7 @@ func TestHeldOffOwnerLeavesTheNext(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		for i := range 2 {
 			made := time.Now().Add(time.Duration(i) * time.Minute)
-			a.holdOff.Note(evict.Victim{Owner: "rs-back", Created: made, Newest: made}, time.Now())
+			a.holdOff.Note(cooldown.Victim{Owner: "rs-back", Created: made, Newest: made}, time.Now())
 		}
 		n.run("back", 60, 0, of("back", 0))
 		n.run("next", 50, 0)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -57,7 +58,7 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected map[
 	pod, grace := accepted.Entry.Pod, accepted.Grace()
 	a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 	a.limiter.Count(pod.OwnerUID, simulated, now)
-	a.holdOff.Note(evict.Victim{
+	a.holdOff.Note(cooldown.Victim{
 		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), Here: livingOf(&d.Ranking, pod), DryRun: simulated,
 	}, now)
 	deadline := now.Add(inSeconds(grace) + deadlineMargin)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -31,7 +32,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 			return lost(r)
 		}
 		policy := hardPolicy()
-		policy.Limits = evict.Limits{PerMinute: 1}
+		policy.Limits = cooldown.Limits{PerMinute: 1}
 		a := newAgent(t, n, policy)
 		a.options.Evictor = forgets{n}
 		a.options.Pods = listless{n, "hog", func() bool { return len(n.victims()) == 0 }}

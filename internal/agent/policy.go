@@ -3,8 +3,8 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -42,7 +42,7 @@ type Policy struct {
 	// besteffort.go.
 	BestEffort bool
 	// Limits bounds how many pods may go in a time.
-	Limits evict.Limits
+	Limits cooldown.Limits
 	// SoftJitter is the longest that the first soft eviction of a pressure waits at
 	// random; 0 is off.
 	SoftJitter time.Duration

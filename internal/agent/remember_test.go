@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -95,7 +96,7 @@ func leaky(names ...string) *fakeNode {
 
 func limited(perMinute int) Policy {
 	policy := hardPolicy()
-	policy.Limits = evict.Limits{PerMinute: perMinute}
+	policy.Limits = cooldown.Limits{PerMinute: perMinute}
 	return policy
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -66,8 +67,8 @@ func (a *Agent) noteSpared(p *plan, now time.Time) {
 }
 
 // refusedOf returns what the back-off needs to know of a pod.
-func refusedOf(pod *rank.Pod) evict.Pod {
-	return evict.Pod{UID: pod.UID, Namespace: pod.Namespace, Ready: pod.Ready}
+func refusedOf(pod *rank.Pod) cooldown.Pod {
+	return cooldown.Pod{UID: pod.UID, Namespace: pod.Namespace, Ready: pod.Ready}
 }
 
 // lastAnswer says why a pod backs off. A budget's answer may have been about another of its

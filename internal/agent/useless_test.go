@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -402,11 +403,11 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		n.run("free", 940, 0)
 		a := newAgent(t, n, helpingPolicy())
 		a.policy.MinimumRelease = pressure.Quantity{}
-		a.limiter.SetLimits(evict.Limits{PerOwnerPerHour: 2})
+		a.limiter.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
 			a.limiter.Count("rs-often", false, time.Now())
 		}
-		a.backoff.Note(evict.Pod{UID: "uid-refused"}, evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
+		a.backoff.Note(cooldown.Pod{UID: "uid-refused"}, evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.takeReport(<-a.acted)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -106,7 +107,7 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 					return lost(r)
 				}
 				policy := hardPolicy()
-				policy.Limits = evict.Limits{PerMinute: 1}
+				policy.Limits = cooldown.Limits{PerMinute: 1}
 				a := newAgent(t, n, policy)
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "greedy")
@@ -438,7 +439,7 @@ func TestLimitPerOwner(t *testing.T) {
 		}
 		n.host = 990 * mebi // no victim helps
 		policy := hardPolicy()
-		policy.Limits = evict.Limits{PerOwnerPerHour: 2}
+		policy.Limits = cooldown.Limits{PerOwnerPerHour: 2}
 		watch(t, n, policy, 50*time.Second)
 		if d := n.last(t); len(n.evictions) != 2 || d.Hold != decide.HoldLimited || !strings.Contains(d.Detail, "perOwnerPerHour") {
 			t.Errorf("%d evictions of one owner in 50 s, want 2; the last decision: %+v", len(n.evictions), d)
@@ -454,7 +455,7 @@ func TestDryRunThatIsAnsweredAfterItsEnd(t *testing.T) {
 		n.slow = 2 * time.Second
 		n.run("greedy", 950, 100)
 		policy := hardPolicy()
-		policy.DryRun, policy.Limits = true, evict.Limits{PerMinute: 1}
+		policy.DryRun, policy.Limits = true, cooldown.Limits{PerMinute: 1}
 		a := newAgent(t, n, policy)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
@@ -478,7 +479,7 @@ func TestDryRunDoesNotCountAgainstTheLimitsOnceItHasEnded(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("greedy", 950, 100)
 		policy := hardPolicy()
-		policy.DryRun, policy.Limits = true, evict.Limits{PerMinute: 1}
+		policy.DryRun, policy.Limits = true, cooldown.Limits{PerMinute: 1}
 		a := newAgent(t, n, policy)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()

@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -18,11 +19,11 @@ type State struct {
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`
 	// Limits are the evictions that count against the limits.
-	Limits []evict.CountedState `json:"limits,omitempty"`
+	Limits []cooldown.CountedState `json:"limits,omitempty"`
 	// Owners are the owners whose pods came back.
-	Owners []evict.OwnerState `json:"owners,omitempty"`
+	Owners []cooldown.OwnerState `json:"owners,omitempty"`
 	// Backoff are the pods and budgets that were refused or refused, and the API server.
-	Backoff evict.BackoffState `json:"backoff,omitzero"`
+	Backoff cooldown.BackoffState `json:"backoff,omitzero"`
 	// Gone are disk victims that have ended and whose space is waited for.
 	Gone []Gone `json:"gone,omitempty"`
 	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -30,16 +31,16 @@ func random(r *rand.Rand, most int) State {
 	amounts := func() map[string]int64 {
 		return map[string]int64{"memory.available": r.Int64(), "nodefs.available": r.Int64N(1 << 40)}
 	}
-	refusals := func() (all []evict.RefusalState) {
+	refusals := func() (all []cooldown.RefusalState) {
 		for range r.IntN(most + 1) {
-			all = append(all, evict.RefusalState{
+			all = append(all, cooldown.RefusalState{
 				UID: text("pod"), Namespace: "shop", Name: text("budget"), Refusals: r.IntN(9), Until: when(), Trusted: when(),
 				Last: evict.Outcomes()[r.IntN(len(evict.Outcomes()))], InDoubt: r.IntN(3), InDoubtSince: when(), Expires: when(),
 			})
 		}
 		return all
 	}
-	s := State{Backoff: evict.BackoffState{Pods: refusals(), Budgets: refusals()}}
+	s := State{Backoff: cooldown.BackoffState{Pods: refusals(), Budgets: refusals()}}
 	if server := refusals(); len(server) > 0 {
 		s.Backoff.Server = &server[0]
 	}
@@ -55,8 +56,8 @@ func random(r *rand.Rand, most int) State {
 			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
-		s.Limits = append(s.Limits, evict.CountedState{Owner: text("owner"), At: when(), Expires: when()})
-		s.Owners = append(s.Owners, evict.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
+		s.Limits = append(s.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
+		s.Owners = append(s.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.Gone = append(s.Gone, Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.OnCPULists = append(s.OnCPULists, OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
@@ -184,7 +185,7 @@ func TestOversizedSectionsLoseTheirOldestEntries(t *testing.T) {
 	kept := len(s.Ledger.Bookings)
 	s.Limits = nil
 	for i := range 10_000 {
-		s.Limits = append(s.Limits, evict.CountedState{Owner: strings.Repeat("o", 36), At: noon().Add(time.Duration(i) * time.Second)})
+		s.Limits = append(s.Limits, cooldown.CountedState{Owner: strings.Repeat("o", 36), At: noon().Add(time.Duration(i) * time.Second)})
 	}
 	text, err := Encode(s, thisBoot(), noon())
 	if err != nil || len(text) > MaxSize+1000 {
@@ -222,7 +223,7 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 		t.Errorf("the failure is %s, want %s", got, WriteSlow)
 	}
 	for i := range 3 {
-		s.SaveNow(State{Limits: make([]evict.CountedState, i+1)})
+		s.SaveNow(State{Limits: make([]cooldown.CountedState, i+1)})
 	}
 	reader, err := os.Open(pipe)
 	if err != nil {
@@ -324,14 +325,14 @@ func FuzzDecode(f *testing.F) {
 		if _, err = Decode(again, thisBoot(), noon()); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
-		ledger, backoff := evict.NewLedger(), evict.NewBackoff(func() float64 { return 0 })
+		ledger, backoff := evict.NewLedger(), cooldown.NewBackoff(func() float64 { return 0 })
 		ledger.Restore(got.Ledger, noon())
 		backoff.Restore(got.Backoff, noon())
 		for _, b := range ledger.OnTheirWay() {
 			if b.Accepted.After(noon()) {
 				t.Errorf("booked in the future: %+v", b)
 			}
-			backoff.Note(evict.Pod{UID: b.UID}, evict.Result{Outcome: evict.Denied}, noon())
+			backoff.Note(cooldown.Pod{UID: b.UID}, evict.Result{Outcome: evict.Denied}, noon())
 		}
 	})
 }

@@ -169,20 +169,6 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-func TestBackoffRemembersTheBudget(t *testing.T) {
-	t.Parallel()
-	backoff := evict.NewBackoff(noJitter)
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
-	if a, b := backoff.Budget("a"), backoff.Budget("b"); a != "web" || b != "" {
-		t.Errorf("budgets %q and %q, want web and none", a, b)
-	}
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Deleted}, at(time.Minute))
-	if got := backoff.Budget("a"); got != "" {
-		t.Errorf("budget %q of a pod that was deleted", got)
-	}
-}
-
 func TestReliedOn(t *testing.T) {
 	t.Parallel()
 	b := evict.Booking{Accepted: at(0), Deadline: at(time.Hour)}

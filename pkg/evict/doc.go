@@ -9,6 +9,5 @@
 //	if result.Outcome == evict.BlockedByBudget { … try the next candidate … }
 //
 // A refusal is an outcome and not an error. The [Ledger] remembers what is on its
-// way out and what it should free, [Backoff] when a refused pod may be asked for
-// again, [Limits] how many may go in a minute.
+// way out and what it should free.
 package evict

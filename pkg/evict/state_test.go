@@ -12,228 +12,103 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// throughAFile returns a copy of an exported state as it comes back from a file.
-func throughAFile[T any](t *testing.T, s T) T {
+// restarted returns a new ledger with what the first one exports, as it comes back from a file.
+func restarted(t *testing.T, l *evict.Ledger, now time.Time) *evict.Ledger {
 	t.Helper()
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(l.Export())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var copied T
+	var copied evict.LedgerState
 	if err := json.Unmarshal(text, &copied); err != nil {
 		t.Fatal(err)
 	}
-	return copied
-}
-
-// memories are the four that a restart must not forget.
-type memories struct {
-	ledger  *evict.Ledger
-	limiter *evict.Limiter
-	owners  *evict.HoldOff
-	backoff *evict.Backoff
-}
-
-func newMemories() memories {
-	return memories{
-		ledger:  evict.NewLedger(),
-		limiter: evict.NewLimiter(evict.Limits{PerMinute: 6, PerOwnerPerHour: 5}),
-		owners:  evict.NewHoldOff(), backoff: evict.NewBackoff(noJitter),
-	}
-}
-
-// restarted returns new memories that were restored from what the first ones export.
-func (m memories) restarted(t *testing.T, now time.Time) memories {
-	t.Helper()
-	next := newMemories()
-	next.ledger.Restore(throughAFile(t, m.ledger.Export()), now)
-	next.limiter.Restore(throughAFile(t, m.limiter.Export()), now)
-	next.owners.Restore(throughAFile(t, m.owners.Export()), now)
-	next.backoff.Restore(throughAFile(t, m.backoff.Export()), now)
+	next := evict.NewLedger()
+	next.Restore(copied, now)
 	return next
 }
 
-// happen makes one random thing happen to the memories.
-func (m memories) happen(r *rand.Rand, now time.Time) {
-	uid, owner, dryRun := fmt.Sprintf("pod-%d", r.IntN(8)), fmt.Sprintf("owner-%d", r.IntN(3)), r.IntN(4) == 0
-	switch r.IntN(7) {
+// happen makes one random thing happen to the ledger.
+func happen(l *evict.Ledger, r *rand.Rand, now time.Time) {
+	uid, dryRun := fmt.Sprintf("pod-%d", r.IntN(8)), r.IntN(4) == 0
+	switch r.IntN(4) {
 	case 0, 1:
-		m.ledger.Book(evict.Booking{
+		l.Book(evict.Booking{
 			Namespace: "shop", Name: uid, UID: uid, Expected: map[string]int64{"memory.available": r.Int64N(1000)},
 			Signal: []string{"", "memory.available"}[r.IntN(2)], Accepted: now, GraceSeconds: 30,
 			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: dryRun,
 		})
-		m.limiter.Count(owner, dryRun, now)
-		m.owners.Note(evict.Victim{
-			Owner: owner, Created: at(time.Duration(r.IntN(4000)) * time.Second), Newest: at(2000 * time.Second), DryRun: dryRun,
-		}, now)
 	case 2:
-		m.ledger.Amend(uid, func(b *evict.Booking) { b.EscalationsSent++; b.Escalated = now })
+		l.Amend(uid, func(b *evict.Booking) { b.EscalationsSent++; b.Escalated = now })
 	case 3:
-		m.ledger.Settle(now, func(there string) bool { return there != uid })
-	default:
-		outcome := evict.Outcomes()[r.IntN(len(evict.Outcomes()))]
-		m.backoff.Note(evict.Pod{UID: uid, Namespace: "shop", Ready: r.IntN(2) == 0}, evict.Result{
-			Outcome: outcome, Budget: []string{"", "web", "db"}[r.IntN(3)], Stays: true, Silent: r.IntN(2) == 0,
-		}, now)
+		l.Settle(now, func(there string) bool { return there != uid })
 	}
 }
 
-// says returns all that can be asked of the memories at a time.
-func (m memories) says(now time.Time) map[string]any {
-	said := map[string]any{"in flight": m.ledger.OnTheirWay(), "last end": m.ledger.LastEnd().UnixNano()}
-	expected, relied := m.ledger.Relied("memory.available", now, time.Minute)
-	said["relied"] = fmt.Sprint(expected, relied)
-	said["node"] = m.limiter.Node(now)
-	blocked, misconfigured := m.backoff.Blocked(now)
-	said["blocked"] = fmt.Sprint(m.owners.Owners(now), blocked, misconfigured, m.backoff.ServerWaits(now).UnixNano())
-	for i := range 3 {
-		owner := fmt.Sprintf("owner-%d", i)
-		said[owner] = m.limiter.Owner(owner, now) + m.owners.Owner(owner, now)
-	}
-	for i := range 8 {
-		for _, ready := range []bool{false, true} {
-			pod := evict.Pod{UID: fmt.Sprintf("pod-%d", i), Namespace: "shop", Ready: ready}
-			last, waits := m.backoff.Waits(pod, now)
-			if !waits {
-				last = ""
-			}
-			said[fmt.Sprint(pod)] = fmt.Sprint(last, waits, m.backoff.KeptWith(pod, now))
-		}
-	}
-	return said
+// says returns all that can be asked of the ledger at a time.
+func says(l *evict.Ledger, now time.Time) map[string]any {
+	expected, relied := l.Relied("memory.available", now, time.Minute)
+	return map[string]any{"in flight": l.OnTheirWay(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
 // was not say the same from then on, whatever happens.
-func TestRestoredMemoriesSayTheSame(t *testing.T) {
+func TestRestoredLedgerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		before, now := newMemories(), at(time.Hour)
+		before, now := evict.NewLedger(), at(time.Hour)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range r.IntN(40) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			before.happen(r, now)
+			happen(before, r, now)
 		}
-		restored := before.restarted(t, now)
+		restored := restarted(t, before, now)
 		for step := range 30 {
-			if diff := cmp.Diff(before.says(now), restored.says(now)); diff != "" {
+			if diff := cmp.Diff(says(before, now), says(restored, now)); diff != "" {
 				t.Fatalf("seed %d, step %d after the restart (-not restarted +restarted):\n%s", seed, step, diff)
 			}
 			now = now.Add(time.Duration(r.IntN(60_000)) * time.Millisecond)
 			same := r.Uint64()
-			before.happen(rand.New(rand.NewPCG(same, 2)), now)
-			restored.happen(rand.New(rand.NewPCG(same, 2)), now)
+			happen(before, rand.New(rand.NewPCG(same, 2)), now)
+			happen(restored, rand.New(rand.NewPCG(same, 2)), now)
 		}
 	}
 }
 
-func TestExpiredEntriesAreNotRestored(t *testing.T) {
+func TestExpiredBookingsAreNotRestored(t *testing.T) {
 	t.Parallel()
-	m := newMemories()
-	m.ledger.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
-	m.limiter.Count("owner", false, at(0))
-	m.owners.Note(evict.Victim{Owner: "owner", Created: at(0), Newest: at(0)}, at(0))
-	m.backoff.Note(podOf("a"), blocked("web"), at(0))
-	m.backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
-	for after, want := range map[time.Duration]string{
-		0:                             "1 bookings, 1 counted, 1 owners, 1 pods, 1 budgets, server true",
-		time.Hour:                     "1 bookings, 0 counted, 1 owners, 0 pods, 0 budgets, server false",
-		2 * time.Hour:                 "1 bookings, 0 counted, 0 owners, 0 pods, 0 budgets, server false",
-		24*time.Hour + 45*time.Second: "0 bookings, 0 counted, 0 owners, 0 pods, 0 budgets, server false",
-	} {
-		next := m.restarted(t, at(after))
-		b := next.backoff.Export()
-		if got := fmt.Sprintf("%d bookings, %d counted, %d owners, %d pods, %d budgets, server %v", len(next.ledger.Export().Bookings),
-			len(next.limiter.Export()), len(next.owners.Export()), len(b.Pods), len(b.Budgets), b.Server != nil); got != want {
-			t.Errorf("restored after %v: %s; want %s", after, got, want)
+	l := evict.NewLedger()
+	l.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
+	for after, want := range map[time.Duration]int{0: 1, 2 * time.Hour: 1, 24*time.Hour + 45*time.Second: 0} {
+		if got := restarted(t, l, at(after)).Len(); got != want {
+			t.Errorf("%d bookings after %v, want %d", got, after, want)
 		}
 	}
 }
 
-func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
+func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
-	m := newMemories()
-	m.ledger.Book(evict.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
-	for range 6 {
-		m.limiter.Count("owner", true, at(0))
+	l := evict.NewLedger()
+	l.Book(evict.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
+	next := restarted(t, l, at(time.Second))
+	if !next.Booked("a") {
+		t.Error("the dry run's booking was not restored")
 	}
-	m.owners.Note(evict.Victim{Owner: "owner", Created: at(time.Second), Newest: at(0), DryRun: true}, at(0))
-	next := m.restarted(t, at(time.Second))
-	if next.limiter.Node(at(time.Second)) == "" || !next.ledger.Booked("a") {
-		t.Error("the dry run's entries were not restored")
-	}
-	next.ledger.ForgetDryRuns()
-	next.limiter.ForgetDryRuns()
-	next.owners.ForgetDryRuns()
-	if next.limiter.Node(at(time.Second)) != "" || next.ledger.Booked("a") || len(next.owners.Export()) > 0 {
-		t.Error("the dry run's entries outlived it")
+	if next.ForgetDryRuns(); next.Booked("a") {
+		t.Error("the dry run's booking outlived it")
 	}
 }
 
 // A clock that was set back must not make anything last longer.
-func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
+func TestRestoredBookingsAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
-	m, now := newMemories(), at(0)
-	m.ledger.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
-	m.ledger.Book(evict.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
-	m.ledger.Settle(at(time.Hour), func(uid string) bool { return uid == "a" })
-	m.limiter.Count("owner", false, at(time.Hour))
-	for i := range 12 {
-		m.owners.Note(evict.Victim{Owner: "owner", Created: at(time.Duration(i) * time.Second), Newest: at(0)}, at(time.Hour))
-	}
-	m.backoff.Note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
-	next := m.restarted(t, now)
-	booked := next.ledger.OnTheirWay()[0]
-	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.ledger.LastEnd().After(now) {
-		t.Errorf("booked %+v, last end %v", booked, next.ledger.LastEnd())
-	}
-	if next.limiter.Owner("owner", now.Add(time.Hour)) != "" || next.limiter.Export()[0].At.After(now) {
-		t.Error("an eviction counts for more than an hour")
-	}
-	if next.owners.Owner("owner", now) == "" || next.owners.Owner("owner", now.Add(time.Hour)) != "" {
-		t.Error("an owner's back-off is not bounded")
-	}
-	if _, waits := next.backoff.Waits(podOf("a"), now.Add(13*time.Minute)); waits {
-		t.Error("a pod's back-off is not bounded")
-	}
-}
-
-func TestLeaveOne(t *testing.T) {
-	t.Parallel()
-	for _, limit := range []int{0, 1, 6} {
-		l := evict.NewLimiter(evict.Limits{PerMinute: limit})
-		l.LeaveOne(at(0))
-		if l.Node(at(0)) != "" {
-			t.Errorf("limit %d: none is left", limit)
-		}
-		l.Count("owner", false, at(0))
-		if reached := l.Node(at(time.Second)) != ""; reached != (limit > 0) {
-			t.Errorf("limit %d: reached after one more is %v", limit, reached)
-		}
-		if l.Node(at(time.Minute)) != "" {
-			t.Errorf("limit %d: reached after a minute", limit)
-		}
-	}
-}
-
-// A limit so high that it is none was counted up to, one entry each: with 2147483647 a careful
-// start under pressure took all of the container's memory.
-func TestFaultCarefulStartCountsUpToAHighLimit(t *testing.T) {
-	t.Parallel()
-	const limit = 1 << 20
-	l := evict.NewLimiter(evict.Limits{PerMinute: limit})
-	l.LeaveOne(at(0))
-	if kept := l.Export(); len(kept) != 1 || kept[0].Count != limit-1 {
-		t.Errorf("%d entries, want one that counts as %d", len(kept), limit-1)
-	}
-	next := evict.NewLimiter(evict.Limits{PerMinute: limit})
-	next.Restore(l.Export(), at(time.Second))
-	if next.Node(at(time.Second)) != "" {
-		t.Error("none is left after a restart")
-	}
-	next.Count("owner", false, at(time.Second))
-	if next.Node(at(2*time.Second)) == "" {
-		t.Error("more than one is left after a restart")
+	l, now := evict.NewLedger(), at(0)
+	l.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
+	l.Book(evict.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
+	l.Settle(at(time.Hour), func(uid string) bool { return uid == "a" })
+	next := restarted(t, l, now)
+	booked := next.OnTheirWay()[0]
+	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd().After(now) {
+		t.Errorf("booked %+v, last end %v", booked, next.LastEnd())
 	}
 }

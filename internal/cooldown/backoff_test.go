@@ -1,4 +1,4 @@
-package evict_test
+package cooldown
 
 import (
 	"testing"
@@ -7,13 +7,19 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
+func at(offset time.Duration) time.Time {
+	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
+}
+
+func nobody(string) bool { return false }
+
 // blocked is the refusal of a budget of the namespace shop.
 func blocked(budget string) evict.Result {
 	return evict.Result{Outcome: evict.BlockedByBudget, Budget: budget}
 }
 
 // expectWaits fails the test unless these pods wait, and no others of a to e.
-func expectWaits(t *testing.T, b *evict.Backoff, now time.Time, want string) {
+func expectWaits(t *testing.T, b *Backoff, now time.Time, want string) {
 	t.Helper()
 	got := ""
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
@@ -28,12 +34,12 @@ func expectWaits(t *testing.T, b *evict.Backoff, now time.Time, want string) {
 
 func TestPodsOfABudgetRestTogether(t *testing.T) {
 	t.Parallel()
-	backoff := evict.NewBackoff(noJitter)
+	backoff := NewBackoff(noJitter)
 	for _, uid := range []string{"a", "b", "c"} { // three refusals of one decision are one
 		backoff.Note(podOf(uid), blocked("web"), at(0))
 	}
 	backoff.Note(podOf("d"), blocked("db"), at(5*time.Second))
-	other := evict.Pod{UID: "e", Namespace: "office", Ready: true}
+	other := Pod{UID: "e", Namespace: "office", Ready: true}
 	backoff.Note(other, blocked("web"), at(5*time.Second))
 	expectWaits(t, backoff, at(10*time.Second-1), "abcde")
 	expectWaits(t, backoff, at(10*time.Second), "de")
@@ -60,7 +66,7 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 // Nobody may be kept for long by what was true once.
 func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	t.Parallel()
-	backoff, unready := evict.NewBackoff(noJitter), podOf("a")
+	backoff, unready := NewBackoff(noJitter), podOf("a")
 	unready.Ready = false
 	backoff.Note(podOf("a"), blocked("web"), at(0))
 	backoff.Note(podOf("b"), blocked("web"), at(0))
@@ -83,7 +89,7 @@ func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 
 func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 	t.Parallel()
-	backoff := evict.NewBackoff(noJitter)
+	backoff := NewBackoff(noJitter)
 	backoff.Note(podOf("a"), blocked("web"), at(0))
 	backoff.Note(podOf("a"), blocked("web"), at(10*time.Second))
 	backoff.Forget(nobody)
@@ -95,7 +101,7 @@ func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 // What was refused again and again on Monday is no measure for Friday.
 func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
-	backoff, now := evict.NewBackoff(noJitter), at(0)
+	backoff, now := NewBackoff(noJitter), at(0)
 	for range 6 { // 10, 20, 40, 80, 160 s, 5 min
 		backoff.Note(podOf("a"), blocked("web"), now)
 		now = now.Add(5 * time.Minute)
@@ -119,7 +125,7 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
 	unheard := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
-	backoff, now := evict.NewBackoff(noJitter), at(0)
+	backoff, now := NewBackoff(noJitter), at(0)
 	for i, want := range []string{"", "", "a"} {
 		backoff.Note(podOf("a"), unheard, now)
 		expectWaits(t, backoff, now, want)
@@ -148,9 +154,98 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 // A request that the caller has withdrawn says nothing of the API server.
 func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
 	t.Parallel()
-	backoff := evict.NewBackoff(func() float64 { return 0 })
+	backoff := NewBackoff(func() float64 { return 0 })
 	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true}, at(0))
 	if until := backoff.ServerWaits(at(0)); !until.IsZero() {
 		t.Errorf("the API server rests until %v", until)
+	}
+}
+
+func noJitter() float64 { return 0 }
+
+// podOf is a ready pod of the namespace shop.
+func podOf(uid string) Pod { return Pod{UID: uid, Namespace: "shop", Ready: true} }
+
+func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		outcome evict.Outcome
+		retry   time.Duration
+		want    []time.Duration
+	}{
+		{evict.BlockedByBudget, 0, []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, 80 * time.Second, 160 * time.Second, 5 * time.Minute, 5 * time.Minute}},
+		{evict.BudgetPending, 10 * time.Second, []time.Duration{10 * time.Second, 10 * time.Second, 10 * time.Second, 16 * time.Second}},
+		{evict.Denied, 0, []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute}},
+		{evict.BudgetPending, time.Hour, []time.Duration{32 * time.Second, 32 * time.Second}},
+		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
+	} {
+		backoff, now := NewBackoff(noJitter), at(0)
+		for i, want := range test.want {
+			backoff.Note(podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
+			if last, waits := backoff.Waits(podOf("a"), now.Add(want-1)); !waits || last != test.outcome {
+				t.Errorf("%v, refusal %d: does not wait %v", test.outcome, i+1, want)
+			}
+			now = now.Add(want)
+			if _, waits := backoff.Waits(podOf("a"), now); waits {
+				t.Errorf("%v, refusal %d: still waits after %v", test.outcome, i+1, want)
+			}
+		}
+		if !backoff.ServerWaits(now.Add(-1)).IsZero() {
+			t.Errorf("%v: a refusal of one pod keeps all requests back", test.outcome)
+		}
+	}
+}
+
+func TestBackoffOfTheServer(t *testing.T) {
+	t.Parallel()
+	backoff := NewBackoff(noJitter)
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
+	if until := backoff.ServerWaits(at(time.Second)); !until.Equal(at(3 * time.Second)) {
+		t.Errorf("waits until %v, want what the server asked for", until)
+	}
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
+	if until := backoff.ServerWaits(at(5 * time.Second)); !until.Equal(at(6 * time.Second)) {
+		t.Errorf("waits until %v: an answer did not end the row of failures", until)
+	}
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
+	if until := backoff.ServerWaits(at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
+		t.Errorf("waits until %v after an hour was asked for, want as long as the API server ever asks", until)
+	}
+}
+
+func TestBackoffStretchesAtRandom(t *testing.T) {
+	t.Parallel()
+	backoff := NewBackoff(func() float64 { return 0.5 })
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
+	if _, waits := backoff.Waits(podOf("a"), at(10900*time.Millisecond)); !waits {
+		t.Error("no jitter was added to 10 s")
+	}
+	if _, waits := backoff.Waits(podOf("a"), at(11*time.Second)); waits {
+		t.Error("more than the jitter was added")
+	}
+}
+
+func TestBackoffForgets(t *testing.T) {
+	t.Parallel()
+	backoff := NewBackoff(noJitter)
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
+	backoff.Forget(nobody)
+	if _, waits := backoff.Waits(podOf("a"), at(0)); waits {
+		t.Error("a pod that has gone is remembered")
+	}
+}
+
+func TestBackoffRemembersTheBudget(t *testing.T) {
+	t.Parallel()
+	backoff := NewBackoff(noJitter)
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
+	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
+	if a, b := backoff.Budget("a"), backoff.Budget("b"); a != "web" || b != "" {
+		t.Errorf("budgets %q and %q, want web and none", a, b)
+	}
+	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Deleted}, at(time.Minute))
+	if got := backoff.Budget("a"); got != "" {
+		t.Errorf("budget %q of a pod that was deleted", got)
 	}
 }

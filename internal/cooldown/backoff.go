@@ -1,8 +1,10 @@
-package evict
+package cooldown
 
 import (
 	"maps"
 	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
 )
 
 // span is how long a refused request waits: it starts at first and doubles with
@@ -21,11 +23,11 @@ func (s span) after(refusals int) time.Duration {
 // spanOf returns how long the outcome keeps a pod from being asked for again.
 // What an administrator must mend waits longest, and so does a pod whose requests are not
 // answered again and again.
-func spanOf(o Outcome) span {
+func spanOf(o evict.Outcome) span {
 	switch o {
-	case BudgetPending:
+	case evict.BudgetPending:
 		return span{2 * time.Second, time.Minute}
-	case BlockedByBudget:
+	case evict.BlockedByBudget:
 		return span{10 * time.Second, 5 * time.Minute}
 	default:
 		return span{time.Minute, 10 * time.Minute}
@@ -70,7 +72,7 @@ type Pod struct {
 type refusal struct {
 	count  int
 	until  time.Time
-	last   Outcome
+	last   evict.Outcome
 	budget string // that refused; "" when the answer named none
 	// kept is the budget with whose ready pods a pod rests, and trusted until when; the
 	// zero value for a pod that rests by itself.
@@ -105,17 +107,17 @@ func NewBackoff(random func() float64) *Backoff {
 
 // Note remembers an answer about a pod. An accepted eviction forgets the
 // refusals before it, its budget's too.
-func (b *Backoff) Note(pod Pod, r Result, now time.Time) {
+func (b *Backoff) Note(pod Pod, r evict.Result, now time.Time) {
 	before := b.pods[pod.UID]
 	switch {
-	case r.Outcome.Accepted() || r.Outcome == Gone:
-		if r.Outcome == Evicted || r.Outcome == WouldEvict {
+	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
+		if r.Outcome == evict.Evicted || r.Outcome == evict.WouldEvict {
 			delete(b.budgets, before.kept)
 		}
 		delete(b.pods, pod.UID)
 	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
 		b.keep(pod, r, now)
-	case r.Outcome.Next() == NextCandidate:
+	case r.Outcome.Next() == evict.NextCandidate:
 		b.pods[pod.UID] = b.extend(before, spanOf(r.Outcome), r, now)
 	case r.Stays:
 		b.pods[pod.UID] = b.extendUnheard(before, r, now)
@@ -125,10 +127,10 @@ func (b *Backoff) Note(pod Pod, r Result, now time.Time) {
 
 // noteServer lets the API server rest after an answer that says that it is overloaded, or
 // after none. A request that was withdrawn says nothing of it.
-func (b *Backoff) noteServer(r Result, now time.Time) {
+func (b *Backoff) noteServer(r evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
-	case r.Outcome == Throttled, r.Outcome == Unconfirmed:
+	case r.Outcome == evict.Throttled, r.Outcome == evict.Unconfirmed:
 		b.server = b.extend(b.server, serverSpan(), r, now)
 	default:
 		b.server = refusal{}
@@ -137,12 +139,12 @@ func (b *Backoff) noteServer(r Result, now time.Time) {
 
 // NoteUnread remembers that the API server could not be asked what became of a pod.
 func (b *Backoff) NoteUnread(now time.Time) {
-	b.server = b.extend(b.server, serverSpan(), Result{Outcome: Unconfirmed}, now)
+	b.server = b.extend(b.server, serverSpan(), evict.Result{Outcome: evict.Unconfirmed}, now)
 }
 
 // keep lets a pod rest with the others that its budget keeps. Several refusals of one
 // decision are one for the budget.
-func (b *Backoff) keep(pod Pod, r Result, now time.Time) {
+func (b *Backoff) keep(pod Pod, r evict.Result, now time.Time) {
 	key := budgetKey{pod.Namespace, r.Budget}
 	if rest := b.budgets[key]; !now.Before(rest.until) {
 		b.budgets[key] = b.extend(rest, spanOf(r.Outcome), r, now)
@@ -151,7 +153,7 @@ func (b *Backoff) keep(pod Pod, r Result, now time.Time) {
 }
 
 // extendUnheard lets a pod rest where several requests in a row settled nothing.
-func (b *Backoff) extendUnheard(before refusal, r Result, now time.Time) refusal {
+func (b *Backoff) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
 	row, since := before.unheard+1, before.since
 	if row == 1 {
 		since = now
@@ -165,7 +167,7 @@ func (b *Backoff) extendUnheard(before refusal, r Result, now time.Time) refusal
 
 // extend lets something rest for twice as long as before, or as long as the server asked for.
 // What was not refused again for the longest time after a rest begins anew.
-func (b *Backoff) extend(before refusal, s span, r Result, now time.Time) refusal {
+func (b *Backoff) extend(before refusal, s span, r evict.Result, now time.Time) refusal {
 	if now.Sub(before.until) >= s.longest {
 		before.count = 0
 	}
@@ -180,7 +182,7 @@ func (b *Backoff) stretch(wait time.Duration) time.Duration {
 
 // Waits returns the outcome that keeps the pod from being asked for now, and
 // false when nothing does.
-func (b *Backoff) Waits(pod Pod, now time.Time) (Outcome, bool) {
+func (b *Backoff) Waits(pod Pod, now time.Time) (evict.Outcome, bool) {
 	r := b.pods[pod.UID]
 	return r.last, now.Before(b.rest(r, pod.Ready, now))
 }
@@ -218,7 +220,7 @@ func (b *Backoff) Blocked(now time.Time) (blocked, misconfigured int) {
 		case !now.Before(b.rest(r, true, now)):
 		case r.last.OfBudget():
 			blocked++
-		case r.last == Misconfigured:
+		case r.last == evict.Misconfigured:
 			misconfigured++
 		}
 	}

@@ -1,4 +1,4 @@
-package evict_test
+package cooldown
 
 import (
 	"math"
@@ -6,18 +6,16 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/evictd/evictd/pkg/evict"
 )
 
 // made is an eviction of one pod of the owner, made at one time, while the youngest on the
 // node was made at another.
-func made(created, newest time.Duration) evict.Victim {
-	return evict.Victim{Owner: "web", Created: at(created), Newest: at(newest)}
+func made(created, newest time.Duration) Victim {
+	return Victim{Owner: "web", Created: at(created), Newest: at(newest)}
 }
 
 // heldFor returns how long the owner is held off from then on.
-func heldFor(h *evict.HoldOff, owner string, now time.Duration) time.Duration {
+func heldFor(h *HoldOff, owner string, now time.Duration) time.Duration {
 	for d := time.Duration(0); ; d += time.Second {
 		if h.Owner(owner, at(now+d)) == "" {
 			return d
@@ -27,7 +25,7 @@ func heldFor(h *evict.HoldOff, owner string, now time.Duration) time.Duration {
 
 func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
 	t.Parallel()
-	h, now := evict.NewHoldOff(), time.Duration(0)
+	h, now := NewHoldOff(), time.Duration(0)
 	h.Note(made(-time.Hour, -time.Hour), at(0))
 	if reason := h.Owner("web", at(0)); reason != "" {
 		t.Errorf("held off before anybody came back: %s", reason)
@@ -51,7 +49,7 @@ func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
 
 func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 	t.Parallel()
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	h.Note(made(0, 0), at(0))
 	h.Note(made(time.Second, time.Second), at(2*time.Second))
 	want := "1 of its owner's pods came back to this node and were evicted again: held off until 2026-03-01T12:01:02Z, another 32s"
@@ -64,7 +62,7 @@ func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 // first of them went, and its sister's return does not make it one.
 func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 	t.Parallel()
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	for i := range 5 {
 		now := time.Duration(i) * time.Second
 		h.Note(made(time.Duration(i-10)*time.Minute, -6*time.Minute), at(now))
@@ -88,7 +86,7 @@ func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 // lost. What comes back after that is one again.
 func TestFaultReplicasThatWereAddedAreNoReturn(t *testing.T) {
 	t.Parallel()
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	h.Note(made(-time.Hour, -time.Hour), at(0))
 	scaled := made(40*time.Second, 50*time.Second)
 	for _, created := range []time.Duration{-2 * time.Hour, 30 * time.Second, 40 * time.Second, 50 * time.Second} {
@@ -112,10 +110,10 @@ func TestFaultReplicasThatWereAddedAreNoReturn(t *testing.T) {
 
 func TestAPodWithoutAnOwnerDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	for i := range 5 {
 		now := time.Duration(i) * time.Minute
-		h.Note(evict.Victim{Created: at(now), Newest: at(now)}, at(now))
+		h.Note(Victim{Created: at(now), Newest: at(now)}, at(now))
 	}
 	if reason := h.Owner("", at(4*time.Minute)); reason != "" || h.Owners(at(4*time.Minute)) != 0 {
 		t.Errorf("bare pods are held off: %s", reason)
@@ -128,7 +126,7 @@ func TestReturnsAreForgotten(t *testing.T) {
 		2*time.Hour - time.Second: 4 * time.Minute, // the third
 		2 * time.Hour:             0,               // the first of a new row
 	} {
-		h := evict.NewHoldOff()
+		h := NewHoldOff()
 		h.Note(made(-time.Hour, -time.Hour), at(0))
 		h.Note(made(1, 1), at(1))
 		h.Note(made(2, 2), at(time.Hour))
@@ -141,7 +139,7 @@ func TestReturnsAreForgotten(t *testing.T) {
 
 func TestHoldOffForgetsDryRuns(t *testing.T) {
 	t.Parallel()
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	for _, dryRun := range []bool{true, false} {
 		for i := range 2 {
 			now := time.Duration(i) * time.Second
@@ -161,7 +159,7 @@ func TestHoldOffForgetsDryRuns(t *testing.T) {
 // as soon as it may. It returns when they went.
 func story(seed uint64, skew, during time.Duration) (went []time.Duration, returns int) {
 	r := rand.New(rand.NewPCG(seed, 2))
-	h := evict.NewHoldOff()
+	h := NewHoldOff()
 	old := 1 + r.IntN(4)
 	pods := make([]time.Duration, 0, old)
 	for range old {

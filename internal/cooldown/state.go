@@ -1,0 +1,212 @@
+package cooldown
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// CountedState is one eviction that a [Limiter] has counted.
+type CountedState struct {
+	// Owner is the UID of the pod's controller; "" for a bare pod.
+	Owner string `json:"owner,omitempty"`
+	// At is when it was accepted.
+	At time.Time `json:"at"`
+	// Count is how many it counts as; 0 means 1. More than one are those of which nothing is
+	// known, see [Limiter.LeaveOne].
+	Count int `json:"count,omitempty"`
+	// DryRun says that nothing happened to the pod.
+	DryRun  bool      `json:"dryRun,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// Export returns what was counted, the oldest first.
+func (l *Limiter) Export() []CountedState {
+	counted := make([]CountedState, 0, len(l.recent))
+	for _, a := range l.recent {
+		counted = append(counted, CountedState{Owner: a.owner, At: a.at, Count: a.count, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
+	}
+	return counted
+}
+
+// Restore replaces what was counted by what was exported and has not expired.
+func (l *Limiter) Restore(counted []CountedState, now time.Time) {
+	l.recent = make([]accepted, 0, len(counted))
+	for _, c := range counted {
+		if now.Before(c.Expires) {
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), count: max(1, c.Count), dryRun: c.DryRun})
+		}
+	}
+}
+
+// LeaveOne counts as many evictions as leave one for the coming minute. It is for a process
+// that does not know how many there were before its start, and found the node under
+// pressure: an agent that is restarted again and again must not evict a minute's worth each
+// time. Without a limit it counts none.
+func (l *Limiter) LeaveOne(now time.Time) {
+	if all := l.limits.PerMinute - 1 - l.lastMinute(now); all > 0 {
+		l.recent = append(l.recent, accepted{at: now, count: all})
+	}
+}
+
+// OwnerState is what a [HoldOff] knows of one owner.
+type OwnerState struct {
+	// Owner is the UID of the controller.
+	Owner string `json:"owner"`
+	// Newest is when the youngest of its pods was made that count as having been here; by
+	// the API server's clock.
+	Newest time.Time `json:"newest"`
+	// Lost is how many of its pods were evicted since Newest was set.
+	Lost int `json:"lost,omitempty"`
+	// Returns is how many pods had come since and were evicted; Until is the end of the
+	// back-off, Last when one of its pods was evicted last.
+	Returns int       `json:"returns,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Last    time.Time `json:"last"`
+	// DryRun says that a dry run has a part in it.
+	DryRun  bool      `json:"dryRun,omitempty"`
+	Expires time.Time `json:"expires"`
+}
+
+// Export returns what is known of the owners, the oldest first.
+func (h *HoldOff) Export() []OwnerState {
+	owners := make([]OwnerState, 0, len(h.owners))
+	for owner, r := range h.owners {
+		owners = append(owners, OwnerState{
+			Owner: owner, Newest: r.newest, Lost: r.lost, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
+			Expires: r.last.Add(holdOffMemory),
+		})
+	}
+	slices.SortFunc(owners, func(a, b OwnerState) int {
+		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Owner, b.Owner))
+	})
+	return owners
+}
+
+// Restore replaces what is known of the owners by what was exported and has not expired.
+func (h *HoldOff) Restore(owners []OwnerState, now time.Time) {
+	h.owners = make(map[string]returns, len(owners))
+	for _, o := range owners {
+		if now.Before(o.Expires) {
+			h.owners[o.Owner] = returns{
+				newest: o.Newest, lost: o.Lost, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
+				until: earlier(o.Until, now.Add(longestHoldOff)),
+			}
+		}
+	}
+}
+
+// BackoffState is what a [Backoff] knows.
+type BackoffState struct {
+	// Pods and Budgets are those that rest after a refusal, the oldest first.
+	Pods    []RefusalState `json:"pods,omitempty"`
+	Budgets []RefusalState `json:"budgets,omitempty"`
+	// Server is the API server itself; nil when it was not overloaded and did answer.
+	Server *RefusalState `json:"server,omitempty"`
+}
+
+// RefusalState is what is known of a pod or a budget that was refused or refused, or of the
+// API server.
+type RefusalState struct {
+	// UID is the pod's; "" for a budget and for the API server.
+	UID string `json:"uid,omitempty"`
+	// Namespace and Name are those of the budget, or of the budget with whose ready pods a
+	// pod rests; "" for any other.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Refusals is how many there were in a row, Until when the last one is over, Last what
+	// it was, and Budget the name of the budget in it.
+	Refusals int           `json:"refusals,omitempty"`
+	Until    time.Time     `json:"until,omitzero"`
+	Last     evict.Outcome `json:"last,omitempty"`
+	Budget   string        `json:"budget,omitempty"`
+	// Trusted is until when the budget is believed to keep the pod.
+	Trusted time.Time `json:"trusted,omitzero"`
+	// InDoubt is how many requests in a row had no known outcome, InDoubtSince since when.
+	InDoubt      int       `json:"inDoubt,omitempty"`
+	InDoubtSince time.Time `json:"inDoubtSince,omitzero"`
+	Expires      time.Time `json:"expires"`
+}
+
+// Export returns what is known of the refusals.
+func (b *Backoff) Export() BackoffState {
+	s := BackoffState{}
+	for uid, r := range b.pods {
+		kept := r.export()
+		kept.UID, kept.Namespace, kept.Name = uid, r.kept.namespace, r.kept.name
+		s.Pods = append(s.Pods, kept)
+	}
+	for key, r := range b.budgets {
+		kept := r.export()
+		kept.Namespace, kept.Name = key.namespace, key.name
+		s.Budgets = append(s.Budgets, kept)
+	}
+	slices.SortFunc(s.Pods, firstToExpire)
+	slices.SortFunc(s.Budgets, firstToExpire)
+	if b.server != (refusal{}) {
+		kept := b.server.export()
+		s.Server = &kept
+	}
+	return s
+}
+
+// Restore replaces what is known of the refusals by what was exported and has not expired.
+func (b *Backoff) Restore(s BackoffState, now time.Time) {
+	b.pods, b.budgets, b.server = make(map[string]refusal, len(s.Pods)), make(map[budgetKey]refusal, len(s.Budgets)), refusal{}
+	for _, kept := range s.Pods {
+		if r, valid := kept.restore(now); valid {
+			r.kept = budgetKey{kept.Namespace, kept.Name}
+			b.pods[kept.UID] = r
+		}
+	}
+	for _, kept := range s.Budgets {
+		if r, valid := kept.restore(now); valid {
+			b.budgets[budgetKey{kept.Namespace, kept.Name}] = r
+		}
+	}
+	if s.Server != nil {
+		b.server, _ = s.Server.restore(now)
+	}
+}
+
+// export returns a refusal as values. It is kept for as long after its end as any refusal
+// that follows would make a longer one.
+func (r *refusal) export() RefusalState {
+	end := later(later(r.until, r.trusted), r.since)
+	return RefusalState{
+		Refusals: r.count, Until: r.until, Last: r.last, Budget: r.budget, Trusted: r.trusted,
+		InDoubt: r.unheard, InDoubtSince: r.since, Expires: end.Add(spanOf(evict.Denied).longest),
+	}
+}
+
+// restore returns the refusal, and false where it has expired.
+func (s *RefusalState) restore(now time.Time) (refusal, bool) {
+	if !now.Before(s.Expires) {
+		return refusal{}, false
+	}
+	const most = trust + trust/5 // with its jitter; no back-off is longer
+	return refusal{
+		count: s.Refusals, until: earlier(s.Until, now.Add(most)), last: s.Last, budget: s.Budget,
+		trusted: earlier(s.Trusted, now.Add(most)), unheard: s.InDoubt, since: earlier(s.InDoubtSince, now),
+	}, true
+}
+
+func firstToExpire(a, b RefusalState) int {
+	return cmp.Or(a.Expires.Compare(b.Expires), cmp.Compare(a.UID, b.UID), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
