@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -69,7 +69,7 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 	}
 	var printed bytes.Buffer
 	ranking := rank.Order(rank.Memory, pods, rank.Rules{DaemonSets: true, BarePods: true})
-	agent.WithinRequests("").WithholdNow(&ranking, pressure.MemoryAvailable, nil, pressure.Observation{})
+	decide.WithinRequests("").WithholdNow(&ranking, pressure.MemoryAvailable, nil, pressure.Observation{})
 	report := newRankReport(&sight{
 		node: &snapshot.NodeSnapshot{Budgets: []snapshot.Budget{
 			{UID: "1", Outcome: evict.BlockedByBudget, Budget: "first"},

@@ -6,6 +6,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -27,7 +28,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			Max: c.Sampling.MaxInterval.Duration,
 		},
 		Rules:          c.Rules(),
-		WithinRequests: agent.WithinRequests(c.Protect.WithinRequests),
+		WithinRequests: decide.WithinRequests(c.Protect.WithinRequests),
 		SoftGrace:      int64(c.EvictionMaxPodGracePeriod),
 		HardGrace:      int64(c.EvictionHardPodGracePeriod),
 		Limits: cooldown.Limits{

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -32,7 +32,7 @@ disruptionBudgets: bestEffort
 	if !policy.BestEffort {
 		t.Error("budgets are respected")
 	}
-	if policy.WithinRequests != agent.WithinRequestsAlways {
+	if policy.WithinRequests != decide.WithinRequestsAlways {
 		t.Errorf("pods within their requests: %q", policy.WithinRequests)
 	}
 	if r := &policy.Rules; r.PinnedPods || !r.DaemonSets || !r.Annotated("team-a") || r.Annotated("other") {

@@ -139,15 +139,15 @@ func (a *Agent) deletePast(ctx context.Context, p *plan, policy *Policy, victim 
 // before.
 func (p *plan) useless(kept []*candidate) string {
 	signal := p.decision.Pressure.Threshold.Signal
-	releases := make([]release, 0, len(kept))
+	releases := make([]decide.Reclaim, 0, len(kept))
 	for _, c := range kept {
-		releases = append(releases, releaseOf(signal, c.expected))
+		releases = append(releases, decide.ReclaimOf(signal, c.expected))
 	}
-	if suffice(p.needed, releases) {
+	if decide.Suffice(p.needed, releases) {
 		return ""
 	}
 	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are needed",
-		len(kept), wording.Amount(signal, total(releases)), wording.Amount(signal, p.needed))
+		len(kept), wording.Amount(signal, decide.Total(releases)), wording.Amount(signal, p.needed))
 }
 
 // leastViolated returns the candidate whose budget its end violates least, the first of

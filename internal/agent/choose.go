@@ -95,7 +95,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, decide.H
 		return made, hold, detail
 	}
 	made.bestEffort = a.mayGoPastBudgets(&p)
-	if a.judges(uses) {
+	if a.supply(uses).Judges() {
 		made.needed = a.required(&p)
 	}
 	hold, detail = a.lookAgain(&p)
@@ -130,10 +130,10 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 // owner has lost enough pods and those whose end would not help.
 func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hold, string) {
 	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
-		return nil, decide.HoldUsageUnknown, notKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure), uses.incomplete)
+		return nil, decide.HoldUsageUnknown, a.supply(uses).NotKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure))
 	}
 	if len(d.Ranking.Candidates) == 0 {
-		return nil, decide.HoldNoCandidates, nobody(&d.Ranking) + wouldSuffice(d, a.shortage(&d.Pressure).missing)
+		return nil, decide.HoldNoCandidates, nobody(&d.Ranking) + decide.WouldSuffice(d, a.shortage(&d.Pressure).Missing)
 	}
 	if hold, detail := a.withholdWithinRequests(d); hold != decide.HoldNone {
 		return nil, hold, detail
@@ -144,7 +144,8 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hol
 	if hold, detail := a.withholdSlotless(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	if hold, detail := a.withholdUseless(d, uses); hold != decide.HoldNone {
+	short := a.shortage(&d.Pressure)
+	if hold, detail := a.supply(uses).Withhold(d, &short, a.policy.WithinRequests); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
 	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
@@ -156,6 +157,14 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hol
 		})
 	}
 	return candidates, decide.HoldNone, ""
+}
+
+// supply returns what the pods' ends should give back.
+func (a *Agent) supply(uses *uses) *decide.Supply {
+	return &decide.Supply{
+		Expected:   func(uid string) map[string]int64 { return uses.byUID[uid].expected },
+		Incomplete: uses.incomplete, Least: a.policy.MinimumRelease,
+	}
 }
 
 // withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom

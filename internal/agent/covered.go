@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -18,15 +19,15 @@ type covered struct {
 
 // by notes a hold for what is in flight; the first of a tick counts, which is memory's where
 // memory is short.
-func (c *covered) by(p *pressure.Pressure, s *shortage) {
+func (c *covered) by(p *pressure.Pressure, s *decide.Shortage) {
 	if c.holds || !p.Threshold.Hard || p.Threshold.Signal.OnDisk() {
 		return
 	}
-	needs := s.toTarget
-	if s.missing > 0 {
-		needs = s.toLine // the target waits for a victim's end, the line does not
+	needs := s.ToTarget
+	if s.Missing > 0 {
+		needs = s.ToLine // the target waits for a victim's end, the line does not
 	}
-	*c = covered{signal: p.Threshold.Signal, margin: max(0, s.inFlight-needs), holds: true}
+	*c = covered{signal: p.Threshold.Signal, margin: max(0, s.InFlight-needs), holds: true}
 }
 
 // ends returns when to look again: before half of it is used up at the fastest rate seen of

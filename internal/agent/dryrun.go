@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -47,12 +48,12 @@ type wouldBe struct {
 func (s *simulated) has(uid string) bool { return s.pods[uid] != nil }
 
 // amount returns how much of the signal counts as reclaimed: what is known to come back, see
-// [releaseOf].
+// [decide.ReclaimOf].
 func (s *simulated) amount(signal pressure.Signal) int64 {
 	all := int64(0)
 	for _, w := range s.pods {
-		if r := releaseOf(signal, w.held); r.known {
-			all += r.amount
+		if r := decide.ReclaimOf(signal, w.held); r.Known {
+			all += r.Amount
 		}
 	}
 	return all

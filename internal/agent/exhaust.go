@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -63,7 +64,7 @@ const littleOf = 10
 // evictd's own, or one that holds enough of what is missing to turn the fall or to count as
 // one of the two.
 func weighs(b *evict.Booking, p *pressure.Pressure) bool {
-	return b.Signal != "" || b.Expected[p.Threshold.Signal.String()] >= shortageOf(p, 0).toTarget/littleOf
+	return b.Signal != "" || b.Expected[p.Threshold.Signal.String()] >= decide.ShortageOf(p, 0).ToTarget/littleOf
 }
 
 // graceEnd returns when the victim's grace period is over.

@@ -361,7 +361,7 @@ func hardPolicy() Policy {
 		Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 		Rules:      rank.Rules{DaemonSets: true, BarePods: true},
 		// Most tests are about other things than requests.
-		WithinRequests: WithinRequestsNever,
+		WithinRequests: decide.WithinRequestsNever,
 	}
 }
 

@@ -192,7 +192,7 @@ func (a *Agent) imagesFirst(p *pressure.Pressure, uses *uses, d *decide.Decision
 	if !a.images.on(signal, uses) {
 		return decide.HoldNone, ""
 	}
-	missing := a.shortage(p).missing
+	missing := a.shortage(p).Missing
 	if c.known.Bytes < missing {
 		return decide.HoldNone, ""
 	}

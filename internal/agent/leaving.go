@@ -36,15 +36,15 @@ func patienceOf(p *pressure.Pressure) time.Duration {
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (decide.Hold, string) {
 	expected, relied := a.reliedOn(p)
-	s := shortageOf(p, expected)
-	if relied && s.missing == 0 {
+	s := decide.ShortageOf(p, expected)
+	if relied && s.Missing == 0 {
 		return decide.HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
-			len(a.ledger.OnTheirWay()), s.toTarget, a.freeAlready(p), a.bothLate(p))
+			len(a.ledger.OnTheirWay()), s.ToTarget, a.freeAlready(p), a.bothLate(p))
 	}
 	if b, waits := a.awaited(p, &s); waits {
 		signal := p.Threshold.Signal
 		return decide.HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
-			wording.Amount(signal, s.missing), wording.Amount(signal, p.Target), b.Key(), a.bothLate(p))
+			wording.Amount(signal, s.Missing), wording.Amount(signal, p.Target), b.Key(), a.bothLate(p))
 	}
 	return decide.HoldNone, ""
 }

@@ -31,7 +31,7 @@ type Policy struct {
 	Rules rank.Rules
 	// WithinRequests says when a pod that does not exceed its request is a candidate, see
 	// withinrequests.go.
-	WithinRequests WithinRequests
+	WithinRequests decide.WithinRequests
 	// KubeletHard are the kubelet's own hard thresholds, before which pods within their
 	// requests go; nil where its configuration is not known.
 	KubeletHard []pressure.Threshold

@@ -122,7 +122,7 @@ func (a *Agent) comesBack(p *pressure.Pressure) (decide.Hold, string) {
 func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 	signal := p.Threshold.Signal
 	expected, last := a.returning.expected(signal)
-	if expected == 0 || expected < shortageOf(p, 0).toTarget {
+	if expected == 0 || expected < decide.ShortageOf(p, 0).ToTarget {
 		return 0, ""
 	}
 	return collectedWithin - p.SampleTime.Sub(last),
@@ -140,9 +140,9 @@ func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 		return window - waited, "space may come back by itself"
 	}
 	back, left := a.settling.rise(signal), settleBound*window-waited
-	inTime := float64(shortageOf(p, 0).toTarget)/float64(back)*float64(window) <= float64(left)
+	inTime := float64(decide.ShortageOf(p, 0).ToTarget)/float64(back)*float64(window) <= float64(left)
 	if back <= 0 || back < decide.Noise(p) || !inTime {
 		return 0, ""
 	}
-	return left, fmt.Sprintf("%s came back within %v and %s are missing", wording.Amount(signal, back), window, wording.Amount(signal, shortageOf(p, 0).toTarget))
+	return left, fmt.Sprintf("%s came back within %v and %s are missing", wording.Amount(signal, back), window, wording.Amount(signal, decide.ShortageOf(p, 0).ToTarget))
 }

@@ -12,42 +12,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-func TestShortage(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		available, inFlight int64
-		want                shortage
-		margin              bool
-		required, ofDisk    int64 // with a minimum share of an eighth, and of 10
-	}{
-		{40, 0, shortage{toLine: 60, toTarget: 80, missing: 80, missingToLine: 60}, false, 60, 60},
-		{40, 25, shortage{toLine: 60, toTarget: 80, inFlight: 25, missing: 55, missingToLine: 35}, false, 35, 35},
-		{99, 0, shortage{toLine: 1, toTarget: 21, missing: 21, missingToLine: 1}, false, 1, 10},
-		{40, 60, shortage{toLine: 60, toTarget: 80, inFlight: 60, missing: 20}, true, 2, 20},
-		{100, 0, shortage{toTarget: 20, missing: 20}, true, 2, 20},
-		{115, 0, shortage{toTarget: 5, missing: 5}, true, 0, 10},
-		{115, 5, shortage{toTarget: 5, inFlight: 5}, false, 0, 0},
-		{120, 0, shortage{}, false, 0, 0},
-		{500, 500, shortage{inFlight: 500}, false, 0, 0},
-		{-50, 10, shortage{toLine: 150, toTarget: 170, inFlight: 10, missing: 160, missingToLine: 140}, false, 140, 140},
-		{40, -3, shortage{toLine: 60, toTarget: 80, missing: 80, missingToLine: 60}, false, 60, 60},
-	} {
-		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}}
-		got := shortageOf(&p, test.inFlight)
-		if got != test.want || got.inMargin() != test.margin {
-			t.Errorf("%d available, %d in flight: %+v, in the margin: %t; want %+v, %t",
-				test.available, test.inFlight, got, got.inMargin(), test.want, test.margin)
-		}
-		if required := got.required(&p, pressure.Fraction(0.125)); required != test.required {
-			t.Errorf("%d available, %d in flight: %d required, want %d", test.available, test.inFlight, required, test.required)
-		}
-		p.Threshold.Signal = pressure.NodeFSAvailable
-		if required := got.required(&p, pressure.Absolute(10)); required != test.ofDisk {
-			t.Errorf("%d available, %d in flight: %d required of a disk, want %d", test.available, test.inFlight, required, test.ofDisk)
-		}
-	}
-}
-
 // cacheHolders puts six pods on the node that hold so much, a hundredth of a MiB each, and
 // 300 MiB of active page cache, and asked for nothing.
 func cacheHolders(n *fakeNode, hundredths int64) {
@@ -86,9 +50,9 @@ func TestFaultSlowLeakTakesCacheHolders(t *testing.T) {
 // when memory runs out.
 func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[WithinRequests][]string{
-		WithinRequestsUntilExhaustion: {"leaker"},
-		WithinRequestsNever:           {"leaker"},
+	for mode, want := range map[decide.WithinRequests][]string{
+		decide.WithinRequestsUntilExhaustion: {"leaker"},
+		decide.WithinRequestsNever:           {"leaker"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := newFakeNode(1000)
@@ -108,7 +72,7 @@ func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 				if len(n.decisions) > 0 {
 					d = n.decisions[len(n.decisions)-1]
 				}
-				if mode == WithinRequestsUntilExhaustion && (d.Hold != decide.HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
+				if mode == decide.WithinRequestsUntilExhaustion && (d.Hold != decide.HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
 					"limits.minimumRelease (5%) of the 20.0Mi that are missing, and larger pods go first when memory.available runs out; "+
 					"shop/leaker alone uses 800.0Mi and is protected: WithinRequests") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)

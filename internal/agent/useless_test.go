@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -449,97 +447,4 @@ func TestGuaranteeOutlastsARefusal(t *testing.T) {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
 	})
-}
-
-// What the rules promise, on any candidates: what holds a decision cannot suffice; the
-// rest suffices; and whoever goes would have gone without them.
-func TestUselessNeverHoldsBackWhatWouldHelp(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
-	held, spared := 0, 0
-	for range 20_000 {
-		missing, atLeast := 1+r.Int64N(1000), r.Int64N(100)
-		all := make([]release, 1+r.IntN(12))
-		sum, known := int64(0), true
-		for i := range all {
-			all[i] = release{amount: r.Int64N(1 + r.Int64N(400)), known: r.IntN(40) > 0}
-			if !all[i].known {
-				all[i].amount, known = 0, false
-			}
-			sum += all[i].amount
-		}
-		if !suffice(missing, all) {
-			held++
-			if !known || sum >= missing {
-				t.Fatalf("held: %d missing, %+v", missing, all)
-			}
-			continue
-		}
-		if known && sum < missing {
-			t.Fatalf("not held: %d missing, %+v", missing, all)
-		}
-		if !largerSuffice(missing, atLeast, all) {
-			continue
-		}
-		spared++
-		rest := slices.DeleteFunc(slices.Clone(all), func(c release) bool { return c.known && c.amount < atLeast })
-		if before, after := goUntil(missing, all), goUntil(missing, rest); after > before || !reaches(missing, rest[:after]) {
-			t.Fatalf("%d missing, at least %d each: of %+v the first %d would have gone, of the rest %d go", missing, atLeast, all, before, after)
-		}
-		if last := all[:goUntil(missing, all)]; slices.Index(last, rest[goUntil(missing, rest)-1]) < 0 {
-			t.Fatalf("%d missing, at least %d each: one of %+v goes who would have stayed", missing, atLeast, all)
-		}
-	}
-	if held < 100 || spared < 100 {
-		t.Errorf("held %d times, spared %d times: the states are not worth testing", held, spared)
-	}
-}
-
-// goUntil returns how many go, in their order, until nothing is missing.
-func goUntil(missing int64, all []release) int {
-	for i, c := range all {
-		if missing -= c.amount; missing <= 0 {
-			return i + 1
-		}
-	}
-	return len(all)
-}
-
-func reaches(missing int64, all []release) bool {
-	for _, c := range all {
-		missing -= c.amount
-	}
-	return missing <= 0
-}
-
-// One that is not known may be all that is needed, and is not relied on either.
-func TestUnknownReleaseIsNeitherNothingNorEnough(t *testing.T) {
-	t.Parallel()
-	unknown, small, large := release{}, release{1, true}, release{100, true}
-	for _, test := range []struct {
-		name            string
-		candidates      []release
-		suffice, larger bool
-	}{
-		{"unknown alone", []release{unknown}, true, false},
-		{"unknown and a small one", []release{unknown, small}, true, false},
-		{"a small one and unknown", []release{small, unknown}, true, false},
-		{"a large one first", []release{large, small, unknown}, true, true},
-		{"unknown before the large one", []release{unknown, large, small}, true, false},
-		{"a small one alone", []release{small}, false, false},
-		{"nobody", nil, false, false},
-	} {
-		if got := suffice(100, test.candidates); got != test.suffice {
-			t.Errorf("%s: suffice %t, want %t", test.name, got, test.suffice)
-		}
-		if got := largerSuffice(100, 5, test.candidates); got != test.larger {
-			t.Errorf("%s: the larger suffice %t, want %t", test.name, got, test.larger)
-		}
-	}
-	if r := releaseOf(pressure.NodeFSAvailable, map[string]int64{"imagefs.available": 5}); r.known {
-		t.Error("a signal that is missing in the books counts as known")
-	}
-	if r := releaseOf(pressure.MemoryStall, map[string]int64{"memory.stall": wholeStall}); r.known {
-		t.Error("what ends a stall counts as known")
-	}
 }

@@ -67,16 +67,9 @@ type uses struct {
 	// disk is what was measured of a disk; incomplete are the pods of which not all was.
 	// Finished pods have neither: nobody measures them, and nobody evicts them.
 	disk       []usage.DiskUse
-	incomplete []unmeasured
+	incomplete []decide.Unmeasured
 	// notes say what else is to be known of the figures; nil when there is nothing.
 	notes []string
-}
-
-// unmeasured is a pod of which not all was measured, and why; told says that this is the
-// source's own reason.
-type unmeasured struct {
-	pod, why string
-	told     bool
 }
 
 func (u *uses) of(pod *nodepods.Pod) use { return u.byUID[pod.UID] }
@@ -171,12 +164,12 @@ func diskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]
 		}
 		all.disk = append(all.disk, u)
 		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
-			all.incomplete = append(all.incomplete, unmeasured{
-				pod: pod.Key(), why: whyUnmeasured(&u, known), told: u.Reason != "",
+			all.incomplete = append(all.incomplete, decide.Unmeasured{
+				Pod: pod.Key(), Why: whyUnmeasured(&u, known), Told: u.Reason != "",
 			})
 		}
 	}
-	slices.SortFunc(all.incomplete, func(a, b unmeasured) int { return strings.Compare(a.pod, b.pod) })
+	slices.SortFunc(all.incomplete, func(a, b decide.Unmeasured) int { return strings.Compare(a.Pod, b.Pod) })
 	return all
 }
 

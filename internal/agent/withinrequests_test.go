@@ -19,83 +19,6 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// The line is at 100, the kubelet's at 40 where it is known.
-func TestRunsOut(t *testing.T) {
-	t.Parallel()
-	falling := func(rate float64) pressure.Forecast {
-		return pressure.Forecast{Known: true, Rate: rate, Least: rate, Over: 10 * time.Second}
-	}
-	for _, test := range []struct {
-		name   string
-		left   remainder
-		within time.Duration
-		want   bool
-	}{
-		{"below the line, steady", remainder{hard: true, available: 99, line: 100}, time.Minute, false},
-		{"half of the line is left", remainder{hard: true, available: 50, line: 100}, time.Minute, false},
-		{"less than half of it", remainder{hard: true, available: 49, line: 100}, 0, true},
-		{"a soft threshold", remainder{available: 49, line: 100, forecast: falling(100)}, time.Minute, false},
-		{"the line is regained, not the reclaim", remainder{hard: true, available: 100, line: 100, forecast: falling(100)}, time.Minute, false},
-		{"nothing will be left in time", remainder{hard: true, available: 90, line: 100, forecast: falling(3)}, 30 * time.Second, true},
-		{"later than the pod could end", remainder{hard: true, available: 90, line: 100, forecast: falling(2.9)}, 30 * time.Second, false},
-		{"too far ahead to be trusted", remainder{hard: true, available: 90, line: 100, forecast: falling(1)}, time.Hour, false},
-		{"it recovers", remainder{hard: true, available: 90, line: 100, forecast: falling(-5)}, time.Hour, false},
-		{"the kubelet's line in time", remainder{hard: true, available: 90, line: 100, kubelet: 40, forecast: falling(2)}, 25 * time.Second, true},
-		{"the kubelet's line too late", remainder{hard: true, available: 90, line: 100, kubelet: 40, forecast: falling(2)}, 24 * time.Second, false},
-		{"the kubelet's line is met", remainder{hard: true, available: 60, line: 100, kubelet: 60}, 0, true},
-		{"the kubelet's line is above it", remainder{hard: true, available: 99, line: 100, kubelet: 150}, 0, true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := test.left.runsOut(test.within); got != test.want {
-				t.Errorf("runs out: %v, want %v", got, test.want)
-			}
-		})
-	}
-}
-
-func TestWithinRequestsProtects(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		mode     WithinRequests
-		resource rank.Resource
-		runsOut  bool
-		want     []string // candidates
-	}{
-		{"", rank.Memory, false, []string{"exceeds"}},
-		{WithinRequestsUntilExhaustion, rank.Memory, false, []string{"exceeds"}},
-		{WithinRequestsUntilExhaustion, rank.Memory, true, []string{"exceeds", "exact", "within"}},
-		{WithinRequestsUntilExhaustion, rank.Disk, false, []string{"exceeds"}},
-		{WithinRequestsUntilExhaustion, rank.Inodes, false, []string{"exceeds"}},
-		{WithinRequestsUntilExhaustion, rank.PIDs, false, []string{"exceeds", "exact", "within"}},
-		{WithinRequestsAlways, rank.Memory, true, []string{"exceeds"}},
-		{WithinRequestsNever, rank.Memory, false, []string{"exceeds", "exact", "within"}},
-	} {
-		t.Run(string(test.mode)+" "+test.resource.String(), func(t *testing.T) {
-			t.Parallel()
-			ranking := rank.Order(test.resource, []rank.Pod{
-				{Name: "exceeds", Usage: 11, Request: 10, Sampled: true},
-				{Name: "exact", Usage: 10, Request: 10, Sampled: true},
-				{Name: "within", Usage: 9, Request: 10, Sampled: true},
-				{Name: "unread", Request: 10},
-			}, rank.Rules{})
-			withheld := test.mode.withhold(&ranking, func(*rank.Pod) bool { return test.runsOut })
-			var got []string
-			for _, e := range ranking.Candidates {
-				got = append(got, e.Pod.Name)
-			}
-			if diff := cmp.Diff(test.want, got); diff != "" || withheld != 3-len(got) {
-				t.Errorf("%d withheld, candidates (-want +got):\n%s", withheld, diff)
-			}
-			for _, e := range ranking.Protected {
-				if want := map[bool]rank.Protection{true: rank.ProtectedUnsampled, false: rank.ProtectedWithinRequests}[e.Pod.Name == "unread"]; e.Protection != want {
-					t.Errorf("%s is protected as %q", e.Pod.Name, e.Protection)
-				}
-			}
-		})
-	}
-}
-
 // A process of the host takes memory to below the line and keeps it. The pods use what they
 // asked for: none of them goes, however long it takes.
 func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
@@ -265,7 +188,7 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 					"uid-a": diskUseOf(100, 1, 0, 0), "uid-b": diskUseOf(60, 1, 0, 0),
 				}}
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				policy.WithinRequests = WithinRequestsUntilExhaustion
+				policy.WithinRequests = decide.WithinRequestsUntilExhaustion
 				runDiskBy(t, n, disk, policy, time.Minute)
 				n.wantVictims(t, test.want...)
 				if d := n.last(t); test.want == nil && (d.Hold != decide.HoldWithinRequests || !strings.Contains(d.Detail, "look at images")) {
@@ -313,7 +236,7 @@ func (n *fakeNode) acted(t *testing.T) decide.Decision {
 
 func untilExhaustionPolicy() Policy {
 	policy := hardPolicy()
-	policy.WithinRequests = WithinRequestsUntilExhaustion
+	policy.WithinRequests = decide.WithinRequestsUntilExhaustion
 	policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi)
 	return policy
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -29,7 +30,7 @@ func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (rankin
 	if err != nil {
 		return ranking, unread, fmt.Errorf("reading the recorded thresholds: %w", err)
 	}
-	agent.WithinRequests(s.Configuration.Protect.WithinRequests).WithholdNow(&ranking, signal, thresholds, s.observation(signal))
+	decide.WithinRequests(s.Configuration.Protect.WithinRequests).WithholdNow(&ranking, signal, thresholds, s.observation(signal))
 	return ranking, unread, nil
 }
 

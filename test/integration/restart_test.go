@@ -245,7 +245,7 @@ func liveOnce() error {
 			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
 			Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 			// The pods stay below their requests.
-			WithinRequests: agent.WithinRequestsNever,
+			WithinRequests: decide.WithinRequestsNever,
 		},
 		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },

@@ -1,0 +1,55 @@
+package decide
+
+import "github.com/evictd/evictd/pkg/pressure"
+
+// Reclaim is what a pod's end should give back.
+type Reclaim struct {
+	Amount int64 // in the signal's unit
+	Known  bool
+}
+
+// ReclaimOf returns what a pod's end should return of the signal. For a stall the
+// books only say who is waited for, not how much of it would end.
+func ReclaimOf(signal pressure.Signal, expected map[string]int64) Reclaim {
+	amount, known := expected[signal.String()]
+	return Reclaim{Amount: amount, Known: known && signal.Reclaim() != pressure.ReclaimUnknown}
+}
+
+// Suffice reports whether the candidates could return what is missing, for all that is
+// known.
+func Suffice(missing int64, candidates []Reclaim) bool {
+	for _, c := range candidates {
+		if missing -= c.Amount; !c.Known || missing <= 0 {
+			return true
+		}
+	}
+	return missing <= 0
+}
+
+// largerSuffice reports whether, of the candidates that would go in their order until
+// nothing is missing, those that return at least so much would do alone.
+func largerSuffice(missing, atLeast int64, candidates []Reclaim) bool {
+	all, larger := int64(0), int64(0)
+	for _, c := range candidates {
+		if all >= missing {
+			break
+		}
+		if !c.Known {
+			return false // it might suffice alone, or not at all
+		}
+		all += c.Amount
+		if c.Amount >= atLeast {
+			larger += c.Amount
+		}
+	}
+	return larger >= missing
+}
+
+// Total adds up what is known.
+func Total(releases []Reclaim) int64 {
+	all := int64(0)
+	for _, r := range releases {
+		all += r.Amount
+	}
+	return all
+}

@@ -1,0 +1,106 @@
+package decide
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// No pod is evicted for nothing: the candidates together must be able to give back enough, and a
+// small one is passed over while larger ones suffice. The rules are in
+// docs/adr/0005-no-eviction-where-reclaim-is-insufficient.md.
+
+// Supply is what the ends of the pods should give back, and how far that is known.
+type Supply struct {
+	// Expected returns what a pod's end should give back, by signal and in the signal's unit; nil
+	// for a pod of which nothing is known.
+	Expected func(uid string) map[string]int64
+	// Incomplete are the pods of which not all was measured.
+	Incomplete []Unmeasured
+	// Least is limits.minimumRelease; zero judges no candidate by it.
+	Least pressure.Quantity
+}
+
+// Unmeasured is a pod of which not all was measured, and why; Told says that the source gave that
+// reason itself.
+type Unmeasured struct {
+	Pod, Why string
+	Told     bool
+}
+
+// Judges reports whether a pod may be held back because the candidates could not return what is
+// needed.
+func (s *Supply) Judges() bool { return !s.Least.IsZero() || len(s.Incomplete) > 0 }
+
+// Withhold holds a decision when all candidates together could not give back what is required, and
+// otherwise withholds those that would give back too little of what is missing. Where not all is
+// known of each pod, only candidates that suffice are evicted, whatever the rules.
+func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (Hold, string) {
+	if short.Missing == 0 || !s.Judges() {
+		return HoldNone, ""
+	}
+	signal := d.Pressure.Threshold.Signal
+	reclaims, required := s.of(signal, d.Ranking.Candidates), short.Required(&d.Pressure, s.Least)
+	if !Suffice(required, reclaims) {
+		if len(s.Incomplete) > 0 {
+			return HoldUsageUnknown, s.NotKnownToSuffice(signal, required)
+		}
+		return HoldUseless, insufficient(d, short, reclaims, s.Least)
+	}
+	withholdSmall(d, short, reclaims, s.notYet(d, within), s.Least)
+	if len(d.Ranking.Candidates) == 0 {
+		return HoldUseless, allSmall(d, short, reclaims, s.Least)
+	}
+	return HoldNone, ""
+}
+
+func (s *Supply) of(signal pressure.Signal, entries []rank.Entry) []Reclaim {
+	reclaims := make([]Reclaim, 0, len(entries))
+	for i := range entries {
+		reclaims = append(reclaims, ReclaimOf(signal, s.Expected(entries[i].Pod.UID)))
+	}
+	return reclaims
+}
+
+// notYet returns what the pods within their requests would give back, the largest first, where one
+// of them is evicted once the signal runs out.
+func (s *Supply) notYet(d *Decision, within WithinRequests) []Reclaim {
+	if within == WithinRequestsAlways {
+		return nil
+	}
+	later := slices.DeleteFunc(slices.Clone(d.Ranking.Protected), func(e rank.Entry) bool {
+		return e.Protection != rank.ProtectedWithinRequests
+	})
+	reclaims := s.of(d.Pressure.Threshold.Signal, later)
+	slices.SortFunc(reclaims, func(a, b Reclaim) int { return cmp.Compare(b.Amount, a.Amount) })
+	return reclaims
+}
+
+// withholdSmall withholds the candidates that would give back less than the minimum share
+// of what is missing to the target, where the larger ones do without them: reach the
+// target, or, where all together cannot, what is required. Later are the pods whose turn
+// comes after them: where one of those is what uses the signal up, small ones in front of it
+// would go one by one until then.
+func withholdSmall(d *Decision, s *Shortage, releases, later []Reclaim, least pressure.Quantity) {
+	signal, goal, atLeast := d.Pressure.Threshold.Signal, s.Missing, least.Of(s.Missing)
+	all := slices.Concat(releases, later)
+	if !Suffice(goal, all) {
+		goal = max(1, s.Required(&d.Pressure, least))
+	}
+	if !largerSuffice(goal, atLeast, all) {
+		return
+	}
+	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		r := releases[e.Position-1]
+		if !r.Known || r.Amount >= atLeast {
+			return rank.NotProtected
+		}
+		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumRelease is %v",
+			wording.Amount(signal, r.Amount), wording.Amount(signal, s.Missing), least)
+		return rank.ProtectedUseless
+	})
+}

@@ -1,0 +1,101 @@
+package decide
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// A pod within its request did not make the shortage: it is a candidate only when the kubelet or
+// the kernel would act next (docs/adr/0004-pods-within-their-requests-near-exhaustion.md).
+
+// WithinRequests says when a pod that does not exceed its request is a candidate. Its values
+// are those of protect.withinRequests.
+type WithinRequests string
+
+// The values. The zero value means WithinRequestsUntilExhaustion.
+const (
+	// WithinRequestsUntilExhaustion: only while the signal really runs out.
+	WithinRequestsUntilExhaustion WithinRequests = "untilExhaustion"
+	// WithinRequestsAlways: never a candidate.
+	WithinRequestsAlways WithinRequests = "always"
+	// WithinRequestsNever: a candidate like others, behind those that exceed theirs, as in
+	// the kubelet.
+	WithinRequestsNever WithinRequests = "never"
+)
+
+// Remainder is what is left of a signal that is under pressure, in its unit.
+type Remainder struct {
+	// Hard says that the threshold is a hard one; Line is where it lies.
+	Hard            bool
+	Available, Line int64
+	// Kubelet is where the kubelet evicts, in evictd's measure; 0 where that is not known.
+	Kubelet  int64
+	Forecast pressure.Forecast
+}
+
+// RunsOut reports whether so much is left that a pod within its request has to go, where the
+// pod and what is around it take so long to end: a hard threshold is met, and less than half
+// of its line is left, or the kubelet's line is met or will be before the pod could have ended.
+func (r *Remainder) RunsOut(within time.Duration) bool {
+	if !r.Hard || r.Available >= r.Line {
+		return false
+	}
+	if r.Available < r.Line/2 || r.Available <= r.Kubelet {
+		return true
+	}
+	after, expected := r.Forecast.Until(r.Available - r.Kubelet)
+	return expected && after <= within
+}
+
+// Withhold protects the pods within their requests for which it is not their turn, and
+// returns how many.
+func (m WithinRequests) Withhold(ranking *rank.Ranking, runsOut func(*rank.Pod) bool) (withheld int) {
+	if m == WithinRequestsNever || ranking.Resource == rank.PIDs {
+		return 0
+	}
+	ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		if e.Exceeds || m != WithinRequestsAlways && runsOut(e.Pod) {
+			return rank.NotProtected
+		}
+		withheld++
+		return rank.ProtectedWithinRequests
+	})
+	return withheld
+}
+
+// WithholdNow protects the pods within their requests in a ranking of one moment, as far as the
+// moment tells when it is their turn: seen is the signal's reading, and there is no forecast.
+// So they are candidates once less than half of a hard threshold is left.
+func (m WithinRequests) WithholdNow(
+	ranking *rank.Ranking, signal pressure.Signal, thresholds []pressure.Threshold, seen pressure.Observation,
+) {
+	left := Remainder{Available: seen.Available}
+	for i := range thresholds {
+		if t := &thresholds[i]; t.Hard && t.Signal == signal && seen.State == pressure.Known {
+			left.Hard, left.Line = true, max(left.Line, t.Quantity.Of(seen.Capacity))
+		}
+	}
+	m.Withhold(ranking, func(*rank.Pod) bool { return left.RunsOut(0) })
+}
+
+// AllWithinRequests says that the pods are not what uses the node up, where to look, and when
+// one of them goes all the same.
+func AllWithinRequests(d *Decision, withheld int, mode WithinRequests, left *Remainder) string {
+	signal := d.Pressure.Threshold.Signal
+	text := fmt.Sprintf("all %d pods that could be evicted use no more than they requested: look at %s", withheld, elsewhere(signal))
+	switch {
+	case mode == WithinRequestsAlways:
+		return text + "; none of them is evicted, because protect.withinRequests is always"
+	case !left.Hard:
+		return text + "; none of them is evicted for a soft threshold"
+	}
+	text += fmt.Sprintf("; one is evicted when less than %s is left", wording.Amount(signal, left.Line/2))
+	if left.Kubelet > 0 {
+		return text + fmt.Sprintf(", or when the kubelet's threshold, %s, is near", wording.Amount(signal, left.Kubelet))
+	}
+	return text + ", or when nothing will be left soon"
+}
