@@ -1,0 +1,68 @@
+package pressure_test
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+func TestAmountsTellZeroFromNotKnown(t *testing.T) {
+	t.Parallel()
+	var a pressure.Amounts
+	if _, known := a.Of(pressure.MemoryAvailable); known || a.At(pressure.MemoryAvailable) != 0 {
+		t.Error("the zero value knows an amount")
+	}
+	zero := a.With(pressure.MemoryAvailable, 0)
+	if _, known := zero.Of(pressure.MemoryAvailable); !known || zero == a {
+		t.Error("zero is taken for not known")
+	}
+	if zero.Without(pressure.MemoryAvailable) != a {
+		t.Error("an amount is left after it was removed")
+	}
+}
+
+func TestAmountsAreUpdatedByWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	old := pressure.Amounts{}.With(pressure.MemoryAvailable, 100).With(pressure.NodeFSAvailable, 500)
+	got := old.Updated(pressure.Amounts{}.With(pressure.MemoryAvailable, 0).With(pressure.PIDAvailable, 3))
+	want := pressure.Amounts{}.With(pressure.MemoryAvailable, 0).With(pressure.NodeFSAvailable, 500).With(pressure.PIDAvailable, 3)
+	if got != want {
+		t.Errorf("updated %+v, want %+v", got, want)
+	}
+	if got.OnDisk() != (pressure.Amounts{}).With(pressure.NodeFSAvailable, 500) {
+		t.Errorf("on disk %+v", got.OnDisk())
+	}
+}
+
+// The state file of a process before has amounts by the names of the signals.
+func TestAmountsThroughJSON(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 100 {
+		before, after := pressure.Amounts{}, pressure.Amounts{}.With(pressure.MemoryAvailable, 7)
+		for _, s := range pressure.Signals() {
+			if r.IntN(2) == 0 {
+				before = before.With(s, r.Int64N(10))
+			}
+		}
+		text, err := json.Marshal(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = json.Unmarshal(text, &after); err != nil || after != before {
+			t.Fatalf("%s came back as %+v, %v", text, after, err)
+		}
+	}
+	text, err := json.Marshal(pressure.Amounts{}.With(pressure.PIDAvailable, 3).With(pressure.MemoryAvailable, 0))
+	if want := `{"memory.available":0,"pid.available":3}`; err != nil || string(text) != want {
+		t.Errorf("wrote %s, %v; want %s", text, err, want)
+	}
+	for _, text := range []string{`{"memory.avail":1}`, `{"memory.available":"1"}`, `[1]`} {
+		var a pressure.Amounts
+		if json.Unmarshal([]byte(text), &a) == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
