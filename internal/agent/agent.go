@@ -11,6 +11,7 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
@@ -93,7 +94,7 @@ type Recorder interface {
 	Tick(started time.Time, took time.Duration)
 	Intent(d *decide.Decision, a *decide.Attempt)
 	Decision(d *decide.Decision)
-	Ledger(now time.Time, bookings []evict.Booking)
+	Ledger(now time.Time, bookings []inflight.Booking)
 	ReadError(source string, err error)
 	// IncidentBegan and IncidentEnded are told of each shortage, once.
 	IncidentBegan(i *incident.Incident)
@@ -159,7 +160,7 @@ type Agent struct {
 	judge     *pressure.Judge
 	incidents incident.Tracker
 	pacer     *pressure.Pacer
-	ledger    *evict.Ledger
+	ledger    *inflight.Ledger
 	backoff   *cooldown.Backoff
 	limiter   *cooldown.Limiter
 	holdOff   *cooldown.HoldOff
@@ -213,7 +214,7 @@ func New(options Options) (*Agent, error) {
 	a := &Agent{
 		options:  options,
 		reload:   make(chan change),
-		ledger:   evict.NewLedger(),
+		ledger:   inflight.NewLedger(),
 		backoff:  cooldown.NewBackoff(options.Random),
 		limiter:  cooldown.NewLimiter(options.Policy.Limits),
 		holdOff:  cooldown.NewHoldOff(),

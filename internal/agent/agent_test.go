@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -230,7 +231,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		n.run("second", 400, 0)
 		a := newAgent(t, n, hardPolicy())
 		n.pods["uid-first"].memory = 550 * mebi
-		a.ledger.Book(evict.Booking{UID: "uid-gone", Deadline: time.Now().Add(time.Hour)})
+		a.ledger.Book(inflight.Booking{UID: "uid-gone", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
 		if len(n.evictions) != 0 || a.acting != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")

@@ -15,6 +15,7 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -91,7 +92,7 @@ func (silence) IncidentBegan(*incident.Incident)           {}
 func (silence) IncidentEnded(*incident.Incident)           {}
 func (silence) Intent(*decide.Decision, *decide.Attempt)   {}
 func (silence) Decision(*decide.Decision)                  {}
-func (silence) Ledger(time.Time, []evict.Booking)          {}
+func (silence) Ledger(time.Time, []inflight.Booking)       {}
 func (silence) ReadError(string, error)                    {}
 func (silence) VictimEnded(*Ended)                         {}
 func (silence) LeftAlone(_, _, _ int)                      {}
@@ -131,7 +132,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.ledger, a.limiter = evict.NewLedger(), cooldown.NewLimiter(a.policy.Limits)
+		a.ledger, a.limiter = inflight.NewLedger(), cooldown.NewLimiter(a.policy.Limits)
 		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {

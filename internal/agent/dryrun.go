@@ -7,8 +7,8 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -77,7 +77,7 @@ func (s *simulated) addTo(seen *pressure.Sample) *pressure.Sample {
 }
 
 // add takes the bookings of a dry run that have ended: by then their pods would have gone.
-func (s *simulated) add(ended []evict.Booking) {
+func (s *simulated) add(ended []inflight.Booking) {
 	for i := range ended {
 		b := &ended[i]
 		if !b.DryRun || s.has(b.UID) {
@@ -96,7 +96,7 @@ func (s *simulated) restore(open []incident.Incident, booked func(uid string) bo
 	for i := range open {
 		for _, v := range open[i].Victims {
 			if v.DryRun && !booked(v.UID) {
-				s.add([]evict.Booking{{UID: v.UID, DryRun: true}})
+				s.add([]inflight.Booking{{UID: v.UID, DryRun: true}})
 			}
 		}
 	}
@@ -141,7 +141,7 @@ func (s *simulated) holdsDisk() bool {
 }
 
 // followDryRun brings the would-be victims up to date before a sample is read.
-func (a *Agent) followDryRun(ctx context.Context, now time.Time, ended []evict.Booking) {
+func (a *Agent) followDryRun(ctx context.Context, now time.Time, ended []inflight.Booking) {
 	s := &a.simulated
 	if !a.policy.DryRun {
 		*s = simulated{}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -51,7 +52,7 @@ func (a *Agent) overdue(p *pressure.Pressure, pods []*nodepods.Pod) *nodepods.Po
 
 // escalates reports whether a victim may be asked for again: one of evictd's own, not
 // relied on any more, that still holds something of what is missing.
-func (a *Agent) escalates(p *pressure.Pressure, b *evict.Booking) bool {
+func (a *Agent) escalates(p *pressure.Pressure, b *inflight.Booking) bool {
 	return b.Signal != "" && b.DryRun == a.policy.DryRun &&
 		b.Escalated.IsZero() && b.EscalationsSent < escalationTries &&
 		!b.ReliedOn(p.SampleTime, patienceOf(p)) &&
@@ -61,7 +62,7 @@ func (a *Agent) escalates(p *pressure.Pressure, b *evict.Booking) bool {
 // grantedTo returns the grace period that a victim has: as the API server says, which may
 // be less than it was granted where somebody else has shortened it, or as it was booked
 // where the watch has not told, and in a dry run.
-func grantedTo(pod *nodepods.Pod, b *evict.Booking) int64 {
+func grantedTo(pod *nodepods.Pod, b *inflight.Booking) int64 {
 	if told := pod.DeletionGraceSeconds; told != nil {
 		return *told
 	}
@@ -102,7 +103,7 @@ func (a *Agent) escalate(ctx context.Context, p *plan) report {
 // noteEscalation gives a victim that was given a shorter grace period a new deadline, to
 // which it is relied on again. It counts against no limit: nobody new goes.
 func (a *Agent) noteEscalation(attempt *decide.Attempt, now time.Time) {
-	a.ledger.Amend(attempt.Entry.Pod.UID, func(b *evict.Booking) {
+	a.ledger.Amend(attempt.Entry.Pod.UID, func(b *inflight.Booking) {
 		b.EscalationsSent++
 		switch outcome := attempt.Result.Outcome; {
 		case outcome.Next() == evict.Done:

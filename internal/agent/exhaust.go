@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -36,7 +36,7 @@ import (
 
 // late returns the victims that come too late for the forecast among those that are
 // relied on otherwise, and when nothing will be left.
-func (a *Agent) late(p *pressure.Pressure) (late []evict.Booking, exhausted time.Duration) {
+func (a *Agent) late(p *pressure.Pressure) (late []inflight.Booking, exhausted time.Duration) {
 	exhausted, expected := p.Forecast.Exhaustion()
 	if !p.Threshold.Hard || !expected || p.Threshold.Signal.OnDisk() {
 		return nil, 0
@@ -63,12 +63,12 @@ const littleOf = 10
 // weighs reports whether a victim matters for the question who comes too late: one of
 // evictd's own, or one that holds enough of what is missing to turn the fall or to count as
 // one of the two.
-func weighs(b *evict.Booking, p *pressure.Pressure) bool {
+func weighs(b *inflight.Booking, p *pressure.Pressure) bool {
 	return b.Signal != "" || b.Expected[p.Threshold.Signal.String()] >= decide.ShortageOf(p, 0).ToTarget/littleOf
 }
 
 // graceEnd returns when the victim's grace period is over.
-func graceEnd(b *evict.Booking) time.Time { return b.Deadline.Add(-deadlineMargin) }
+func graceEnd(b *inflight.Booking) time.Time { return b.Deadline.Add(-deadlineMargin) }
 
 // reliedOn returns what the victims that are relied on should still free, and whether there
 // are any.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -319,7 +320,7 @@ type recorder struct{ *fakeNode }
 func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (recorder) Tick(time.Time, time.Duration)              {}
 func (recorder) IncidentBegan(*incident.Incident)           {}
-func (recorder) Ledger(time.Time, []evict.Booking)          {}
+func (recorder) Ledger(time.Time, []inflight.Booking)       {}
 func (recorder) LeftAlone(_, _, _ int)                      {}
 
 // victims returns the names of the pods that were asked for, in order.

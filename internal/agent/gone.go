@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 )
 
 // goneFor is how long a pod is relied on that the API server does not know any more, see
@@ -30,7 +30,7 @@ func (a *Agent) bookForeign(attempt *decide.Attempt, expected map[string]int64, 
 func (a *Agent) bookOthers(attempt *decide.Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
 	a.unshown.accept(pod.UID, now, now.Add(lasts))
-	a.ledger.Book(evict.Booking{
+	a.ledger.Book(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: now.Add(lasts),
 	})

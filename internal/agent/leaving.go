@@ -9,9 +9,9 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -66,7 +66,7 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected map[
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
 		a.unshown.accept(pod.UID, now, deadline)
 	}
-	a.ledger.Book(evict.Booking{
+	a.ledger.Book(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
@@ -82,7 +82,7 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected map[
 // the pod any more, or lists it as finished, and its cgroup is not there either. A
 // force-deleted pod that still runs still holds what it holds. It returns the bookings
 // that have ended.
-func (a *Agent) letGo(now time.Time) []evict.Booking {
+func (a *Agent) letGo(now time.Time) []inflight.Booking {
 	if !a.options.Pods.Synced() {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *us
 			a.ledger.Expect(uid, expected)
 		default:
 			since := a.endings.of(pod, p.SampleTime)
-			a.bookOther(a.weigh(evict.Booking{
+			a.bookOther(a.weigh(inflight.Booking{
 				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 				Expected: expected,
 				Accepted: since,
@@ -165,7 +165,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *us
 
 // bookOther books a pod that others end. What it gives back may wait where MemAvailable does not
 // show it: what is there already is read when the pod is first seen to leave.
-func (a *Agent) bookOther(b evict.Booking, now time.Time, lists func() (int64, bool)) {
+func (a *Agent) bookOther(b inflight.Booking, now time.Time, lists func() (int64, bool)) {
 	if !a.ledger.Booked(b.UID) {
 		a.unshown.open(b.UID, now, b.Deadline, lists)
 	}

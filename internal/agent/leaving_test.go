@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -213,7 +214,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				a := newAgent(t, n, hardPolicy())
-				a.ledger.Book(evict.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				a.ledger.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
 				blind(n)
 				a.tick(t.Context())
 				if !a.ledger.Booked("uid-unlisted") {
@@ -237,7 +238,7 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 		n.run("forced", 100, 0)
 		a := newAgent(t, n, hardPolicy())
 		a.options.Pods = noPods{n}
-		a.ledger.Book(evict.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.ledger.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if !a.ledger.Booked("uid-forced") {
 			t.Error("the victim counts as gone while its cgroup is there")
@@ -325,7 +326,7 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 		n.pods["uid-both"].noCgroup = true
 		a := newAgent(t, n, hardPolicy())
-		a.ledger.Book(evict.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.ledger.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if a.ledger.Booked("uid-both") {
 			t.Error("the victim counts as on its way although nothing of it is left")

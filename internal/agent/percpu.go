@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -107,7 +107,7 @@ func (u *unshown) forget(uid string) {
 
 // end notes which bookings have ended. One that ended later than it was relied on opens
 // nothing again: the lists have changed since. A dry run's has none.
-func (u *unshown) end(now time.Time, ended []evict.Booking) {
+func (u *unshown) end(now time.Time, ended []inflight.Booking) {
 	for i := range ended {
 		if at := u.of(ended[i].UID); at >= 0 && !ended[i].DryRun && !now.After(u.windows[at].until) {
 			u.windows[at].until = now.Add(shownWithin)

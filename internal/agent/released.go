@@ -3,7 +3,7 @@ package agent
 import (
 	"time"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -30,7 +30,7 @@ const followEvery = time.Second
 // Ended is a victim that evictd evicted and that has gone.
 type Ended struct {
 	// Booking is how it was booked; Booking.Signal is what it was evicted for.
-	Booking evict.Booking
+	Booking inflight.Booking
 	// Time is when it was found to have gone: the API server does not list it any more,
 	// and its cgroup is not there.
 	Time time.Time
@@ -97,7 +97,7 @@ func (a *Agent) follow(uid string, signal pressure.Signal, expected map[string]i
 }
 
 // followVictims closes the books of those that have ended and reads those of the others.
-func (a *Agent) followVictims(now time.Time, ended []evict.Booking) {
+func (a *Agent) followVictims(now time.Time, ended []inflight.Booking) {
 	f := &a.followed
 	gone := 0
 	for i := range ended {

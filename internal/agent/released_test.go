@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -140,7 +140,7 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
 		a.follow("uid-first", pressure.MemoryAvailable, map[string]int64{"memory.available": 300 * mebi})
-		a.ledger.Book(evict.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
+		a.ledger.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
 		a.rehearsed = time.Now().Add(time.Hour)
 		for range 1000 { // 10 s
 			a.tick(t.Context())

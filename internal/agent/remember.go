@@ -8,6 +8,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -94,7 +95,7 @@ func (a *Agent) saveReport() {
 }
 
 // saveChanges hands over what the loop knows where something of it has changed in this tick.
-func (a *Agent) saveChanges(ended []evict.Booking) {
+func (a *Agent) saveChanges(ended []inflight.Booking) {
 	if a.changed || len(ended) > 0 || a.ledger.Len() != a.inFlight {
 		a.save()
 	}

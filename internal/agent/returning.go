@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -106,7 +106,7 @@ func (r *returning) expected(signal pressure.Signal) (amount int64, last time.Ti
 // followReturning takes what has ended since the last tick: own victims, and the kubelet's. A
 // dry run's victim holds up nothing. What others end shows as it comes back; where pods end
 // all the time, to wait for each would be for ever.
-func (a *Agent) followReturning(sample *pressure.Sample, ended []evict.Booking) {
+func (a *Agent) followReturning(sample *pressure.Sample, ended []inflight.Booking) {
 	var gone []map[string]int64
 	own := map[string]bool{}
 	for i := range ended {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -49,7 +49,7 @@ type spaceReading struct {
 }
 
 // noteSpace follows the disks that are under pressure, and the victims that have ended.
-func (a *Agent) noteSpace(sample *pressure.Sample, verdict *pressure.Verdict, ended []evict.Booking) {
+func (a *Agent) noteSpace(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
 	a.followReturning(sample, ended)
 	if a.policy.Settle == 0 || verdict.Stale {
 		return

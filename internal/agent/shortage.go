@@ -2,7 +2,7 @@ package agent
 
 import (
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -23,9 +23,9 @@ func (a *Agent) required(p *pressure.Pressure) int64 {
 // nothing is urgent: one victim at a time goes for it, as in the kubelet, and the next only
 // after a reading that shows what the last one gave back. Of a disk no reading shows that
 // at a victim's end, see settle.go.
-func (a *Agent) awaited(p *pressure.Pressure, s *decide.Shortage) (evict.Booking, bool) {
+func (a *Agent) awaited(p *pressure.Pressure, s *decide.Shortage) (inflight.Booking, bool) {
 	if !s.InMargin() || p.Threshold.Signal.OnDisk() {
-		return evict.Booking{}, false
+		return inflight.Booking{}, false
 	}
 	signal := p.Threshold.Signal.String()
 	for _, b := range a.ledger.OnTheirWay() {
@@ -34,5 +34,5 @@ func (a *Agent) awaited(p *pressure.Pressure, s *decide.Shortage) (evict.Booking
 			return b, true
 		}
 	}
-	return evict.Booking{}, false
+	return inflight.Booking{}, false
 }

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -25,7 +25,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Sample(now time.Time) pressure.Sample {
-	f.agent.ledger = evict.NewLedger()
+	f.agent.ledger = inflight.NewLedger()
 	return f.fakeNode.Sample(now)
 }
 

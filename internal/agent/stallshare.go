@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -37,7 +37,7 @@ func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *u
 
 // weigh returns what is expected of a pod that others end: nothing of a stall, where it holds
 // less than the share.
-func (a *Agent) weigh(b evict.Booking, share int64) evict.Booking {
+func (a *Agent) weigh(b inflight.Booking, share int64) inflight.Booking {
 	if share == 0 || a.ledger.Own(b.UID) {
 		return b
 	}
@@ -51,7 +51,7 @@ func (a *Agent) weigh(b evict.Booking, share int64) evict.Booking {
 }
 
 // noteEnds notes when a victim ended last whose end makes the window be measured anew.
-func (s *stallReadings) noteEnds(ended []evict.Booking, now time.Time) {
+func (s *stallReadings) noteEnds(ended []inflight.Booking, now time.Time) {
 	for i := range ended {
 		if uid := ended[i].UID; ended[i].Signal != "" || s.matters[uid] {
 			s.ended = now

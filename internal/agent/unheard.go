@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -126,7 +127,7 @@ func (a *Agent) hear(now time.Time) {
 }
 
 // decision returns the record of what became of a request after its own decision.
-func (u *unheard) decision(now time.Time, onTheirWay []evict.Booking) *decide.Decision {
+func (u *unheard) decision(now time.Time, onTheirWay []inflight.Booking) *decide.Decision {
 	return &decide.Decision{Time: now, Incident: u.asked.Incident, Pressure: u.asked.Pressure, Ranking: u.asked.Ranking, OnTheirWay: onTheirWay}
 }
 

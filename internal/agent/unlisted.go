@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -63,7 +63,7 @@ func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64, list
 			a.ledger.Expect(uid, expected)
 			continue
 		}
-		booking := evict.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline}
+		booking := inflight.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline}
 		a.bookOther(a.weigh(booking, share), p.SampleTime, lists)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -89,7 +90,7 @@ type Decision struct {
 	// Attempts are the requests that were sent, in order.
 	Attempts []Attempt
 	// OnTheirWay are the victims that had not ended yet when the decision was made.
-	OnTheirWay []evict.Booking
+	OnTheirWay []inflight.Booking
 	// NotReliedOn is one sentence about the one of them that comes too late, so that
 	// somebody else goes as well; "" when there is none.
 	NotReliedOn string

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -284,7 +284,7 @@ func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
 	return lines
 }
 
-func bookingLines(bookings []evict.Booking) []BookingLine {
+func bookingLines(bookings []inflight.Booking) []BookingLine {
 	lines := make([]BookingLine, 0, len(bookings))
 	for i := range bookings {
 		b := &bookings[i]

@@ -20,6 +20,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -174,7 +175,7 @@ func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
 func ended() *agent.Ended {
 	expected := 300 * mi
 	return &agent.Ended{
-		Booking: evict.Booking{
+		Booking: inflight.Booking{
 			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
 			Accepted: start, Deadline: start.Add(45 * time.Second),
 		},
@@ -189,7 +190,7 @@ func TestStuckVictimIsSaidOnce(t *testing.T) {
 	own, others, forgotten := ended().Booking, ended().Booking, ended().Booking
 	others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
 	forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
-	all := []evict.Booking{own, others, forgotten}
+	all := []inflight.Booking{own, others, forgotten}
 	r.Ledger(own.Deadline, all)
 	if got := r.lines(t); len(got) != 0 {
 		t.Fatalf("before the deadline: %v", got)
@@ -715,7 +716,7 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	}
 	r.Decision(escalated(evict.Evicted))
 	r.Decision(escalated(evict.WouldEvict))
-	r.Ledger(start.Add(time.Hour), []evict.Booking{ended().Booking})
+	r.Ledger(start.Add(time.Hour), []inflight.Booking{ended().Booking})
 	r.Config(errors.New("x"))
 	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+4; n != want {
 		t.Errorf("%d lines, want %d", n, want)

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -255,7 +256,7 @@ func TestGauges(t *testing.T) {
 	r := newRig(t)
 	r.InForce(true, nil)
 	r.Tick(start, 250*time.Millisecond)
-	r.Ledger(start, []evict.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
+	r.Ledger(start, []inflight.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(nil)
 	r.Config(errors.New("x"))
 	r.LeftAlone(2, 3, 4)

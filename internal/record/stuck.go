@@ -9,11 +9,11 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 )
 
 // Ledger notes who is on the way out now, and says once of each victim that it is stuck.
-func (r *Recorder) Ledger(now time.Time, bookings []evict.Booking) {
+func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stuck := 0
@@ -30,7 +30,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []evict.Booking) {
 	}
 	if len(r.stuck) > stuck {
 		maps.DeleteFunc(r.stuck, func(uid string, _ bool) bool {
-			return !slices.ContainsFunc(bookings, func(b evict.Booking) bool { return b.UID == uid && b.Stuck(now) })
+			return !slices.ContainsFunc(bookings, func(b inflight.Booking) bool { return b.UID == uid && b.Stuck(now) })
 		})
 	}
 	r.metrics.onTheirWay.Set(float64(len(bookings)))
@@ -39,7 +39,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []evict.Booking) {
 
 // sayStuck logs that a victim has not ended, whoever ended it, and tells a pod that evictd
 // evicted.
-func (r *Recorder) sayStuck(b *evict.Booking) {
+func (r *Recorder) sayStuck(b *inflight.Booking) {
 	r.logger.Warn(messageStuck, zap.String(keyVictim, b.Key()), zap.String(keyUID, b.UID),
 		zap.Time(keyAccepted, b.Accepted.UTC()), zap.Time(keyDeadline, b.Deadline.UTC()))
 	if b.Signal == "" || b.Unlisted {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 )
 
 // State is all that is kept. The zero value knows of nothing, which is not the same as that
@@ -14,7 +14,7 @@ type State struct {
 	// Incidents are those that are open.
 	Incidents []Incident `json:"incidents,omitempty"`
 	// Ledger are the victims in flight.
-	Ledger evict.LedgerState `json:"ledger,omitzero"`
+	Ledger inflight.LedgerState `json:"ledger,omitzero"`
 	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -52,7 +53,7 @@ func random(r *rand.Rand, most int) State {
 			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
 		}})
 		s.Ledger.LastEnd = when()
-		s.Ledger.Bookings = append(s.Ledger.Bookings, evict.BookingState{Expires: when(), Booking: evict.Booking{
+		s.Ledger.Bookings = append(s.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: inflight.Booking{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
@@ -325,7 +326,7 @@ func FuzzDecode(f *testing.F) {
 		if _, err = Decode(again, thisBoot(), noon()); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
-		ledger, backoff := evict.NewLedger(), cooldown.NewBackoff(func() float64 { return 0 })
+		ledger, backoff := inflight.NewLedger(), cooldown.NewBackoff(func() float64 { return 0 })
 		ledger.Restore(got.Ledger, noon())
 		backoff.Restore(got.Backoff, noon())
 		for _, b := range ledger.OnTheirWay() {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,45 +165,5 @@ func TestBudget(t *testing.T) {
 				t.Errorf("asked for %s", path)
 			}
 		})
-	}
-}
-
-func TestReliedOn(t *testing.T) {
-	t.Parallel()
-	b := evict.Booking{Accepted: at(0), Deadline: at(time.Hour)}
-	short := b
-	short.Deadline = at(10 * time.Second)
-	again := short
-	again.Escalated, again.Deadline = at(2*time.Minute), at(3*time.Minute)
-	for _, test := range []struct {
-		name    string
-		booking evict.Booking
-		at      time.Duration
-		want    bool
-	}{
-		{"within patience and deadline", b, time.Minute, true},
-		{"over patience", b, time.Minute + 1, false},
-		{"over its deadline", short, 11 * time.Second, false},
-		{"asked for again", again, 3 * time.Minute, true},
-		{"asked for again, and over that deadline", again, 3*time.Minute + 1, false},
-	} {
-		if got := test.booking.ReliedOn(at(test.at), time.Minute); got != test.want {
-			t.Errorf("%s: relied on %v, want %v", test.name, got, test.want)
-		}
-	}
-	if !b.ReliedOn(at(time.Hour), 0) {
-		t.Error("without patience a victim is relied on to its deadline")
-	}
-}
-
-func TestLedgerAmends(t *testing.T) {
-	t.Parallel()
-	ledger := evict.NewLedger()
-	ledger.Book(victim("a", 100))
-	for _, uid := range []string{"a", "nobody"} {
-		ledger.Amend(uid, func(b *evict.Booking) { b.GraceSeconds = 7 })
-	}
-	if got := ledger.OnTheirWay(); len(got) != 1 || got[0].GraceSeconds != 7 {
-		t.Errorf("on their way: %+v, want one with 7 s", got)
 	}
 }

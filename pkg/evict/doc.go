@@ -8,6 +8,5 @@
 //	result := evictor.Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: uid})
 //	if result.Outcome == evict.BlockedByBudget { … try the next candidate … }
 //
-// A refusal is an outcome and not an error. The [Ledger] remembers what is on its
-// way out and what it should free.
+// A refusal is an outcome and not an error.
 package evict

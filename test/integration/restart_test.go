@@ -24,6 +24,7 @@ import (
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
@@ -198,7 +199,7 @@ func (w witness) Decision(d *decide.Decision) {
 	}
 }
 
-func (w witness) Ledger(_ time.Time, bookings []evict.Booking) {
+func (w witness) Ledger(_ time.Time, bookings []inflight.Booking) {
 	if len(bookings) > 0 {
 		w.reach(onTheNextTick)
 	}

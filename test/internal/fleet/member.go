@@ -19,6 +19,7 @@ import (
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -175,9 +176,9 @@ func (*tally) Tick(time.Time, time.Duration) {}
 func (*tally) Intent(*decide.Decision, *decide.Attempt) {}
 
 // Ledger does nothing.
-func (*tally) Ledger(time.Time, []evict.Booking) {}
-func (*tally) IncidentBegan(*incident.Incident)  {}
-func (*tally) IncidentEnded(*incident.Incident)  {}
+func (*tally) Ledger(time.Time, []inflight.Booking) {}
+func (*tally) IncidentBegan(*incident.Incident)     {}
+func (*tally) IncidentEnded(*incident.Incident)     {}
 
 // VictimEnded does nothing.
 func (*tally) VictimEnded(*agent.Ended) {}

@@ -1,19 +1,9 @@
-package evict
+package inflight
 
 import (
 	"maps"
 	"time"
 )
-
-// A restart of the container must not forget what was evicted, what is in flight and which
-// pods were refused: see invariant 9 in docs/architecture.md. So each memory of this package
-// can be exported as plain values and restored from them. The values say nothing of where
-// they are kept. Each entry has an expiry of its own, after which it is not restored: by
-// then the memory itself would have forgotten it, or it would mean nothing any more.
-//
-// The times are those of the node's clock, and lose their monotonic reading in a file. One
-// that is in the future when it is restored is taken for now: a clock that was set back must
-// not make anything last longer.
 
 // bookingKept is how long after its deadline a booking is restored. A victim that is stuck
 // must not look like a new one; whether its pod is still there is asked at the first tick.
@@ -64,6 +54,7 @@ func (l *Ledger) Restore(s LedgerState, now time.Time) {
 	}
 }
 
+// earlier returns the earlier of two times: one of another process may not be in the future.
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b

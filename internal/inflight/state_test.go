@@ -1,4 +1,4 @@
-package evict_test
+package inflight_test
 
 import (
 	"encoding/json"
@@ -9,44 +9,45 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 )
 
-// restarted returns a new ledger with what the first one exports, as it comes back from a file.
-func restarted(t *testing.T, l *evict.Ledger, now time.Time) *evict.Ledger {
+// restarted returns a ledger that was restored from what the first one exports, as it comes
+// back from a file.
+func restarted(t *testing.T, before *inflight.Ledger, now time.Time) *inflight.Ledger {
 	t.Helper()
-	text, err := json.Marshal(l.Export())
+	text, err := json.Marshal(before.Export())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var copied evict.LedgerState
-	if err := json.Unmarshal(text, &copied); err != nil {
+	var kept inflight.LedgerState
+	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	next := evict.NewLedger()
-	next.Restore(copied, now)
+	next := inflight.NewLedger()
+	next.Restore(kept, now)
 	return next
 }
 
 // happen makes one random thing happen to the ledger.
-func happen(l *evict.Ledger, r *rand.Rand, now time.Time) {
-	uid, dryRun := fmt.Sprintf("pod-%d", r.IntN(8)), r.IntN(4) == 0
+func happen(l *inflight.Ledger, r *rand.Rand, now time.Time) {
+	uid := fmt.Sprintf("pod-%d", r.IntN(8))
 	switch r.IntN(4) {
 	case 0, 1:
-		l.Book(evict.Booking{
+		l.Book(inflight.Booking{
 			Namespace: "shop", Name: uid, UID: uid, Expected: map[string]int64{"memory.available": r.Int64N(1000)},
 			Signal: []string{"", "memory.available"}[r.IntN(2)], Accepted: now, GraceSeconds: 30,
-			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: dryRun,
+			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: r.IntN(4) == 0,
 		})
 	case 2:
-		l.Amend(uid, func(b *evict.Booking) { b.EscalationsSent++; b.Escalated = now })
-	case 3:
+		l.Amend(uid, func(b *inflight.Booking) { b.EscalationsSent++; b.Escalated = now })
+	default:
 		l.Settle(now, func(there string) bool { return there != uid })
 	}
 }
 
 // says returns all that can be asked of the ledger at a time.
-func says(l *evict.Ledger, now time.Time) map[string]any {
+func says(l *inflight.Ledger, now time.Time) map[string]any {
 	expected, relied := l.Relied("memory.available", now, time.Minute)
 	return map[string]any{"in flight": l.OnTheirWay(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
@@ -56,7 +57,7 @@ func says(l *evict.Ledger, now time.Time) map[string]any {
 func TestRestoredLedgerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		before, now := evict.NewLedger(), at(time.Hour)
+		before, now := inflight.NewLedger(), at(time.Hour)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range r.IntN(40) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
@@ -77,34 +78,35 @@ func TestRestoredLedgerSaysTheSame(t *testing.T) {
 
 func TestExpiredBookingsAreNotRestored(t *testing.T) {
 	t.Parallel()
-	l := evict.NewLedger()
-	l.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
+	l := inflight.NewLedger()
+	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
 	for after, want := range map[time.Duration]int{0: 1, 2 * time.Hour: 1, 24*time.Hour + 45*time.Second: 0} {
 		if got := restarted(t, l, at(after)).Len(); got != want {
-			t.Errorf("%d bookings after %v, want %d", got, after, want)
+			t.Errorf("%d bookings restored after %v, want %d", got, after, want)
 		}
 	}
 }
 
 func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
-	l := evict.NewLedger()
-	l.Book(evict.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
+	l := inflight.NewLedger()
+	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
 	next := restarted(t, l, at(time.Second))
 	if !next.Booked("a") {
 		t.Error("the dry run's booking was not restored")
 	}
-	if next.ForgetDryRuns(); next.Booked("a") {
+	next.ForgetDryRuns()
+	if next.Booked("a") {
 		t.Error("the dry run's booking outlived it")
 	}
 }
 
 // A clock that was set back must not make anything last longer.
-func TestRestoredBookingsAreNotInTheFuture(t *testing.T) {
+func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
-	l, now := evict.NewLedger(), at(0)
-	l.Book(evict.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
-	l.Book(evict.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
+	l, now := inflight.NewLedger(), at(0)
+	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
+	l.Book(inflight.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
 	l.Settle(at(time.Hour), func(uid string) bool { return uid == "a" })
 	next := restarted(t, l, now)
 	booked := next.OnTheirWay()[0]

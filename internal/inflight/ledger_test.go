@@ -1,18 +1,18 @@
-package evict_test
+package inflight_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/inflight"
 )
 
 func at(offset time.Duration) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
 }
 
-func victim(uid string, memory int64) evict.Booking {
-	return evict.Booking{
+func victim(uid string, memory int64) inflight.Booking {
+	return inflight.Booking{
 		Namespace: "shop", Name: uid, UID: uid, Expected: map[string]int64{"memory.available": memory},
 		Accepted: at(0), Deadline: at(45 * time.Second),
 	}
@@ -22,7 +22,7 @@ func nobody(string) bool   { return false }
 func everyone(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
-func covers(ledger *evict.Ledger, signal string, deficit int64, now time.Time, patience time.Duration) bool {
+func covers(ledger *inflight.Ledger, signal string, deficit int64, now time.Time, patience time.Duration) bool {
 	expected, relied := ledger.Relied(signal, now, patience)
 	return relied && expected >= deficit
 }
@@ -31,20 +31,20 @@ func TestLedgerCovers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
-		bookings []evict.Booking
+		bookings []inflight.Booking
 		deficit  int64
 		at       time.Duration
 		want     bool
 	}{
 		{"an empty ledger covers nothing, not even no deficit", nil, 0, 0, false},
-		{"one that suffices", []evict.Booking{victim("a", 100)}, 100, 0, true},
-		{"one that does not", []evict.Booking{victim("a", 99)}, 100, 0, false},
-		{"two together", []evict.Booking{victim("a", 60), victim("b", 40)}, 100, 0, true},
-		{"a victim past its deadline is not relied on", []evict.Booking{victim("a", 100)}, 100, 46 * time.Second, false},
+		{"one that suffices", []inflight.Booking{victim("a", 100)}, 100, 0, true},
+		{"one that does not", []inflight.Booking{victim("a", 99)}, 100, 0, false},
+		{"two together", []inflight.Booking{victim("a", 60), victim("b", 40)}, 100, 0, true},
+		{"a victim past its deadline is not relied on", []inflight.Booking{victim("a", 100)}, 100, 46 * time.Second, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ledger := evict.NewLedger()
+			ledger := inflight.NewLedger()
 			for _, b := range test.bookings {
 				ledger.Book(b)
 			}
@@ -60,7 +60,7 @@ func TestLedgerCovers(t *testing.T) {
 
 func TestLedgerSettles(t *testing.T) {
 	t.Parallel()
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(victim("a", 100))
 	if ended := ledger.Settle(at(time.Second), everyone); len(ended) != 0 || !ledger.Booked("a") {
 		t.Errorf("a pod that is present has ended: %v", ended)
@@ -80,7 +80,7 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	t.Parallel()
 	b := victim("a", 100)
 	b.DryRun = true
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(b)
 	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
@@ -97,11 +97,11 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 // What the API server does not list may be no victim at all.
 func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 	t.Parallel()
-	b := evict.Booking{UID: "a", Unlisted: true, Accepted: at(0), Deadline: at(45 * time.Second)}
+	b := inflight.Booking{UID: "a", Unlisted: true, Accepted: at(0), Deadline: at(45 * time.Second)}
 	if key := b.Key(); key != "a" {
 		t.Errorf("its name is %q, want its UID", key)
 	}
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(b)
 	ledger.Book(victim("listed", 100))
 	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
@@ -128,10 +128,10 @@ func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 // had is not relied on for it once more.
 func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	t.Parallel()
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(victim("a", 100))
 	ledger.Expect("nobody", map[string]int64{"memory.available": 1000})
-	ledger.Book(evict.Booking{UID: "a", Expected: map[string]int64{"nodefs.available": 500}})
+	ledger.Book(inflight.Booking{UID: "a", Expected: map[string]int64{"nodefs.available": 500}})
 	if !covers(ledger, "memory.available", 100, at(0), 0) || !covers(ledger, "nodefs.available", 500, at(0), 0) {
 		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
 	}
@@ -148,7 +148,7 @@ func TestLedgerLosesPatience(t *testing.T) {
 	t.Parallel()
 	patient := victim("a", 100)
 	patient.Deadline = at(time.Hour)
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(patient)
 	if !covers(ledger, "memory.available", 100, at(time.Minute), time.Minute) {
 		t.Error("not relied on although the patience has not run out")
@@ -165,7 +165,7 @@ func TestLedgerReplacesADryRunByTheRealThing(t *testing.T) {
 	t.Parallel()
 	dry := victim("a", 100)
 	dry.DryRun = true
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(dry)
 	ledger.Book(victim("a", 100))
 	ledger.Book(dry)
@@ -178,7 +178,7 @@ func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	dry := victim("dry", 100)
 	dry.DryRun = true
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(dry)
 	ledger.Book(victim("wet", 100))
 	ledger.ForgetDryRuns()
@@ -189,12 +189,52 @@ func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
 
 func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 	t.Parallel()
-	ledger := evict.NewLedger()
+	ledger := inflight.NewLedger()
 	ledger.Book(victim("a", 100))
 	later := victim("a", 500)
 	later.Deadline = at(time.Hour)
 	ledger.Book(later)
 	if got := ledger.OnTheirWay(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
 		t.Errorf("on their way: %+v, want the first booking alone", got)
+	}
+}
+
+func TestReliedOn(t *testing.T) {
+	t.Parallel()
+	b := inflight.Booking{Accepted: at(0), Deadline: at(time.Hour)}
+	short := b
+	short.Deadline = at(10 * time.Second)
+	again := short
+	again.Escalated, again.Deadline = at(2*time.Minute), at(3*time.Minute)
+	for _, test := range []struct {
+		name    string
+		booking inflight.Booking
+		at      time.Duration
+		want    bool
+	}{
+		{"within patience and deadline", b, time.Minute, true},
+		{"over patience", b, time.Minute + 1, false},
+		{"over its deadline", short, 11 * time.Second, false},
+		{"asked for again", again, 3 * time.Minute, true},
+		{"asked for again, and over that deadline", again, 3*time.Minute + 1, false},
+	} {
+		if got := test.booking.ReliedOn(at(test.at), time.Minute); got != test.want {
+			t.Errorf("%s: relied on %v, want %v", test.name, got, test.want)
+		}
+	}
+	if !b.ReliedOn(at(time.Hour), 0) {
+		t.Error("without patience a victim is relied on to its deadline")
+	}
+}
+
+func TestLedgerAmends(t *testing.T) {
+	t.Parallel()
+	ledger := inflight.NewLedger()
+	ledger.Book(victim("a", 100))
+	for _, uid := range []string{"a", "nobody"} {
+		ledger.Amend(uid, func(b *inflight.Booking) { b.GraceSeconds = 7 })
+	}
+	if got := ledger.OnTheirWay(); len(got) != 1 || got[0].GraceSeconds != 7 {
+		t.Errorf("on their way: %+v, want one with 7 s", got)
 	}
 }
