@@ -150,14 +150,16 @@ func TestContainerFSIsWhereTheLayersAre(t *testing.T) {
 			bytes, inodes = 1, 2
 		}
 		expected := diskExpected(&u)
-		if got := expected[pressure.ContainerFSAvailable.String()]; got != bytes {
+		if got := expected.At(pressure.ContainerFSAvailable); got != bytes {
 			t.Errorf("layers on nodefs: %t: containerfs.available should get back %d, want %d", split, got, bytes)
 		}
-		if got := expected[pressure.ContainerFSInodesFree.String()]; got != inodes {
+		if got := expected.At(pressure.ContainerFSInodesFree); got != inodes {
 			t.Errorf("layers on nodefs: %t: containerfs.inodesFree should get back %d, want %d", split, got, inodes)
 		}
-		if len(expected) != 6 {
-			t.Errorf("expected %v, want the six signals of a disk", expected)
+		for _, signal := range pressure.Signals() {
+			if _, known := expected.Of(signal); known != signal.OnDisk() {
+				t.Errorf("%v is known: %v; want the six signals of a disk", signal, known)
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ type plan struct {
 // candidate is one pod that may be asked for, with what its end should free.
 type candidate struct {
 	entry    rank.Entry
-	expected map[string]int64
+	expected pressure.Amounts
 	// kept says that a budget refused it: in this decision, or a short while ago, and
 	// then it is not asked for again. Budget is that budget's name; "" when the answer did
 	// not name it.
@@ -162,7 +162,7 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hol
 // supply returns what the pods' ends should give back.
 func (a *Agent) supply(uses *uses) *decide.Supply {
 	return &decide.Supply{
-		Expected:   func(uid string) map[string]int64 { return uses.byUID[uid].expected },
+		Expected:   func(uid string) pressure.Amounts { return uses.byUID[uid].expected },
 		Incomplete: uses.incomplete, Least: a.policy.MinimumRelease,
 	}
 }

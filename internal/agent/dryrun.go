@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -41,7 +40,7 @@ type wouldBe struct {
 	cgroup string
 	// held is what its end would give back, by signal, in the signal's unit; a figure that
 	// cannot be read stays as it was.
-	held map[string]int64
+	held pressure.Amounts
 }
 
 // has reports whether the pod counts as gone.
@@ -86,7 +85,7 @@ func (s *simulated) add(ended []inflight.Booking) {
 		if s.pods == nil {
 			s.pods = map[string]*wouldBe{}
 		}
-		s.pods[b.UID] = &wouldBe{cgroup: b.UID, held: maps.Clone(b.Expected)}
+		s.pods[b.UID] = &wouldBe{cgroup: b.UID, held: b.Expected}
 	}
 }
 
@@ -121,19 +120,16 @@ func (s *simulated) keep(pods []*nodepods.Pod) {
 }
 
 // update takes what the pods hold now.
-func (s *simulated) update(expected func(w *wouldBe, uid string) map[string]int64) {
+func (s *simulated) update(expected func(w *wouldBe, uid string) pressure.Amounts) {
 	for uid, w := range s.pods {
-		if w.held == nil {
-			w.held = map[string]int64{}
-		}
-		maps.Copy(w.held, expected(w, uid))
+		w.held = w.held.Updated(expected(w, uid))
 	}
 }
 
 // holdsDisk reports whether one of them holds part of a disk.
 func (s *simulated) holdsDisk() bool {
 	for _, w := range s.pods {
-		if len(diskPart(w.held)) > 0 {
+		if w.held.OnDisk() != (pressure.Amounts{}) {
 			return true
 		}
 	}
@@ -164,19 +160,19 @@ func (a *Agent) followDryRun(ctx context.Context, now time.Time, ended []infligh
 	if s.holdsDisk() && a.options.Disk != nil && now.Sub(a.disk.at) >= simulatedDiskEvery {
 		a.askDisk(ctx, now, pods)
 	}
-	s.update(func(w *wouldBe, uid string) map[string]int64 { return a.heldBy(w, uid, read) })
+	s.update(func(w *wouldBe, uid string) pressure.Amounts { return a.heldBy(w, uid, read) })
 }
 
 // heldBy returns what is known of what a pod holds now, in the measure of each signal.
-func (a *Agent) heldBy(w *wouldBe, uid string, read []usage.Pod) map[string]int64 {
-	held := map[string]int64{}
+func (a *Agent) heldBy(w *wouldBe, uid string, read []usage.Pod) pressure.Amounts {
+	var held pressure.Amounts
 	for i := range read {
 		if read[i].UID == w.cgroup {
-			maps.Copy(held, cgroupExpected(&read[i], a.policy.MemoryAvailable))
+			held = cgroupExpected(&read[i], a.policy.MemoryAvailable)
 		}
 	}
 	if measured, known := a.disk.uses[uid]; known {
-		maps.Copy(held, diskExpected(&measured))
+		held = held.Updated(diskExpected(&measured))
 	}
 	return held
 }

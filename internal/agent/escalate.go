@@ -56,7 +56,7 @@ func (a *Agent) escalates(p *pressure.Pressure, b *inflight.Booking) bool {
 	return b.Signal != "" && b.DryRun == a.policy.DryRun &&
 		b.Escalated.IsZero() && b.EscalationsSent < escalationTries &&
 		!b.ReliedOn(p.SampleTime, patienceOf(p)) &&
-		b.Expected[p.Threshold.Signal.String()] > 0
+		b.Expected.At(p.Threshold.Signal) > 0
 }
 
 // grantedTo returns the grace period that a victim has: as the API server says, which may

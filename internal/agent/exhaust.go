@@ -41,7 +41,7 @@ func (a *Agent) late(p *pressure.Pressure) (late []inflight.Booking, exhausted t
 	if !p.Threshold.Hard || !expected || p.Threshold.Signal.OnDisk() {
 		return nil, 0
 	}
-	signal, now := p.Threshold.Signal.String(), p.SampleTime
+	signal, now := p.Threshold.Signal, p.SampleTime
 	for _, b := range a.ledger.OnTheirWay() {
 		if !weighs(&b, p) {
 			continue
@@ -49,7 +49,7 @@ func (a *Agent) late(p *pressure.Pressure) (late []inflight.Booking, exhausted t
 		if now.Sub(b.Accepted) < p.Forecast.Recent {
 			return nil, 0
 		}
-		if b.ReliedOn(now, patienceOf(p)) && b.Expected[signal] > 0 && !b.Unlisted && graceEnd(&b).After(now.Add(exhausted)) {
+		if b.ReliedOn(now, patienceOf(p)) && b.Expected.At(signal) > 0 && !b.Unlisted && graceEnd(&b).After(now.Add(exhausted)) {
 			late = append(late, b)
 		}
 	}
@@ -64,7 +64,7 @@ const littleOf = 10
 // evictd's own, or one that holds enough of what is missing to turn the fall or to count as
 // one of the two.
 func weighs(b *inflight.Booking, p *pressure.Pressure) bool {
-	return b.Signal != "" || b.Expected[p.Threshold.Signal.String()] >= decide.ShortageOf(p, 0).ToTarget/littleOf
+	return b.Signal != "" || b.Expected.At(p.Threshold.Signal) >= decide.ShortageOf(p, 0).ToTarget/littleOf
 }
 
 // graceEnd returns when the victim's grace period is over.
@@ -73,10 +73,10 @@ func graceEnd(b *inflight.Booking) time.Time { return b.Deadline.Add(-deadlineMa
 // reliedOn returns what the victims that are relied on should still free, and whether there
 // are any.
 func (a *Agent) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
-	signal := p.Threshold.Signal.String()
+	signal := p.Threshold.Signal
 	expected, relied = a.ledger.Relied(signal, p.SampleTime, patienceOf(p))
 	if late, _ := a.late(p); len(late) == 1 {
-		expected -= late[0].Expected[signal]
+		expected -= late[0].Expected.At(signal)
 	}
 	if free := a.unshownOf(p); free > 0 {
 		expected, relied = expected+free, true

@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // goneFor is how long a pod is relied on that the API server does not know any more, see
@@ -15,19 +16,19 @@ const goneFor = unlistedGrace + deadlineMargin
 
 // bookGone books a pod that the API server has forgotten for what it held when the decision
 // was made. The next decision measures what its cgroup still holds.
-func (a *Agent) bookGone(attempt *decide.Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) bookGone(attempt *decide.Attempt, expected pressure.Amounts, now time.Time) {
 	a.bookOthers(attempt, expected, now, goneFor)
 }
 
 // bookForeign books a pod whose request nobody heard the end of, and that another has ended
 // since: for as long as its own grace period lasts.
-func (a *Agent) bookForeign(attempt *decide.Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) bookForeign(attempt *decide.Attempt, expected pressure.Amounts, now time.Time) {
 	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+deadlineMargin)
 }
 
 // bookOthers books a pod that is no victim of evictd's: it counts against no limit, and its
 // grace period is not shortened. While it is booked it is no candidate.
-func (a *Agent) bookOthers(attempt *decide.Attempt, expected map[string]int64, now time.Time, lasts time.Duration) {
+func (a *Agent) bookOthers(attempt *decide.Attempt, expected pressure.Amounts, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
 	a.unshown.accept(pod.UID, now, now.Add(lasts))
 	a.ledger.Book(inflight.Booking{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // goneNode misses 50 MiB. The API server has forgotten the hog, the watch does not tell, and
@@ -40,7 +41,7 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				n.wantVictims(t, "hog")
 				way := a.ledger.OnTheirWay()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
-					way[0].Expected["memory.available"] != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(unlistedGrace+deadlineMargin)) {
+					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(unlistedGrace+deadlineMargin)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
 				if reached := a.limiter.Node(time.Now()); reached != "" {

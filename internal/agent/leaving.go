@@ -50,7 +50,7 @@ func (a *Agent) onItsWay(p *pressure.Pressure) (decide.Hold, string) {
 }
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
-func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected map[string]int64, now time.Time) {
+func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pressure.Amounts, now time.Time) {
 	simulated := accepted.Result.Outcome.Simulated()
 	if simulated && !a.policy.DryRun {
 		return // the dry run ended meanwhile
@@ -207,16 +207,16 @@ func (a *Agent) terminating(uid string) bool {
 // expectedOf returns what the end of a pod should still free. A pod without a
 // cgroup has freed its memory and tasks already, although the API server may list
 // it a little longer.
-func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *uses) (map[string]int64, bool) {
+func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *uses) (pressure.Amounts, bool) {
 	if use := uses.of(pod); use.known || use.emptied {
 		return use.expected, true
 	}
 	if signal.OnDisk() {
-		return nil, false
+		return pressure.Amounts{}, false
 	}
 	there, err := a.options.Cgroups.Present(pod.CgroupUID)
 	if err != nil || there {
-		return nil, false
+		return pressure.Amounts{}, false
 	}
 	return cgroupExpected(&usage.Pod{TasksKnown: true}, a.policy.MemoryAvailable), true
 }

@@ -58,14 +58,10 @@ func TestAllocatableBooksTheWorkingSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		uses := cgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
-		want := map[string]int64{
-			"allocatableMemory.available": 330 * mebi,
-			"memory.available":            30 * mebi,
-			"memory.stall":                wholeStall,
-			"pid.available":               30,
-		}
-		if diff := cmp.Diff(want, uses.byUID["uid-cached"].expected); diff != "" {
-			t.Errorf("expected (-want +got):\n%s", diff)
+		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, 330*mebi).With(pressure.MemoryAvailable, 30*mebi).
+			With(pressure.MemoryStall, wholeStall).With(pressure.PIDAvailable, 30)
+		if got := uses.byUID["uid-cached"].expected; got != want {
+			t.Errorf("expected %+v, want %+v", got, want)
 		}
 	})
 }

@@ -31,19 +31,19 @@ func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *u
 }
 
 // cgroupExpected returns what the pod's end should free, in the measure of each signal.
-func cgroupExpected(u *usage.Pod, definition pressure.MemoryDefinition) map[string]int64 {
-	expected := make(map[string]int64, 4)
+func cgroupExpected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
+	var expected pressure.Amounts
 	for _, signal := range []pressure.Signal{
 		pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable,
 	} {
 		if amount, known := amountOf(signal, definition, u); known {
-			expected[signal.String()] = amount
+			expected = expected.With(signal, amount)
 		}
 	}
 	// How much of a stall a pod's end will end is not known: while one that holds memory
 	// is on its way out, it is waited for.
-	if expected[pressure.MemoryStall.String()] > 0 {
-		expected[pressure.MemoryStall.String()] = wholeStall
+	if expected.At(pressure.MemoryStall) > 0 {
+		expected = expected.With(pressure.MemoryStall, wholeStall)
 	}
 	return expected
 }

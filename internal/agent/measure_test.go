@@ -31,7 +31,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 		if test.signal == pressure.MemoryStall {
 			expected = wholeStall
 		}
-		if !use.known || use.value != test.want || use.expected[test.signal.String()] != expected {
+		if !use.known || use.value != test.want || use.expected.At(test.signal) != expected {
 			t.Errorf("%s by %s: %+v, want %d", test.signal, test.definition, use, test.want)
 		}
 	}

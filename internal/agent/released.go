@@ -84,12 +84,12 @@ func (f *followed) restart() {
 }
 
 // follow begins to follow a victim that was accepted.
-func (a *Agent) follow(uid string, signal pressure.Signal, expected map[string]int64) {
+func (a *Agent) follow(uid string, signal pressure.Signal, expected pressure.Amounts) {
 	if a.followed.victims[uid] != nil {
 		return // asked for again
 	}
 	v := &victim{signal: signal}
-	if amount, known := expected[signal.String()]; known && signal.Reclaim() != pressure.ReclaimUnknown {
+	if amount, known := expected.Of(signal); known && signal.Reclaim() != pressure.ReclaimUnknown {
 		v.expected = &amount
 	}
 	a.followed.victims[uid] = v
@@ -153,7 +153,7 @@ func (a *Agent) booksOf(signal pressure.Signal, sample pressure.Sample, pods []u
 	}
 	b := books{known: true, sum: seen.Available, held: make(map[string]int64, len(pods))}
 	for i := range pods {
-		held, known := cgroupExpected(&pods[i], a.policy.MemoryAvailable)[signal.String()]
+		held, known := cgroupExpected(&pods[i], a.policy.MemoryAvailable).Of(signal)
 		if !known {
 			return books{} // tasks that could not be read
 		}

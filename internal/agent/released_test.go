@@ -139,7 +139,7 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.ends = 25 * time.Second
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
-		a.follow("uid-first", pressure.MemoryAvailable, map[string]int64{"memory.available": 300 * mebi})
+		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
 		a.ledger.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
 		a.rehearsed = time.Now().Add(time.Hour)
 		for range 1000 { // 10 s
@@ -232,7 +232,7 @@ func TestAnotherMeasureStartsTheBooksAnew(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
-		a.follow("uid-first", pressure.MemoryAvailable, map[string]int64{"memory.available": 300 * mebi})
+		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
 		a.tick(t.Context())
 		if v := a.followed.victims["uid-first"]; !v.known || v.held != 300*mebi {
 			t.Errorf("after the first tick: %+v", v)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,7 +110,7 @@ func (a *Agent) saveAtTheEnd() {
 // saveBefore hands over a request that is about to be sent: if nothing is ever heard of it
 // again, its pod is read before any other pod is evicted. It is called on the goroutine of an
 // eviction. A dry run's request changes nothing, whatever becomes of it.
-func (a *Agent) saveBefore(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) {
+func (a *Agent) saveBefore(d *decide.Decision, attempt *decide.Attempt, expected pressure.Amounts) {
 	if a.memory.to == nil || d.DryRun {
 		return
 	}
@@ -211,11 +210,11 @@ func goneInDoubt(r *state.Request, now time.Time) state.Gone {
 		grace = *r.GraceSeconds
 	}
 	at := sooner(r.Sent.Add(inSeconds(grace)+deadlineMargin), now)
-	return state.Gone{
-		UID: r.UID, At: at, Expected: diskPart(r.Expected),
-		Before:  map[string]int64{r.Shortage.Signal: r.Shortage.Available},
-		Expires: at.Add(collectedWithin),
+	gone := state.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(collectedWithin)}
+	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
+		gone.Before = gone.Before.With(signal, r.Shortage.Available)
 	}
+	return gone
 }
 
 // inDoubtOf returns a request as it was when the process before ended.
@@ -261,7 +260,7 @@ func (u *unheard) export() *state.Request {
 }
 
 // requestState returns a request as values, without its times.
-func requestState(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) *state.Request {
+func requestState(d *decide.Decision, attempt *decide.Attempt, expected pressure.Amounts) *state.Request {
 	pod, p := attempt.Entry.Pod, &d.Pressure
 	r := &state.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
@@ -285,11 +284,7 @@ func (r *returning) export() []state.Gone {
 	gone := make([]state.Gone, 0, len(r.victims))
 	for i := range r.victims {
 		v := &r.victims[i]
-		before := make(map[string]int64, len(v.before))
-		for signal, available := range v.before {
-			before[signal.String()] = available
-		}
-		gone = append(gone, state.Gone{UID: v.inDoubt, At: v.at, Expected: maps.Clone(v.expected), Before: before, Expires: v.at.Add(collectedWithin)})
+		gone = append(gone, state.Gone{UID: v.inDoubt, At: v.at, Expected: v.expected, Before: v.before, Expires: v.at.Add(collectedWithin)})
 	}
 	return gone
 }
@@ -300,12 +295,7 @@ func (r *returning) restore(gone []state.Gone, now time.Time) {
 		if !now.Before(v.Expires) {
 			continue
 		}
-		one := goneVictim{inDoubt: v.UID, at: sooner(v.At, now), expected: maps.Clone(v.Expected), before: map[pressure.Signal]int64{}}
-		for name, available := range v.Before {
-			if signal, err := pressure.ParseSignal(name); err == nil {
-				one.before[signal] = available
-			}
-		}
+		one := goneVictim{inDoubt: v.UID, at: sooner(v.At, now), expected: v.Expected, before: v.Before}
 		r.victims, r.ended = append(r.victims, one), one.at
 	}
 }

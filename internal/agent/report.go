@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // report is what became of a plan.
 type report struct {
 	decision *decide.Decision
-	expected map[string]int64 // what the end of the accepted or gone victim should free
+	expected pressure.Amounts // what the end of the accepted or gone victim should free
 	unheard  *unheard         // what nobody knows the end of; nil when there is nothing
 	unread   bool             // its pod could not be read
 	foreign  *decide.Attempt  // whose pod another has ended meanwhile; nil when there is none

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ type returning struct {
 	// ended is when the last one ended, whether its space has come back or not.
 	ended time.Time
 	// seen are the disks' last readings, so that there is one from before a victim's end.
-	seen map[pressure.Signal]int64
+	seen pressure.Amounts
 	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
 	// where no incident is open.
 	kubelets map[string]bool
@@ -40,28 +39,24 @@ type goneVictim struct {
 	at      time.Time
 	// expected is what should come back and before what was available at the last reading
 	// before its end, both by signal and in the signal's unit.
-	expected map[string]int64
-	before   map[pressure.Signal]int64
+	expected, before pressure.Amounts
 }
 
 // observe takes the pods that have ended and a sample: it forgets those whose space has come
 // back and those whose time is over.
-func (r *returning) observe(sample *pressure.Sample, ended []map[string]int64) {
+func (r *returning) observe(sample *pressure.Sample, ended []pressure.Amounts) {
 	for _, expected := range ended {
-		r.victims = append(r.victims, goneVictim{at: sample.Time, expected: maps.Clone(expected), before: maps.Clone(r.seen)})
+		r.victims = append(r.victims, goneVictim{at: sample.Time, expected: expected, before: r.seen})
 		r.ended = sample.Time
-	}
-	if r.seen == nil {
-		r.seen = map[pressure.Signal]int64{}
 	}
 	for _, signal := range pressure.Signals() {
 		if seen := sample.Of(signal); signal.OnDisk() && seen.State == pressure.Known {
 			r.credit(signal, seen.Available)
-			r.seen[signal] = seen.Available
+			r.seen = r.seen.With(signal, seen.Available)
 		}
 	}
 	r.victims = slices.DeleteFunc(r.victims, func(v goneVictim) bool {
-		return sample.Time.Sub(v.at) >= collectedWithin || len(v.expected) == 0
+		return sample.Time.Sub(v.at) >= collectedWithin || v.expected == (pressure.Amounts{})
 	})
 }
 
@@ -75,18 +70,19 @@ func (r *returning) forget(stays func(uid string) bool) {
 func (r *returning) credit(signal pressure.Signal, available int64) {
 	for i := range r.victims {
 		v := &r.victims[i]
-		expected, holds := v.expected[signal.String()]
-		before, known := v.before[signal]
+		expected, holds := v.expected.Of(signal)
+		before, known := v.before.Of(signal)
 		switch {
 		case !holds || !known:
 			continue
 		case available-before < expected/2:
 			return
 		}
-		delete(v.expected, signal.String())
+		v.expected = v.expected.Without(signal)
 		for later := i + 1; later < len(r.victims); later++ {
-			if start, known := r.victims[later].before[signal]; known {
-				r.victims[later].before[signal] = start + expected
+			next := &r.victims[later]
+			if start, known := next.before.Of(signal); known {
+				next.before = next.before.With(signal, start+expected)
 			}
 		}
 	}
@@ -96,7 +92,7 @@ func (r *returning) credit(signal pressure.Signal, available int64) {
 // that hold it ended.
 func (r *returning) expected(signal pressure.Signal) (amount int64, last time.Time) {
 	for i := range r.victims {
-		if held := r.victims[i].expected[signal.String()]; held > 0 {
+		if held := r.victims[i].expected.At(signal); held > 0 {
 			amount, last = amount+held, r.victims[i].at
 		}
 	}
@@ -107,12 +103,12 @@ func (r *returning) expected(signal pressure.Signal) (amount int64, last time.Ti
 // dry run's victim holds up nothing. What others end shows as it comes back; where pods end
 // all the time, to wait for each would be for ever.
 func (a *Agent) followReturning(sample *pressure.Sample, ended []inflight.Booking) {
-	var gone []map[string]int64
+	var gone []pressure.Amounts
 	own := map[string]bool{}
 	for i := range ended {
 		if ended[i].Signal != "" && !ended[i].DryRun {
 			own[ended[i].UID] = true
-			gone = append(gone, diskPart(ended[i].Expected))
+			gone = append(gone, ended[i].Expected.OnDisk())
 		}
 	}
 	if a.incidents.Any() {
@@ -129,8 +125,8 @@ func (a *Agent) followReturning(sample *pressure.Sample, ended []inflight.Bookin
 // newKubelets returns what the pods held that the kubelet was first seen to have evicted,
 // once the ledger has let go of them. Those that it had evicted when the incident began are not
 // new, nor are own victims that the kubelet has evicted too.
-func (a *Agent) newKubelets(own map[string]bool) []map[string]int64 {
-	var gone []map[string]int64
+func (a *Agent) newKubelets(own map[string]bool) []pressure.Amounts {
+	var gone []pressure.Amounts
 	before := a.returning.kubelets
 	a.returning.kubelets = map[string]bool{}
 	for _, pod := range a.evictedByKubelet() {
@@ -144,15 +140,4 @@ func (a *Agent) newKubelets(own map[string]bool) []map[string]int64 {
 		}
 	}
 	return gone
-}
-
-// diskPart returns the part of an expectation that is of disks.
-func diskPart(expected map[string]int64) map[string]int64 {
-	part := map[string]int64{}
-	for _, signal := range pressure.Signals() {
-		if amount, known := expected[signal.String()]; known && signal.OnDisk() {
-			part[signal.String()] = amount
-		}
-	}
-	return part
 }

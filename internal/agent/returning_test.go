@@ -190,12 +190,12 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 		s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
 		return s
 	}
-	held := func(amount int64) map[string]int64 {
-		return map[string]int64{pressure.NodeFSAvailable.String(): amount}
+	held := func(amount int64) pressure.Amounts {
+		return pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)
 	}
 	var r returning
 	r.observe(sample(0, 100), nil)
-	r.observe(sample(time.Second, 100), []map[string]int64{held(80), held(60)})
+	r.observe(sample(time.Second, 100), []pressure.Amounts{held(80), held(60)})
 	for _, step := range []struct {
 		after     time.Duration
 		available int64
@@ -211,7 +211,7 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 			t.Errorf("at %d available %d are waited for, want %d", step.available, got, step.want)
 		}
 	}
-	r.observe(sample(6*time.Second, 210), []map[string]int64{held(50)})
+	r.observe(sample(6*time.Second, 210), []pressure.Amounts{held(50)})
 	r.observe(sample(6*time.Second+collectedWithin, 210), nil)
 	if got, _ := r.expected(pressure.NodeFSAvailable); got != 0 {
 		t.Errorf("%d are waited for after their time", got)
@@ -251,11 +251,11 @@ func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var r returning
-	r.restore([]state.Gone{{At: now.Add(-10 * time.Second), Expected: map[string]int64{"nodefs.available": 50}, Before: map[string]int64{"nodefs.available": 10}, Expires: now.Add(time.Minute)}}, now)
+	r.restore([]state.Gone{{At: now.Add(-10 * time.Second), Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 50), Before: pressure.Amounts{}.With(pressure.NodeFSAvailable, 10), Expires: now.Add(time.Minute)}}, now)
 	var s pressure.Sample
 	s.Time = now
 	s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
-	r.observe(&s, []map[string]int64{{"nodefs.available": 40}})
+	r.observe(&s, []pressure.Amounts{pressure.Amounts{}.With(pressure.NodeFSAvailable, 40)})
 	if got, _ := r.expected(pressure.NodeFSAvailable); got != 40 {
 		t.Errorf("%d are waited for, want what the second one held", got)
 	}

@@ -27,9 +27,9 @@ func (a *Agent) awaited(p *pressure.Pressure, s *decide.Shortage) (inflight.Book
 	if !s.InMargin() || p.Threshold.Signal.OnDisk() {
 		return inflight.Booking{}, false
 	}
-	signal := p.Threshold.Signal.String()
+	signal := p.Threshold.Signal
 	for _, b := range a.ledger.OnTheirWay() {
-		own := b.Signal == signal || b.Signal != "" && b.Expected[signal] > 0
+		own := b.Signal == signal.String() || b.Signal != "" && b.Expected.At(signal) > 0
 		if own && b.ReliedOn(p.SampleTime, patienceOf(p)) {
 			return b, true
 		}

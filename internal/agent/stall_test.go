@@ -229,7 +229,7 @@ func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
 // A victim that has freed its memory ends no stall any more.
 func TestVictimWithoutMemoryIsNotReliedOnForAStall(t *testing.T) {
 	t.Parallel()
-	if got, there := cgroupExpected(&usage.Pod{WorkingSet: mebi}, pressure.Kernel)["memory.stall"]; got != 0 || !there {
+	if got, there := cgroupExpected(&usage.Pod{WorkingSet: mebi}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
 		t.Errorf("expected %d, %v; want 0, which replaces what was booked", got, there)
 	}
 }

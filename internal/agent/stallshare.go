@@ -32,7 +32,7 @@ func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *u
 		return 0
 	}
 	first := uses.byUID[ranking.Candidates[0].Pod.UID]
-	return first.expected[pressure.MemoryAvailable.String()] / stallShare
+	return first.expected.At(pressure.MemoryAvailable) / stallShare
 }
 
 // weigh returns what is expected of a pod that others end: nothing of a stall, where it holds
@@ -41,12 +41,11 @@ func (a *Agent) weigh(b inflight.Booking, share int64) inflight.Booking {
 	if share == 0 || a.ledger.Own(b.UID) {
 		return b
 	}
-	if b.Expected[pressure.MemoryAvailable.String()] >= share {
+	if b.Expected.At(pressure.MemoryAvailable) >= share {
 		a.stalls.matters[b.UID] = true
 		return b
 	}
-	b.Expected = maps.Clone(b.Expected)
-	b.Expected[pressure.MemoryStall.String()] = 0
+	b.Expected = b.Expected.With(pressure.MemoryStall, 0)
 	return b
 }
 

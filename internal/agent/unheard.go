@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // lookTimeout bounds the read of a pod whose request's answer nobody heard.
@@ -21,7 +22,7 @@ const lookTimeout = 5 * time.Second
 // most: until then nobody else is asked for because of the same shortage.
 type unheard struct {
 	attempt  decide.Attempt
-	expected map[string]int64
+	expected pressure.Amounts
 	asked    *decide.Decision // that sent it
 	// first is when the pod was asked for the first time of a row that nobody heard of.
 	first time.Time
@@ -30,7 +31,7 @@ type unheard struct {
 }
 
 // unheardOf keeps a request that may have been carried out; a dry run's cannot.
-func unheardOf(d *decide.Decision, attempt *decide.Attempt, expected map[string]int64) *unheard {
+func unheardOf(d *decide.Decision, attempt *decide.Attempt, expected pressure.Amounts) *unheard {
 	if attempt.Result.Outcome != evict.Unconfirmed || d.DryRun {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // listless is a fakeNode whose API server does not list one of the pods.
@@ -54,7 +55,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
-		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected["memory.available"] != 500*mebi {
+		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
 		if a.ledger.Booked("uid-forced") || len(a.unlisted) != 0 {

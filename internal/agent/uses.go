@@ -49,7 +49,7 @@ type diskReading struct {
 type use struct {
 	value    int64
 	known    bool
-	expected map[string]int64
+	expected pressure.Amounts
 	// emptied says that the cgroup is there and uses nothing: the use is not known, and what
 	// is expected is.
 	emptied bool
@@ -246,20 +246,20 @@ func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) use {
 	amount, exact := amountUsed(signal, filesystemOf(signal, u))
 	expected := diskExpected(u)
 	if !exact && enough > 0 && amount >= enough {
-		exact, expected[signal.String()] = true, amount
+		exact, expected = true, expected.With(signal, amount)
 	}
 	return use{value: amount, known: exact, expected: expected}
 }
 
 // diskExpected leaves out what is not known: it is not relied on.
-func diskExpected(u *usage.DiskUse) map[string]int64 {
-	expected := map[string]int64{}
+func diskExpected(u *usage.DiskUse) pressure.Amounts {
+	var expected pressure.Amounts
 	for _, signal := range pressure.Signals() {
 		if !signal.OnDisk() {
 			continue
 		}
 		if amount, exact := amountUsed(signal, filesystemOf(signal, u)); exact {
-			expected[signal.String()] = amount
+			expected = expected.With(signal, amount)
 		}
 	}
 	return expected

@@ -10,8 +10,8 @@ type Reclaim struct {
 
 // ReclaimOf returns what a pod's end should return of the signal. For a stall the
 // books only say who is waited for, not how much of it would end.
-func ReclaimOf(signal pressure.Signal, expected map[string]int64) Reclaim {
-	amount, known := expected[signal.String()]
+func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) Reclaim {
+	amount, known := expected.Of(signal)
 	return Reclaim{Amount: amount, Known: known && signal.Reclaim() != pressure.ReclaimUnknown}
 }
 

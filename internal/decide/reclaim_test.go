@@ -93,10 +93,10 @@ func TestUnknownReclaimIsNeitherNothingNorEnough(t *testing.T) {
 			t.Errorf("%s: the larger suffice %t, want %t", test.name, got, test.larger)
 		}
 	}
-	if r := ReclaimOf(pressure.NodeFSAvailable, map[string]int64{"imagefs.available": 5}); r.Known {
+	if r := ReclaimOf(pressure.NodeFSAvailable, pressure.Amounts{}.With(pressure.ImageFSAvailable, 5)); r.Known {
 		t.Error("a signal that is missing in the books counts as known")
 	}
-	if r := ReclaimOf(pressure.MemoryStall, map[string]int64{"memory.stall": 1 << 40}); r.Known {
+	if r := ReclaimOf(pressure.MemoryStall, pressure.Amounts{}.With(pressure.MemoryStall, 1<<40)); r.Known {
 		t.Error("what ends a stall counts as known")
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 // Supply is what the ends of the pods should give back, and how far that is known.
 type Supply struct {
-	// Expected returns what a pod's end should give back, by signal and in the signal's unit; nil
-	// for a pod of which nothing is known.
-	Expected func(uid string) map[string]int64
+	// Expected returns what a pod's end should give back; the zero value for one of
+	// which nothing is known.
+	Expected func(uid string) pressure.Amounts
 	// Incomplete are the pods of which not all was measured.
 	Incomplete []Unmeasured
 	// Least is limits.minimumRelease; zero judges no candidate by it.

@@ -1,6 +1,10 @@
 package inflight
 
-import "time"
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
 
 // Booking is one victim that is on its way out and what its end should free.
 type Booking struct {
@@ -8,10 +12,9 @@ type Booking struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
-	// Expected is what its end should still free by the last measurement, by the
-	// name of the signal, in the signal's unit. A signal that is missing expects
-	// nothing.
-	Expected map[string]int64 `json:"expected,omitempty"`
+	// Expected is what its end should still give back by the last measurement. A signal
+	// that is not known expects nothing.
+	Expected pressure.Amounts `json:"expected,omitzero"`
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that
 	// evictd found terminating.
 	Signal string `json:"signal,omitempty"`

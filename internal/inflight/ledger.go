@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // Ledger remembers what is on its way out, what its end should free and when it
@@ -37,17 +39,8 @@ func (l *Ledger) Book(b Booking) {
 // free. A process that has ended frees nothing any more, and one that goes on
 // growing while its preStop hook runs frees more; signals that the measurement does
 // not tell of keep their figures. A pod that is not booked is ignored.
-func (l *Ledger) Expect(uid string, expected map[string]int64) {
-	b, booked := l.bookings[uid]
-	if !booked {
-		return
-	}
-	b.Expected = maps.Clone(b.Expected)
-	if b.Expected == nil {
-		b.Expected = make(map[string]int64, len(expected))
-	}
-	maps.Copy(b.Expected, expected)
-	l.bookings[uid] = b
+func (l *Ledger) Expect(uid string, expected pressure.Amounts) {
+	l.Amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
 }
 
 // Amend changes a booking. A pod that is not booked is ignored.
@@ -105,11 +98,11 @@ func (l *Ledger) ForgetUnlisted(listed func(uid string) bool) {
 
 // Relied returns what the victims that are relied on should still free of the signal, in
 // its unit, and whether there are any, see [Booking.ReliedOn].
-func (l *Ledger) Relied(signal string, now time.Time, patience time.Duration) (expected int64, relied bool) {
+func (l *Ledger) Relied(signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for _, b := range l.bookings {
 		if b.ReliedOn(now, patience) {
 			relied = true
-			expected += b.Expected[signal]
+			expected += b.Expected.At(signal)
 		}
 	}
 	return expected, relied

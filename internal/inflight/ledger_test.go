@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 func at(offset time.Duration) time.Time {
@@ -13,7 +14,7 @@ func at(offset time.Duration) time.Time {
 
 func victim(uid string, memory int64) inflight.Booking {
 	return inflight.Booking{
-		Namespace: "shop", Name: uid, UID: uid, Expected: map[string]int64{"memory.available": memory},
+		Namespace: "shop", Name: uid, UID: uid, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, memory),
 		Accepted: at(0), Deadline: at(45 * time.Second),
 	}
 }
@@ -22,7 +23,7 @@ func nobody(string) bool   { return false }
 func everyone(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
-func covers(ledger *inflight.Ledger, signal string, deficit int64, now time.Time, patience time.Duration) bool {
+func covers(ledger *inflight.Ledger, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
 	expected, relied := ledger.Relied(signal, now, patience)
 	return relied && expected >= deficit
 }
@@ -48,10 +49,10 @@ func TestLedgerCovers(t *testing.T) {
 			for _, b := range test.bookings {
 				ledger.Book(b)
 			}
-			if got := covers(ledger, "memory.available", test.deficit, at(test.at), 0); got != test.want {
+			if got := covers(ledger, pressure.MemoryAvailable, test.deficit, at(test.at), 0); got != test.want {
 				t.Errorf("covers = %v, want %v", got, test.want)
 			}
-			if covers(ledger, "nodefs.available", 1, at(test.at), 0) {
+			if covers(ledger, pressure.NodeFSAvailable, 1, at(test.at), 0) {
 				t.Error("memory covers a disk deficit")
 			}
 		})
@@ -130,16 +131,16 @@ func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	t.Parallel()
 	ledger := inflight.NewLedger()
 	ledger.Book(victim("a", 100))
-	ledger.Expect("nobody", map[string]int64{"memory.available": 1000})
-	ledger.Book(inflight.Booking{UID: "a", Expected: map[string]int64{"nodefs.available": 500}})
-	if !covers(ledger, "memory.available", 100, at(0), 0) || !covers(ledger, "nodefs.available", 500, at(0), 0) {
+	ledger.Expect("nobody", pressure.Amounts{}.With(pressure.MemoryAvailable, 1000))
+	ledger.Book(inflight.Booking{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
+	if !covers(ledger, pressure.MemoryAvailable, 100, at(0), 0) || !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
 		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
 	}
-	ledger.Expect("a", map[string]int64{"memory.available": 30})
-	if covers(ledger, "memory.available", 31, at(0), 0) || !covers(ledger, "memory.available", 30, at(0), 0) {
+	ledger.Expect("a", pressure.Amounts{}.With(pressure.MemoryAvailable, 30))
+	if covers(ledger, pressure.MemoryAvailable, 31, at(0), 0) || !covers(ledger, pressure.MemoryAvailable, 30, at(0), 0) {
 		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.OnTheirWay())
 	}
-	if !covers(ledger, "nodefs.available", 500, at(0), 0) {
+	if !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
 	}
 }
@@ -150,13 +151,13 @@ func TestLedgerLosesPatience(t *testing.T) {
 	patient.Deadline = at(time.Hour)
 	ledger := inflight.NewLedger()
 	ledger.Book(patient)
-	if !covers(ledger, "memory.available", 100, at(time.Minute), time.Minute) {
+	if !covers(ledger, pressure.MemoryAvailable, 100, at(time.Minute), time.Minute) {
 		t.Error("not relied on although the patience has not run out")
 	}
-	if covers(ledger, "memory.available", 100, at(time.Minute+1), time.Minute) {
+	if covers(ledger, pressure.MemoryAvailable, 100, at(time.Minute+1), time.Minute) {
 		t.Error("relied on although the patience has run out")
 	}
-	if !covers(ledger, "memory.available", 100, at(30*time.Minute), 0) {
+	if !covers(ledger, pressure.MemoryAvailable, 100, at(30*time.Minute), 0) {
 		t.Error("not relied on before its deadline, although there is no other limit")
 	}
 }

@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"maps"
 	"time"
 )
 
@@ -27,7 +26,6 @@ type BookingState struct {
 func (l *Ledger) Export() LedgerState {
 	s := LedgerState{LastEnd: l.lastEnd}
 	for _, b := range l.OnTheirWay() {
-		b.Expected = maps.Clone(b.Expected)
 		s.Bookings = append(s.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
 	}
 	return s
@@ -45,7 +43,6 @@ func (l *Ledger) Restore(s LedgerState, now time.Time) {
 			continue
 		}
 		b := kept.Booking
-		b.Expected = maps.Clone(b.Expected)
 		if ahead := b.Accepted.Sub(now); ahead > 0 {
 			b.Accepted, b.Deadline = now, b.Deadline.Add(-ahead)
 		}

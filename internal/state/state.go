@@ -6,6 +6,7 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // State is all that is kept. The zero value knows of nothing, which is not the same as that
@@ -62,8 +63,8 @@ type Request struct {
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
 	// PastBudget names the budget that a delete went past; "" for an eviction.
 	PastBudget string `json:"pastBudget,omitempty"`
-	// Expected is what the pod's end should free, by the name of the signal, in its unit.
-	Expected map[string]int64 `json:"expected,omitempty"`
+	// Expected is what the pod's end should free.
+	Expected pressure.Amounts `json:"expected,omitzero"`
 	// Incident is the ID of the incident that it was sent in, Shortage the threshold.
 	Incident string   `json:"incident,omitempty"`
 	Shortage Shortage `json:"shortage"`
@@ -101,12 +102,10 @@ type Gone struct {
 	UID string `json:"uid,omitempty"`
 	// At is when it was found to have ended.
 	At time.Time `json:"at"`
-	// Expected is what it held, by the name of the signal, in its unit.
-	Expected map[string]int64 `json:"expected,omitempty"`
-	// Before is what was available at the last reading before its end, by the name of the
-	// signal, in its unit; a signal that is missing was not known.
-	Before  map[string]int64 `json:"before,omitempty"`
-	Expires time.Time        `json:"expires"`
+	// Expected is what it held, Before what was available at the last reading before its end.
+	Expected pressure.Amounts `json:"expected,omitzero"`
+	Before   pressure.Amounts `json:"before,omitzero"`
+	Expires  time.Time        `json:"expires"`
 }
 
 // OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.

@@ -29,8 +29,8 @@ func thisBoot() Identity { return Identity{BootID: "boot", NodeUID: "node"} }
 func random(r *rand.Rand, most int) State {
 	when := func() time.Time { return noon().Add(time.Duration(r.Int64N(int64(time.Hour)))) }
 	text := func(kind string) string { return fmt.Sprintf("%s-%d", kind, r.IntN(1000)) }
-	amounts := func() map[string]int64 {
-		return map[string]int64{"memory.available": r.Int64(), "nodefs.available": r.Int64N(1 << 40)}
+	amounts := func() pressure.Amounts {
+		return pressure.Amounts{}.With(pressure.MemoryAvailable, r.Int64()).With(pressure.NodeFSAvailable, r.Int64N(1<<40))
 	}
 	refusals := func() (all []cooldown.RefusalState) {
 		for range r.IntN(most + 1) {
@@ -71,7 +71,9 @@ func random(r *rand.Rand, most int) State {
 }
 
 // same compares states; a list without entries is no list.
-func same() cmp.Option { return cmpopts.EquateEmpty() }
+func same() cmp.Option {
+	return cmp.Options{cmpopts.EquateEmpty(), cmpopts.EquateComparable(pressure.Amounts{})}
+}
 
 func TestWhatIsSavedIsLoaded(t *testing.T) {
 	t.Parallel()
