@@ -120,6 +120,7 @@ type daemon struct {
 	recorder *record.Recorder
 	wakers   *pressure.Wakers
 	pods     *nodepods.Pods
+	reader   *hostinfo.Reader
 	kills    *usage.OOMKills // nil where the cgroups do not count them
 	optIns   optIns
 	agent    *agent.Agent
@@ -184,6 +185,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
 	})
 	d.recorder.WatchAge(d.pods.Age)
+	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
 	d.optIns = d.newOptIns(&policy)
 	options := agent.Options{
 		Policy:     policy,
@@ -195,6 +197,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
 		Recorder:   d.recorder,
+		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
 		PodsStale:  d.pods.Stale,
 		KubeletGap: d.host.kubeletGap().at,
@@ -258,6 +261,7 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.String("version", buildVersion()),
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
+		thisHost(ctx, d.reader),
 		zap.String("address", d.server.Addr()),
 		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
 	group, ctx := errgroup.WithContext(ctx)

@@ -123,6 +123,8 @@ type Options struct {
 	Recorder Recorder
 	Taints   Taints
 	Brake    Brake
+	// Host may be nil: then no decision tells of the memory outside the pods.
+	Host Host
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.

@@ -21,7 +21,7 @@ type repetition struct {
 
 // newDecision starts the record of a decision about a pressure.
 func (a *Agent) newDecision(p pressure.Pressure) *decide.Decision {
-	return &decide.Decision{
+	d := &decide.Decision{
 		Incident:   a.incidentOf(&p),
 		Time:       p.SampleTime,
 		Pressure:   p,
@@ -29,6 +29,8 @@ func (a *Agent) newDecision(p pressure.Pressure) *decide.Decision {
 		Simulated:  a.simulated.amount(p.Threshold.Signal),
 		OnTheirWay: a.ledger.OnTheirWay(),
 	}
+	a.noteMemory(d) // which asks for what is not known yet
+	return d
 }
 
 // holdWith records that nobody is evicted by a decision, and why.
@@ -37,6 +39,9 @@ func (a *Agent) holdWith(d *decide.Decision, why decide.Hold, detail string) {
 	before, said := a.repeated[signal]
 	now := repetition{hold: why, hard: d.Pressure.Threshold.Hard, at: d.Time}
 	if said && before.hold == now.hold && before.hard == now.hard && now.at.Sub(before.at) < sayAgainAfter {
+		return
+	}
+	if a.noteOutside(d, why) {
 		return
 	}
 	a.repeated[signal] = now
@@ -52,6 +57,7 @@ func (a *Agent) record(d *decide.Decision) {
 	if d.Verb != decide.Held {
 		delete(a.repeated, d.Pressure.Threshold.Signal)
 	}
+	a.noteMemory(d)
 	a.options.Recorder.Decision(d)
 }
 

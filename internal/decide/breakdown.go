@@ -1,9 +1,9 @@
 package decide
 
-// Part names what a part of a disk is used by.
+// Part names what a part of a disk is used by, or of memory: those are hostinfo's.
 type Part string
 
-// The parts.
+// The parts of a disk.
 const (
 	// PartLayers are the writable layers of the pods' containers.
 	PartLayers Part = "layers"
@@ -21,11 +21,12 @@ const (
 	PartOther Part = "other"
 )
 
-// Parts returns every part, in the order in which they are told.
+// Parts returns every part of a disk, in the order in which they are told.
 func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
 
-// Breakdown says where what is used of a disk signal is, in the signal's unit. A part
-// that is not known is missing; nil where nothing may be said. Without [PartOther] not all
+// Breakdown says where what is used of a disk signal is, in the signal's unit, or of memory, in
+// bytes. A part
+// that is not known is missing; nil where nothing may be said. Of a disk, without [PartOther] not all
 // of each pod is known, and the parts are lower bounds: what is not known of a pod would
 // count as somebody else's.
 type Breakdown map[Part]int64

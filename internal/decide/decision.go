@@ -53,6 +53,15 @@ func (a *Attempt) Grace() int64 {
 	return a.Entry.Pod.GraceSeconds
 }
 
+// Process is a process outside the pods.
+type Process struct {
+	// Name is the kernel's name of it, 15 bytes at most. Unit is the systemd unit or container
+	// that it belongs to; "" where there is none.
+	Name, Unit string
+	// RSS is its resident memory in bytes, shared pages included.
+	RSS int64
+}
+
 // Decision is the record of one tick that acted or chose not to. It holds all
 // that is needed to see why.
 type Decision struct {
@@ -84,9 +93,13 @@ type Decision struct {
 	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking
-	// Breakdown says where what is used of a disk is; nil for other signals, and where
-	// not all of it is known.
+	// Breakdown says where what is used of a disk, or of the node's memory, is; nil for other
+	// signals, and where it is not known.
 	Breakdown Breakdown
+	// Outside are the processes outside the pods that have the most resident memory, the
+	// largest first, where no eviction would help the node's memory; nil elsewhere, and where
+	// they are not known.
+	Outside []Process
 	// Attempts are the requests that were sent, in order.
 	Attempts []Attempt
 	// OnTheirWay are the victims that had not ended yet when the decision was made.

@@ -56,6 +56,12 @@ const (
 	HoldImagesFirst Hold = "ImagesFirst"
 )
 
+// LacksCandidates reports whether no eviction would help: there is no candidate, or all together
+// could not give back enough.
+func (h Hold) LacksCandidates() bool {
+	return h == HoldNoCandidates || h == HoldWithinRequests || h == HoldUseless
+}
+
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{

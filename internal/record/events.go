@@ -85,7 +85,7 @@ func concernsNode(d *decide.Decision) bool {
 		decide.HoldImagesFirst:
 		return true
 	default:
-		return d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil
+		return d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil && d.Pressure.Threshold.Signal.OnDisk()
 	}
 }
 

@@ -97,6 +97,7 @@ func TestEventTexts(t *testing.T) {
 	show("a disk that was filled elsewhere", filledElsewhere())
 	nobodyKnows := filledElsewhere()
 	delete(nobodyKnows.Breakdown, decide.PartDeleted)
+	show("memory that the host takes", takenByTheHost())
 	show("a disk whose deleted files are not known", nobodyKnows)
 	show("a disk of which not all pods are measured", partlyMeasured())
 	nothing := partlyMeasured()

@@ -50,8 +50,10 @@ type Line struct {
 	Attempts        []AttemptLine   `json:"attempts,omitempty"`
 	RunnersUp       []CandidateLine `json:"runners_up,omitempty"`
 	// Breakdown says where what is used of a disk is, by [decide.Part], in the signal's
-	// unit; missing for other signals, and where not all of it is known.
+	// unit, or where the node's memory is, in bytes; missing where it is not known.
 	Breakdown decide.Breakdown `json:"breakdown,omitempty"`
+	// Outside are the largest processes outside the pods, where no eviction would help.
+	Outside []ProcessLine `json:"outside,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
 	// HeldOff are the owners whose pods were passed over because too many of them came
@@ -134,6 +136,14 @@ type HeldOffLine struct {
 	Why   string `json:"why"`
 }
 
+// ProcessLine is a process outside the pods.
+type ProcessLine struct {
+	Process string `json:"process"`
+	// Unit is the systemd unit or container; "" where there is none.
+	Unit string `json:"belongs_to,omitempty"`
+	RSS  int64  `json:"rss"`
+}
+
 // BookingLine is a victim that had not ended yet.
 type BookingLine struct {
 	Pod      string    `json:"pod"`
@@ -184,6 +194,9 @@ func newLine(d *decide.Decision) Line {
 	line.Notes = slices.Clone(d.Notes)
 	line.RunnersUp = runnersUpOf(d)
 	line.Breakdown = maps.Clone(d.Breakdown)
+	for _, p := range d.Outside {
+		line.Outside = append(line.Outside, ProcessLine{Process: p.Name, Unit: p.Unit, RSS: p.RSS})
+	}
 	line.Protected = protectedOf(&d.Ranking)
 	line.HeldOff = heldOffLines(&d.Ranking)
 	line.OnTheirWay = bookingLines(d.OnTheirWay)

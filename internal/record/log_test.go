@@ -20,6 +20,7 @@ import (
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
@@ -64,7 +65,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
+		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -88,6 +89,18 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 func filledElsewhere() *decide.Decision {
 	d := held(decide.HoldUseless)
 	d.Breakdown = brokenDown()
+	return d
+}
+
+// takenByTheHost is a decision that knows what uses the node's memory outside the pods.
+func takenByTheHost() *decide.Decision {
+	d := held(decide.HoldUseless)
+	d.Pressure = decision().Pressure
+	d.Breakdown = decide.Breakdown{}
+	for i, part := range hostinfo.Parts() {
+		d.Breakdown[decide.Part(part)] = int64(i) * 100 * mi
+	}
+	d.Outside = []decide.Process{{Name: "leak", Unit: "leak.service", RSS: 9 * gi}, {Name: "by hand", RSS: gi}}
 	return d
 }
 
@@ -373,7 +386,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncomplete), held(decide.HoldIncomplete)} {
+	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncomplete), held(decide.HoldIncomplete)} {
 		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {
@@ -405,7 +418,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	for _, line := range served(t, r) {
 		keysOf(line, used)
 	}
-	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.HeldOffLine{}, record.BookingLine{}} {
+	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.HeldOffLine{}, record.BookingLine{}, record.ProcessLine{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && !used[key] {
 				t.Errorf("%T: %s is written by nothing in this test", of, field.Name)

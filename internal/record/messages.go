@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -163,16 +164,35 @@ func (r *Recorder) heldMessage(d *decide.Decision) string {
 	if d.DryRun {
 		text = "Dry run: " + text
 	}
-	sentences := []string{text + ".", r.shortage(&d.Pressure) + whereUsed(d)}
+	sentences := []string{text + ".", r.shortage(&d.Pressure) + outside(d) + whereUsed(d)}
 	for _, note := range d.Notes {
 		sentences = append(sentences, strings.ToUpper(note[:1])+note[1:]+".")
 	}
 	return shorten(strings.Join(sentences, " "), messageLimit)
 }
 
-// whereUsed tells the breakdown of a disk; "" when there is none.
+// outside names the largest processes outside the pods; "" where they are not known.
+func outside(d *decide.Decision) string {
+	var named []string
+	for _, p := range d.Outside {
+		name := p.Name
+		if p.Unit != "" {
+			name += " (" + p.Unit + ")"
+		}
+		named = append(named, name+" "+wording.Amount(pressure.MemoryAvailable, p.RSS))
+	}
+	if named == nil {
+		return ""
+	}
+	return " Largest processes outside of pods: " + strings.Join(named, ", ") + "."
+}
+
+// whereUsed tells the breakdown of a disk or of memory; "" when there is none.
 func whereUsed(d *decide.Decision) string {
 	signal := d.Pressure.Threshold.Signal
+	if !signal.OnDisk() {
+		return memoryUsed(d.Breakdown)
+	}
 	other, exact := d.Breakdown[decide.PartOther]
 	var parts []string
 	for _, part := range decide.Parts() {
@@ -188,6 +208,20 @@ func whereUsed(d *decide.Decision) string {
 	default:
 		return ""
 	}
+}
+
+// memoryUsed tells what the node's memory is used by; "" where it is not known.
+func memoryUsed(b decide.Breakdown) string {
+	var parts []string
+	for _, part := range hostinfo.Parts() {
+		if used := b[decide.Part(part)]; used > 0 {
+			parts = append(parts, string(part)+" "+wording.Amount(pressure.MemoryAvailable, used))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return " Memory of the node is used by: " + strings.Join(parts, ", ") + "."
 }
 
 // shorten cuts a text to so many bytes, between characters.

@@ -19,12 +19,15 @@ import (
 // sourceOther is the label value of a source that has none of its own.
 const sourceOther = "other"
 
+// SourceHost is what the host's memory is used by besides the pods.
+const SourceHost = "host"
+
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
 // other name is counted as "other".
 func Sources() []string {
 	return []string{
 		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
-		agent.SourceUsage, agent.SourceDisk, agent.SourceImages, sourceOther,
+		agent.SourceUsage, agent.SourceDisk, agent.SourceImages, SourceHost, sourceOther,
 	}
 }
 
@@ -211,7 +214,9 @@ func (m *metrics) decided(d *decide.Decision) {
 	if len(d.Ranking.Candidates)+len(d.Ranking.Protected) > 0 {
 		m.rankedPods(&d.Ranking)
 	}
-	m.diskUsed(d.Pressure.Threshold.Signal, d.Breakdown)
+	if signal := d.Pressure.Threshold.Signal; signal.OnDisk() {
+		m.diskUsed(signal, d.Breakdown)
+	}
 }
 
 // diskUsed shows a breakdown, and removes what is not known of it.

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/hostinfo"
+)
+
+// Of this machine all is known.
+func TestHostMemory(t *testing.T) {
+	t.Parallel()
+	reader := hostinfo.New("", "/kubepods")
+	h := newHostMemory(reader, func(err error) { t.Error(err) })
+	ctx, incident := patience(t), "memory.available-1"
+	for {
+		memory, now := h.MemoryUsed(incident, time.Now()), time.Now()
+		largest, pending := h.Processes(incident, now)
+		if len(memory) == len(hostinfo.Parts()) && !pending {
+			if len(largest) != 3 || largest[0].Name == "" || largest[0].RSS < largest[2].RSS || largest[2].RSS <= 0 {
+				t.Errorf("the largest processes: %+v", largest)
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("memory %v, processes %v, pending %v", memory, largest, pending)
+		}
+		runtime.Gosched()
+	}
+}
+
+// The line of the start says which host it is, or why that is not known.
+func TestThisHost(t *testing.T) {
+	t.Parallel()
+	var uname unix.Utsname
+	if err := unix.Uname(&uname); err != nil {
+		t.Fatal(err)
+	}
+	for root, want := range map[string]string{"": "kernel", t.TempDir(): "host_unread"} {
+		line := zapcore.NewMapObjectEncoder()
+		thisHost(t.Context(), hostinfo.New(root, "/kubepods")).AddTo(line)
+		if line.Fields[want] == nil {
+			t.Errorf("host root %q: %v, want %s", root, line.Fields, want)
+		}
+		if kernel := line.Fields["kernel"]; kernel != nil && kernel != unix.ByteSliceToString(uname.Release[:]) {
+			t.Errorf("kernel %v, want %s", kernel, uname.Release)
+		}
+		if booted, _ := line.Fields["boot_time"].(time.Time); want == "kernel" && (booted.IsZero() || booted.After(time.Now())) {
+			t.Errorf("booted %v", booted)
+		}
+	}
+}
