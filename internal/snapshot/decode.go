@@ -2,13 +2,17 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evictd/evictd/internal/config"
@@ -16,11 +20,14 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// shell is the document with its large parts still as text, so that each of their
-// entries can be named by its place.
-type shell struct {
+// document is a snapshot whose lists are still text, so that a fault can name its entry, which
+// the library does not: see docs/adr/0017-strict-snapshots.md.
+type document struct {
 	NodeSnapshot
 
+	APIVersion    any               `json:"apiVersion"`
+	Kind          any               `json:"kind"`
+	Time          json.RawMessage   `json:"time"`
 	Configuration json.RawMessage   `json:"configuration"`
 	Signals       []json.RawMessage `json:"signals"`
 	Pods          []json.RawMessage `json:"pods"`
@@ -33,6 +40,9 @@ type shell struct {
 // sentence about the first fault: where it is, what is wrong, what to do.
 func Decode(data []byte) (*NodeSnapshot, error) {
 	s, err := decode(data)
+	if err == nil {
+		err = s.Validate()
+	}
 	if err != nil {
 		return nil, errors.New("reading the snapshot: " + wording.OneLine(err.Error()))
 	}
@@ -44,50 +54,37 @@ func decode(data []byte) (*NodeSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	tree, err := treeOf(text)
-	if err != nil {
+	var parts document
+	unread := strictly("", text, &parts)
+	if err = cmp.Or(parts.checkHead(), required[NodeSnapshot]("", text), unread); err != nil {
 		return nil, err
 	}
-	if err = checkHead(tree); err != nil {
-		return nil, err
+	s := parts.NodeSnapshot
+	s.APIVersion, s.Kind = APIVersion, Kind
+	if err = s.Time.UnmarshalJSON(parts.Time); err != nil {
+		return nil, fmt.Errorf("time: %s is no time such as 2026-01-02T15:04:05Z; save the snapshot again", shown(parts.Time))
 	}
-	if err = checkTree(tree); err != nil {
-		return nil, err
-	}
-	s, err := fill(text)
-	if err != nil {
-		return nil, err
-	}
-	return s, s.check()
-}
-
-// treeOf returns the document as values, with numbers as they are written.
-func treeOf(text []byte) (map[string]any, error) {
-	numbers := json.NewDecoder(bytes.NewReader(text))
-	numbers.UseNumber()
-	var tree any
-	if err := numbers.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("parsing it: %w", err)
-	}
-	root, ok := tree.(map[string]any)
-	if !ok {
-		return nil, errors.New("the document holds no fields; name a file that evictd rank --save wrote")
-	}
-	return root, nil
+	return &s, cmp.Or(
+		s.decodeConfiguration(parts.Configuration),
+		entries("signals", parts.Signals, &s.Signals, entry[Signal]),
+		entries("usage", parts.Usage, &s.Usage, entry[Usage]),
+		entries("disk", parts.Disk, &s.Disk, entry[Disk]),
+		entries("budgets", parts.Budgets, &s.Budgets, entry[Budget]),
+		entries("pods", parts.Pods, &s.Pods, s.decodePod),
+	)
 }
 
 // checkHead refuses a document that is something else, before its fields are looked
 // at: each of them would be unknown.
-func checkHead(tree map[string]any) error {
-	kind, version := tree["kind"], tree["apiVersion"]
+func (d *document) checkHead() error {
 	switch {
-	case kind == config.Kind:
+	case d.Kind == config.Kind:
 		return errors.New("kind: this is a configuration and no snapshot; pass it by --config")
-	case kind != Kind:
-		return fmt.Errorf("kind: must be %s, not %s; name a file that evictd rank --save wrote", Kind, shown(kind))
-	case version != APIVersion:
+	case d.Kind != Kind:
+		return fmt.Errorf("kind: must be %s, not %s; name a file that evictd rank --save wrote", Kind, shown(d.Kind))
+	case d.APIVersion != APIVersion:
 		return fmt.Errorf("apiVersion: must be %s, not %s; rank it by the evictd that wrote it (evictdVersion %s)",
-			APIVersion, shown(version), shown(tree["evictdVersion"]))
+			APIVersion, shown(d.APIVersion), shown(d.EvictdVersion))
 	}
 	return nil
 }
@@ -95,143 +92,164 @@ func checkHead(tree map[string]any) error {
 // shown is a value of the document in a message.
 func shown(v any) string {
 	const longest = 60
-	switch v := v.(type) {
-	case nil:
+	text, err := json.Marshal(v)
+	switch {
+	case v == nil:
 		return "missing"
-	case string:
-		if len(v) > longest {
-			return "a long text"
-		}
-		return strconv.Quote(v)
-	case json.Number:
-		if len(v) > longest {
-			return "a long number"
-		}
-		return v.String()
-	case bool:
-		return strconv.FormatBool(v)
-	case map[string]any:
-		return "fields and values"
-	default:
-		return "a list"
+	case err != nil || len(text) > longest:
+		return "a long value"
 	}
+	return string(text)
 }
 
-// fill decodes the document part by part.
-func fill(text []byte) (*NodeSnapshot, error) {
-	var parts shell
-	if err := strictly("", text, &parts); err != nil {
-		return nil, err
-	}
-	s := parts.NodeSnapshot
-	var err error
-	if s.Configuration, err = configurationOf(parts.Configuration); err != nil {
-		return nil, err
-	}
-	if s.Signals, err = entries[Signal]("signals", parts.Signals); err != nil {
-		return nil, err
-	}
-	if s.Usage, err = entries[Usage]("usage", parts.Usage); err != nil {
-		return nil, err
-	}
-	if s.Disk, err = entries[Disk]("disk", parts.Disk); err != nil {
-		return nil, err
-	}
-	if s.Budgets, err = entries[Budget]("budgets", parts.Budgets); err != nil {
-		return nil, err
-	}
-	s.Pods = make([]*nodepods.Pod, 0, len(parts.Pods))
-	for i, raw := range parts.Pods {
-		here := at("pods", i)
-		pod, node, err := nodepods.Decode(raw, func(text []byte, into any) error { return strictly(here, text, into) })
-		switch {
-		case err != nil:
-			return nil, err
-		case node != "" && node != s.NodeName:
-			return nil, fmt.Errorf("%s.spec.nodeName: is %q, and the snapshot is of node %q; keep the pods of one node", here, node, s.NodeName)
-		}
-		s.Pods = append(s.Pods, pod)
-	}
-	return &s, nil
-}
-
-// configurationOf holds the recorded configuration to the rules of a file.
-func configurationOf(text json.RawMessage) (*config.EvictdConfiguration, error) {
+// decodeConfiguration holds the recorded configuration to the rules of a file.
+func (s *NodeSnapshot) decodeConfiguration(text json.RawMessage) error {
 	var compact bytes.Buffer // a tab between two values is JSON and no YAML
-	if err := json.Compact(&compact, text); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+	err := json.Compact(&compact, text)
+	if err == nil {
+		s.Configuration, err = config.Parse(compact.Bytes())
 	}
-	parsed, err := config.Parse(compact.Bytes())
 	if err != nil {
-		return nil, fmt.Errorf("configuration: %w; rank it by the evictd that wrote it, or pass another one by --config", err)
+		return fmt.Errorf("configuration: %w; rank it by the evictd that wrote it, or pass another one by --config", err)
 	}
-	return parsed, nil
+	return nil
+}
+
+// decodePod takes a pod as a snapshot has it, and as the API server has: with metadata. The
+// amounts of the latter are looked at before the library decodes them, which takes time by the
+// exponent and does not name the field.
+func (s *NodeSnapshot) decodePod(here string, text []byte) (*nodepods.Pod, error) {
+	var form struct {
+		Metadata json.RawMessage `json:"metadata"`
+		Spec     any             `json:"spec"`
+		Status   any             `json:"status"`
+	}
+	numbers := json.NewDecoder(bytes.NewReader(text))
+	numbers.UseNumber()
+	if err := numbers.Decode(&form); err != nil || form.Metadata == nil {
+		pod := &nodepods.Pod{}
+		err = strictly(here, text, pod)
+		pod.CgroupUID = cmp.Or(pod.CgroupUID, pod.UID)
+		return pod, err
+	}
+	if err := cmp.Or(checkAmounts(here+".spec", form.Spec, false), checkAmounts(here+".status", form.Status, false)); err != nil {
+		return nil, err
+	}
+	var object corev1.Pod
+	if err := strictly(here, text, &object); err != nil {
+		return nil, err
+	}
+	if node := object.Spec.NodeName; node != "" && node != s.NodeName {
+		return nil, fmt.Errorf("%s.spec.nodeName: is %q, and the snapshot is of node %q; keep the pods of one node", here, node, s.NodeName)
+	}
+	return nodepods.FromAPI(&object), nil
+}
+
+// checkAmounts refuses what no pod can ask for.
+func checkAmounts(path string, v any, isAmount bool) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if err := checkAmounts(below(path, name), v[name], isAmount || holdsAmounts(name)); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, item := range v {
+			if err := checkAmounts(at(path, i), item, isAmount); err != nil {
+				return err
+			}
+		}
+	case string, json.Number:
+		if !isAmount {
+			return nil
+		}
+		switch amount, err := config.ParseQuantity(fmt.Sprint(v)); {
+		case err != nil:
+			return fmt.Errorf("%s: %s is no amount that a node has; save the snapshot again", path, shown(v))
+		case amount.Sign() < 0:
+			return fmt.Errorf("%s: %s is negative; save the snapshot again", path, shown(v))
+		}
+	}
+	return nil
+}
+
+// holdsAmounts knows every field of a pod with amounts in it.
+func holdsAmounts(name string) bool {
+	return slices.Contains([]string{"requests", "limits", "overhead", "allocatedResources", "sizeLimit", "divisor"}, name)
 }
 
 // entries decodes a list; nil stays nil.
-func entries[T any](path string, raw []json.RawMessage) ([]T, error) {
+func entries[T any](path string, raw []json.RawMessage, into *[]T, decode func(path string, text []byte) (T, error)) error {
 	if raw == nil {
-		return nil, nil
+		return nil
 	}
-	decoded := make([]T, len(raw))
-	for i := range raw {
-		if err := strictly(at(path, i), raw[i], &decoded[i]); err != nil {
-			return nil, err
+	*into = make([]T, len(raw))
+	for i, text := range raw {
+		var err error
+		if (*into)[i], err = decode(at(path, i), text); err != nil {
+			return err
 		}
 	}
-	return decoded, nil
+	return nil
+}
+
+func entry[T any](path string, text []byte) (decoded T, err error) {
+	err = cmp.Or(required[T](path, text), strictly(path, text, &decoded))
+	return decoded, err
+}
+
+// required makes sure that all fields are there that the type does not omit when it is
+// written. The library leaves one that is missing, or null, at 0.
+func required[T any](path string, text []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil || fields == nil {
+		return fmt.Errorf("%s: holds no fields; save the snapshot again", below(path, ""))
+	}
+	advice := "; save the snapshot again"
+	if path != "" {
+		advice = ", and missing is not 0; leave the whole entry out where it is not known"
+	}
+	for field := range reflect.TypeFor[T]().Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if value := fields[name]; option == "" && (value == nil || string(value) == "null") {
+			return fmt.Errorf("%s: is missing%s", below(path, name), advice)
+		}
+	}
+	return nil
 }
 
 // strictly decodes a value and refuses fields that the type does not have, or that
 // are there twice.
 func strictly(path string, text []byte, into any) error {
-	// The standard library names the field of a wrong type; the other does not.
-	if err := json.Unmarshal(text, reflect.New(reflect.TypeOf(into).Elem()).Interface()); err != nil {
-		return wrongType(path, err)
-	}
 	strict, err := kjson.UnmarshalStrict(text, into)
 	if err != nil {
 		return wrongType(path, err)
 	}
-	if len(strict) == 0 {
-		return nil
-	}
-	return strictFault(path, strict[0])
-}
-
-// strictFault says which field is one too many.
-func strictFault(path string, fault error) error {
-	field, named := fault.(kjson.FieldError) //nolint:errorlint // the package's own type, never wrapped
+	fault, found := errors.AsType[kjson.FieldError](errors.Join(strict...))
 	switch {
-	case !named:
-		return fmt.Errorf("%s: %w", orRoot(path), fault)
+	case !found:
+		return nil
 	case strings.HasPrefix(fault.Error(), "duplicate"):
-		return fmt.Errorf("%s: is there twice; keep one", below(path, field.FieldPath()))
-	default:
-		return fmt.Errorf("%s: a snapshot has no such field; remove it, or rank it by the evictd that wrote it", below(path, field.FieldPath()))
+		return fmt.Errorf("%s: is there twice; keep one", below(path, fault.FieldPath()))
 	}
+	return fmt.Errorf("%s: a snapshot has no such field; remove it, or rank it by the evictd that wrote it", below(path, fault.FieldPath()))
 }
 
 func wrongType(path string, err error) error {
 	if typed, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
 		return fmt.Errorf("%s: holds a %s where a %s belongs; save the snapshot again, or mend the value",
-			below(path, typed.Field), typed.Value, typed.Type)
+			below(path, strings.TrimPrefix(typed.Field, "NodeSnapshot.")), typed.Value, typed.Type)
 	}
-	return fmt.Errorf("%s: %w; save the snapshot again, or mend the value", orRoot(path), err)
+	return fmt.Errorf("%s: %w; save the snapshot again, or mend the value", below(path, ""), err)
 }
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
+// below returns the path of a field; of the document itself where both are empty.
 func below(path, field string) string {
-	if path == "" || field == "" {
-		return orRoot(path + field)
+	if path != "" && field != "" {
+		path += "."
 	}
-	return path + "." + field
-}
-
-func orRoot(path string) string {
-	if path == "" {
-		return "the document"
-	}
-	return path
+	return cmp.Or(path+field, "the document")
 }

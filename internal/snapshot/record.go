@@ -21,21 +21,17 @@ func (s *NodeSnapshot) SetPods(pods []*nodepods.Pod) {
 // none is. The kubelet may not have removed yet the cgroup of a pod that the API
 // server does not list any more: such a cgroup is left out.
 func (s *NodeSnapshot) SetUsage(read []usage.Pod, unread error) {
-	known := s.cgroups()
+	_, cgroups := s.uids()
 	s.Usage = make([]Usage, 0, len(read))
 	for i := range read {
 		r := &read[i]
-		if !known[r.UID] || r.Unused {
+		if !cgroups[r.UID] || r.Unused {
 			continue // an unused cgroup says nothing of what its pod uses
 		}
-		u := Usage{UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared}
-		if r.KernelKnown {
-			u.Kernel = &r.Kernel
-		}
-		if r.TasksKnown {
-			u.Tasks = &r.Tasks
-		}
-		s.Usage = append(s.Usage, u)
+		s.Usage = append(s.Usage, Usage{
+			UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared,
+			Kernel: known(r.Kernel, r.KernelKnown), Tasks: known(r.Tasks, r.TasksKnown),
+		})
 	}
 	slices.SortFunc(s.Usage, func(a, b Usage) int { return cmp.Compare(a.UID, b.UID) })
 	s.UsageUnread = ""
@@ -51,44 +47,32 @@ func (s *NodeSnapshot) SetDisk(measured map[string]usage.DiskUse, fault error) {
 		s.DiskUnmeasured = fault.Error()
 		return
 	}
-	known := s.uids()
+	pods, _ := s.uids()
 	s.Disk = make([]Disk, 0, len(measured))
 	for _, uid := range slices.Sorted(maps.Keys(measured)) {
-		if !known[uid] {
-			continue
+		if use := measured[uid]; pods[uid] {
+			s.Disk = append(s.Disk, Disk{UID: uid, NodeFS: newFilesystem(&use.NodeFS), ImageFS: newFilesystem(&use.ImageFS), Time: use.Time})
 		}
-		use := measured[uid]
-		s.Disk = append(s.Disk, Disk{
-			UID: uid, NodeFS: newFilesystem(&use.NodeFS), ImageFS: newFilesystem(&use.ImageFS), Time: use.Time,
-		})
 	}
 }
 
 func newFilesystem(use *usage.FSUse) Filesystem {
-	var f Filesystem
-	if use.BytesKnown {
-		f.Bytes = new(use.Bytes)
-	}
-	if use.InodesKnown {
-		f.Inodes = new(use.Inodes)
-	}
-	return f
+	return Filesystem{Bytes: known(use.Bytes, use.BytesKnown), Inodes: known(use.Inodes, use.InodesKnown)}
 }
 
-// cgroups returns the UIDs in the names of the pods' cgroups.
-func (s *NodeSnapshot) cgroups() map[string]bool {
-	all := make(map[string]bool, len(s.Pods))
-	for _, pod := range s.Pods {
-		all[pod.CgroupUID] = true
+// known returns a figure as it is recorded: nil when it is not known.
+func known(n int64, isKnown bool) *int64 {
+	if !isKnown {
+		return nil
 	}
-	return all
+	return &n
 }
 
-// uids returns the UIDs of the pods in the API.
-func (s *NodeSnapshot) uids() map[string]bool {
-	all := make(map[string]bool, len(s.Pods))
+// uids returns the UIDs of the pods in the API, and those in the names of their cgroups.
+func (s *NodeSnapshot) uids() (pods, cgroups map[string]bool) {
+	pods, cgroups = make(map[string]bool, len(s.Pods)), make(map[string]bool, len(s.Pods))
 	for _, pod := range s.Pods {
-		all[pod.UID] = true
+		pods[pod.UID], cgroups[pod.CgroupUID] = true, true
 	}
-	return all
+	return pods, cgroups
 }

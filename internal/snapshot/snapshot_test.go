@@ -102,6 +102,19 @@ func TestUnmeasuredDiskStaysUnmeasured(t *testing.T) {
 	}
 }
 
+// The library leaves null alone, and decodes names as they are written.
+func TestNullIsUnknownAndLabelsHaveAnyName(t *testing.T) {
+	t.Parallel()
+	text := strings.NewReplacer("tasks: 4", "tasks: null", "inodes: 6", "inodes: null", "uid: u2}", "uid: u2, labels: {limits: tight, Limits: lax}}").Replace(smallest)
+	s := decoded(t, text)
+	if s.Usage[0].Tasks != nil || s.Disk[0].NodeFS.Inodes != nil {
+		t.Errorf("null is read as %v and %v", s.Usage[0], s.Disk[0])
+	}
+	if labels := s.Pods[1].Labels; labels["limits"] != "tight" || labels["Limits"] != "lax" {
+		t.Errorf("labels %v", labels)
+	}
+}
+
 // What is recorded of a node is what there is: an orphaned cgroup is left out, and
 // unknown figures stay unknown.
 func TestRecording(t *testing.T) {
@@ -137,17 +150,18 @@ func TestBadSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	inJSON := func(from, to string) string { return strings.Replace(string(asJSON), from, to, 1) }
 	for name, test := range map[string]struct{ text, want string }{
 		"empty":              {"\n", "the file is empty; name a file that evictd rank --save wrote"},
 		"NUL":                {"a\x00", "a NUL byte at offset 1"},
 		"no UTF-8":           {"a: \xff", "not UTF-8 text"},
 		"too large":          {strings.Repeat("#\n", snapshot.MaxBytes/2+1), "larger than 16 MiB"},
-		"a list":             {"- a\n...\n", "holds no fields; name a file"},
+		"a list":             {"- a\n...\n", "kind: must be NodeSnapshot, not missing; name a file that evictd rank --save wrote"},
 		"not YAML":           {"a: [\n...\n", "not YAML: "},
 		"YAML cut off":       {strings.TrimSuffix(smallest, "...\n"), "cut off: a snapshot in YAML ends with a line of three dots"},
-		"JSON cut off":       {string(asJSON[:len(asJSON)-3]), "cut off: its JSON does not end"},
+		"JSON cut off":       {string(asJSON[:len(asJSON)-3]), fmt.Sprintf("not JSON at offset %d: unexpected end of JSON input; get the whole file", len(asJSON)-3)},
 		"not JSON":           {"{apiVersion: x}", "not JSON at offset 2: "},
-		"data after JSON":    {string(asJSON) + "{}", "after its end, the document goes on; remove what follows"},
+		"data after JSON":    {string(asJSON) + "{}", "invalid character '{' after top-level value"},
 		"two documents":      {"a: b\n---\n" + smallest, "line 2 starts a second document; keep one"},
 		"a configuration":    {change("kind: NodeSnapshot", "kind: EvictdConfiguration"), "kind: this is a configuration and no snapshot; pass it by --config"},
 		"another kind":       {change("kind: NodeSnapshot", "kind: Pod"), `kind: must be NodeSnapshot, not "Pod"`},
@@ -174,7 +188,8 @@ func TestBadSnapshots(t *testing.T) {
 		"no amount":          {change("1Gi", "much"), `pods[0].spec.containers[0].resources.requests.memory: "much" is no amount`},
 		"endless amount":     {change("1Gi", "1e999999999"), `pods[0].spec.containers[0].resources.requests.memory: "1e999999999" is no amount`},
 		"endless size":       {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, volumes: [{name: a, emptyDir: {sizeLimit: '1e-999999999'}}]}"), `pods[1].spec.volumes[0].emptyDir.sizeLimit: "1e-999999999" is no amount`},
-		"endless divisor":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, containers: [{name: a, env: [{name: b, valueFrom: {resourceFieldRef: {Divisor: '1e-999999999'}}}]}]}"), `valueFrom.resourceFieldRef.Divisor: "1e-999999999" is no amount`},
+		"endless divisor":    {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, containers: [{name: a, env: [{name: b, valueFrom: {resourceFieldRef: {divisor: '1e-999999999'}}}]}]}"), `valueFrom.resourceFieldRef.divisor: "1e-999999999" is no amount`},
+		"Divisor":            {change("spec: {nodeName: worker-1}", "spec: {nodeName: worker-1, containers: [{name: a, env: [{name: b, valueFrom: {resourceFieldRef: {Divisor: '1e-999999999'}}}]}]}"), `valueFrom.resourceFieldRef.Divisor: a snapshot has no such field`},
 		"twice in a pod":     {strings.Replace(string(asJSON), `"memoryRequest": 1073741824`, `"memoryRequest": 1, "memoryRequest": 2`, 1), "pods[0].memoryRequest: is there twice; keep one"},
 		"endless walk":       {change("EvictdConfiguration}", "EvictdConfiguration, disk: {cpu: '1e-999999999'}}"), "configuration: invalid configuration: disk.cpu"},
 		"too much":           {change("workingSet: 1", "workingSet: 9000000000000000000"), "usage[0].workingSet: 9000000000000000000 is more than any node has"},
@@ -201,6 +216,23 @@ func TestBadSnapshots(t *testing.T) {
 		"measured or not":    {change("budgets:", "diskUnmeasured: why\nbudgets:"), "diskUnmeasured: disk is there too; keep one"},
 		"no dry run":         {change("BlockedByBudget", "Evicted"), `budgets[0].outcome: "Evicted" is no answer to a dry run`},
 		"unknown in a value": {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- {namespace: shop, name: db, uid: u2, colour: red}"), "pods[1].colour: a snapshot has no such field"},
+		"case below":         {change("tasks: 4", "Tasks: 4"), "usage[0].Tasks: a snapshot has no such field"},
+		"case in a pod":      {change("spec: {nodeName", "Spec: {nodeName"), "pods[1].Spec: a snapshot has no such field"},
+		"twice in labels":    {inJSON(`"uid": "u1"`, `"uid": "u1", "labels": {"a": "b", "a": "c"}`), "pods[0].labels.a: is there twice; keep one"},
+		"twice in settings":  {inJSON(`"dryRun": `, `"dryRun": true, "dryRun": `), "configuration.dryRun: is there twice; keep one"},
+		"unknown setting":    {change("EvictdConfiguration}", "EvictdConfiguration, colour: red}"), "configuration: invalid configuration: colour"},
+		"amounts twice":      {inJSON(`"pods": [`, `"pods": [{"metadata": {}, "spec": {"overhead": {"a": "1e-999999999"}, "overhead": {}}}, `), "pods[0].spec.overhead: is there twice; keep one"},
+		"an amount in JSON":  {inJSON(`"pods": [`, `"pods": [{"metadata": {}, "spec": {"overhead": {"memory": 1e-999999999}}}, `), `pods[0].spec.overhead.memory: 1e-999999999 is no amount`},
+		"an exponent":        {inJSON(`"workingSet": 1`, `"workingSet": 1e3`), "usage[0].workingSet: holds a number 1e3 where a int64 belongs"},
+		"beyond float64":     {inJSON(`"workingSet": 1`, `"workingSet": 1e400`), "holds a number 1e400 where a float64 belongs"},
+		"a number as name":   {change("nodeName: worker-1\n", "nodeName: 5\n"), "snapshot: nodeName: holds a number where a string belongs"},
+		"no list":            {change("signals:\n- {name: memory.available, state: known, available: 5, capacity: 10}", "signals: {}"), "signals: holds a object where a []json.RawMessage belongs"},
+		"a pod's name":       {change("name: db", "name: [db]"), "pods[1].metadata.name: holds a array where a string belongs"},
+		"a pod that is none": {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- 5"), "pods[1]: holds a number where a nodepods.Pod belongs"},
+		"null in place":      {change("nodefs: {bytes: 5, inodes: 6}", "nodefs: null"), "disk[0].nodefs: is missing, and missing is not 0"},
+		"deep JSON":          {inJSON(`"signals": [`, `"signals": [`+strings.Repeat("[", 10001)), "exceeded max depth"},
+		"deep YAML":          {change("usage:", "x: "+strings.Repeat("[", 10001)+"\nusage:"), "not YAML: "},
+		"two spellings":      {change("usage:", "1: a\n\"1\": b\nusage:"), "1: is there twice, in lines"},
 		"a key in two":       {change("usage:", "\"a\\nb\": 1\nusage:"), `a\nb: a snapshot has no such field`},
 	} {
 		t.Run(name, func(t *testing.T) {

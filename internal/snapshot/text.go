@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -29,8 +28,7 @@ func toJSON(data []byte) ([]byte, error) {
 		return nil, errors.New("the file is empty; name a file that evictd rank --save wrote")
 	case trimmed[0] == '{':
 		return trimmed, checkJSON(trimmed)
-	}
-	if !bytes.HasSuffix(trimmed, []byte(yamlEnd)) {
+	case !bytes.HasSuffix(trimmed, []byte(yamlEnd)):
 		return nil, errors.New("the file was cut off: a snapshot in YAML ends with a line of three dots; get the whole file")
 	}
 	if err := checkYAML(data); err != nil {
@@ -57,38 +55,15 @@ func checkText(data []byte) error {
 	return nil
 }
 
-// checkJSON makes sure that the text is one JSON value, and all of it.
+// checkJSON makes sure that the text is one JSON value, all of it, and that no field is there
+// twice: a reader of values sees the last one alone, and the decoder of pods reads them all.
 func checkJSON(text []byte) error {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	var value json.RawMessage
-	err := decoder.Decode(&value)
-	if err == nil {
-		if decoder.InputOffset() < int64(len(text)) {
-			return fmt.Errorf("at offset %d, after its end, the document goes on; remove what follows", decoder.InputOffset())
-		}
-		return checkFields(text)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the file was cut off: its JSON does not end; get the whole file")
-	}
-	if syntax, found := errors.AsType[*json.SyntaxError](err); found {
-		return fmt.Errorf("not JSON at offset %d: %w; save the snapshot again", syntax.Offset, err)
-	}
-	return fmt.Errorf("not JSON: %w; save the snapshot again", err)
-}
-
-// checkFields refuses fields that are there twice: a reader of values sees the last one
-// alone, and the decoder of pods reads them all.
-func checkFields(text []byte) error {
 	var values any
-	twice, err := kjson.UnmarshalStrict(text, &values)
-	switch {
-	case err != nil:
-		return wrongType("", err)
-	case len(twice) > 0:
-		return strictFault("", twice[0])
+	err := strictly("", text, &values)
+	if syntax, offset := kjson.SyntaxErrorOffset(errors.Unwrap(err)); syntax {
+		return fmt.Errorf("not JSON at offset %d: %w; get the whole file, or save the snapshot again", offset, errors.Unwrap(err))
 	}
-	return nil
+	return err
 }
 
 // checkYAML looks at the nodes for what the conversion to JSON would hide or say
@@ -105,12 +80,7 @@ func checkYAML(data []byte) error {
 	case !errors.Is(err, io.EOF):
 		return notYAML(err)
 	}
-	for _, root := range first.Content {
-		if err := checkNode("", root); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkNode("", &first)
 }
 
 func notYAML(err error) error {
@@ -119,37 +89,25 @@ func notYAML(err error) error {
 
 // checkNode refuses aliases, keys that are there twice and figures that are none.
 func checkNode(path string, n *yamlnode.Node) error {
-	switch n.Kind {
-	case yamlnode.AliasNode:
-		return fmt.Errorf("%s: is an alias; write the value out", orRoot(path))
-	case yamlnode.SequenceNode:
-		for i, item := range n.Content {
-			if err := checkNode(at(path, i), item); err != nil {
-				return err
-			}
-		}
-	case yamlnode.MappingNode:
-		return checkMapping(path, n)
-	case yamlnode.ScalarNode:
-		if n.Tag == "!!float" && strings.ContainsAny(n.Value, "nN") { // .nan, .inf and their spellings
-			return fmt.Errorf("%s: %s is no figure; leave the field out where the value is not known", orRoot(path), n.Value)
-		}
-	case yamlnode.DocumentNode:
-	default:
+	switch {
+	case n.Kind == yamlnode.AliasNode:
+		return fmt.Errorf("%s: is an alias; write the value out", below(path, ""))
+	case n.Tag == "!!float" && strings.ContainsAny(n.Value, "nN"): // .nan, .inf and their spellings
+		return fmt.Errorf("%s: %s is no figure; leave the field out where the value is not known", below(path, ""), n.Value)
 	}
-	return nil
-}
-
-func checkMapping(path string, n *yamlnode.Node) error {
-	lines := map[string]int{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		here := below(path, key.Value)
-		if first, twice := lines[key.Value]; twice {
-			return fmt.Errorf("%s: is there twice, in lines %d and %d; keep one", here, first, key.Line)
+	here, lines := path, map[string]int{}
+	for i, child := range n.Content {
+		if n.Kind == yamlnode.SequenceNode {
+			here = at(path, i)
+		} else if n.Kind == yamlnode.MappingNode && i%2 == 0 {
+			here = below(path, child.Value)
+			if first, twice := lines[child.Value]; twice {
+				return fmt.Errorf("%s: is there twice, in lines %d and %d; keep one", here, first, child.Line)
+			}
+			lines[child.Value] = child.Line
+			continue
 		}
-		lines[key.Value] = key.Line
-		if err := checkNode(here, value); err != nil {
+		if err := checkNode(here, child); err != nil {
 			return err
 		}
 	}

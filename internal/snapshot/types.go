@@ -1,3 +1,6 @@
+// Package snapshot holds what `evictd rank` saw of one node, as docs/snapshot.md describes it, so
+// that the same code can rank it again elsewhere. It records inputs and never results. Unknown
+// is never 0: what was not read is missing in the document, and what must be there is required.
 package snapshot
 
 import (
