@@ -59,11 +59,10 @@ func (s *NodeSnapshot) Save(path string) error {
 	}
 	defer os.Remove(partial.Name()) //nolint:errcheck // the other name stays
 	_, err = partial.Write(text)
-	if err = errors.Join(err, partial.Sync(), partial.Close()); err != nil {
-		return fmt.Errorf("writing the snapshot: %w", err)
+	err = errors.Join(err, partial.Sync(), partial.Close())
+	if err == nil {
+		err = os.Link(partial.Name(), path) // a rename would replace a file that appeared meanwhile
 	}
-	// A rename would replace a file that appeared meanwhile; a link does not.
-	err = os.Link(partial.Name(), path)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return ErrExists

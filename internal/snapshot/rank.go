@@ -51,12 +51,8 @@ func (r recordedUsage) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	into = into[:0]
 	for _, u := range r.seen.Usage {
 		pod := usage.Pod{UID: u.UID, WorkingSet: u.WorkingSet, Anonymous: u.Anonymous, Shared: u.Shared}
-		if u.Kernel != nil {
-			pod.Kernel, pod.KernelKnown = *u.Kernel, true
-		}
-		if u.Tasks != nil {
-			pod.Tasks, pod.TasksKnown = *u.Tasks, true
-		}
+		pod.Kernel, pod.KernelKnown = figure(u.Kernel)
+		pod.Tasks, pod.TasksKnown = figure(u.Tasks)
 		into = append(into, pod)
 	}
 	if r.seen.UsageUnread != "" {
@@ -85,13 +81,16 @@ func (r recordedDisk) Measure(context.Context, []*nodepods.Pod) (map[string]usag
 	return uses, nil
 }
 
-func (f Filesystem) use() usage.FSUse {
-	var use usage.FSUse
-	if f.Bytes != nil {
-		use.Bytes, use.BytesKnown = *f.Bytes, true
-	}
-	if f.Inodes != nil {
-		use.Inodes, use.InodesKnown = *f.Inodes, true
-	}
+func (f Filesystem) use() (use usage.FSUse) {
+	use.Bytes, use.BytesKnown = figure(f.Bytes)
+	use.Inodes, use.InodesKnown = figure(f.Inodes)
 	return use
+}
+
+// figure returns a recorded figure, and whether it is known.
+func figure(n *int64) (int64, bool) {
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
 }
