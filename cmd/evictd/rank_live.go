@@ -64,11 +64,10 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", l.flags.nodeName, l.clients.explain(err, "list pods"))
 	}
-	now, own := time.Now(), self()
+	now := time.Now()
 	seen := &snapshot.NodeSnapshot{
 		EvictdVersion: buildVersion(), Time: now.UTC(), NodeName: l.flags.nodeName,
-		Self:          snapshot.Self{UID: own.UID, Namespace: own.Namespace, Name: own.Name},
-		Configuration: l.loaded,
+		Self: self(), Configuration: l.loaded,
 	}
 	seen.SetPods(pods)
 	seen.SetUsage(l.host.tree.Collect(nil))

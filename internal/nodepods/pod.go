@@ -192,12 +192,13 @@ func (p *Pod) request(resource rank.Resource) int64 {
 	return 0
 }
 
-// Self says which pod evictd is. The zero value is no pod.
+// Self says which pod evictd is. The zero value is no pod. Its JSON is part of a snapshot.
 type Self struct {
 	// UID is the UID of evictd's own pod; "" when it is not known.
-	UID string
+	UID string `json:"uid,omitempty"`
 	// Namespace and Name are its name; both "" when they are not known.
-	Namespace, Name string
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
 }
 
 // is reports whether the pod is evictd.

@@ -19,7 +19,7 @@ import (
 func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
 	source := agent.Source{
 		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},
-		Self:            nodepods.Self{UID: s.Self.UID, Namespace: s.Self.Namespace, Name: s.Self.Name},
+		Self:            s.Self,
 		MemoryAvailable: s.Configuration.MemoryDefinition(),
 	}
 	ranking, unread, err = agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())

@@ -30,7 +30,7 @@ type NodeSnapshot struct {
 	// NodeName is the node's name in the API.
 	NodeName string `json:"nodeName"`
 	// Self is evictd's own pod; the zero value is none.
-	Self Self `json:"self,omitzero"`
+	Self nodepods.Self `json:"self,omitzero"`
 	// Configuration is the one in force, with every default spelled out.
 	Configuration *config.EvictdConfiguration `json:"configuration"`
 	// Signals are the node's own figures; nil when none was read. The order does not
@@ -48,15 +48,6 @@ type NodeSnapshot struct {
 	DiskUnmeasured string `json:"diskUnmeasured,omitempty"`
 	// Budgets are the answers to server-side dry runs; nil when nobody was asked for.
 	Budgets []Budget `json:"budgets,omitempty"`
-}
-
-// Self names evictd's own pod. Empty fields are not known.
-type Self struct {
-	// UID is the pod's.
-	UID string `json:"uid,omitempty"`
-	// Namespace and Name are the pod's.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
 }
 
 // Signal is the reading of one signal.
