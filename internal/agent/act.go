@@ -2,130 +2,101 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// act carries a plan out on a goroutine of its own and hands back a report. The
-// loop goes on watching the node meanwhile and decides nothing until the report
-// is there.
-func (a *Agent) act(ctx context.Context, p plan) {
-	a.acting = &p
-	a.number(p.decision)
-	a.unshown.decide(p.decision.Time, a.doubts.mayEnd(p.decision.Time), a.readLists)
+// newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
+func (a *Agent) newExecutor() *execute.Executor {
+	return execute.New(execute.Options{
+		Evictor: a.options.Evictor, Permits: a.options.Brake, Taints: a.options.Taints,
+		Listed: func(uid string) bool {
+			return slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == uid })
+		},
+		BeforeSend: a.saveBefore, Intent: a.options.Recorder.Intent, Now: time.Now,
+	})
+}
+
+// newPlan begins a plan with the policy that is in force.
+func (a *Agent) newPlan(p pressure.Pressure) execute.Plan {
+	return execute.Plan{
+		Decision: a.newDecision(p), GraceCap: a.policy.graceCap(p.Threshold.Hard),
+		PermitsPerWorkload: a.policy.SlotsPerWorkload, Taint: a.policy.TaintNode,
+	}
+}
+
+// act has a plan carried out. The loop goes on watching the node meanwhile and decides nothing
+// until the report is there.
+func (a *Agent) act(ctx context.Context, p execute.Plan) {
+	a.number(&p.Decision)
+	d := p.Decision
+	a.acting = &d
+	a.unshown.decide(d.Time, a.doubts.mayEnd(d.Time), a.readLists)
 	a.learn()
-	policy := a.policy
-	go func() { a.acted <- a.walk(ctx, p, &policy) }()
+	a.executor.Start(ctx, p)
 }
 
-// walk asks for one candidate after the other until one is accepted or there is a
-// reason to stop. When the context ends, no further request is sent.
-func (a *Agent) walk(ctx context.Context, p plan, policy *Policy) report {
-	d := p.decision
-	d.Verb = decide.Refused
-	for _, other := range p.others {
-		if last, left := a.lookAside(ctx, &p, other); left {
-			return last
+// takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
+// books the victim, remembers the refusals and records the decision.
+func (a *Agent) takeReport(r execute.Report) {
+	now := time.Now()
+	defer a.saveReport()
+	d := a.acting
+	if r.About != nil {
+		d = r.About.Decision(now, a.ledger.OnTheirWay())
+	}
+	a.acting = nil
+	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
+	d.Notes = append(d.Notes, r.Notes...)
+	a.doubts.put(d.Resource(), a.inDoubtAfter(d, &r, now))
+	a.noteAnswers(&r, now)
+	a.noteRound(d, r.Stale)
+	a.noteSlots(&r, now)
+	a.bookReport(d, &r, now)
+	a.dropBooked() // its pod may be in doubt for another resource, too
+	if !a.doubts.mayEnd(now) {
+		a.unshown.settle()
+	}
+	a.noteBestEffort(d.BestEffort, now)
+	switch {
+	case len(d.Attempts) > 0:
+		a.record(d)
+	case r.Hold != decide.HoldNone:
+		a.restDoubt(d, &r, now)
+		a.holdWith(d, r.Hold, r.Detail)
+	}
+}
+
+// noteAnswers takes the API server's answers.
+func (a *Agent) noteAnswers(r *execute.Report, now time.Time) {
+	for i := range r.Shared {
+		a.backoff.Note(refusedOf(r.Shared[i].Pod), r.Shared[i].Result, now)
+	}
+	for i := range r.Attempts {
+		attempt := &r.Attempts[i]
+		if !attempt.Result.NoRight || attempt.Past == nil {
+			a.backoff.Note(refusedOf(attempt.Entry.Pod), attempt.Result, now)
+		}
+		if attempt.Escalates {
+			a.noteEscalation(attempt, now)
 		}
 	}
-	if p.unheard != nil {
-		if last := a.lookInto(ctx, &p); last.unheard != nil || last.hold != decide.HoldNone || len(d.Attempts) > 0 {
-			return last
-		}
-	}
-	if p.escalation != nil {
-		return a.escalate(ctx, &p)
-	}
-	a.taintFirst(ctx, d, policy)
-	p.slots = a.newSlotWalk(d, policy)
-	last := a.askInTurn(ctx, &p, policy)
-	last.slots = p.slots
-	return last
 }
 
-// askInTurn asks for one candidate after the other, and for one past its budget when all
-// were refused and the configuration says so.
-func (a *Agent) askInTurn(ctx context.Context, p *plan, policy *Policy) report {
-	for i := range p.candidates {
-		c := &p.candidates[i]
-		if c.kept {
-			continue
-		}
-		if last, over := a.askFor(ctx, p, policy, c); over {
-			return last
-		}
+// bookReport books who is in flight by what became of a plan.
+func (a *Agent) bookReport(d *decide.Decision, r *execute.Report, now time.Time) {
+	if accepted := d.Victim(); accepted != nil && !accepted.Escalates {
+		a.book(d, accepted, r.Expected, now)
 	}
-	return a.goPastBudget(ctx, p, policy)
-}
-
-// askFor asks for one candidate. It reports whether that ends the walk.
-func (a *Agent) askFor(ctx context.Context, p *plan, policy *Policy, c *candidate) (last report, over bool) {
-	if last, over = endsEarly(ctx, p); over {
-		return last, true
+	if gone := d.Gone(); gone != nil {
+		a.bookGone(gone, r.Expected, now)
 	}
-	if a.isReplaced(p, c) {
-		return report{decision: p.decision, hold: decide.HoldSettling}, true
-	}
-	d, attempt := p.decision, decide.Attempt{Entry: c.entry, GraceSeconds: policy.grace(p.decision, c.entry.Pod)}
-	if !p.slots.take(ctx, p.interrupt, &attempt) {
-		return report{}, false
-	}
-	a.saveBefore(d, &attempt, c.expected)
-	step := a.send(ctx, p, &attempt)
-	p.slots.answered(&attempt)
-	if step != evict.NextCandidate {
-		return reportOf(d, &attempt, c, step), true
-	}
-	p.noteRefusal(c, &attempt.Result)
-	p.spareAlike(c, &attempt.Result)
-	return report{}, false
-}
-
-// send writes down whom it asks for, asks, and adds the answer to the decision.
-func (a *Agent) send(ctx context.Context, p *plan, attempt *decide.Attempt) evict.Step {
-	d := p.decision
-	a.options.Recorder.Intent(d, attempt)
-	attempt.Result = a.ask(ctx, p, attempt)
-	p.ended(attempt)
-	d.Attempts = append(d.Attempts, *attempt)
-	return attempt.Result.Outcome.Next()
-}
-
-// reportOf ends a walk with the answer to its last request.
-func reportOf(d *decide.Decision, last *decide.Attempt, c *candidate, step evict.Step) report {
-	if step == evict.Done {
-		d.Verb = decide.Acted
-		return report{decision: d, expected: c.expected}
-	}
-	return report{decision: d, expected: c.expected, unheard: unheardOf(d, last, c.expected)}
-}
-
-// ask sends one request. A request that is under way when the context ends gets
-// shutdownWait to be answered: an accepted eviction should be on record.
-func (a *Agent) ask(ctx context.Context, p *plan, attempt *decide.Attempt) evict.Result {
-	request, cancel := outlasting(ctx)
-	defer cancel()
-	request, answered := p.interrupt.request.begin(request, attempt.Entry.Pod.UID)
-	defer answered()
-	return a.options.Evictor.Evict(request, requestOf(attempt, p.decision.DryRun))
-}
-
-// outlasting returns a context that ends shutdownWait after the given one.
-func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(shutdownWait, cancel) })
-	return longer, func() { stop(); cancel() }
-}
-
-func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
-	pod := attempt.Entry.Pod
-	return evict.Request{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		GraceSeconds: attempt.GraceSeconds,
-		Delete:       attempt.Past != nil,
-		Shorten:      attempt.Escalates,
-		DryRun:       dryRun,
+	if r.Foreign != nil {
+		a.bookForeign(r.Foreign, r.Expected, now)
 	}
 }

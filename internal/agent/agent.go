@@ -10,12 +10,12 @@ import (
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -23,10 +23,6 @@ import (
 // stalledAfter is how long the loop may make no progress before Alive says so. It
 // is far above the longest pause between two samples.
 const stalledAfter = 30 * time.Second
-
-// shutdownWait is how long an eviction request that is under way at SIGTERM may
-// still take.
-const shutdownWait = 5 * time.Second
 
 // Sampler reads the node. The sample's time is the argument: the moment just
 // before the reading.
@@ -56,16 +52,6 @@ type Cgroups interface {
 type Disk interface {
 	// Measure returns the pods' disk use by UID. It may take seconds.
 	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
-}
-
-// Evictor asks the API server to evict one pod, what became of it, and what keeps it.
-type Evictor interface {
-	Evict(ctx context.Context, r evict.Request) evict.Result
-	// Look reads the pod again; an error means that nobody knows.
-	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
-	// Budget returns what a PodDisruptionBudget wants and has; an error means that nobody
-	// knows.
-	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
 // Taints keeps taints of evictd's own on the node.
@@ -119,7 +105,7 @@ type Options struct {
 	Cgroups  Cgroups
 	Disk     Disk
 	Images   Images
-	Evictor  Evictor
+	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints
 	Brake    Brake
@@ -198,8 +184,8 @@ type Agent struct {
 	unreadWaits [pressure.SignalCount]unreadWaits
 
 	doubts   doubts // the requests whose outcome is not known
-	acting   *plan  // what is being carried out; nil when nothing is
-	acted    chan report
+	executor *execute.Executor
+	acting   *decide.Decision // what is being carried out; nil when nothing is
 	measured chan diskReading
 
 	mu       sync.Mutex // guards what the probes read
@@ -226,10 +212,10 @@ func New(options Options) (*Agent, error) {
 		lastRead: lastRead{},
 		endings:  endingSince{},
 		stalls:   stallReadings{matters: map[string]bool{}},
-		acted:    make(chan report, 1),
 		measured: make(chan diskReading, 1),
 		reading:  errors.New("no sample has been read yet"),
 	}
+	a.executor = a.newExecutor()
 	a.memory.to = options.Memory
 	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {
@@ -252,7 +238,7 @@ func (a *Agent) adopt(policy Policy) {
 	}
 	a.changed = a.changed || a.policy.DryRun && !policy.DryRun
 	if a.acting != nil {
-		a.acting.interrupt.raise("the configuration changed")
+		a.executor.Cancel(errors.New("the configuration changed"))
 	}
 	if a.policy.MemoryAvailable != policy.MemoryAvailable {
 		a.followed.restart()
@@ -302,7 +288,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		case to := <-a.reload:
 			a.options.Sampler = to.sampler
 			a.adopt(to.policy)
-		case done := <-a.acted:
+		case done := <-a.executor.Reports():
 			a.takeReport(done)
 		case reading := <-a.measured:
 			a.noteDisk(reading)
@@ -323,7 +309,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // drain waits for the request that is under way.
 func (a *Agent) drain() {
 	if a.acting != nil {
-		a.takeReport(<-a.acted)
+		a.takeReport(<-a.executor.Reports())
 	}
 	a.saveAtTheEnd()
 }
@@ -379,7 +365,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			a.covered.by(&p, &s)
 		}
 		if hold != decide.HoldNone {
-			a.holdWith(made.decision, hold, detail)
+			a.holdWith(&made.Decision, hold, detail)
 			continue
 		}
 		a.act(ctx, made)
@@ -388,9 +374,9 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 }
 
 // decide chooses who should go for a pressure, where nothing that it takes is unknown.
-func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (plan, decide.Hold, string) {
+func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (execute.Plan, decide.Hold, string) {
 	if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
-		return plan{decision: a.newDecision(p)}, decide.HoldIncomplete, fault
+		return a.newPlan(p), decide.HoldIncomplete, fault
 	}
 	return a.choose(ctx, p)
 }

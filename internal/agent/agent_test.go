@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -438,7 +439,7 @@ func TestRequestUnderWayAtTheEndIsBounded(t *testing.T) {
 		n.slow = time.Hour
 		started := time.Now()
 		watch(t, n, hardPolicy(), time.Second)
-		if took := time.Since(started); took > time.Second+shutdownWait {
+		if took := time.Since(started); took > time.Second+execute.ShutdownWait {
 			t.Errorf("the end took %v", took)
 		}
 	})

@@ -138,7 +138,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")
 		}
-		a.takeReport(<-a.acted)
+		a.takeReport(<-a.executor.Reports())
 	}
 }
 
@@ -150,7 +150,7 @@ func BenchmarkTickWaits110(b *testing.B) {
 	if a.acting == nil {
 		b.Fatal("nobody was chosen")
 	}
-	a.takeReport(<-a.acted)
+	a.takeReport(<-a.executor.Reports())
 	decided := a.lastID
 	b.ReportAllocs()
 	for b.Loop() {

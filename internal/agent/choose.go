@@ -6,54 +6,17 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// plan is a decision that is ready to be carried out: whom to ask for, in order.
-type plan struct {
-	decision   *decide.Decision
-	candidates []candidate
-	// unheard is looked at before anybody is asked for; nil when there is nothing. Others are
-	// those about other resources.
-	unheard   *unheard
-	others    []*unheard
-	interrupt *interrupt
-	// slots is what the walk knows of the brake; nil before it has begun.
-	slots *slotWalk
-	// bestEffort says that somebody may go past a budget, and needed what all whom budgets keep
-	// must return together for that; 0 where nobody is judged by it.
-	bestEffort bool
-	needed     int64
-	// escalation is the request to end a victim sooner; nil where there is none. Nobody
-	// else is asked for then.
-	escalation *decide.Attempt
-}
-
-// candidate is one pod that may be asked for, with what its end should free.
-type candidate struct {
-	entry    rank.Entry
-	expected pressure.Amounts
-	// kept says that a budget refused it: in this decision, or a short while ago, and
-	// then it is not asked for again. Budget is that budget's name; "" when the answer did
-	// not name it.
-	kept   bool
-	budget string
-	// restsWith is the budget with whose other ready pods it rests; spared is the refusal of
-	// another in this decision that is its own too. See sparing.go.
-	restsWith string
-	spared    *evict.Result
-	// fresh says that its refusal is of this walk, again that it was asked for once more
-	// before a delete.
-	fresh, again bool
-}
-
 // choose decides who should go for a pressure. A hold other than HoldNone says
 // that nobody should, and why.
-func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, decide.Hold, string) {
-	made := plan{decision: a.newDecision(p), interrupt: &interrupt{}}
+func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, decide.Hold, string) {
+	made := a.newPlan(p)
+	d := &made.Decision
 	a.followImages(ctx, &p)
 	if hold, detail := a.mayDecide(&p); hold != decide.HoldNone {
 		return made, hold, detail
@@ -74,29 +37,29 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (plan, decide.H
 	if hold != decide.HoldNone {
 		return made, hold, detail
 	}
-	made.decision.Breakdown, made.decision.Notes = breakdownOf(&p, uses), uses.notes
+	d.Breakdown, d.Notes = breakdownOf(&p, uses), uses.notes
 	a.bookLeaving(&p, pods, uses)
-	made.decision.OnTheirWay, made.decision.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
-	if hold, detail = a.noPodNeeded(&p, uses, made.decision); hold != decide.HoldNone {
+	d.OnTheirWay, d.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
+	if hold, detail = a.noPodNeeded(&p, uses, d); hold != decide.HoldNone {
 		return made, hold, detail
 	}
-	made.unheard, made.others = a.stillUnheard(made.decision)
-	if made.escalation = a.escalation(&p, overdue, uses); made.escalation != nil {
+	made.InDoubt, made.Others = a.stillInDoubt(d)
+	if made.Escalation = a.escalation(&p, overdue, uses); made.Escalation != nil {
 		hold, detail = a.lookAgain(&p)
 		return made, hold, detail
 	}
 	if reached != "" {
 		return made, decide.HoldLimited, reached
 	}
-	made.decision.Ranking = rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
-	made.candidates, hold, detail = a.askable(made.decision, uses)
+	d.Ranking = rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
+	made.Candidates, hold, detail = a.askable(d, uses)
 	if hold != decide.HoldNone {
 		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again
 		return made, hold, detail
 	}
-	made.bestEffort = a.mayGoPastBudgets(&p)
+	made.BypassPDB = a.mayGoPastBudgets(&p)
 	if a.supply(uses).Judges() {
-		made.needed = a.required(&p)
+		made.Required = a.required(&p)
 	}
 	hold, detail = a.lookAgain(&p)
 	return made, hold, detail
@@ -121,14 +84,14 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 		return decide.HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 	}
 	if open := a.doubts.of(incident.ResourceOf(p.Threshold.Signal, p.Observed)); open != nil && now.Before(open.rests) {
-		return decide.HoldUnheard, open.undecided()
+		return decide.HoldUnheard, open.Undecided()
 	}
 	return a.awaitStart(p)
 }
 
 // askable leaves out the candidates that were refused a short while ago, those whose
 // owner has lost enough pods and those whose end would not help.
-func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hold, string) {
+func (a *Agent) askable(d *decide.Decision, uses *uses) ([]execute.Candidate, decide.Hold, string) {
 	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
 		return nil, decide.HoldUsageUnknown, a.supply(uses).NotKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure))
 	}
@@ -148,12 +111,14 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]candidate, decide.Hol
 	if hold, detail := a.supply(uses).Withhold(d, &short, a.policy.WithinRequests); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	candidates := make([]candidate, 0, len(d.Ranking.Candidates))
+	candidates := make([]execute.Candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
 		_, waits := a.waits(e.Pod, &d.Pressure)
-		candidates = append(candidates, candidate{
-			entry: e, expected: uses.byUID[e.Pod.UID].expected, kept: waits, budget: a.backoff.Budget(e.Pod.UID),
-			restsWith: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
+		expected := uses.byUID[e.Pod.UID].expected
+		candidates = append(candidates, execute.Candidate{
+			Entry: e, Expected: expected, Reclaim: decide.ReclaimOf(d.Pressure.Threshold.Signal, expected),
+			BlockedByPDB: waits, PDB: a.backoff.Budget(e.Pod.UID),
+			SamePDB: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
 		})
 	}
 	return candidates, decide.HoldNone, ""

@@ -123,7 +123,7 @@ func TestFaultPodsThatMatteredToAStallAreForgotten(t *testing.T) {
 			a.tick(t.Context())
 			synctest.Wait()
 			select {
-			case done := <-a.acted:
+			case done := <-a.executor.Reports():
 				a.takeReport(done)
 			default:
 			}

@@ -17,7 +17,7 @@ type doubts struct {
 
 // of returns the one about a resource; nil where there is none.
 func (d *doubts) of(r incident.Resource) *unheard {
-	if at := slices.IndexFunc(d.open, func(u *unheard) bool { return u.asked.Resource() == r }); at >= 0 {
+	if at := slices.IndexFunc(d.open, func(u *unheard) bool { return u.Asked.Resource() == r }); at >= 0 {
 		return d.open[at]
 	}
 	return nil
@@ -25,7 +25,7 @@ func (d *doubts) of(r incident.Resource) *unheard {
 
 // put keeps the one about a resource in place of the one before; nil is none.
 func (d *doubts) put(r incident.Resource, u *unheard) {
-	d.drop(func(before *unheard) bool { return before.asked.Resource() == r })
+	d.drop(func(before *unheard) bool { return before.Asked.Resource() == r })
 	if u != nil {
 		d.open = append(d.open, u)
 	}
@@ -39,10 +39,10 @@ func (d *doubts) all() []*unheard { return slices.Clone(d.open) }
 
 // mayEnd reports whether a pod may end, or have ended, because of one of them.
 func (d *doubts) mayEnd(now time.Time) bool {
-	return slices.ContainsFunc(d.open, func(u *unheard) bool { return u.mayBeOurs(now) })
+	return slices.ContainsFunc(d.open, func(u *unheard) bool { return u.MayBeOurs(now) })
 }
 
 // about reports whether a pod's request is in doubt.
 func (d *doubts) about(uid string) bool {
-	return slices.ContainsFunc(d.open, func(u *unheard) bool { return u.uid() == uid })
+	return slices.ContainsFunc(d.open, func(u *unheard) bool { return u.UID() == uid })
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -86,18 +85,6 @@ func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *use
 		},
 		GraceSeconds: &seconds, Escalates: true,
 	}
-}
-
-// escalate carries a plan out that ends a victim sooner.
-func (a *Agent) escalate(ctx context.Context, p *plan) report {
-	d := p.decision
-	if d.Detail = whyStop(ctx, p.interrupt); d.Detail != "" {
-		return report{decision: d}
-	}
-	if a.send(ctx, p, p.escalation) == evict.Done {
-		d.Verb = decide.Escalated
-	}
-	return report{decision: d}
 }
 
 // noteEscalation gives a victim that was given a shorter grace period a new deadline, to

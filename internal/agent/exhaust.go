@@ -6,6 +6,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -92,7 +93,7 @@ func (a *Agent) notReliedOn(p *pressure.Pressure) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is not relied on: its grace ends in %v, %v is exhausted in %v",
-		late[0].Key(), roundly(graceEnd(&late[0]).Sub(p.SampleTime)), p.Threshold.Signal, roundly(exhausted))
+		late[0].Key(), wording.Rounded(graceEnd(&late[0]).Sub(p.SampleTime)), p.Threshold.Signal, wording.Rounded(exhausted))
 }
 
 // bothLate says of victims that are relied on although they come too late, why; "" when
@@ -103,13 +104,5 @@ func (a *Agent) bothLate(p *pressure.Pressure) string {
 		return ""
 	}
 	return fmt.Sprintf("; the grace of %d of them ends only after %v is exhausted, in %v, and nobody else goes for that before one of them has",
-		len(late), p.Threshold.Signal, roundly(exhausted))
-}
-
-// roundly rounds a duration for a sentence.
-func roundly(d time.Duration) time.Duration {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Second)
+		len(late), p.Threshold.Signal, wording.Rounded(exhausted))
 }

@@ -127,7 +127,7 @@ func goOn(t *testing.T, n *fakeNode, a *Agent, during time.Duration, rate int64)
 		a.tick(t.Context())
 		synctest.Wait()
 		select {
-		case done := <-a.acted:
+		case done := <-a.executor.Reports():
 			a.takeReport(done)
 		default:
 		}

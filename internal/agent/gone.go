@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -35,17 +33,4 @@ func (a *Agent) bookOthers(attempt *decide.Attempt, expected pressure.Amounts, n
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: now.Add(lasts),
 	})
-}
-
-// isReplaced reports whether the watch lists a candidate no more, right before it is sent, and
-// says so. The API server would retry a request with its UID for ten seconds, and charge the
-// budget of a new pod of its name (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go).
-// What its cgroup still holds, the next decision sees.
-func (a *Agent) isReplaced(p *plan, c *candidate) bool {
-	pod := c.entry.Pod
-	listed := slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == pod.UID })
-	if !listed {
-		p.decision.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
-	}
-	return !listed
 }

@@ -20,8 +20,8 @@ type repetition struct {
 }
 
 // newDecision starts the record of a decision about a pressure.
-func (a *Agent) newDecision(p pressure.Pressure) *decide.Decision {
-	d := &decide.Decision{
+func (a *Agent) newDecision(p pressure.Pressure) decide.Decision {
+	d := decide.Decision{
 		Incident:   a.incidentOf(&p),
 		Time:       p.SampleTime,
 		Pressure:   p,
@@ -29,7 +29,7 @@ func (a *Agent) newDecision(p pressure.Pressure) *decide.Decision {
 		Simulated:  a.simulated.amount(p.Threshold.Signal),
 		OnTheirWay: a.ledger.OnTheirWay(),
 	}
-	a.noteMemory(d) // which asks for what is not known yet
+	a.noteMemory(&d) // which asks for what is not known yet
 	return d
 }
 

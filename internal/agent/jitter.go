@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -35,5 +36,5 @@ func (a *Agent) softJitter(p *pressure.Pressure) (decide.Hold, string) {
 	if !p.SampleTime.Before(j.until) {
 		return decide.HoldNone, ""
 	}
-	return decide.HoldJitter, fmt.Sprintf("another %v of a random part of limits.softJitter, %v", roundly(j.until.Sub(p.SampleTime)), a.policy.SoftJitter)
+	return decide.HoldJitter, fmt.Sprintf("another %v of a random part of limits.softJitter, %v", wording.Rounded(j.until.Sub(p.SampleTime)), a.policy.SoftJitter)
 }

@@ -16,9 +16,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// deadlineMargin is how long after its grace period a victim may still take to
-// disappear before it counts as stuck: the kubelet's own clean-up.
-const deadlineMargin = 15 * time.Second
+const deadlineMargin = decide.CleanUp
 
 // hardPatience is how long hard pressure relies on one victim whose grace period
 // is longer than that: the kernel's OOM killer does not wait for a pod that takes an
@@ -175,7 +173,7 @@ func (a *Agent) bookOther(b inflight.Booking, now time.Time, lists func() (int64
 // asksFor reports whether the walk under way has asked for a pod last: its report says what came
 // of it.
 func (a *Agent) asksFor(uid string) bool {
-	return a.acting != nil && a.acting.interrupt.request.isFor(uid)
+	return a.acting != nil && a.executor.SentLast(uid)
 }
 
 // leaves reports whether a pod is on its way out: the API server says so, or it has
@@ -232,14 +230,4 @@ func graceLeft(pod *nodepods.Pod) time.Duration {
 	return inSeconds(*pod.DeletionGraceSeconds)
 }
 
-// inSeconds returns a grace period as the API writes it, a year at most: it takes any
-// int64, and ten thousand million seconds would otherwise be a time in the past, and
-// the victim stuck at once. A negative one means one second to the API server
-// (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
-func inSeconds(n int64) time.Duration {
-	const year = 365 * 24 * 60 * 60
-	if n < 0 {
-		n = 1
-	}
-	return time.Duration(min(n, year)) * time.Second
-}
+func inSeconds(n int64) time.Duration { return decide.GracePeriod(n) }

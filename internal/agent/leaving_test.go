@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,9 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // A victim is relied on for what the signal measures: where active page cache
@@ -350,20 +347,4 @@ func TestFaultTerminatingMirrorIsNotReliedOn(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The API server takes any negative grace period and means one second by it
-// (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
-func TestFaultNegativeGraceIsOneSecond(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int64{-1, -13835058055, math.MinInt64} {
-		if got := inSeconds(n); got != time.Second {
-			t.Errorf("%d seconds are %v, want 1s", n, got)
-		}
-	}
-	pod := rank.Pod{GraceSeconds: -13835058055}
-	attempt := decide.Attempt{Entry: rank.Entry{Pod: &pod}}
-	if got, want := lasts(&attempt), evict.RequestTimeout+lookTimeout+time.Second+deadlineMargin; got != want {
-		t.Errorf("its slot lasts %v, want %v", got, want)
-	}
 }

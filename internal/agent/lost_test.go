@@ -35,6 +35,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 		policy.Limits = cooldown.Limits{PerMinute: 1}
 		a := newAgent(t, n, policy)
 		a.options.Evictor = forgets{n}
+		a.executor = a.newExecutor()
 		a.options.Pods = listless{n, "hog", func() bool { return len(n.victims()) == 0 }}
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog")
@@ -162,6 +163,7 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
 		n.ends = 20 * time.Second
 		a := newAgent(t, n, hardPolicy())
 		a.options.Evictor = &losing{fakeNode: n}
+		a.executor = a.newExecutor()
 		runFor(t, a, 5*time.Second)
 		n.wantVictims(t, "greedy")
 		evicted := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {

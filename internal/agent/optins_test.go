@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -195,7 +196,7 @@ func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 				if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "may not carry evictd.dev/memory-pressure") {
 					t.Errorf("notes %q", d.Notes)
 				}
-				if waited := d.Attempts[0].Result.Sent.Sub(d.Time); waited > taintTimeout+100*time.Millisecond {
+				if waited := d.Attempts[0].Result.Sent.Sub(d.Time); waited > execute.TaintTimeout+100*time.Millisecond {
 					t.Errorf("the eviction waited %v", waited)
 				}
 			})
@@ -433,16 +434,5 @@ func TestTaintsOfSignals(t *testing.T) {
 	want := []string{"evictd.dev/memory-pressure", "evictd.dev/disk-pressure", "evictd.dev/pid-pressure"}
 	if diff := cmp.Diff(want, under(verdict).Keys()); diff != "" {
 		t.Errorf("the taints (-want +got):\n%s", diff)
-	}
-}
-
-// What others note of a decision after it is not why no slot was free.
-func TestFaultHeldSaysWhyThereIsNoSlot(t *testing.T) {
-	t.Parallel()
-	w := &slotWalk{decision: &decide.Decision{}, full: map[string]string{"shop/Job/night": "full"}}
-	w.say("shop/Job/night has no free slot of 1")
-	w.decision.Notes = append(w.decision.Notes, "2 pods that the budget keeps as well were not asked for")
-	if got := w.held(); got != "shop/Job/night has no free slot of 1" {
-		t.Errorf("held says %q", got)
 	}
 }

@@ -39,7 +39,7 @@ type Policy struct {
 	// and hard evictions; 0 leaves the pod its own.
 	SoftGrace, HardGrace int64
 	// BestEffort lets a pod go past its PodDisruptionBudget under hard pressure, see
-	// besteffort.go.
+	// docs/adr/0013.
 	BestEffort bool
 	// Limits bounds how many pods may go in a time.
 	Limits cooldown.Limits
@@ -61,15 +61,15 @@ type Policy struct {
 	SlotsPerWorkload int
 }
 
-// grace returns the grace period to ask for in a decision: the cap where it is shorter than the
-// pod's own, else nil, which is the pod's own. It never lengthens.
+// graceCap returns the cap of a grace period, in seconds; 0 is none.
+func (p *Policy) graceCap(hard bool) int64 {
+	if hard {
+		return p.HardGrace
+	}
+	return p.SoftGrace
+}
+
+// grace returns the grace period to ask for in a decision, in seconds; nil is the pod's own.
 func (p *Policy) grace(d *decide.Decision, pod *rank.Pod) *int64 {
-	limit := p.SoftGrace
-	if d.Pressure.Threshold.Hard {
-		limit = p.HardGrace
-	}
-	if limit <= 0 || limit >= pod.GraceSeconds {
-		return nil
-	}
-	return &limit
+	return decide.CapGrace(p.graceCap(d.Pressure.Threshold.Hard), pod)
 }

@@ -108,14 +108,13 @@ func (a *Agent) saveAtTheEnd() {
 }
 
 // saveBefore hands over a request that is about to be sent: if nothing is ever heard of it
-// again, its pod is read before any other pod is evicted. It is called on the goroutine of an
-// eviction. A dry run's request changes nothing, whatever becomes of it.
-func (a *Agent) saveBefore(d *decide.Decision, attempt *decide.Attempt, expected pressure.Amounts) {
-	if a.memory.to == nil || d.DryRun {
+// again, its pod is read before any other pod is evicted. It is called on the executor's goroutine.
+func (a *Agent) saveBefore(open *decide.InDoubt) {
+	if a.memory.to == nil {
 		return
 	}
-	r, now := requestState(d, attempt, expected), time.Now()
-	r.First, r.Sent, r.Expires = now, now, now.Add(countedFor)
+	r := requestState(open)
+	r.Sent, r.Expires = open.First, open.First.Add(countedFor)
 	a.memory.to.SaveNow(a.memory.begin(r))
 }
 
@@ -178,19 +177,15 @@ func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
 // countedFor is how long an accepted eviction counts against a limit at most.
 const countedFor = time.Hour
 
-// doubtLasts is how long a request may still be carried out after it was sent, and read
-// again: whoever ends its pod later may be somebody else.
-const doubtLasts = evict.RequestTimeout + lookTimeout
-
 // restoreInDoubt puts back the request whose outcome is not known, so that its pod is read
-// again before any other is evicted. After [doubtLasts] the API server has given it up, and
+// again before any other is evicted. After [decide.DoubtLasts] the API server has given it up, and
 // the list of the pods says what became of it. Whether it was evictd's doing is not known
 // then: it counts against the limits as if it was, and what its pod held of a disk is waited for.
 func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 	if !now.Before(r.Expires) {
 		return
 	}
-	if now.Sub(r.Sent) > doubtLasts {
+	if now.Sub(r.Sent) > decide.DoubtLasts {
 		a.limiter.Count(r.OwnerUID, false, r.Sent)
 		a.returning.restore([]state.Gone{goneInDoubt(r, now)}, now)
 		a.changed = true // the next start finds when it was waited for, and not the request
@@ -198,7 +193,7 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 	}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		open := inDoubtOf(r, signal, now)
-		a.doubts.put(open.asked.Resource(), open)
+		a.doubts.put(open.Asked.Resource(), open)
 	}
 }
 
@@ -235,12 +230,12 @@ func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard
 		attempt.Past = &evict.Budget{Name: r.PastBudget}
 	}
 	why := &r.Shortage
-	asked := &decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
+	asked := decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
 		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity, Device: why.Resource.Device},
 		Line:      why.Line, Target: why.Target, Since: sooner(why.Since, now), SampleTime: attempt.Result.Sent,
 	}}
-	return &unheard{attempt: attempt, expected: r.Expected, asked: asked, first: sooner(r.First, now)}
+	return &unheard{InDoubt: decide.InDoubt{Attempt: attempt, Expected: r.Expected, Asked: asked, First: sooner(r.First, now)}}
 }
 
 // export returns the requests as values.
@@ -253,21 +248,22 @@ func (d *doubts) export() []state.Request {
 }
 
 func (u *unheard) export() *state.Request {
-	r := requestState(u.asked, &u.attempt, u.expected)
-	r.First, r.Sent, r.Stays = u.first, u.attempt.Result.Sent, u.attempt.Result.Stays
+	r := requestState(&u.InDoubt)
+	r.Sent, r.Stays = u.Attempt.Result.Sent, u.Attempt.Result.Stays
 	r.Expires = r.Sent.Add(countedFor)
 	return r
 }
 
-// requestState returns a request as values, without its times.
-func requestState(d *decide.Decision, attempt *decide.Attempt, expected pressure.Amounts) *state.Request {
+// requestState returns a request as values, without the time when it was sent.
+func requestState(open *decide.InDoubt) *state.Request {
+	d, attempt := &open.Asked, &open.Attempt
 	pod, p := attempt.Entry.Pod, &d.Pressure
 	r := &state.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Owner: pod.Owner, OwnerUID: pod.OwnerUID, OwnerAPIVersion: pod.OwnerAPIVersion,
 		Created: pod.Created, PodGraceSeconds: pod.GraceSeconds, Priority: pod.Priority,
 		Usage: pod.Usage, Requested: pod.Request, Ready: pod.Ready,
-		GraceSeconds: attempt.GraceSeconds, Expected: expected, Incident: d.Incident,
+		GraceSeconds: attempt.GraceSeconds, Expected: open.Expected, Incident: d.Incident, First: open.First,
 		Shortage: state.Shortage{
 			Signal: p.Threshold.Signal.String(), Hard: p.Threshold.Hard, Line: p.Line, Target: p.Target,
 			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.Resource(),

@@ -319,7 +319,7 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 				}
 				live(t, n.fakeNode, first, policy, window+time.Second, n.parts, notCareful)
 				n.answer = nil
-				time.Sleep(doubtLasts)
+				time.Sleep(decide.DoubtLasts)
 				live(t, n.fakeNode, killed, policy, window+5*time.Second, n.parts)
 				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
 				n.wantVictims(t, test.want...)

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -9,12 +8,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
-
-// walkAge is how old a decision may be when its walk asks for one more. A ranking is of
-// the moment: who leaks may have come since. Refusals take milliseconds, so that a walk of
-// all pods of a node is over long before; one that is not has met a webhook or an API
-// server that is slow, and sixty candidates at ten seconds would be ten minutes.
-const walkAge = 5 * time.Second
 
 // triedFor is how long a pod that a round has tried waits for the others at most: as long as the
 // longest back-off after a refusal.
@@ -55,26 +48,17 @@ func (a *Agent) waits(pod *rank.Pod, p *pressure.Pressure) (evict.Outcome, bool)
 
 // noteRound takes a walk's answers where it ended for its age, and ends the round where it
 // did not.
-func (a *Agent) noteRound(w *report) {
-	r := a.roundOf(&w.decision.Pressure)
-	if !w.aged {
+func (a *Agent) noteRound(d *decide.Decision, stale bool) {
+	r := a.roundOf(&d.Pressure)
+	if !stale {
 		r.refused = nil
 		return
 	}
 	if r.refused == nil {
 		r.refused = map[string]tried{}
 	}
-	for i := range w.decision.Attempts {
-		attempt := &w.decision.Attempts[i]
-		r.refused[attempt.Entry.Pod.UID] = tried{attempt.Result.Outcome, w.decision.Time.Add(triedFor)}
+	for i := range d.Attempts {
+		attempt := &d.Attempts[i]
+		r.refused[attempt.Entry.Pod.UID] = tried{attempt.Result.Outcome, d.Time.Add(triedFor)}
 	}
-}
-
-// aged says that a walk should end for its age; "" when it should not. It has asked for
-// somebody by then: each walk comes further.
-func aged(d *decide.Decision) string {
-	if age := time.Since(d.Time); len(d.Attempts) > 0 && age > walkAge {
-		return fmt.Sprintf("the decision is %v old, and the next one is made by what the pods use now", roundly(age)) + nothingFurther
-	}
-	return ""
 }

@@ -9,9 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // alike gives a pod the labels of an application.
@@ -104,23 +102,6 @@ func TestWhoMayBeLetGoIsNotSpared(t *testing.T) {
 				n.wantVictims(t, "web00", "other")
 			})
 		})
-	}
-}
-
-// A pod that was denied before the budget refused another stays denied: nobody goes past a
-// budget with it.
-func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
-	t.Parallel()
-	p := plan{decision: &decide.Decision{}}
-	for _, uid := range []string{"denied", "refused", "next"} {
-		p.candidates = append(p.candidates, candidate{entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", UID: uid, Ready: true}}})
-	}
-	for i, answer := range []evict.Result{{Outcome: evict.Denied}, {Outcome: evict.BlockedByBudget, Budget: "web"}} {
-		p.noteRefusal(&p.candidates[i], &answer)
-		p.spareAlike(&p.candidates[i], &answer)
-	}
-	if p.candidates[0].kept || !p.candidates[2].kept || p.candidates[2].budget != "web" {
-		t.Errorf("kept: %+v", p.candidates)
 	}
 }
 

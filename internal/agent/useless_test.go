@@ -408,7 +408,7 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		a.backoff.Note(cooldown.Pod{UID: "uid-refused"}, evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
-		a.takeReport(<-a.acted)
+		a.takeReport(<-a.executor.Reports())
 		d := n.last(t)
 		want := map[string]rank.Protection{"often": rank.ProtectedHeldOff, "refused": rank.ProtectedBackingOff}
 		if diff := cmp.Diff(want, reasonsOf(&d)); diff != "" {

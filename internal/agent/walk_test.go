@@ -152,7 +152,7 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 				return result
 			}
 			a := newAgent(t, n, hardPolicy())
-			n.after(evict.RequestTimeout+lookTimeout+time.Second, func() { n.terminate("uid-greedy") })
+			n.after(evict.RequestTimeout+decide.LookTimeout+time.Second, func() { n.terminate("uid-greedy") })
 			runFor(t, a, 50*time.Second)
 			if len(n.decisions) != 1 || len(n.looks) != 0 {
 				t.Errorf("stayed %t: read %v, and it is on record: %+v", stayed, n.looks, n.decisions)
@@ -196,7 +196,7 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 			return lost(r)
 		}
 		a.tick(t.Context())
-		a.takeReport(<-a.acted)
+		a.takeReport(<-a.executor.Reports())
 		a.options.Pods = &tellsLate{fakeNode: n}
 		time.Sleep(2 * time.Second) // the API server's rest
 		a.tick(t.Context())

@@ -2,6 +2,7 @@ package wording
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -35,4 +36,12 @@ func Figure(signal pressure.Signal, n int64) string {
 		return rank.Bytes(n)
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+// Rounded rounds a duration for a sentence.
+func Rounded(d time.Duration) time.Duration {
+	if d < 10*time.Second {
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
 }

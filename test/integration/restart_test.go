@@ -23,6 +23,7 @@ import (
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -86,7 +87,7 @@ type mortal struct {
 	agent.Sampler
 	agent.Pods
 	agent.Cgroups
-	agent.Evictor
+	execute.Evictor
 
 	step      string
 	collected bool // this tick has read the pods' usage

@@ -1,0 +1,57 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// LookTimeout bounds the read of a pod whose request is in doubt, and of the budgets that block
+// the candidates.
+const LookTimeout = 5 * time.Second
+
+// DoubtLasts is how long a pod's end may be a request's doing after that was sent: the API server
+// gives it up after a while, and reading the pod takes its time. Later it is another's.
+const DoubtLasts = evict.RequestTimeout + LookTimeout
+
+// InDoubt is a request whose outcome is not known: its pod may be in flight. Reading the pod
+// settles it, or the watch does, whichever tells first (docs/adr/0011).
+type InDoubt struct {
+	// Attempt is the request; Expected is what its pod's end should free.
+	Attempt  Attempt
+	Expected pressure.Amounts
+	// Asked is the decision that sent it, as it was then.
+	Asked Decision
+	// First is when the first of a row of requests for the pod was sent whose outcome is not
+	// known.
+	First time.Time
+}
+
+// UID returns the pod's.
+func (u *InDoubt) UID() string { return u.Attempt.Entry.Pod.UID }
+
+// MayStillApply reports whether the request may still be carried out. Where another was sent for
+// the pod, and is in doubt too, the last one counts: it is the last to come.
+func (u *InDoubt) MayStillApply(now time.Time) bool {
+	return u.Attempt.Result.Late && now.Sub(u.Attempt.Result.Sent) < evict.RequestTimeout
+}
+
+// MayBeOurs reports whether the pod's end that is seen now may be the request's doing.
+func (u *InDoubt) MayBeOurs(now time.Time) bool { return now.Sub(u.Attempt.Result.Sent) <= DoubtLasts }
+
+// MayRetry reports whether the pod may be tried again before the others: for a bounded time, so
+// that they have their turn.
+func (u *InDoubt) MayRetry(now time.Time) bool { return now.Sub(u.First) < evict.RequestTimeout }
+
+// Undecided says why the request is waited for.
+func (u *InDoubt) Undecided() string {
+	return u.Attempt.Entry.Pod.Key() + " is not on its way out, and may not be asked for again; the last request for it may still be carried out"
+}
+
+// Decision returns the record of what became of the request after its own decision. OnTheirWay are
+// the victims in flight now.
+func (u *InDoubt) Decision(now time.Time, onTheirWay []inflight.Booking) *Decision {
+	return &Decision{Time: now, Incident: u.Asked.Incident, Pressure: u.Asked.Pressure, Ranking: u.Asked.Ranking, OnTheirWay: onTheirWay}
+}

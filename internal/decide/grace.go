@@ -1,0 +1,32 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// CleanUp is how long after its grace period a victim may still take to disappear before it
+// counts as stuck: the kubelet's own clean-up.
+const CleanUp = 15 * time.Second
+
+// GracePeriod returns a grace period as the API writes it, in seconds, a year at most: it takes any
+// int64, and ten thousand million seconds would otherwise be a time in the past, and
+// the victim stuck at once. A negative one means one second to the API server
+// (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
+func GracePeriod(seconds int64) time.Duration {
+	const year = 365 * 24 * 60 * 60
+	if seconds < 0 {
+		seconds = 1
+	}
+	return time.Duration(min(seconds, year)) * time.Second
+}
+
+// CapGrace returns the grace period to ask for, in seconds: the limit where it is shorter than the
+// pod's own, else nil, which is the pod's own. It never lengthens; a limit of 0 is none.
+func CapGrace(limit int64, pod *rank.Pod) *int64 {
+	if limit <= 0 || limit >= pod.GraceSeconds {
+		return nil
+	}
+	return &limit
+}

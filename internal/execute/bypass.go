@@ -1,0 +1,170 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// budgets are the budgets that were read, by namespace and name.
+type budgets map[string]evict.Budget
+
+// blockedByPDB returns the candidates that a budget refused, in the order of the ranking.
+func (r *run) blockedByPDB() []*candidate {
+	var blocked []*candidate
+	for i := range r.candidates {
+		if c := &r.candidates[i]; c.BlockedByPDB {
+			blocked = append(blocked, c)
+		}
+	}
+	return blocked
+}
+
+// mayBypassPDB reports whether a pod may be deleted past its budget: one that only waits for a
+// permit was not refused.
+func (r *run) mayBypassPDB() bool {
+	return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 &&
+		r.noPermit() == "" && !r.plan.Decision.Ranking.Protects(rank.ProtectedSlotless)
+}
+
+// bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod past
+// its budget, or says why none is.
+func (r *run) bypassPDB(ctx context.Context) {
+	if !r.mayBypassPDB() || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
+		return
+	}
+	read := budgets{}
+	for r.mayBypassPDB() {
+		blocked := r.blockedByPDB()
+		if detail := r.insufficient(blocked); detail != "" {
+			r.report.BestEffort = decide.BestEffortUseless
+			r.hold(decide.HoldUseless, detail)
+			return
+		}
+		victim, err := r.leastViolated(ctx, blocked, read)
+		if err != nil {
+			r.report.BestEffort = decide.BestEffortUnknown
+			r.hold(decide.HoldBudgetUnknown, "nobody goes past a budget: "+err.Error())
+			return
+		}
+		budget, there := read[victim.budgetKey()]
+		if there && victim.fresh {
+			r.deletePast(ctx, victim, &budget)
+			return
+		}
+		if r.evictAgain(ctx, victim) {
+			return
+		}
+		delete(read, victim.budgetKey()) // time has passed
+	}
+}
+
+// evictAgain sends an eviction for a candidate once more: its budget may have room by now, and a
+// delete would not be charged to it, so that a drain elsewhere would take one pod too many. One
+// that was tried once more already, and is refused by a budget that is not there, is left alone.
+// It reports whether that ends the run.
+func (r *run) evictAgain(ctx context.Context, c *candidate) (over bool) {
+	if c.again {
+		c.BlockedByPDB = false
+		return false
+	}
+	c.again, c.fresh = true, false
+	return r.evict(ctx, c) || !c.fresh // without an answer it has no permit
+}
+
+// deletePast deletes a candidate that its budget has refused a moment ago.
+func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.Budget) {
+	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, victim.Entry.Pod), Past: budget}
+	if r.stops(ctx) {
+		return
+	}
+	step, sent := r.sendFor(ctx, victim, &attempt)
+	switch {
+	case step == evict.Done:
+		r.report.BestEffort = decide.BestEffortDeleted
+	case sent:
+		r.report.BestEffort = decide.BestEffortRefused
+	}
+}
+
+// insufficient says that all pods that budgets block could not free what is required; "" when they
+// could, or that is not known. A pod that something else refused may have been counted on before.
+func (r *run) insufficient(blocked []*candidate) string {
+	signal := r.plan.Decision.Pressure.Threshold.Signal
+	reclaims := make([]decide.Reclaim, 0, len(blocked))
+	for _, c := range blocked {
+		reclaims = append(reclaims, c.Reclaim)
+	}
+	if decide.Suffice(r.plan.Required, reclaims) {
+		return ""
+	}
+	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are needed",
+		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
+}
+
+// leastViolated returns the candidate whose budget its end violates least, the first of them in the
+// ranking; before all one whose budget is not there any more, which blocks no pod. It reads each
+// budget once.
+func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budgets) (*candidate, error) {
+	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
+	defer cancel()
+	var victim *candidate
+	var least violation
+	for _, c := range blocked {
+		budget, err := r.budgetOf(ctx, c, read)
+		if errors.Is(err, evict.ErrNoBudget) {
+			return c, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if v := violationOf(budget, c.Entry.Pod.Ready); victim == nil || v.less(least) {
+			victim, least = c, v
+		}
+	}
+	return victim, nil
+}
+
+// budgetKey names the budget that refused a candidate.
+func (c *candidate) budgetKey() string { return c.Entry.Pod.Namespace + "/" + c.PDB }
+
+// budgetOf returns the budget that refused a candidate, by the name in the refusal, and keeps it
+// in read.
+func (r *run) budgetOf(ctx context.Context, c *candidate, read budgets) (evict.Budget, error) {
+	pod := c.Entry.Pod
+	if c.PDB == "" {
+		return evict.Budget{}, fmt.Errorf("the API server did not name the PodDisruptionBudget that keeps %s", pod.Key())
+	}
+	if budget, known := read[c.budgetKey()]; known {
+		return budget, nil
+	}
+	budget, err := r.options.Evictor.Budget(ctx, pod.Namespace, c.PDB)
+	if err == nil {
+		read[c.budgetKey()] = budget
+	}
+	return budget, err
+}
+
+// violation is how far a budget would be violated: by how many pods it would be short of
+// how many it wants.
+type violation struct{ short, desired int64 }
+
+// violationOf returns it for the time after one pod's end. A pod that is not ready does
+// not count as healthy before.
+func violationOf(b evict.Budget, ready bool) violation {
+	left := b.Healthy
+	if ready {
+		left = max(0, left-1) // the status may be older than the pod
+	}
+	return violation{short: max(0, b.Desired-left), desired: max(1, b.Desired)}
+}
+
+// less compares shares and not counts: one pod of a hundred is a hundredth of what the
+// budget promises, and the only pod is all of it. A count would take the one as readily
+// as the other.
+func (v violation) less(other violation) bool { return v.short*other.desired < other.short*v.desired }

@@ -1,0 +1,3 @@
+// Package execute carries a plan out: it alone sends eviction requests. It works by the plan that
+// it is given and hands back one report; what the agent remembers it neither reads nor writes.
+package execute

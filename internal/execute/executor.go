@@ -1,0 +1,147 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// ShutdownWait is how long a request that is under way at SIGTERM may still take.
+const ShutdownWait = 5 * time.Second
+
+// hangsAfter is how long a request may be under way before it counts as hanging: an answer
+// takes milliseconds, and one that is about to come is better than doubt.
+const hangsAfter = time.Second
+
+// errWithdrawn is the cause of a context whose request was withdrawn.
+var errWithdrawn = errors.New("the request was withdrawn: hard pressure does not wait for it")
+
+// Evictor asks the API server to evict one pod, what became of it, and what blocks it.
+type Evictor interface {
+	Evict(ctx context.Context, r evict.Request) evict.Result
+	// Look reads the pod again; an error means that this is not known.
+	Look(ctx context.Context, r evict.Request) (evict.Fate, error)
+	// Budget returns what a PodDisruptionBudget wants and has; an error means that this is
+	// not known.
+	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
+}
+
+// Permits bound how many pods of one workload are evicted at once, on all nodes together.
+type Permits interface {
+	// Take acquires a permit for a pod before its request is sent.
+	Take(ctx context.Context, r brake.Request) brake.Answer
+	// Return releases the permit of a pod that stays. It does not wait.
+	Return(uid string)
+}
+
+// Taints keep taints of evictd's own on the node.
+type Taints interface {
+	// Settled waits until the node carries them; an error says why it does not yet.
+	Settled(ctx context.Context) error
+}
+
+// Options are an executor's parts. All must be set, except Permits and Taints, without which
+// there are none, whatever the plan says. Listed, BeforeSend and Intent are called on the
+// executor's goroutine.
+type Options struct {
+	Evictor Evictor
+	Permits Permits
+	Taints  Taints
+	// Listed reports whether the watch lists a pod.
+	Listed func(uid string) bool
+	// BeforeSend keeps a request that may be carried out, right before it is sent, for the
+	// case that the process ends before its answer. It is not called in a dry run.
+	BeforeSend func(r *decide.InDoubt)
+	// Intent records a request that is about to be sent.
+	Intent func(d *decide.Decision, a *decide.Attempt)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Executor carries out one plan at a time, on a goroutine of its own: a slow API server does not
+// keep the node from being watched. Its methods are called from one other goroutine.
+type Executor struct {
+	options Options
+	reports chan Report
+	cancel  context.CancelCauseFunc // of the plan that was started last; nil before
+
+	// The executor's goroutine writes these, and its owner reads them.
+	underWay atomic.Pointer[underWay] // the request that has no answer yet; nil where there is none
+	last     atomic.Pointer[string]   // the UID of the pod whose request was sent last; nil before the plan's first
+}
+
+// underWay is a request that has no answer yet.
+type underWay struct {
+	since    time.Time
+	withdraw context.CancelCauseFunc
+}
+
+// New returns an executor that does nothing yet.
+func New(options Options) *Executor {
+	return &Executor{options: options, reports: make(chan Report, 1)}
+}
+
+// Start carries a plan out. The report of the plan before must have been received. When the
+// context ends no further request is sent, and one that is under way gets [ShutdownWait].
+func (e *Executor) Start(ctx context.Context, p Plan) {
+	canceled, cancel := context.WithCancelCause(ctx)
+	e.cancel = cancel
+	e.last.Store(nil)
+	r := newRun(e, p, func() error { return context.Cause(canceled) })
+	go func() {
+		defer cancel(nil)
+		r.carryOut(ctx)
+		e.reports <- r.report
+	}()
+}
+
+// Reports returns the channel on which the one report of each plan comes.
+func (e *Executor) Reports() <-chan Report { return e.reports }
+
+// Cancel ends a plan between two of its requests; the first cause counts, which the report's
+// detail names. A request that is under way is answered first.
+func (e *Executor) Cancel(cause error) { e.cancel(cause) }
+
+// GiveWay is Cancel for what cannot wait: a request that hangs, in a webhook for up to 30 s, is
+// withdrawn, and is in doubt from then on, as one whose answer was lost. It is called again while
+// the plan is carried out.
+func (e *Executor) GiveWay(cause error) {
+	e.cancel(cause)
+	if u := e.underWay.Load(); u != nil && e.options.Now().Sub(u.since) >= hangsAfter {
+		u.withdraw(errWithdrawn)
+	}
+}
+
+// SentLast reports whether the plan's last request so far is for this pod: only its report says
+// what became of it.
+func (e *Executor) SentLast(uid string) bool {
+	last := e.last.Load()
+	return last != nil && *last == uid
+}
+
+// begin notes a request that is about to be sent. It returns the request's context, and what to
+// call after its answer.
+func (e *Executor) begin(ctx context.Context, uid string) (context.Context, func()) {
+	bounded, cancel := outlasting(ctx)
+	withdrawn, withdraw := context.WithCancelCause(bounded)
+	e.last.Store(&uid)
+	e.underWay.Store(&underWay{since: e.options.Now(), withdraw: withdraw})
+	return withdrawn, func() {
+		e.underWay.Store(nil)
+		withdraw(nil)
+		cancel()
+	}
+}
+
+// outlasting returns a context that ends ShutdownWait after the given one: an accepted eviction
+// should be on record.
+func outlasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(ShutdownWait, cancel) })
+	return longer, func() { stop(); cancel() }
+}

@@ -1,0 +1,236 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+func errPlanted() error { return errors.New("planted") }
+
+// carry carries a plan out to its end.
+func carry(ctx context.Context, f *fake, p Plan) Report {
+	p.Decision.Time = time.Now()
+	e := New(f.options())
+	e.Start(ctx, p)
+	return <-e.Reports()
+}
+
+func TestTheOrderOfARun(t *testing.T) {
+	t.Parallel()
+	blocked := evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}
+	open := func(name string) *decide.InDoubt {
+		c := pod(name)
+		return &decide.InDoubt{Attempt: decide.Attempt{Entry: c.Entry, Result: evict.Result{Outcome: evict.Unconfirmed, Late: true, Sent: time.Now()}}, First: time.Now()}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(*fake, *Plan)
+		want   []string
+		hold   decide.Hold
+	}{
+		{"the first is accepted", func(*fake, *Plan) {}, []string{"save a", "intent a", "evict a"}, ""},
+		{"a refusal: the next", func(f *fake, _ *Plan) {
+			f.answers = map[string]evict.Result{"a": blocked}
+		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
+		{"a dry run is not in doubt", func(_ *fake, p *Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
+		{"the watch does not list it", func(f *fake, _ *Plan) { f.unlisted = "a" }, nil, decide.HoldSettling},
+		{"no permit, and it is released after a refusal", func(f *fake, p *Plan) {
+			f.permits, p.PermitsPerWorkload = brake.Granted, 1
+			f.answers = map[string]evict.Result{"a": blocked}
+		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
+		{"all permits are taken", func(f *fake, p *Plan) {
+			f.permits, p.PermitsPerWorkload = brake.Full, 1
+		}, []string{"acquire a", "acquire b"}, decide.HoldNoSlot},
+		{"permits are not known, soft", func(f *fake, p *Plan) {
+			f.permits, p.PermitsPerWorkload = brake.Unknown, 1
+		}, []string{"acquire a"}, decide.HoldNoSlot},
+		{"permits are not known, hard", func(f *fake, p *Plan) {
+			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = brake.Unknown, 1, true
+		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
+		{"in doubt, and its pod cannot be read", func(f *fake, p *Plan) {
+			p.InDoubt, f.unread = open("x"), errPlanted()
+		}, []string{"look x"}, decide.HoldUnheard},
+		{"in doubt, and its pod is terminating", func(f *fake, p *Plan) {
+			p.InDoubt, f.fates = open("x"), map[string]evict.Fate{"x": evict.Leaving}
+		}, []string{"look x"}, ""},
+		{"in doubt, and its pod stays: it is the first", func(_ *fake, p *Plan) {
+			p.InDoubt = open("b")
+		}, []string{"look b", "save b", "intent b", "evict b"}, ""},
+		{"in doubt about another resource: it is the last", func(_ *fake, p *Plan) {
+			p.Others = []decide.InDoubt{*open("a")}
+		}, []string{"look a", "save b", "intent b", "evict b"}, ""},
+		{"a bypass", func(f *fake, p *Plan) {
+			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
+			f.answers, f.budgets = map[string]evict.Result{"a": blocked}, map[string]evict.Budget{"web": {Name: "web"}}
+		}, []string{"save a", "intent a", "evict a", "budget web", "save a", "intent a", "delete a"}, ""},
+		{"a bypass of an old refusal asks again", func(f *fake, p *Plan) {
+			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
+			p.Candidates[0].BlockedByPDB, p.Candidates[0].PDB = true, "web"
+			f.budgets = map[string]evict.Budget{"web": {Name: "web"}}
+		}, []string{"budget web", "save a", "intent a", "evict a"}, ""},
+		{"a bypass that would not suffice", func(f *fake, p *Plan) {
+			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
+			p.Candidates[0].Reclaim = decide.Reclaim{Amount: 99, Known: true}
+			f.answers = map[string]evict.Result{"a": blocked}
+		}, []string{"save a", "intent a", "evict a"}, decide.HoldUseless},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f, p := newFake(nil), Plan{Candidates: []Candidate{pod("a"), pod("b")}}
+				test.change(f, &p)
+				report := carry(t.Context(), f, p)
+				if diff := cmp.Diff(test.want, f.all()); diff != "" && len(test.want)+len(f.all()) > 0 {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+				if report.Hold != test.hold {
+					t.Errorf("hold %q (%s), want %q", report.Hold, report.Detail, test.hold)
+				}
+			})
+		})
+	}
+}
+
+// The plan is the loop's to read while it is carried out.
+func TestThePlanIsNotWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := Plan{Candidates: []Candidate{pod("a"), pod("b"), pod("c")}, BypassPDB: true}
+		for i := range p.Candidates {
+			p.Candidates[i].Entry.Pod.Labels = nil // one budget selects all
+		}
+		p.Others = []decide.InDoubt{{Attempt: decide.Attempt{Entry: p.Candidates[0].Entry, Result: evict.Result{Late: true, Sent: time.Now()}}}}
+		p.Decision.Notes = append(make([]string, 0, 8), "planned")
+		before := p
+		before.Candidates, before.Others = slices.Clone(p.Candidates), slices.Clone(p.Others)
+		f := newFake(func(f *fake) {
+			f.answers = map[string]evict.Result{"b": {Outcome: evict.BlockedByBudget, Budget: "web"}}
+			f.budgets = map[string]evict.Budget{"web": {Name: "web"}}
+		})
+		report := carry(t.Context(), f, p)
+		if fmt.Sprintf("%+v", before) != fmt.Sprintf("%+v", p) {
+			t.Errorf("the plan after it was carried out:\n%+v\nbefore:\n%+v", p, before)
+		}
+		if len(report.Shared) != 2 || len(report.Notes) != 2 || p.Decision.Notes[:2][1] != "" {
+			t.Errorf("%d refusals are shared, notes %q", len(report.Shared), report.Notes)
+		}
+	})
+}
+
+func TestACanceledPlanSendsNothingFurther(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		cancel    func(e *Executor, shutDown func())
+		asked     int
+		withdrawn bool
+		detail    string
+		after     time.Duration
+	}{
+		"canceled: what is under way is answered": {func(e *Executor, _ func()) { e.Cancel(errPlanted()) }, 1, false, "planted: no further request was sent", 10 * time.Second},
+		"gives way: what hangs is withdrawn":      {func(e *Executor, _ func()) { e.GiveWay(errPlanted()) }, 1, true, "", 2 * time.Second},
+		"canceled, and then gives way": {func(e *Executor, _ func()) {
+			e.Cancel(errPlanted())
+			e.GiveWay(errors.New("later"))
+		}, 1, true, "", 2 * time.Second},
+		"shut down: it has a moment": {func(_ *Executor, shutDown func()) { shutDown() }, 1, true, "", 2*time.Second + ShutdownWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, shutDown := context.WithCancel(t.Context())
+				defer shutDown()
+				f := newFake(func(f *fake) {
+					f.hangs, f.answers = 10*time.Second, map[string]evict.Result{"a": {Outcome: evict.Denied}}
+				})
+				e, started := New(f.options()), time.Now()
+				e.Start(ctx, Plan{Decision: decide.Decision{Time: started}, Candidates: []Candidate{pod("a"), pod("b")}})
+				time.Sleep(2 * time.Second)
+				if !e.SentLast("a") || e.SentLast("b") {
+					t.Error("another request than the first is said to be the last")
+				}
+				test.cancel(e, shutDown)
+				report := <-e.Reports()
+				if took := time.Since(started); took != test.after || len(report.Attempts) != test.asked {
+					t.Errorf("%d requests, and the end after %v; want %d and %v", len(report.Attempts), took, test.asked, test.after)
+				}
+				if report.Attempts[0].Result.Withdrawn != test.withdrawn || (report.InDoubt != nil) != test.withdrawn || report.Detail != test.detail {
+					t.Errorf("the report: %+v", report)
+				}
+			})
+		})
+	}
+}
+
+// Whatever the API server answers, one request at most is accepted, none follows one that is in
+// doubt, each is recorded before it is sent, and each permit that was acquired is kept or released.
+func TestPropertyOfAnyRun(t *testing.T) {
+	t.Parallel()
+	outcomes := []evict.Result{
+		{Outcome: evict.Evicted},
+		{Outcome: evict.Gone},
+		{Outcome: evict.Denied},
+		{Outcome: evict.Unconfirmed, Late: true},
+		{Outcome: evict.Throttled},
+		{Outcome: evict.BlockedByBudget, Budget: "web"},
+		{Outcome: evict.BlockedByBudget},
+		{Outcome: evict.BudgetPending, Budget: "job"},
+		{Outcome: evict.Misconfigured},
+	}
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 300 {
+		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, brake.Granted })
+		p := Plan{BypassPDB: random.IntN(2) == 0, PermitsPerWorkload: 1}
+		p.Decision.Pressure.Threshold.Hard = true
+		if random.IntN(2) == 0 {
+			f.budgets = map[string]evict.Budget{"web": {Name: "web", Desired: 1}, "job": {Name: "job", Desired: 2}}
+		}
+		for name := range strings.SplitSeq("abcdef", "") {
+			c := pod(name)
+			c.Entry.Pod.Labels, c.Entry.Pod.Ready = map[string]string{"app": name[:random.IntN(2)]}, random.IntN(3) > 0
+			if c.BlockedByPDB = random.IntN(4) == 0; c.BlockedByPDB {
+				c.PDB = "web"
+			}
+			f.answers[name] = outcomes[random.IntN(len(outcomes))]
+			p.Candidates = append(p.Candidates, c)
+		}
+		report, calls := carry(t.Context(), f, p), f.all()
+		held := map[string]bool{}
+		for i, call := range calls {
+			what, name, _ := strings.Cut(call, " ")
+			switch what {
+			case "evict", "delete":
+				if calls[i-1] != "intent "+name || calls[i-2] != "save "+name || calls[i-3] != "acquire "+name && calls[i-4] != "acquire "+name {
+					t.Fatalf("not kept and recorded before: %q", calls)
+				}
+			case "acquire":
+				held[name] = true
+			case "release":
+				delete(held, name)
+			}
+		}
+		for i := range report.Attempts {
+			attempt := &report.Attempts[i]
+			if o := attempt.Result.Outcome; i < len(report.Attempts)-1 && o.Next() != evict.NextCandidate {
+				t.Fatalf("a request follows %s: %q", o, calls)
+			} else if (o.Accepted() || o == evict.Unconfirmed) != held[attempt.Entry.Pod.Name] && i == len(report.Attempts)-1 {
+				t.Fatalf("after %s the permits %v are held: %q", o, held, calls)
+			}
+		}
+		if len(held) > 1 {
+			t.Fatalf("%v are held: %q", held, calls)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// fake is the API server, the permits and what the executor calls, with a journal of the calls.
+type fake struct {
+	mu       sync.Mutex
+	calls    []string
+	answers  map[string]evict.Result // by the pod's name; the zero value accepts
+	fates    map[string]evict.Fate   // by the pod's name; Stays where it is missing
+	unread   error                   // why pods cannot be read; nil when they can
+	budgets  map[string]evict.Budget // by name
+	hangs    time.Duration           // how long an answer takes
+	permits  brake.Verdict           // "" for no permits
+	unlisted string                  // the pod that the watch does not list
+}
+
+func newFake(change func(*fake)) *fake {
+	f := &fake{}
+	if change != nil {
+		change(f)
+	}
+	return f
+}
+
+func (f *fake) options() Options {
+	o := Options{
+		Evictor: f, Listed: func(uid string) bool { return uid != f.unlisted }, Now: time.Now,
+		BeforeSend: func(r *decide.InDoubt) { f.call("save " + r.Attempt.Entry.Pod.Name) },
+		Intent:     func(_ *decide.Decision, a *decide.Attempt) { f.call("intent " + a.Entry.Pod.Name) },
+	}
+	if f.permits != "" {
+		o.Permits = f
+	}
+	return o
+}
+
+func (f *fake) call(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, what)
+}
+
+func (f *fake) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.calls...)
+}
+
+func (f *fake) Evict(ctx context.Context, r evict.Request) evict.Result {
+	what := map[bool]string{false: "evict ", true: "delete "}[r.Delete]
+	f.call(what + r.Name)
+	sent := time.Now()
+	if f.hangs > 0 {
+		select {
+		case <-time.After(f.hangs):
+		case <-ctx.Done():
+			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
+		}
+	}
+	result := f.answers[r.Name]
+	switch {
+	case r.Delete:
+		result = evict.Result{Outcome: evict.Deleted}
+	case result.Outcome == "":
+		result.Outcome = evict.Evicted
+	}
+	result.Sent = sent
+	return result
+}
+
+func (f *fake) Look(_ context.Context, r evict.Request) (evict.Fate, error) {
+	f.call("look " + r.Name)
+	return f.fates[r.Name], f.unread
+}
+
+func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {
+	f.call("budget " + name)
+	b, there := f.budgets[name]
+	if !there {
+		return evict.Budget{}, fmt.Errorf("%s: %w", name, evict.ErrNoBudget)
+	}
+	return b, nil
+}
+
+func (f *fake) Take(_ context.Context, r brake.Request) brake.Answer {
+	f.call("acquire " + r.Pod.Name)
+	return brake.Answer{Verdict: f.permits, Detail: "held for another"}
+}
+
+func (f *fake) Return(uid string) { f.call("release " + uid) }
+
+// pod is a pod of a Deployment, and a candidate.
+func pod(name string) Candidate {
+	return Candidate{Entry: rank.Entry{Pod: &rank.Pod{
+		Namespace: "shop", Name: name, UID: name, Ready: true, Owner: "ReplicaSet/" + name, GraceSeconds: 30,
+		Labels: map[string]string{"app": name},
+	}}}
+}

@@ -1,0 +1,102 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// permits is what a run knows of eviction permits.
+type permits struct {
+	from    Permits           // nil when there are none
+	full    map[string]string // why, by the workload
+	unknown string            // why the API server could not tell; "" when it could
+	last    string            // what was said last
+}
+
+// acquire acquires a permit for a pod and reports whether its request may be sent. Where the API
+// server cannot tell, a soft eviction is not sent and a hard one is, without a permit: the kernel
+// does not wait.
+func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
+	p, pod := &r.permits, attempt.Entry.Pod
+	workload := brake.WorkloadOf(pod)
+	if p.from == nil || workload == "" {
+		return true
+	}
+	if p.full[workload] != "" {
+		return false
+	}
+	if p.unknown != "" {
+		return r.goesOn(pod)
+	}
+	most := r.plan.PermitsPerWorkload
+	answer := p.from.Take(ctx, brake.Request{Pod: pod, Slots: most, Lasts: lasts(attempt), DryRun: r.plan.Decision.DryRun})
+	if r.stops(ctx) {
+		p.from.Return(pod.UID)
+		return false
+	}
+	switch answer.Verdict {
+	case brake.Granted:
+		return true
+	case brake.Full:
+		if p.full == nil {
+			p.full = map[string]string{}
+		}
+		p.full[workload] = fmt.Sprintf("%s has no free slot of %d: %s", workload, most, answer.Detail)
+		r.notePermit(p.full[workload])
+		return false
+	default:
+		p.unknown = "whether " + workload + " has a free slot is not known: " + answer.Detail
+		return r.goesOn(pod)
+	}
+}
+
+// goesOn reports whether a request is sent although it is not known whether there is a permit.
+func (r *run) goesOn(pod *rank.Pod) bool {
+	if r.plan.Decision.Pressure.Threshold.Hard {
+		r.notePermit(pod.Key() + " is asked for without a slot, because the pressure is hard: " + r.permits.unknown)
+		return true
+	}
+	r.notePermit(pod.Key() + " is not asked for, because the pressure is soft: " + r.permits.unknown)
+	return false
+}
+
+func (r *run) notePermit(text string) {
+	r.permits.last = text
+	r.note(text)
+}
+
+// release releases the permit of a pod that stays. One whose request is in doubt may be in flight.
+func (r *run) release(attempt *decide.Attempt) {
+	if o := attempt.Result.Outcome; r.permits.from != nil && !o.Accepted() && o != evict.Unconfirmed {
+		r.permits.from.Return(attempt.Entry.Pod.UID)
+	}
+}
+
+// noPermit returns why a request was not sent for want of a permit; "" when none was missing.
+func (r *run) noPermit() string {
+	p := &r.permits
+	if len(p.full) == 0 && (p.unknown == "" || r.plan.Decision.Pressure.Threshold.Hard) {
+		return ""
+	}
+	return p.last // others add notes too
+}
+
+// reportPermits takes what was found out about permits to the report.
+func (r *run) reportPermits() {
+	r.report.NoPermit, r.report.PermitsUnknown = r.permits.full, r.permits.unknown
+	if why := r.noPermit(); why != "" && r.report.Hold == decide.HoldNone {
+		r.hold(decide.HoldNoSlot, why)
+	}
+}
+
+// lasts returns how long a victim may need a permit: until its request is answered, then its grace
+// period, and the kubelet's clean-up.
+func lasts(attempt *decide.Attempt) time.Duration {
+	return evict.RequestTimeout + decide.LookTimeout + decide.GracePeriod(attempt.Grace()) + decide.CleanUp
+}

@@ -1,0 +1,47 @@
+package execute
+
+import (
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// A pod that was denied before the budget refused another stays denied: it is not deleted past the
+// budget.
+func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
+	t.Parallel()
+	e := newFake(nil)
+	p := Plan{Decision: decide.Decision{Time: time.Now()}}
+	for _, uid := range []string{"denied", "refused", "next"} {
+		p.Candidates = append(p.Candidates, Candidate{Entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Ready: true}}})
+	}
+	e.answers = map[string]evict.Result{"denied": {Outcome: evict.Denied}, "refused": {Outcome: evict.BlockedByBudget, Budget: "web"}}
+	r := newRun(New(e.options()), p, func() error { return nil })
+	r.evictInOrder(t.Context())
+	if c := r.candidates; c[0].BlockedByPDB || !c[2].BlockedByPDB || c[2].PDB != "web" {
+		t.Errorf("candidates: %+v", c)
+	}
+}
+
+// What others note of a decision is not why there was no permit.
+func TestFaultHeldSaysWhyThereIsNoPermit(t *testing.T) {
+	t.Parallel()
+	r := &run{permits: permits{full: map[string]string{"shop/Job/night": "full"}}}
+	r.notePermit("shop/Job/night has no free slot of 1")
+	r.note("2 pods that the budget keeps as well were not asked for")
+	r.reportPermits()
+	if got := r.report; got.Hold != decide.HoldNoSlot || got.Detail != "shop/Job/night has no free slot of 1" {
+		t.Errorf("%q: %q", got.Hold, got.Detail)
+	}
+}
+
+func TestFaultPermitOfANegativeGraceLasts(t *testing.T) {
+	t.Parallel()
+	attempt := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{GraceSeconds: -13835058055}}}
+	if got, want := lasts(&attempt), evict.RequestTimeout+decide.LookTimeout+time.Second+decide.CleanUp; got != want {
+		t.Errorf("its permit lasts %v, want %v", got, want)
+	}
+}
