@@ -4,9 +4,11 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	s.hostTakes(takesMiB)
 	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, node.NodeMemory, withinRequests) > held })
 	s.until("an Event on the node says so", func(ctx context.Context) bool { return s.nodeEvent(ctx, withinRequests) != "" })
-	t.Log(s.nodeEvent(t.Context(), withinRequests))
+	s.namesHostProcess("workload", untilMetMiB<<20)
 	s.never(keeps, "a pod within its request goes", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted
 	})
@@ -69,6 +71,34 @@ func (s *scene) hostTakes(mebibytes int, flags ...string) {
 		_ = process.Process.Kill()
 		_ = process.Wait()
 	})
+}
+
+// namesHostProcess waits until a decision names a process of the host that has so much memory, or
+// three that have as much, as a build beside the test may, and an Event on the node names the
+// largest. Pods that run the same program are none of those.
+func (s *scene) namesHostProcess(name string, atLeast int64) {
+	s.Helper()
+	var decisions []node.Decision // by the log: /debug/decisions keeps the last of equal ones
+	s.until("a decision names the process", func(ctx context.Context) (named bool) {
+		log, err := live.Log(ctx)
+		decisions = nil
+		for line := range strings.Lines(log) {
+			var d node.Decision
+			if json.Unmarshal([]byte(line), &d) == nil && d.Hold == withinRequests && len(d.Outside) > 0 {
+				decisions = append(decisions, d)
+			}
+		}
+		return err == nil && slices.ContainsFunc(decisions, func(d node.Decision) bool {
+			others := !slices.ContainsFunc(d.Outside, func(p node.Process) bool { return p.RSS < atLeast })
+			return others || slices.ContainsFunc(d.Outside, func(p node.Process) bool { return p.Name == name && p.RSS >= atLeast })
+		})
+	})
+	s.until("an Event on the node names the largest", func(ctx context.Context) bool {
+		return slices.ContainsFunc(decisions, func(d node.Decision) bool {
+			return s.nodeEvent(ctx, "outside of pods: "+d.Outside[0].Name+" ") != ""
+		})
+	})
+	s.Log(s.nodeEvent(s.Context(), "outside of pods: "))
 }
 
 // nodeEvent returns the message of an Event on the node that has the text; "" where there is none.

@@ -116,6 +116,14 @@ type Decision struct {
 	Kind      string `json:"kind"`
 	// ReactionSeconds is from the sample to the first request.
 	ReactionSeconds float64 `json:"reaction_seconds"`
+	// Outside are the largest processes outside the pods.
+	Outside []Process `json:"outside"`
+}
+
+// Process is a process of the host in a decision.
+type Process struct {
+	Name string `json:"process"`
+	RSS  int64  `json:"rss"`
 }
 
 // Attempt is one request of a decision.
