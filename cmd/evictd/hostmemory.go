@@ -9,6 +9,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/snapshot"
 )
 
 // How often the host's memory is read under pressure. Processes are read where no eviction
@@ -69,4 +70,13 @@ func thisHost(ctx context.Context, reader *hostinfo.Reader) zap.Field {
 		to.AddTime("boot_time", host.BootTime.UTC())
 		return nil
 	}))
+}
+
+// recordHost is thisHost for a snapshot.
+func recordHost(ctx context.Context, reader *hostinfo.Reader) snapshot.Host {
+	host, err := reader.Host(ctx)
+	if err != nil {
+		return snapshot.Host{}
+	}
+	return snapshot.Host{Kernel: host.Kernel, BootTime: host.BootTime.UTC()}
 }

@@ -41,6 +41,10 @@ func TestThisHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for root, want := range map[string]string{"": "kernel", t.TempDir(): "host_unread"} {
+		recorded := recordHost(t.Context(), hostinfo.New(root, "/kubepods"))
+		if known := recorded.Kernel == unix.ByteSliceToString(uname.Release[:]) && !recorded.BootTime.IsZero(); known != (root == "") {
+			t.Errorf("host root %q: recorded %+v", root, recorded)
+		}
 		line := zapcore.NewMapObjectEncoder()
 		thisHost(t.Context(), hostinfo.New(root, "/kubepods")).AddTo(line)
 		if line.Fields[want] == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
@@ -75,6 +76,7 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	seen.Signals = []snapshot.Signal{snapshot.NewSignal(l.signal, sample.Of(l.signal))}
 	if l.flags.save != "" {
 		seen.Signals = l.everySignal(now)
+		seen.Host = recordHost(ctx, hostinfo.New(l.flags.hostRoot, l.host.kubepods))
 	}
 	// The kubelet is asked only where somebody needs its answer.
 	if l.flags.save != "" || l.signal.OnDisk() {

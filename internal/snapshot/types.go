@@ -29,6 +29,8 @@ type NodeSnapshot struct {
 	Time time.Time `json:"time"`
 	// NodeName is the node's name in the API.
 	NodeName string `json:"nodeName"`
+	// Host is which host it was; the zero value where that could not be read.
+	Host Host `json:"host,omitzero"`
 	// Self is evictd's own pod; the zero value is none.
 	Self nodepods.Self `json:"self,omitzero"`
 	// Configuration is the one in force, with every default spelled out.
@@ -48,6 +50,14 @@ type NodeSnapshot struct {
 	DiskUnmeasured string `json:"diskUnmeasured,omitempty"`
 	// Budgets are the answers to server-side dry runs; nil when nobody was asked for.
 	Budgets []Budget `json:"budgets,omitempty"`
+}
+
+// Host says which host and which boot of it was seen.
+type Host struct {
+	// Kernel is the kernel's release.
+	Kernel string `json:"kernel"`
+	// BootTime is when it was started, to a second or two.
+	BootTime time.Time `json:"bootTime"`
 }
 
 // Signal is the reading of one signal.
