@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodeimages"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -19,25 +19,25 @@ type images struct {
 }
 
 // Unused reads the node once.
-func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (agent.UnusedImages, error) {
+func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.UnusedImages, error) {
 	node, err := i.clients.getNode(ctx, i.nodeName)
 	if err != nil {
-		return agent.UnusedImages{}, err
+		return measure.UnusedImages{}, err
 	}
 	bytes, err := nodeimages.Unused(node.Status.Images, pods)
 	if err != nil {
-		return agent.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
+		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
 	}
 	dedicated, err := i.dedicatedImageFS()
 	if err != nil {
-		return agent.UnusedImages{}, fmt.Errorf("finding the filesystem of images: %w", err)
+		return measure.UnusedImages{}, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	return agent.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
+	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
 }
 
 // imageReclaim returns when the node's kubelet removes unused images. A file that cannot be
 // read was said already.
-func (f *runFlags) imageReclaim() agent.ImageReclaim {
+func (f *runFlags) imageReclaim() measure.ImageReclaim {
 	kubelet, err := f.readKubelet()
 	if err != nil {
 		kubelet = nil
@@ -47,11 +47,11 @@ func (f *runFlags) imageReclaim() agent.ImageReclaim {
 
 // imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil is
 // one that is not known, and stands for the kubelet's own defaults.
-func imageReclaimOf(kubelet *kubeletconfig.Configuration) agent.ImageReclaim {
+func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {
 	if kubelet == nil {
 		kubelet = kubeletconfig.Default()
 	}
-	reclaim := agent.ImageReclaim{Collection: kubelet.ImageCollection()}
+	reclaim := measure.ImageReclaim{Collection: kubelet.ImageCollection()}
 	for i := range kubelet.Thresholds {
 		t := &kubelet.Thresholds[i]
 		switch {

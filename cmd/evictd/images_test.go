@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -30,14 +30,14 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 		node      *corev1.Node
 		dedicated bool
 		fault     error
-		want      agent.UnusedImages
+		want      measure.UnusedImages
 		err       string
 	}{
-		"on nodefs":             {two, false, nil, agent.UnusedImages{Bytes: 7, OnNodeFS: true}, ""},
-		"with a device":         {two, true, nil, agent.UnusedImages{Bytes: 7}, ""},
-		"none is listed":        {node(), true, nil, agent.UnusedImages{}, "the node's status lists no images"},
-		"the device is unknown": {two, true, errors.New("planted"), agent.UnusedImages{}, "finding the filesystem of images: planted"},
-		"there is no such node": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}, true, nil, agent.UnusedImages{}, "no such node"},
+		"on nodefs":             {two, false, nil, measure.UnusedImages{Bytes: 7, OnNodeFS: true}, ""},
+		"with a device":         {two, true, nil, measure.UnusedImages{Bytes: 7}, ""},
+		"none is listed":        {node(), true, nil, measure.UnusedImages{}, "the node's status lists no images"},
+		"the device is unknown": {two, true, errors.New("planted"), measure.UnusedImages{}, "finding the filesystem of images: planted"},
+		"there is no such node": {&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}, true, nil, measure.UnusedImages{}, "no such node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,7 +56,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 func TestWhenTheKubeletRemovesImages(t *testing.T) {
 	t.Parallel()
 	const capacity = 100_000
-	of := func(r agent.ImageReclaim) [3]int64 {
+	of := func(r measure.ImageReclaim) [3]int64 {
 		return [3]int64{r.NodeFS.Of(capacity), r.ImageFS.Of(capacity), r.Collection.Of(capacity)}
 	}
 	hard := func(signal pressure.Signal, n int64) pressure.Threshold {

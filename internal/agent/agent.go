@@ -13,11 +13,11 @@ import (
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 // stalledAfter is how long the loop may make no progress before Alive says so. It
@@ -36,22 +36,6 @@ type Pods interface {
 	Synced() bool
 	// List returns the pods; it asks no server.
 	List() []*nodepods.Pod
-}
-
-// Cgroups reads what the pods use.
-type Cgroups interface {
-	Collector
-	// Stalls returns how long each pod has waited for memory, and how often it met
-	// its own limits; an error names pods that are missing.
-	Stalls() ([]usage.Stall, error)
-	// Present reports whether the pod's cgroup is still there.
-	Present(uid string) (bool, error)
-}
-
-// Disk measures the pods' disk use.
-type Disk interface {
-	// Measure returns the pods' disk use by UID. It may take seconds.
-	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
 }
 
 // Taints keeps taints of evictd's own on the node.
@@ -102,9 +86,9 @@ type Options struct {
 	Self     nodepods.Self
 	Sampler  Sampler
 	Pods     Pods
-	Cgroups  Cgroups
-	Disk     Disk
-	Images   Images
+	Cgroups  measure.Cgroups
+	Disk     measure.Disk
+	Images   measure.Images
 	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints
@@ -154,16 +138,13 @@ type Agent struct {
 	holdOff   *cooldown.HoldOff
 	jitters   [pressure.SignalCount]jitter
 	followed  followed
-	uses      []usage.Pod
-	rehearsed time.Time
 	resting   time.Time // until when nobody goes past a budget, see besteffort.go
-	disk      diskReading
-	images    imageCount // see images.go
+	measurer  *measure.Measurer
 	settling  settling
 	returning returning
 	simulated simulated
 	unshown   unshown
-	stalls    stallReadings
+	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
 	watched   time.Time // since when the node has been judged by the policy in force
@@ -179,14 +160,11 @@ type Agent struct {
 	changed  bool   // something of it has changed in this tick
 	inFlight int    // how many victims it had in flight when it was handed over
 
-	endings     endingSince // see ending.go
-	lastRead    lastRead    // see unread.go
-	unreadWaits [pressure.SignalCount]unreadWaits
+	endings endingSince // see ending.go
 
 	doubts   doubts // the requests whose outcome is not known
 	executor *execute.Executor
 	acting   *decide.Decision // what is being carried out; nil when nothing is
-	measured chan diskReading
 
 	mu       sync.Mutex // guards what the probes read
 	progress time.Time
@@ -209,11 +187,12 @@ func New(options Options) (*Agent, error) {
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		unlisted: map[string]time.Time{},
-		lastRead: lastRead{},
 		endings:  endingSince{},
-		stalls:   stallReadings{matters: map[string]bool{}},
-		measured: make(chan diskReading, 1),
-		reading:  errors.New("no sample has been read yet"),
+		stalls:   stallEnds{matters: map[string]bool{}},
+		measurer: measure.New(measure.Options{
+			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
+		}),
+		reading: errors.New("no sample has been read yet"),
 	}
 	a.executor = a.newExecutor()
 	a.memory.to = options.Memory
@@ -244,6 +223,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.followed.restart()
 	}
 	a.policy = policy
+	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
 	})
@@ -290,8 +270,8 @@ func (a *Agent) Run(ctx context.Context) error {
 			a.adopt(to.policy)
 		case done := <-a.executor.Reports():
 			a.takeReport(done)
-		case reading := <-a.measured:
-			a.noteDisk(reading)
+		case reading := <-a.measurer.Measured():
+			a.measurer.Observe(reading)
 		case <-wake:
 			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {
 				wake = nil // not received until the tick: a storm of them must not spin here
@@ -328,7 +308,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
-	a.noteStalls(sample)
+	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.simulated.has)
 	a.wantTaints(&verdict)
 	a.noteSpace(sample, &verdict, ended)
 	if len(verdict.Pressures) > 0 {
@@ -343,7 +323,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.followVictims(started, ended)
 	a.saveChanges(ended)
 	if len(verdict.Pressures) == 0 {
-		a.rehearse(started)
+		a.warmUp(started)
 	}
 	a.noteProgress(started, sample, &verdict)
 	a.options.Recorder.Tick(started, time.Since(started))

@@ -14,6 +14,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -63,7 +64,7 @@ func TestCalmNodeRehearses(t *testing.T) {
 		n.run("greedy", 500, 100)
 		n.unread = errPlanted()
 		watch(t, n, hardPolicy(), time.Second)
-		if diff := cmp.Diff([]string{SourceUsage}, n.readFault); diff != "" {
+		if diff := cmp.Diff([]string{measure.SourceUsage}, n.readFault); diff != "" {
 			t.Errorf("reported before it is needed (-want +got):\n%s", diff)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -260,13 +261,13 @@ func TestBestEffortForADisk(t *testing.T) {
 				n, policy := newFakeNode(1000), diskPolicy(pressure.NodeFSAvailable)
 				policy.BestEffort, policy.MinimumRelease = true, pressure.Fraction(test.least)
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
-					"uid-denied": diskUseOf(100, 1, 1, 1), "uid-kept": diskUseOf(test.kept, 1, 1, 1),
+					"uid-denied": measuretest.DiskUse(100, 1, 1, 1), "uid-kept": measuretest.DiskUse(test.kept, 1, 1, 1),
 				}}
 				for _, name := range []string{"denied", "kept", "third"} {
 					n.run(name, 1, 0)
 				}
 				if test.measured {
-					disk.measured["uid-third"] = diskUseOf(0, 1, 1, 1)
+					disk.measured["uid-third"] = measuretest.DiskUse(0, 1, 1, 1)
 				}
 				n.budgets = map[string]evict.Budget{"shop/kept": {Desired: 1, Healthy: 1}}
 				n.answer, n.ends = n.keeps(map[string]evict.Outcome{"denied": evict.Denied, "third": evict.Denied}), time.Hour

@@ -8,6 +8,8 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -17,7 +19,7 @@ import (
 func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, decide.Hold, string) {
 	made := a.newPlan(p)
 	d := &made.Decision
-	a.followImages(ctx, &p)
+	a.measurer.FollowImages(ctx, &p, d.Incident, a.options.Pods.List)
 	if hold, detail := a.mayDecide(&p); hold != decide.HoldNone {
 		return made, hold, detail
 	}
@@ -30,14 +32,15 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 	if reached != "" && overdue == nil {
 		return made, decide.HoldLimited, reached
 	}
-	if hold, detail := a.stalledByItself(&p, pods); hold != decide.HoldNone {
+	query := a.queryOf(&p, pods)
+	if hold, detail := a.measurer.StalledByItself(&query); hold != decide.HoldNone {
 		return made, hold, detail
 	}
-	uses, hold, detail := a.measure(ctx, &p, pods)
+	uses, hold, detail := a.measurer.Uses(ctx, &query)
 	if hold != decide.HoldNone {
 		return made, hold, detail
 	}
-	d.Breakdown, d.Notes = breakdownOf(&p, uses), uses.notes
+	d.Breakdown, d.Notes = measure.Breakdown(&p, uses), uses.Notes
 	a.bookLeaving(&p, pods, uses)
 	d.OnTheirWay, d.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
 	if hold, detail = a.noPodNeeded(&p, uses, d); hold != decide.HoldNone {
@@ -65,6 +68,39 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 	return made, hold, detail
 }
 
+// queryOf asks what the pods use, for a decision about the pressure. A measurement of a disk
+// must be newer than the end of evictd's last victim; others end all the time, on a node of
+// short jobs.
+func (a *Agent) queryOf(p *pressure.Pressure, pods []*nodepods.Pod) measure.Query {
+	return measure.Query{
+		Pressure: p, Pods: pods, Incident: a.incidentOf(p), NewerThan: a.ledger.LastOwnEnd(), Enough: a.required(p),
+	}
+}
+
+// facts joins what the API server and the node know of each pod.
+func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) []rank.Pod {
+	facts := uses.Facts(p.Threshold.Signal, pods, a.options.Self)
+	for i := range facts {
+		if a.ledger.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
+			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet, or it never will
+		}
+	}
+	return facts
+}
+
+// noPodNeeded holds a decision while what is missing comes back without another pod: from
+// what is in flight, or from images.
+func (a *Agent) noPodNeeded(p *pressure.Pressure, uses *decide.Uses, d *decide.Decision) (decide.Hold, string) {
+	if hold, detail := a.onItsWay(p); hold != decide.HoldNone {
+		return hold, detail
+	}
+	hold, detail, note := a.measurer.ImagesFirst(p, uses, a.shortage(p).Missing)
+	if note != "" {
+		d.Notes = append(d.Notes, note)
+	}
+	return hold, detail
+}
+
 // mayDecide checks what must be true before anybody is looked at.
 func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 	now := p.SampleTime
@@ -74,7 +110,7 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 	if err := a.podsStale(); err != nil {
 		return decide.HoldPodsStale, err.Error()
 	}
-	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(reachBack(p))) {
+	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(measure.ReachBack(p))) {
 		return decide.HoldSettling, ""
 	}
 	if hold, detail := a.softJitter(p); hold != decide.HoldNone {
@@ -91,8 +127,8 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 
 // askable leaves out the candidates that were refused a short while ago, those whose
 // owner has lost enough pods and those whose end would not help.
-func (a *Agent) askable(d *decide.Decision, uses *uses) ([]execute.Candidate, decide.Hold, string) {
-	if len(d.Ranking.Candidates) == 0 && len(uses.incomplete) > 0 {
+func (a *Agent) askable(d *decide.Decision, uses *decide.Uses) ([]execute.Candidate, decide.Hold, string) {
+	if len(d.Ranking.Candidates) == 0 && len(uses.Incomplete) > 0 {
 		return nil, decide.HoldUsageUnknown, a.supply(uses).NotKnownToSuffice(d.Pressure.Threshold.Signal, a.required(&d.Pressure))
 	}
 	if len(d.Ranking.Candidates) == 0 {
@@ -114,7 +150,7 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]execute.Candidate, de
 	candidates := make([]execute.Candidate, 0, len(d.Ranking.Candidates))
 	for _, e := range d.Ranking.Candidates {
 		_, waits := a.waits(e.Pod, &d.Pressure)
-		expected := uses.byUID[e.Pod.UID].expected
+		expected := uses.ByUID[e.Pod.UID].Expected
 		candidates = append(candidates, execute.Candidate{
 			Entry: e, Expected: expected, Reclaim: decide.ReclaimOf(d.Pressure.Threshold.Signal, expected),
 			BlockedByPDB: waits, PDB: a.backoff.Budget(e.Pod.UID),
@@ -125,10 +161,10 @@ func (a *Agent) askable(d *decide.Decision, uses *uses) ([]execute.Candidate, de
 }
 
 // supply returns what the pods' ends should give back.
-func (a *Agent) supply(uses *uses) *decide.Supply {
+func (a *Agent) supply(uses *decide.Uses) *decide.Supply {
 	return &decide.Supply{
-		Expected:   func(uid string) pressure.Amounts { return uses.byUID[uid].expected },
-		Incomplete: uses.incomplete, Least: a.policy.MinimumRelease,
+		Expected:   func(uid string) pressure.Amounts { return uses.ByUID[uid].Expected },
+		Incomplete: uses.Incomplete, Least: a.policy.MinimumRelease,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -148,7 +149,7 @@ func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
 		n.churn(1, time.Second, time.Minute)
 		n.host = 600 * mebi // memory is short too, and no pod can go for it
 		disk := &fakeDisk{node: n, slow: 3 * time.Second, measured: map[string]usage.DiskUse{
-			"uid-large": diskUseOf(400, 1, 1, 1), "uid-small": diskUseOf(1, 1, 1, 1),
+			"uid-large": measuretest.DiskUse(400, 1, 1, 1), "uid-small": measuretest.DiskUse(1, 1, 1, 1),
 		}}
 		policy := diskPolicy(pressure.NodeFSAvailable)
 		policy.MinimumRelease = pressure.Fraction(0.05)

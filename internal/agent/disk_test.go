@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -72,13 +74,6 @@ func (w withDisk) ended() bool {
 	return len(w.pods) < 2
 }
 
-func diskUseOf(nodeBytes, nodeInodes, imageBytes, imageInodes int64) usage.DiskUse {
-	return usage.DiskUse{
-		NodeFS:  usage.FSUse{Bytes: nodeBytes, BytesKnown: true, Inodes: nodeInodes, InodesKnown: true},
-		ImageFS: usage.FSUse{Bytes: imageBytes, BytesKnown: true, Inodes: imageInodes, InodesKnown: true},
-	}
-}
-
 // runDisk runs an agent on a node that is short of the signal.
 func runDisk(t *testing.T, n *fakeNode, disk *fakeDisk, short pressure.Signal, during time.Duration) {
 	t.Helper()
@@ -94,8 +89,7 @@ func diskPolicy(short pressure.Signal) Policy {
 
 func runDiskBy(t *testing.T, n *fakeNode, disk *fakeDisk, policy Policy, during time.Duration) {
 	t.Helper()
-	a := newAgent(t, n, policy)
-	a.options.Sampler, a.options.Disk = withDisk{n, policy.Thresholds[0].Signal}, disk
+	a := newAgent(t, n, policy, func(o *Options) { o.Sampler, o.Disk = withDisk{n, policy.Thresholds[0].Signal}, disk })
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
 	if err := a.Run(ctx); err != nil {
@@ -120,8 +114,8 @@ func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				disk := &fakeDisk{node: n, slow: time.Second, measured: map[string]usage.DiskUse{
-					"uid-a": diskUseOf(400, 1, 1, 1), "uid-b": diskUseOf(1, 400, 1, 1),
-					"uid-c": diskUseOf(1, 1, 400, 1), "uid-d": diskUseOf(1, 1, 1, 400),
+					"uid-a": measuretest.DiskUse(400, 1, 1, 1), "uid-b": measuretest.DiskUse(1, 400, 1, 1),
+					"uid-c": measuretest.DiskUse(1, 1, 400, 1), "uid-d": measuretest.DiskUse(1, 1, 1, 400),
 				}}
 				for _, name := range []string{"a", "b", "c", "d"} {
 					n.run(name, 1, 0)
@@ -144,7 +138,7 @@ func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("a", 1, 0)
 		n.run("b", 1, 0)
-		disk := &fakeDisk{node: n, slow: 8 * time.Second, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(400, 1, 1, 1)}}
+		disk := &fakeDisk{node: n, slow: 8 * time.Second, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(400, 1, 1, 1)}}
 		runDisk(t, n, disk, pressure.NodeFSAvailable, 7*time.Second)
 		if got := disk.asked.Load(); got != 1 || n.samples < 20 {
 			t.Errorf("%d measurements and %d samples in 7 s, want 1 and many", got, n.samples)
@@ -167,7 +161,7 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 				n.run("a", 1, 0)
 				n.run("b", 1, 0)
 				runDisk(t, n, disk, pressure.NodeFSAvailable, time.Minute)
-				if len(n.evictions) != 0 || len(n.readFault) == 0 || n.readFault[0] != SourceDisk {
+				if len(n.evictions) != 0 || len(n.readFault) == 0 || n.readFault[0] != measure.SourceDisk {
 					t.Errorf("%d evictions, read errors of %v", len(n.evictions), n.readFault)
 				}
 				if got := disk.asked.Load(); got < 2 || got > 7 {
@@ -184,7 +178,7 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	t.Parallel()
 	partly := func(counted int64) usage.DiskUse {
-		use := diskUseOf(counted, 1, 1, 1)
+		use := measuretest.DiskUse(counted, 1, 1, 1)
 		use.NodeFS.BytesKnown = false
 		return use
 	}
@@ -194,18 +188,18 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 		want     []string
 		detail   string
 	}{
-		{"one is missing and the other suffices", map[string]usage.DiskUse{"uid-old": diskUseOf(50, 1, 1, 1)}, []string{"old"}, ""},
+		{"one is missing and the other suffices", map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(50, 1, 1, 1)}, []string{"old"}, ""},
 		{
 			"one is missing and the other does not suffice",
-			map[string]usage.DiskUse{"uid-old": diskUseOf(49, 1, 1, 1)},
+			map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(49, 1, 1, 1)},
 			[]string{},
 			"the candidates are known to hold less than the 50 that are needed, and of 1 pods not all could be measured: shop/new",
 		},
 		{"all are missing", map[string]usage.DiskUse{}, []string{}, "of 2 pods not all could be measured: shop/new, shop/old"},
-		{"what was counted of one suffices", map[string]usage.DiskUse{"uid-old": diskUseOf(5, 1, 1, 1), "uid-new": partly(50)}, []string{"new"}, ""},
+		{"what was counted of one suffices", map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(5, 1, 1, 1), "uid-new": partly(50)}, []string{"new"}, ""},
 		{
 			"what was counted does not suffice",
-			map[string]usage.DiskUse{"uid-old": diskUseOf(5, 1, 1, 1), "uid-new": partly(49)},
+			map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(5, 1, 1, 1), "uid-new": partly(49)},
 			[]string{},
 			"shop/new",
 		},
@@ -262,7 +256,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 				policy := diskPolicy(pressure.NodeFSAvailable)
 				policy.Thresholds[0].Quantity, policy.MinimumRelease = pressure.Absolute(test.line), pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
-					"uid-a": partsOf(false, test.held, 0, 0, 0), "uid-b": partsOf(false, 0, 0, 0, 0),
+					"uid-a": measuretest.PartsOf(false, test.held, 0, 0, 0), "uid-b": measuretest.PartsOf(false, 0, 0, 0, 0),
 				}}
 				runDiskBy(t, n, disk, policy, 5*time.Second)
 				n.wantVictims(t, test.want...)
@@ -279,7 +273,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 // takes, so that what is said about it does not change to and fro.
 func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 	t.Parallel()
-	for _, slow := range []time.Duration{time.Second, 6 * time.Second, diskTimeout - time.Millisecond} {
+	for _, slow := range []time.Duration{time.Second, 6 * time.Second, measure.DiskTimeout - time.Millisecond} {
 		t.Run(slow.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -288,7 +282,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 				n.run("b", 1, 0)
 				policy := diskPolicy(pressure.NodeFSAvailable)
 				policy.MinimumRelease = pressure.Fraction(0.05)
-				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": diskUseOf(9, 1, 1, 1), "uid-b": diskUseOf(9, 1, 1, 1)}}
+				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(9, 1, 1, 1), "uid-b": measuretest.DiskUse(9, 1, 1, 1)}}
 				runDiskBy(t, n, disk, policy, 5*time.Minute)
 				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldUseless}, n.holds()); diff != "" {
 					t.Errorf("holds (-want +got):\n%s", diff)
@@ -304,7 +298,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 // One pod that cannot start must not silence the node: what is known is told, at least.
 func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	t.Parallel()
-	cut := partsOf(false, 4, 0, 0, 0)
+	cut := measuretest.PartsOf(false, 4, 0, 0, 0)
 	cut.NodeFS.BytesKnown, cut.OnNodeFS.Volumes.BytesKnown = false, false
 	refused := cut
 	refused.Reason = "counting the emptyDir: permission denied"
@@ -344,7 +338,7 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 				n := newFakeNode(1000)
 				n.run("small", 1, 0)
 				n.run("broken", 1, 0)
-				measured := map[string]usage.DiskUse{"uid-small": partsOf(false, 9, 0, 0, 0)}
+				measured := map[string]usage.DiskUse{"uid-small": measuretest.PartsOf(false, 9, 0, 0, 0)}
 				maps.Copy(measured, test.another)
 				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, sayAgainAfter+5*time.Second)
 				d := n.last(t)
@@ -393,15 +387,14 @@ func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
 				for i, held := range test.held {
 					name := string(rune('a' + i))
 					n.run(name, 1, 0)
-					disk.measured["uid-"+name] = partsOf(false, held, 0, 0, 0)
+					disk.measured["uid-"+name] = measuretest.PartsOf(false, held, 0, 0, 0)
 				}
 				if test.broken {
 					n.run("broken", 1, 0)
 				}
 				policy := diskPolicy(n.signal)
 				policy.Thresholds[0].MinReclaim, policy.MinimumRelease = pressure.Absolute(50), pressure.Fraction(test.least)
-				a := newAgent(t, n.fakeNode, policy)
-				a.options.Sampler, a.options.Disk = n, disk
+				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
 				runFor(t, a, sayAgainAfter+10*time.Second)
 				n.wantVictims(t, test.want...)
 				if d := n.last(t); !strings.Contains(d.Detail, test.detail) {
@@ -422,10 +415,10 @@ func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
 			n.run(name, 1, 0)
 		}
 		disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
-			"uid-a": diskUseOf(30, 1, 1, 1), "uid-b": diskUseOf(20, 1, 1, 1), "uid-c": diskUseOf(60, 1, 1, 1),
+			"uid-a": measuretest.DiskUse(30, 1, 1, 1), "uid-b": measuretest.DiskUse(20, 1, 1, 1), "uid-c": measuretest.DiskUse(60, 1, 1, 1),
 		}}
 		n.after(time.Second, func() { // while c ends, b grows
-			disk.measured = map[string]usage.DiskUse{"uid-a": diskUseOf(30, 1, 1, 1), "uid-b": diskUseOf(90, 1, 1, 1)}
+			disk.measured = map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(30, 1, 1, 1), "uid-b": measuretest.DiskUse(90, 1, 1, 1)}
 		})
 		runDisk(t, n, disk, pressure.NodeFSAvailable, collectedWithin+4*time.Second)
 		n.wantVictims(t, "c", "b")
@@ -458,16 +451,16 @@ func TestRankNow(t *testing.T) {
 	n.run("greedy", 300, 100)
 	n.run("unread", 300, 0)
 	n.pods["uid-unread"].noCgroup = true
-	source := Source{
+	source := measure.Source{
 		Cgroups: n, Self: nodepods.Self{UID: "uid-self"},
-		Disk: &fakeDisk{node: n, measured: map[string]usage.DiskUse{"uid-modest": diskUseOf(9, 9, 9, 9), "uid-greedy": diskUseOf(5, 5, 5, 5)}},
+		Disk: &fakeDisk{node: n, measured: map[string]usage.DiskUse{"uid-modest": measuretest.DiskUse(9, 9, 9, 9), "uid-greedy": measuretest.DiskUse(5, 5, 5, 5)}},
 	}
 	for signal, want := range map[pressure.Signal][]string{
 		pressure.MemoryAvailable: {"greedy", "modest"},
 		pressure.PIDAvailable:    {"greedy", "modest"},
 		pressure.NodeFSAvailable: {"modest", "greedy"},
 	} {
-		ranking, unread, err := RankNow(t.Context(), signal, n.List(), source, rank.Rules{})
+		ranking, unread, err := measure.RankNow(t.Context(), signal, n.List(), source, rank.Rules{})
 		if err != nil || unread != nil {
 			t.Fatalf("%v: %v, %v", signal, err, unread)
 		}
@@ -493,9 +486,9 @@ func TestRankNowWithoutAReading(t *testing.T) {
 	n := newFakeNode(1000)
 	n.run("a", 1, 0)
 	n.unread = errPlanted()
-	source := Source{Cgroups: n, Disk: &fakeDisk{node: n, err: errPlanted()}}
+	source := measure.Source{Cgroups: n, Disk: &fakeDisk{node: n, err: errPlanted()}}
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable} {
-		if ranking, _, err := RankNow(t.Context(), signal, n.List(), source, rank.Rules{}); err == nil {
+		if ranking, _, err := measure.RankNow(t.Context(), signal, n.List(), source, rank.Rules{}); err == nil {
 			t.Errorf("%v: a ranking from nothing: %+v", signal, ranking)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -95,7 +96,7 @@ func (n *fakeNode) changed(name string, change func(*corev1.Pod)) {
 func (h *hooked) parts(o *Options) {
 	o.Sampler, o.Evictor = h, h
 	o.Disk = &fakeDisk{node: h.fakeNode, measured: map[string]usage.DiskUse{
-		"uid-large": diskUseOf(400, 1, 1, 1), "uid-next": diskUseOf(10, 1, 1, 1), "uid-small": diskUseOf(200, 1, 1, 1),
+		"uid-large": measuretest.DiskUse(400, 1, 1, 1), "uid-next": measuretest.DiskUse(10, 1, 1, 1), "uid-small": measuretest.DiskUse(200, 1, 1, 1),
 	}}
 }
 

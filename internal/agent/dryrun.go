@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -152,13 +153,9 @@ func (a *Agent) followDryRun(ctx context.Context, now time.Time, ended []infligh
 	if len(s.pods) == 0 {
 		return
 	}
-	read, err := a.options.Cgroups.Collect(a.uses[:0])
-	a.uses = read
-	if err != nil {
-		a.options.Recorder.ReadError(SourceUsage, err)
-	}
-	if s.holdsDisk() && a.options.Disk != nil && now.Sub(a.disk.at) >= simulatedDiskEvery {
-		a.askDisk(ctx, now, pods)
+	read, _ := a.measurer.Collect() // a fault was reported; a pod that is missing keeps its figures
+	if s.holdsDisk() {
+		a.measurer.RefreshDisk(ctx, now, pods, simulatedDiskEvery)
 	}
 	s.update(func(w *wouldBe, uid string) pressure.Amounts { return a.heldBy(w, uid, read) })
 }
@@ -168,11 +165,11 @@ func (a *Agent) heldBy(w *wouldBe, uid string, read []usage.Pod) pressure.Amount
 	var held pressure.Amounts
 	for i := range read {
 		if read[i].UID == w.cgroup {
-			held = cgroupExpected(&read[i], a.policy.MemoryAvailable)
+			held = measure.Expected(&read[i], a.policy.MemoryAvailable)
 		}
 	}
-	if measured, known := a.disk.uses[uid]; known {
-		held = held.Updated(diskExpected(&measured))
+	if onDisk, known := a.measurer.LastOnDisk(uid, w.cgroup); known {
+		held = held.Updated(onDisk)
 	}
 	return held
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -210,7 +211,7 @@ func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
 func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	t.Parallel()
 	const memory, tasks, stall = pressure.MemoryAvailable, pressure.PIDAvailable, pressure.MemoryStall
-	s := simulated{pods: map[string]*wouldBe{"a": {held: cgroupExpected(&usage.Pod{Anonymous: 95, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
+	s := simulated{pods: map[string]*wouldBe{"a": {held: measure.Expected(&usage.Pod{Anonymous: 95, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
 	var sample pressure.Sample
 	sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
 	sample.Observations[stall] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}

@@ -49,8 +49,8 @@ func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
 				n.run("stuck", 500, 0)
 				n.run("greedy", 450, 10)
 				test.leave(n)
-				a := newAgent(t, n, hardPolicy())
-				a.options.Cgroups = emptied{n, "uid-stuck", func() bool { return between(start, 5*time.Second, time.Hour) }}
+				empty := func() bool { return between(start, 5*time.Second, time.Hour) }
+				a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = emptied{n, "uid-stuck", empty} })
 				if !test.listed {
 					a.options.Pods = listless{n, "stuck", nil}
 				}
@@ -72,8 +72,7 @@ func TestEmptiedCgroupIsNoCandidate(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("new", 10, 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending })
 		n.host = 950 * mebi
-		a := newAgent(t, n, hardPolicy())
-		a.options.Cgroups = emptied{n, "uid-new", func() bool { return true }}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = emptied{n, "uid-new", func() bool { return true }} })
 		runFor(t, a, time.Second)
 		n.wantVictims(t)
 		if d := n.last(t); d.Hold != decide.HoldNoCandidates {

@@ -70,13 +70,13 @@ func grantedTo(pod *nodepods.Pod, b *inflight.Booking) int64 {
 
 // escalation returns the request to end a victim sooner; nil without a victim, or where
 // nobody knows what it still uses.
-func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *uses) *decide.Attempt {
-	if victim == nil || !uses.of(victim).known {
+func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *decide.Uses) *decide.Attempt {
+	if victim == nil || !uses.ByUID[victim.UID].Known {
 		return nil
 	}
 	resource, seconds := decide.RankedBy(p.Threshold.Signal), a.policy.HardGrace
 	pod := victim.Facts(resource, a.options.Self)
-	pod.Usage, pod.Sampled = uses.of(victim).value, true
+	pod.Usage, pod.Sampled = uses.ByUID[victim.UID].Value, true
 	return &decide.Attempt{
 		// No place in the ranking: it is no candidate.
 		Entry: rank.Entry{

@@ -366,12 +366,17 @@ func hardPolicy() Policy {
 	}
 }
 
-func newAgent(t *testing.T, n *fakeNode, policy Policy) *Agent {
+// newAgent makes an agent of the node, with parts of the test's own.
+func newAgent(t *testing.T, n *fakeNode, policy Policy, change ...func(*Options)) *Agent {
 	t.Helper()
-	a, err := New(Options{
+	options := Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Remembered: &state.State{},
-	})
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	a, err := New(options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // fakeImages says what images hold that no pod uses.
 type fakeImages struct {
-	unused UnusedImages
+	unused measure.UnusedImages
 	err    error
 	slow   time.Duration
 	asked  int
 }
 
-func (f *fakeImages) Unused(context.Context, []*nodepods.Pod) (UnusedImages, error) {
+func (f *fakeImages) Unused(context.Context, []*nodepods.Pod) (measure.UnusedImages, error) {
 	f.asked++
 	time.Sleep(f.slow) // a directory that does not answer hears of no context
 	return f.unused, f.err
@@ -33,15 +34,15 @@ type imageNode struct {
 	signal    pressure.Signal
 	available func(time.Duration) int64
 	images    fakeImages
-	reclaim   *ImageReclaim // nil: as above
-	split     bool          // the kubelet says that layers and images are apart
+	reclaim   *measure.ImageReclaim // nil: as above
+	split     bool                  // the kubelet says that layers and images are apart
 }
 
 // watch runs an agent on it and returns when a pod first went, 0 for never, and the decision.
 func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.Duration, *decide.Decision) {
 	t.Helper()
 	n := &spaceNode{signal: i.signal, available: i.available}
-	reclaim := ImageReclaim{
+	reclaim := measure.ImageReclaim{
 		NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15), Collection: pressure.Fraction(0.16),
 	}
 	if i.reclaim != nil {
@@ -67,8 +68,8 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		met = 10 * time.Second // below evictd's line
 		low = 30 * time.Second // below the kubelet's
 	)
-	most := fakeImages{unused: UnusedImages{Bytes: 100}}
-	onNodeFS := fakeImages{unused: UnusedImages{Bytes: 100, OnNodeFS: true}}
+	most := fakeImages{unused: measure.UnusedImages{Bytes: 100}}
+	onNodeFS := fakeImages{unused: measure.UnusedImages{Bytes: 100, OnNodeFS: true}}
 	short := steps(map[time.Duration]int64{0: 200, met: 155})
 	low140 := steps(map[time.Duration]int64{0: 200, met: 155, low: 140})
 	for name, test := range map[string]struct {
@@ -93,21 +94,21 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		},
 		"a pod fills it beside small images": {
 			node: imageNode{
-				signal: pressure.ImageFSAvailable, images: fakeImages{unused: UnusedImages{Bytes: 30}},
+				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 30}},
 				available: steps(map[time.Duration]int64{0: 200, met: 90}),
 			},
 			want: met + window,
 		},
 		"images cover all that is missing, and it is a lot": {
 			node: imageNode{
-				signal: pressure.ImageFSAvailable, images: fakeImages{unused: UnusedImages{Bytes: 70}},
+				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 70}},
 				available: steps(map[time.Duration]int64{0: 200, met: 90, low: 400}),
 			},
 			held: "images that no pod uses hold 70, and 70 are missing: the kubelet removes them below 150: waiting 50s at most for a rise",
 		},
 		"a minute below the kubelet's line without a rise": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: low140},
-			want: low + imagesWait,
+			want: low + measure.ImagesWait,
 			note: "images that no pod uses hold 100, and 20 are missing: availability has been below 150, where the kubelet removes them, for 1m0s, the last 1m0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
@@ -116,7 +117,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				signal: pressure.ImageFSAvailable, images: most,
 				available: steps(map[time.Duration]int64{0: 200, met: 155, low: 140, low + 50*time.Second: 145}),
 			},
-			want: low + 50*time.Second + imagesWait,
+			want: low + 50*time.Second + measure.ImagesWait,
 			note: "for 1m50s, the last 1m0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
@@ -130,22 +131,22 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 					return 120 + int64(since/time.Second)%20
 				},
 			},
-			want: low + imagesBound*imagesWait,
+			want: low + measure.ImagesBound*measure.ImagesWait,
 			note: "for 5m0s, the last 0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
 		"the disk would be full": {
 			node: imageNode{
-				signal: pressure.ImageFSAvailable, images: fakeImages{unused: UnusedImages{Bytes: 1000}},
+				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 1000}},
 				available: sloped(low, 30*time.Second, 155, 1),
 			},
-			want: low + time.Second + imagesLook, // a second until it is below the line
+			want: low + time.Second + measure.ImagesLook, // a second until it is below the line
 			note: "the last 15s without a rise",
 			held: "images that no pod uses hold 1000",
 		},
 		"nodefs, on one device with images": {
 			node: imageNode{signal: pressure.NodeFSAvailable, images: onNodeFS, available: low140},
-			want: low + imagesWait, // the higher of the kubelet's two lines counts
+			want: low + measure.ImagesWait, // the higher of the kubelet's two lines counts
 			note: "below 150",
 			held: "images that no pod uses hold 100",
 		},
@@ -174,14 +175,14 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		"a kubelet without a line collects them": {
 			node: imageNode{
 				signal: pressure.ImageFSAvailable, images: most, available: short,
-				reclaim: &ImageReclaim{Collection: pressure.Fraction(0.16)},
+				reclaim: &measure.ImageReclaim{Collection: pressure.Fraction(0.16)},
 			},
-			want: met + imagesCollection,
+			want: met + measure.ImagesCollection,
 			note: "availability has been below 159",
 			held: "images that no pod uses hold 100",
 		},
 		"a kubelet that removes none": {
-			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: short, reclaim: &ImageReclaim{}},
+			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: short, reclaim: &measure.ImageReclaim{}},
 			want: met + window,
 			note: "images that no pod uses hold 100, and 5 are missing: the kubelet is not configured to remove images",
 		},
@@ -234,16 +235,16 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 		want time.Duration // when a pod goes; 0: none
 	}{
 		"it comes":       {3 * time.Second, 0},
-		"it comes never": {time.Hour, imagesTimeout},
+		"it comes never": {time.Hour, measure.ImagesTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 155})}
-				images := &fakeImages{unused: UnusedImages{Bytes: 100}, slow: test.slow}
+				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}, slow: test.slow}
 				acted := settleBeside(t, n, images, time.Minute, func(p *Policy) {
 					p.Settle, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
-					p.ImageReclaim = ImageReclaim{ImageFS: pressure.Fraction(0.15)}
+					p.ImageReclaim = measure.ImageReclaim{ImageFS: pressure.Fraction(0.15)}
 				})
 				went := time.Duration(0)
 				if len(acted) > 0 {
@@ -268,7 +269,7 @@ func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		node := imageNode{
-			signal: pressure.ImageFSAvailable, images: fakeImages{unused: UnusedImages{Bytes: 100}},
+			signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 100}},
 			available: steps(map[time.Duration]int64{0: 200, time.Hour: 155, time.Hour + 150*time.Second: 200}),
 		}
 		_, _, _ = node.watch(t, 2*time.Hour)
@@ -292,7 +293,7 @@ func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 					}
 					return 110
 				}}
-				images := &fakeImages{unused: UnusedImages{Bytes: 100}}
+				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}}
 				acted := settleBeside(t, n, images, 30*time.Minute, func(p *Policy) {
 					soft := p.Thresholds[0]
 					soft.Hard, soft.Quantity = false, pressure.Absolute(160)
@@ -301,7 +302,7 @@ func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 					if !hard {
 						p.Thresholds = p.Thresholds[1:]
 					}
-					p.ImageReclaim = ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+					p.ImageReclaim = measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
 				})
 				if len(acted) == 0 {
 					t.Error("no pod in 30 minutes")
@@ -316,11 +317,11 @@ func TestFullDiskWaitsForNoImages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 0})}
-		images := &fakeImages{unused: UnusedImages{Bytes: 500}}
+		images := &fakeImages{unused: measure.UnusedImages{Bytes: 500}}
 		acted := settleBeside(t, n, images, 10*time.Minute, func(p *Policy) {
-			p.ImageReclaim = ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
+			p.ImageReclaim = measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
 		})
-		if len(acted) == 0 || acted[0] > imagesLook+window {
+		if len(acted) == 0 || acted[0] > measure.ImagesLook+window {
 			t.Errorf("a pod goes after %v on a full disk", acted)
 		}
 	})

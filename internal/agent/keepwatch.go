@@ -90,7 +90,8 @@ func (a *Agent) leavesMeanwhile(ctx context.Context, d *decide.Decision, verdict
 		return ""
 	}
 	now, pods := &verdict.Pressures[at], a.options.Pods.List()
-	uses, hold, _ := a.measure(ctx, now, pods)
+	query := a.queryOf(now, pods)
+	uses, hold, _ := a.measurer.Uses(ctx, &query)
 	if hold != decide.HoldNone {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -90,7 +91,7 @@ func (a *Agent) letGo(now time.Time) []inflight.Booking {
 		}
 		there, err := a.options.Cgroups.Present(uid)
 		if err != nil {
-			a.options.Recorder.ReadError(SourceUsage, err)
+			a.options.Recorder.ReadError(measure.SourceUsage, err)
 			return true // unknown is not gone
 		}
 		return there
@@ -134,7 +135,7 @@ func over(pod *nodepods.Pod) bool {
 // by the kubelet, or by evictd before it was started again. So nobody is evicted
 // twice for one deficit. One whose request nobody heard the end of is evictd's own, and is
 // booked as that once its end is known.
-func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *uses) {
+func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) {
 	a.noteUnlisted(pods, uses, p.SampleTime)
 	share := a.stallShareOf(p, pods, uses)
 	lists := sync.OnceValues(a.readLists)
@@ -147,7 +148,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *us
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
 		switch {
 		case !known: // a new one is not relied on; a booked one keeps its last figure
-		case !leaves || uses.of(pod).emptied: // there is nothing to rely on
+		case !leaves || uses.ByUID[pod.UID].Emptied: // there is nothing to rely on
 			a.ledger.Expect(uid, expected)
 		default:
 			since := a.endings.of(pod, p.SampleTime)
@@ -205,9 +206,9 @@ func (a *Agent) terminating(uid string) bool {
 // expectedOf returns what the end of a pod should still free. A pod without a
 // cgroup has freed its memory and tasks already, although the API server may list
 // it a little longer.
-func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *uses) (pressure.Amounts, bool) {
-	if use := uses.of(pod); use.known || use.emptied {
-		return use.expected, true
+func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *decide.Uses) (pressure.Amounts, bool) {
+	if use := uses.ByUID[pod.UID]; use.Known || use.Emptied {
+		return use.Expected, true
 	}
 	if signal.OnDisk() {
 		return pressure.Amounts{}, false
@@ -216,7 +217,7 @@ func (a *Agent) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *uses
 	if err != nil || there {
 		return pressure.Amounts{}, false
 	}
-	return cgroupExpected(&usage.Pod{TasksKnown: true}, a.policy.MemoryAvailable), true
+	return measure.Expected(&usage.Pod{TasksKnown: true}, a.policy.MemoryAvailable), true
 }
 
 // graceLeft returns the most that a terminating pod may still take: the whole of its

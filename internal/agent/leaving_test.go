@@ -11,6 +11,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -54,10 +55,10 @@ func TestAllocatableBooksTheWorkingSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		uses := cgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
+		uses := measure.CgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
 		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, 330*mebi).With(pressure.MemoryAvailable, 30*mebi).
-			With(pressure.MemoryStall, wholeStall).With(pressure.PIDAvailable, 30)
-		if got := uses.byUID["uid-cached"].expected; got != want {
+			With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
+		if got := uses.ByUID["uid-cached"].Expected; got != want {
 			t.Errorf("expected %+v, want %+v", got, want)
 		}
 	})

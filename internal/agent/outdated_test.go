@@ -8,9 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -26,7 +26,7 @@ type kubelet struct {
 
 func (k *kubelet) Measure(context.Context, []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	since := time.Since(k.started).Truncate(k.every)
-	measured := map[string]usage.DiskUse{"uid-modest": partsOf(false, 0, 0, 20, 0), "uid-greedy": partsOf(false, 0, 0, k.greedy(since), 0)}
+	measured := map[string]usage.DiskUse{"uid-modest": measuretest.PartsOf(false, 0, 0, 20, 0), "uid-greedy": measuretest.PartsOf(false, 0, 0, k.greedy(since), 0)}
 	at := k.started.Add(since).Round(0).Truncate(time.Second) // as JSON has it
 	if k.stamp != nil {
 		at = k.stamp(at)
@@ -66,7 +66,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			"as old as the kubelet's may be",
 			kubelet{every: 90 * time.Second},
 			left,
-			"greedy", 180 * time.Second, 180*time.Second + diskFresh, waits, older + "40s old: waiting 1m50s at most for newer ones", "",
+			"greedy", 180 * time.Second, 180*time.Second + measure.DiskFresh, waits, older + "40s old: waiting 1m50s at most for newer ones", "",
 		},
 		{
 			"they would go by what the kubelet measured before",
@@ -78,19 +78,19 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			"the kubelet never measures again",
 			kubelet{every: time.Hour},
 			left,
-			"modest", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "2m10s old", older + "4m0s old",
+			"modest", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "2m10s old", older + "4m0s old",
 		},
 		{
 			"the figures carry no time",
 			kubelet{every: time.Second, stamp: func(time.Time) time.Time { return time.Time{} }},
 			left,
-			"greedy", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+			"greedy", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
 		},
 		{
 			"the clock was set back",
 			kubelet{every: time.Hour, stamp: func(taken time.Time) time.Time { return taken.Add(time.Hour) }},
 			left,
-			"modest", met + renewedWithin, met + renewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+			"modest", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
 		},
 		{
 			"the disk would be full before a victim could help",
@@ -113,10 +113,9 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 				n.stubborn = true
 				policy := diskPolicy(n.signal)
 				policy.MinimumRelease = pressure.Fraction(0.05)
-				a := newAgent(t, n.fakeNode, policy)
 				test.kubelet.started, test.kubelet.greedy = n.started, writes
-				a.options.Sampler, a.options.Disk = n, &test.kubelet
-				runFor(t, a, met+renewedWithin+30*time.Second)
+				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, &test.kubelet })
+				runFor(t, a, met+measure.RenewedWithin+30*time.Second)
 				acted := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted })
 				if acted < 0 {
 					t.Fatalf("nobody went; holds %v", n.holds())
@@ -157,38 +156,6 @@ func (n *fakeNode) saysWhileItWaits(t *testing.T, detail string) {
 	}
 }
 
-// Of a pod whose figures are not complete nobody knows how old the ones are that are
-// missing, and nobody waits for them.
-func TestWhoseFiguresAreFromBefore(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	p := &pressure.Pressure{
-		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: now.Add(-time.Minute), SampleTime: now,
-	}
-	at := func(before time.Duration) usage.DiskUse {
-		use := diskUseOf(1, 1, 1, 1)
-		use.Time = now.Add(-before)
-		return use
-	}
-	incomplete := diskUseOf(1, 1, 1, 1)
-	incomplete.NodeFS.BytesKnown = false
-	n := newFakeNode(1000)
-	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
-		n.run(name, 1, 0)
-	}
-	n.run("finished", 1, 0, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
-	measured := map[string]usage.DiskUse{
-		"uid-old": at(61 * time.Second), "uid-older": at(2 * time.Minute), "uid-oldest": at(2 * time.Minute), "uid-new": at(time.Minute),
-		"uid-incomplete": incomplete, "uid-finished": at(time.Hour),
-	}
-	for range 20 { // the list has no order
-		before := figuresBefore(p, n.List(), measured)
-		if got := before.text(p); got != "the figures of 3 pods are from before the pressure; those of shop/older are 2m0s old" {
-			t.Fatal(got)
-		}
-	}
-}
-
 // A measurement from before the pressure is made again at once, however young it is.
 func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 	t.Parallel()
@@ -203,35 +170,9 @@ func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 		policy := diskPolicy(n.signal)
 		policy.MinimumRelease = pressure.Fraction(0.05)
 		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: n.signal, Quantity: pressure.Absolute(200)})
-		a := newAgent(t, n.fakeNode, policy)
-		a.options.Sampler, a.options.Disk = n, &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{"uid-a": partsOf(false, 30, 0, 0, 0)}}
+		disk := &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{"uid-a": measuretest.PartsOf(false, 30, 0, 0, 0)}}
+		a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
 		runFor(t, a, hard+2*time.Second)
 		n.wantVictims(t, "a")
 	})
-}
-
-// The Summary's times have whole seconds: what says 12:00:05 was taken at any moment of that
-// second. A source that tells parts of it is taken at its word.
-func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
-	t.Parallel()
-	met := time.Date(2026, 3, 1, 12, 0, 5, 400e6, time.UTC)
-	p := &pressure.Pressure{
-		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: met, SampleTime: met.Add(time.Minute),
-	}
-	n := newFakeNode(1000)
-	n.run("web", 1, 0)
-	for at, before := range map[time.Time]int{
-		met.Truncate(time.Second):                   0,
-		met.Truncate(time.Second).Add(-time.Second): 1,
-		met.Add(-time.Millisecond):                  1,
-		met:                                         0,
-		met.Add(time.Millisecond):                   0,
-	} {
-		use := diskUseOf(1, 1, 1, 1)
-		use.Time = at
-		got := figuresBefore(p, n.List(), map[string]usage.DiskUse{"uid-web": use})
-		if got.pods != before {
-			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.pods, before)
-		}
-	}
 }

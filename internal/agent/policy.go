@@ -5,6 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -49,8 +50,8 @@ type Policy struct {
 	// Settle is how long space gets to come back by itself before anybody is evicted for
 	// a disk, see settle.go; 0 is off.
 	Settle time.Duration
-	// ImageReclaim is when the kubelet removes images that no pod uses, see images.go.
-	ImageReclaim ImageReclaim
+	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
+	ImageReclaim measure.ImageReclaim
 	// MinimumRelease is the share of what is missing that a victim should return, see
 	// useless.go; the zero value judges nobody by it.
 	MinimumRelease pressure.Quantity

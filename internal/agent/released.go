@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -128,10 +129,8 @@ func (a *Agent) followVictims(now time.Time, ended []inflight.Booking) {
 // takes a gigabyte a second would otherwise be seen at two sizes. The zero sample knows
 // nothing; it is what there is where a pod could not be read.
 func (a *Agent) readBooks() (pods []usage.Pod, sample pressure.Sample) {
-	pods, err := a.options.Cgroups.Collect(a.uses[:0])
-	a.uses = pods
+	pods, err := a.measurer.Collect()
 	if err != nil {
-		a.options.Recorder.ReadError(SourceUsage, err)
 		return pods, pressure.Sample{}
 	}
 	return pods, a.options.Sampler.Sample(time.Now())
@@ -153,7 +152,7 @@ func (a *Agent) booksOf(signal pressure.Signal, sample pressure.Sample, pods []u
 	}
 	b := books{known: true, sum: seen.Available, held: make(map[string]int64, len(pods))}
 	for i := range pods {
-		held, known := cgroupExpected(&pods[i], a.policy.MemoryAvailable).Of(signal)
+		held, known := measure.Expected(&pods[i], a.policy.MemoryAvailable).Of(signal)
 		if !known {
 			return books{} // tasks that could not be read
 		}

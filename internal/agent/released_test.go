@@ -141,7 +141,8 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
 		a.ledger.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
-		a.rehearsed = time.Now().Add(time.Hour)
+		a.warmUp(time.Now())
+		n.collects = 0
 		for range 1000 { // 10 s
 			a.tick(t.Context())
 			time.Sleep(10 * time.Millisecond)

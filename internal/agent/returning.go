@@ -135,8 +135,8 @@ func (a *Agent) newKubelets(own map[string]bool) []pressure.Amounts {
 			continue
 		}
 		a.returning.kubelets[uid] = true
-		if measured, known := measuredOf(pod, a.disk.uses); known && before != nil && !before[uid] && !own[uid] {
-			gone = append(gone, diskExpected(&measured))
+		if held, known := a.measurer.LastOnDisk(uid, pod.CgroupUID); known && before != nil && !before[uid] && !own[uid] {
+			gone = append(gone, held)
 		}
 	}
 	return gone

@@ -11,6 +11,8 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -140,7 +142,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	a := newAgent(t, n, hardPolicy())
 	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	n.run("new", 1, 0)
-	a.disk.uses = map[string]usage.DiskUse{"uid-old": diskUseOf(50, 0, 0, 0), "uid-new": diskUseOf(30, 0, 0, 0)}
+	a.measurer.Observe(measure.Reading{Uses: map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(50, 0, 0, 0), "uid-new": measuretest.DiskUse(30, 0, 0, 0)}})
 	a.incidents.Restore([]incident.Incident{{ID: "x"}})
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {

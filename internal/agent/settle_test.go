@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -73,7 +74,7 @@ func (s *spaceNode) prepare() {
 	for name, used := range map[string]int64{"large": 90, "small": 15} {
 		s.run(name, 1, 0)
 		s.names = append(s.names, name)
-		s.measured["uid-"+name] = diskUseOf(used, used, used, used)
+		s.measured["uid-"+name] = measuretest.DiskUse(used, used, used, used)
 	}
 }
 
@@ -85,11 +86,10 @@ func (s *spaceNode) policy() Policy {
 	return policy
 }
 
-func (s *spaceNode) agent(t *testing.T, policy Policy) *Agent {
+func (s *spaceNode) agent(t *testing.T, policy Policy, change ...func(*Options)) *Agent {
 	t.Helper()
-	a := newAgent(t, s.fakeNode, policy)
-	a.options.Sampler, a.options.Disk = s, &fakeDisk{node: s.fakeNode, measured: s.measured}
-	return a
+	parts := func(o *Options) { o.Sampler, o.Disk = s, &fakeDisk{node: s.fakeNode, measured: s.measured} }
+	return newAgent(t, s.fakeNode, policy, append(change, parts)...)
 }
 
 // settle runs an agent with a settle window on a node with the pods large and small, of
@@ -101,15 +101,14 @@ func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Po
 
 // settleBeside is settle beside images that no pod uses; nil is an agent that does not count
 // them.
-func settleBeside(t *testing.T, n *spaceNode, images Images, during time.Duration, change ...func(*Policy)) []time.Duration {
+func settleBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
 	n.prepare()
 	policy := n.policy()
 	for _, c := range change {
 		c(&policy)
 	}
-	a := n.agent(t, policy)
-	a.options.Images = images
+	a := n.agent(t, policy, func(o *Options) { o.Images = images })
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
 	if err := a.Run(ctx); err != nil {
@@ -318,7 +317,7 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 			for i := range 10 {
 				name := fmt.Sprint("job-", i)
 				n.run(name, 1, 0)
-				n.measured["uid-"+name] = diskUseOf(0, 0, 0, 0)
+				n.measured["uid-"+name] = measuretest.DiskUse(0, 0, 0, 0)
 				n.after(window+time.Second, func() { // large is on its way
 					n.ends = time.Duration(2+2*i) * time.Second
 					n.terminate("uid-" + name)
@@ -329,12 +328,4 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 			t.Errorf("evictions after %v, want the second one a window after the first victim's end", acted)
 		}
 	})
-}
-
-func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
-	t.Parallel()
-	pods := []*nodepods.Pod{{Finished: true}}
-	if all := diskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.incomplete) != 0 {
-		t.Errorf("incomplete: %v", all.incomplete)
-	}
 }

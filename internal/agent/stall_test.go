@@ -12,7 +12,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 const stallWindow = 2 * time.Second
@@ -224,12 +223,4 @@ func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
 		synctest.Wait()
 		n.wantVictims(t, "greedy")
 	})
-}
-
-// A victim that has freed its memory ends no stall any more.
-func TestVictimWithoutMemoryIsNotReliedOnForAStall(t *testing.T) {
-	t.Parallel()
-	if got, there := cgroupExpected(&usage.Pod{WorkingSet: mebi}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
-		t.Errorf("expected %d, %v; want 0, which replaces what was booked", got, there)
-	}
 }

@@ -23,7 +23,7 @@ const stallShare = 10
 
 // stallShareOf returns what such a pod must hold, in bytes; 0 for other signals, and where
 // there is no candidate.
-func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *uses) int64 {
+func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) int64 {
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return 0
 	}
@@ -31,8 +31,8 @@ func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *u
 	if len(ranking.Candidates) == 0 {
 		return 0
 	}
-	first := uses.byUID[ranking.Candidates[0].Pod.UID]
-	return first.expected.At(pressure.MemoryAvailable) / stallShare
+	first := uses.ByUID[ranking.Candidates[0].Pod.UID]
+	return first.Expected.At(pressure.MemoryAvailable) / stallShare
 }
 
 // weigh returns what is expected of a pod that others end: nothing of a stall, where it holds
@@ -49,8 +49,16 @@ func (a *Agent) weigh(b inflight.Booking, share int64) inflight.Booking {
 	return b
 }
 
+// stallEnds are the ends that make a stall's window be measured anew: matters are booked pods
+// that others end and that hold a share that matters, by UID; ended is when one of those, or a
+// victim of evictd's, ended last.
+type stallEnds struct {
+	matters map[string]bool
+	ended   time.Time
+}
+
 // noteEnds notes when a victim ended last whose end makes the window be measured anew.
-func (s *stallReadings) noteEnds(ended []inflight.Booking, now time.Time) {
+func (s *stallEnds) noteEnds(ended []inflight.Booking, now time.Time) {
 	for i := range ended {
 		if uid := ended[i].UID; ended[i].Signal != "" || s.matters[uid] {
 			s.ended = now
@@ -60,7 +68,7 @@ func (s *stallReadings) noteEnds(ended []inflight.Booking, now time.Time) {
 
 // keep forgets the pods that mattered and are not booked any more, whether they have ended or
 // nobody ends them after all.
-func (s *stallReadings) keep(booked func(uid string) bool) {
+func (s *stallEnds) keep(booked func(uid string) bool) {
 	maps.DeleteFunc(s.matters, func(uid string, _ bool) bool { return !booked(uid) })
 }
 

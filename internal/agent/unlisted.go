@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -35,7 +37,7 @@ const unlistedGrace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
 
 // noteUnlisted notes since when cgroups are there that no listed pod has. A pod that is
 // listed after all is what the list says.
-func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *uses, now time.Time) {
+func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *decide.Uses, now time.Time) {
 	listed := func(uid string) bool {
 		return slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.CgroupUID == uid })
 	}
@@ -47,7 +49,7 @@ func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *uses, now time.Time) {
 	})
 	a.ledger.ForgetUnlisted(listed)
 	a.stalls.keep(a.ledger.Booked)
-	for uid, u := range uses.unlisted {
+	for uid, u := range uses.Unlisted {
 		if a.unlisted[uid].IsZero() && !u.Unused {
 			a.unlisted[uid] = now
 		}
@@ -55,9 +57,9 @@ func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *uses, now time.Time) {
 }
 
 // bookUnlisted books them, and what victims have left that the API server has forgotten.
-func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *uses, share int64, lists func() (int64, bool)) {
-	for uid, u := range uses.unlisted {
-		expected, since := cgroupExpected(u, a.policy.MemoryAvailable), a.unlisted[uid]
+func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *decide.Uses, share int64, lists func() (int64, bool)) {
+	for uid, u := range uses.Unlisted {
+		expected, since := measure.Expected(u, a.policy.MemoryAvailable), a.unlisted[uid]
 		deadline := since.Add(unlistedGrace + deadlineMargin)
 		if p.SampleTime.After(deadline) || u.Unused {
 			a.ledger.Expect(uid, expected)

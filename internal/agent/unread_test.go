@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -66,13 +68,15 @@ func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
 				n, start := hogAndModest(), time.Now()
 				n.ends = time.Minute
 				failing := func() bool { return between(start, 0, 30*time.Millisecond) }
-				a := newAgent(t, n, hardPolicy())
-				a.options.Cgroups = partlyRead{n, func() []string {
+				unread := func() []string {
 					if failing() {
 						return []string{"uid-hog"}
 					}
 					return nil
-				}, func() bool { return listingFails && failing() }}
+				}
+				a := newAgent(t, n, hardPolicy(), func(o *Options) {
+					o.Cgroups = partlyRead{n, unread, func() bool { return listingFails && failing() }}
+				})
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")
 				if d := n.decisions[0]; d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, "shop/hog") {
@@ -90,13 +94,13 @@ func TestFaultLastReadingStandsIn(t *testing.T) {
 		n, start := hogAndModest(), time.Now()
 		n.host = -500 * mebi // calm
 		n.after(20*time.Second, func() { n.host = 0 })
-		a := newAgent(t, n, hardPolicy())
-		a.options.Cgroups = partlyRead{n, func() []string {
+		unread := func() []string {
 			if between(start, 10*time.Second, time.Hour) {
 				return []string{"uid-hog"}
 			}
 			return nil
-		}, nil}
+		}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = partlyRead{n, unread, nil} })
 		runFor(t, a, 22*time.Second)
 		n.wantVictims(t, "hog")
 		if len(n.holds()) > 0 && n.holds()[0] == decide.HoldUsageUnknown {
@@ -109,21 +113,26 @@ func TestFaultLastReadingStandsIn(t *testing.T) {
 // so do one after the other that are made and deleted.
 func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
 	t.Parallel()
-	for name, unread := range map[string]func(start time.Time) string{
-		"one for ever": func(time.Time) string { return "uid-tiny-0" },
-		"another each 0.3 s": func(start time.Time) string {
-			return []string{"uid-tiny-0", "uid-tiny-1"}[time.Since(start)/(300*time.Millisecond)%2]
-		},
-	} {
+	for name, another := range map[string]time.Duration{"one for ever": time.Hour, "another each 0.3 s": 300 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, start := hogAndModest(), time.Now()
-				n.run("tiny-0", 1, 0)
-				n.run("tiny-1", 1, 0)
+				for i := range 8 {
+					n.run(fmt.Sprintf("tiny-%d", i), 1, 0)
+				}
 				n.ends = time.Minute
-				a := newAgent(t, n, hardPolicy())
-				a.options.Cgroups = partlyRead{n, func() []string { clear(a.lastRead); return []string{unread(start)} }, nil} // nothing stands in
+				unread := func() []string { // the one that is there was never read before: nothing stands in
+					n.mu.Lock()
+					defer n.mu.Unlock()
+					there := fmt.Sprintf("uid-tiny-%d", time.Since(start)/another)
+					for uid, p := range n.pods {
+						p.noCgroup = strings.HasPrefix(uid, "uid-tiny") && uid != there
+					}
+					return []string{there}
+				}
+				unread()
+				a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = partlyRead{n, unread, nil} })
 				runFor(t, a, 2*time.Second)
 				n.wantVictims(t, "hog")
 				d := n.last(t)
@@ -132,8 +141,8 @@ func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
 						break
 					}
 				}
-				if took := d.Time.Sub(start); took < unreadWait || took > unreadWait+100*time.Millisecond {
-					t.Errorf("it was asked for after %v, want %v", took, unreadWait)
+				if took := d.Time.Sub(start); took < measure.UnreadWait || took > measure.UnreadWait+100*time.Millisecond {
+					t.Errorf("it was asked for after %v, want %v", took, measure.UnreadWait)
 				}
 			})
 		})
@@ -148,8 +157,8 @@ func TestUnreadCgroupThatHasGoneIsNoFailure(t *testing.T) {
 		n.run("ended", 0, 0)
 		n.pods["uid-ended"].noCgroup = true
 		n.ends = time.Minute
-		a := newAgent(t, n, hardPolicy())
-		a.options.Cgroups = partlyRead{n, func() []string { return []string{"uid-ended"} }, nil}
+		unread := func() []string { return []string{"uid-ended"} }
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = partlyRead{n, unread, nil} })
 		runFor(t, a, 500*time.Millisecond)
 		n.wantVictims(t, "hog")
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -305,12 +306,12 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 		want   []string
 		detail string
 	}{
-		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(20, 90, 90, 90), "uid-b": diskUseOf(29, 90, 90, 90)}, []string{}, "return 49 of the 50 that are missing: look at images, hostPath"},
-		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(20, 0, 0, 0), "uid-b": diskUseOf(30, 0, 0, 0)}, []string{"b", "a"}, ""},
-		{pressure.NodeFSInodesFree, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 20, 90, 90), "uid-b": diskUseOf(90, 29, 90, 90)}, []string{}, "return 49 inodes of the 50 inodes"},
-		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 90, 20, 90), "uid-b": diskUseOf(90, 90, 29, 90)}, []string{}, "return 49 of the 50"},
-		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": diskUseOf(0, 0, 2, 0), "uid-b": diskUseOf(0, 0, 400, 0)}, []string{"b"}, ""},
-		{pressure.ContainerFSInodesFree, map[string]usage.DiskUse{"uid-a": diskUseOf(90, 90, 90, 20), "uid-b": diskUseOf(90, 90, 90, 29)}, []string{}, "return 49 inodes"},
+		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(20, 90, 90, 90), "uid-b": measuretest.DiskUse(29, 90, 90, 90)}, []string{}, "return 49 of the 50 that are missing: look at images, hostPath"},
+		{pressure.NodeFSAvailable, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(20, 0, 0, 0), "uid-b": measuretest.DiskUse(30, 0, 0, 0)}, []string{"b", "a"}, ""},
+		{pressure.NodeFSInodesFree, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(90, 20, 90, 90), "uid-b": measuretest.DiskUse(90, 29, 90, 90)}, []string{}, "return 49 inodes of the 50 inodes"},
+		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(90, 90, 20, 90), "uid-b": measuretest.DiskUse(90, 90, 29, 90)}, []string{}, "return 49 of the 50"},
+		{pressure.ImageFSAvailable, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(0, 0, 2, 0), "uid-b": measuretest.DiskUse(0, 0, 400, 0)}, []string{"b"}, ""},
+		{pressure.ContainerFSInodesFree, map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(90, 90, 90, 20), "uid-b": measuretest.DiskUse(90, 90, 90, 29)}, []string{}, "return 49 inodes"},
 	} {
 		t.Run(test.signal.String(), func(t *testing.T) {
 			t.Parallel()
@@ -321,8 +322,10 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 				n.stubborn = true
 				policy := helpingPolicy()
 				policy.Thresholds = []pressure.Threshold{{Signal: test.signal, Quantity: pressure.Fraction(0.1), Hard: true}}
-				a := newAgent(t, n, policy)
-				a.options.Sampler, a.options.Disk = withDisk{n, test.signal}, &fakeDisk{node: n, measured: test.uses}
+				parts := func(o *Options) {
+					o.Sampler, o.Disk = withDisk{n, test.signal}, &fakeDisk{node: n, measured: test.uses}
+				}
+				a := newAgent(t, n, policy, parts)
 				ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 				defer stop()
 				if err := a.Run(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -185,7 +186,7 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 				n.run("a", 10, 0, asks("100"))
 				n.run("b", 10, 0, asks(test.request))
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
-					"uid-a": diskUseOf(100, 1, 0, 0), "uid-b": diskUseOf(60, 1, 0, 0),
+					"uid-a": measuretest.DiskUse(100, 1, 0, 0), "uid-b": measuretest.DiskUse(60, 1, 0, 0),
 				}}
 				policy := diskPolicy(pressure.NodeFSAvailable)
 				policy.WithinRequests = decide.WithinRequestsUntilExhaustion

@@ -34,7 +34,7 @@ const unset = time.Duration(math.MinInt64)
 // whole percentage), so that the collection has begun, or begins within five minutes, when
 // evictd holds because unused images cover what is missing. Whatever the threshold is, a pod
 // goes for what they hold only where the kubelet does not remove them in time, or where what
-// they hold is not known (internal/agent/images.go).
+// they hold is not known (internal/measure/images.go).
 func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,

@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -14,18 +13,14 @@ import (
 // others.
 func (s *Supply) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
 	incomplete := s.Incomplete
-	const named = 3
-	var names []string
-	for _, u := range incomplete[:min(named, len(incomplete))] {
+	names := make([]string, 0, len(incomplete))
+	for _, u := range incomplete {
 		names = append(names, u.Pod)
-	}
-	if len(incomplete) > named {
-		names = append(names, "...")
 	}
 	// That rights are missing is worth more than that a pod has not started.
 	example := incomplete[max(0, slices.IndexFunc(incomplete, func(u Unmeasured) bool { return u.Told }))]
 	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s; of %s: %s",
-		wording.Amount(signal, needed), len(incomplete), strings.Join(names, ", "), example.Pod, example.Why)
+		wording.Amount(signal, needed), len(incomplete), wording.Few(names), example.Pod, example.Why)
 }
 
 // filledElsewhere says how little of a disk is the candidates'.

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -27,7 +27,7 @@ const SourceHost = "host"
 func Sources() []string {
 	return []string{
 		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
-		agent.SourceUsage, agent.SourceDisk, agent.SourceImages, SourceHost, sourceOther,
+		measure.SourceUsage, measure.SourceDisk, measure.SourceImages, SourceHost, sourceOther,
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -14,15 +14,15 @@ import (
 )
 
 // Rank computes the order of the recorded pods, by the same way as the agent. Its
-// results are those of [agent.RankNow], with the pods within their requests protected as
+// results are those of [measure.RankNow], with the pods within their requests protected as
 // the configuration asks for and the signal's reading tells.
 func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
-	source := agent.Source{
+	source := measure.Source{
 		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},
 		Self:            s.Self,
 		MemoryAvailable: s.Configuration.MemoryDefinition(),
 	}
-	ranking, unread, err = agent.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
+	ranking, unread, err = measure.RankNow(ctx, signal, s.Pods, source, s.Configuration.Rules())
 	if err != nil {
 		return ranking, unread, err
 	}

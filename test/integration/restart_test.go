@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
@@ -86,7 +87,7 @@ const (
 type mortal struct {
 	agent.Sampler
 	agent.Pods
-	agent.Cgroups
+	measure.Cgroups
 	execute.Evictor
 
 	step      string

@@ -7,21 +7,21 @@ import (
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Ranker returns the order for a signal, as [agent.RankNow] does. A test puts a bug
+// Ranker returns the order for a signal, as [measure.RankNow] does. A test puts a bug
 // in its place.
 type Ranker func(
-	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error)
 
 // evictds is evictd's own ranking.
-func evictds() Ranker { return agent.RankNow }
+func evictds() Ranker { return measure.RankNow }
 
 // node is evictd's side of a state: its policy and its view of the pods.
 type node struct {
@@ -87,7 +87,7 @@ func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking,
 
 // orderBy is order with memory.available measured by another definition.
 func (n *node) orderBy(ctx context.Context, signal pressure.Signal, definition pressure.MemoryDefinition) (rank.Ranking, error) {
-	source := agent.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
+	source := measure.Source{Cgroups: cgroups{n.state}, Disk: disk{n.state}, MemoryAvailable: definition}
 	if n.state.Self != "" {
 		source.Self = nodepods.Self{UID: "uid-" + n.state.Self}
 	}

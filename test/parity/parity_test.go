@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -106,9 +106,9 @@ func TestPlantedBugIsFound(t *testing.T) {
 // resorted is evictd's ranking in another order.
 func resorted(compare func(a, b rank.Entry) int) Ranker {
 	return func(
-		ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
+		ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
 	) (rank.Ranking, error, error) {
-		ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
+		ranking, unread, err := measure.RankNow(ctx, signal, pods, source, rules)
 		slices.SortStableFunc(ranking.Candidates, compare)
 		return ranking, unread, err
 	}
@@ -136,9 +136,9 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 	}
 	for name, change := range map[string]func(*rank.Ranking){"lost": lost, "taken": taken, "kept": kept} {
 		ranker := func(
-			ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source agent.Source, rules rank.Rules,
+			ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
 		) (rank.Ranking, error, error) {
-			ranking, unread, err := agent.RankNow(ctx, signal, pods, source, rules)
+			ranking, unread, err := measure.RankNow(ctx, signal, pods, source, rules)
 			change(&ranking)
 			return ranking, unread, err
 		}

@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"maps"
@@ -8,15 +8,15 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// breakdownOf returns where what is used of a disk is.
-func breakdownOf(p *pressure.Pressure, all *uses) decide.Breakdown {
+// Breakdown returns where what is used of a disk is; nil for other signals.
+func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	signal := p.Threshold.Signal
 	if !signal.OnDisk() {
 		return nil
 	}
-	b, exact, deletedKnown := decide.Breakdown{}, len(all.incomplete) == 0, true
-	for i := range all.disk {
-		parts := partsOn(signal, &all.disk[i])
+	b, exact, deletedKnown := decide.Breakdown{}, len(uses.Incomplete) == 0, true
+	for i := range uses.Disk {
+		parts := partsOn(signal, &uses.Disk[i])
 		for part, used := range map[decide.Part]usage.FSUse{decide.PartLayers: parts.Layers, decide.PartLogs: parts.Logs, decide.PartEmptyDirs: parts.Volumes} {
 			n, known := amountUsed(signal, used)
 			b[part] += n

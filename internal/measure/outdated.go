@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"cmp"
@@ -11,23 +11,15 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Figures from before a pressure do not show what brought it about. The kubelet's are up to
-// two minutes old: by them the pod that has just filled the disk holds nothing, its modest
-// neighbour is all that could help, and where there is none the space seems to be the host's.
-// So nothing is decided while any pod's figures were taken before the threshold was met.
-//
-// That wait has an end: a source that never renews a figure, or whose clock is wrong, must not
-// keep the node without help. After it the figures count as they are, and the decision says
-// how old they are.
-
-// renewedWithin is how long after a threshold was met its source should have renewed every
+// RenewedWithin is how long after a threshold was met its source should have renewed every
 // figure: the kubelet measures a pod's volumes again after one to two minutes
 // (volumeStatsAggPeriod and the jitter of 1.0 in pkg/kubelet/server/stats,
 // volume_stat_calculator.go), the runtime its layers more often; and evictd must have asked
 // for them since.
-const renewedWithin = 2*time.Minute + diskRefresh + diskTimeout
+const RenewedWithin = 2*time.Minute + diskRefresh + DiskTimeout
 
-// outdated are the pods whose figures are from before a pressure.
+// outdated are the pods whose figures are from before a pressure, and so do not show what
+// brought it about: docs/adr/0019.
 type outdated struct {
 	pods int
 	// example is the pod whose figures are the oldest, and at when these were taken; zero
@@ -42,7 +34,7 @@ type outdated struct {
 func figuresBefore(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse) outdated {
 	var before outdated
 	for _, pod := range pods {
-		u, known := measuredOf(pod, measured)
+		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
 		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u))
 		if !known || !exact || pod.Finished {
 			continue
@@ -78,7 +70,7 @@ func (o *outdated) add(pod string, at time.Time) {
 // awaitNewer holds a decision while figures are from before the pressure, unless the disk
 // would be full before a victim could help.
 func (o *outdated) awaitNewer(p *pressure.Pressure) (decide.Hold, string) {
-	wait := renewedWithin - p.SampleTime.Sub(p.Since)
+	wait := RenewedWithin - p.SampleTime.Sub(p.Since)
 	if o.pods == 0 || wait <= 0 || decide.TooLate(p, wait) {
 		return decide.HoldNone, ""
 	}

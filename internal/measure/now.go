@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"context"
@@ -10,13 +10,6 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// Collector reads what the pods use of memory and tasks.
-type Collector interface {
-	// Collect returns one entry for each pod that was read; an error names the
-	// others.
-	Collect(into []usage.Pod) ([]usage.Pod, error)
-}
 
 // Source is where the pods' usage comes from, outside a running agent: a node that
 // is looked at now, or one that was recorded.
@@ -37,21 +30,21 @@ func RankNow(
 	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error) {
 	resource := decide.RankedBy(signal)
-	var all *uses
+	var uses *decide.Uses
 	switch resource {
 	case rank.Disk, rank.Inodes:
 		measured, err := source.Disk.Measure(ctx, pods)
 		if err != nil {
 			return rank.Ranking{}, nil, fmt.Errorf("measuring the pods' disk use: %w", err)
 		}
-		all = diskUses(signal, pods, measured, 0)
+		uses = DiskUses(signal, pods, measured, 0)
 	case rank.Memory, rank.PIDs:
 		var read []usage.Pod
 		read, unread = source.Cgroups.Collect(nil)
 		if unread != nil && len(read) == 0 {
 			return rank.Ranking{}, nil, fmt.Errorf("reading the pods' cgroups: %w", unread)
 		}
-		all = cgroupUses(signal, source.MemoryAvailable, pods, read)
+		uses = CgroupUses(signal, source.MemoryAvailable, pods, read)
 	}
-	return rank.Order(resource, factsOf(signal, pods, all, source.Self), rules), unread, nil
+	return rank.Order(resource, uses.Facts(signal, pods, source.Self), rules), unread, nil
 }

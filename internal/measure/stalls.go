@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"errors"
@@ -17,10 +17,6 @@ import (
 // them can be told from what was long ago. The zero value has none.
 type stallReadings struct {
 	before, last stallReading
-	// matters are booked pods that others end and that hold a share that matters, by UID; ended
-	// is when one of those, or a victim of evictd's, ended last. See stallshare.go.
-	matters map[string]bool
-	ended   time.Time
 }
 
 type stallReading struct {
@@ -38,66 +34,65 @@ func windowOf(signal pressure.Signal, seen pressure.Observation) time.Duration {
 	return time.Duration(seen.Capacity) * time.Microsecond
 }
 
-// reachBack returns how far back a signal's reading reaches: a window in which the
+// ReachBack returns how far back a signal's reading reaches: a window in which the
 // last victim still lived says nothing of the time after it.
-func reachBack(p *pressure.Pressure) time.Duration { return windowOf(p.Threshold.Signal, p.Observed) }
+func ReachBack(p *pressure.Pressure) time.Duration { return windowOf(p.Threshold.Signal, p.Observed) }
 
-// noteStalls reads the pods' stalls while the node's are at least half of what the
+// ObserveStalls reads the pods' stalls while the node's are at least half of what the
 // threshold allows, twice a window, so that both readings are there when it is met. A
-// node that does not stall pays nothing.
-func (a *Agent) noteStalls(sample *pressure.Sample) {
+// node that does not stall pays nothing. Pods that count as gone are left out.
+func (m *Measurer) ObserveStalls(sample *pressure.Sample, thresholds []pressure.Threshold, gone func(uid string) bool) {
 	const signal = pressure.MemoryStall
 	seen := sample.Of(signal)
 	if seen.State != pressure.Known {
 		return
 	}
-	for i := range a.policy.Thresholds {
-		t := &a.policy.Thresholds[i]
+	for i := range thresholds {
+		t := &thresholds[i]
 		allowed := seen.Capacity - t.Quantity.Of(seen.Capacity)
 		if t.Signal != signal || seen.Capacity-seen.Available < allowed/2 {
 			continue
 		}
-		if half := windowOf(signal, seen) / 2; a.stalls.last.at.IsZero() || sample.Time.Sub(a.stalls.last.at) >= half {
-			a.stalls.note(a.readStalls(sample.Time))
+		if half := windowOf(signal, seen) / 2; m.stalls.last.at.IsZero() || sample.Time.Sub(m.stalls.last.at) >= half {
+			m.stalls.before, m.stalls.last = m.stalls.last, m.readStalls(sample.Time, gone)
 		}
 		return
 	}
 }
 
-func (a *Agent) readStalls(now time.Time) stallReading {
-	stalls, err := a.options.Cgroups.Stalls()
+func (m *Measurer) readStalls(now time.Time, gone func(uid string) bool) stallReading {
+	stalls, err := m.options.Cgroups.Stalls()
 	if err != nil {
-		a.options.Recorder.ReadError(SourceUsage, err)
+		m.options.Fault(SourceUsage, err)
 	}
 	reading := stallReading{at: now, byUID: make(map[string]usage.Stall, len(stalls)), err: err}
 	for _, s := range stalls {
-		if !a.simulated.has(s.UID) { // one that counts as gone stalls no more
+		if !gone(s.UID) {
 			reading.byUID[s.UID] = s
 		}
 	}
 	return reading
 }
 
-func (s *stallReadings) note(r stallReading) { s.before, s.last = s.last, r }
-
-// stalledByItself holds a decision about stalls back while only pods stall that met
+// StalledByItself holds a decision about stalls back while only pods stall that met
 // limits of their own: another pod's end would not help them. The kernel weighs the
 // node's figure by busy CPUs, so a pod's cannot be subtracted from it. Instead, where
 // a pod met its limit, another one must have stalled as long as the threshold asks.
-func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*nodepods.Pod) (decide.Hold, string) {
+func (m *Measurer) StalledByItself(q *Query) (decide.Hold, string) {
+	p := q.Pressure
 	if p.Threshold.Signal != pressure.MemoryStall {
 		return decide.HoldNone, ""
 	}
 	window := windowOf(p.Threshold.Signal, p.Observed)
-	before := &a.stalls.before
+	before := &m.stalls.before
 	if before.at.IsZero() || p.SampleTime.Sub(before.at) > 2*window {
 		return decide.HoldUsageUnknown, "measuring which pods stall"
 	}
-	if hold, detail := a.awaitUnreadStalls(p, pods); hold != decide.HoldNone {
+	if hold, detail := m.awaitUnreadStalls(q); hold != decide.HoldNone {
 		return hold, detail
 	}
 	allowed := float64(p.Observed.Capacity-p.Line) / float64(p.Observed.Capacity)
-	bound, others := a.stalls.split(allowed, pods)
+	bound, others := m.stalls.split(allowed, q.Pods)
 	if len(bound) == 0 || others {
 		return decide.HoldNone, ""
 	}
@@ -105,21 +100,21 @@ func (a *Agent) stalledByItself(p *pressure.Pressure, pods []*nodepods.Pod) (dec
 }
 
 // awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment
-// where that is so of a few of them, see unread.go.
-func (a *Agent) awaitUnreadStalls(p *pressure.Pressure, pods []*nodepods.Pod) (decide.Hold, string) {
+// where that is so of a few of them.
+func (m *Measurer) awaitUnreadStalls(q *Query) (decide.Hold, string) {
 	var missing []string
-	for _, fault := range []error{a.stalls.before.err, a.stalls.last.err} {
+	for _, fault := range []error{m.stalls.before.err, m.stalls.last.err} {
 		var unread *usage.UnreadError
 		switch {
 		case fault == nil:
 		case errors.As(fault, &unread):
-			missing = append(missing, a.failed(nil, unread, pods)...)
+			missing = append(missing, m.failed(nil, unread, q.Pods)...)
 		default:
 			return decide.HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", fault)
 		}
 	}
 	slices.Sort(missing)
-	return a.awaitUnread(p, pods, slices.Compact(missing))
+	return m.awaitUnread(q, slices.Compact(missing))
 }
 
 // split returns the pods that met a limit of their own between the two readings, by
@@ -138,15 +133,4 @@ func (s *stallReadings) split(share float64, pods []*nodepods.Pod) (bound []stri
 	}
 	slices.Sort(bound)
 	return bound, others
-}
-
-// nameOf returns namespace and name of the pod whose cgroup it is, else the UID in
-// the cgroup's name.
-func nameOf(uid string, pods []*nodepods.Pod) string {
-	for _, pod := range pods {
-		if pod.CgroupUID == uid {
-			return pod.Key()
-		}
-	}
-	return uid
 }

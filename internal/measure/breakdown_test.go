@@ -1,4 +1,4 @@
-package agent
+package measure
 
 import (
 	"testing"
@@ -6,35 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-func fsUse(n int64) usage.FSUse {
-	return usage.FSUse{Bytes: n, BytesKnown: true, Inodes: n / 10, InodesKnown: true}
-}
-
-// partsOf is a pod with these parts, as a source tells that knows of deleted files.
-func partsOf(dedicated bool, layers, logs, volumes, deleted int64) usage.DiskUse {
-	if dedicated {
-		return splitUse(partsFrom(0, logs, volumes, deleted), partsFrom(layers, 0, 0, 0))
-	}
-	all := partsFrom(layers, logs, volumes, deleted)
-	return splitUse(all, all)
-}
-
-func partsFrom(layers, logs, volumes, deleted int64) usage.Parts {
-	return usage.Parts{Layers: fsUse(layers), Logs: fsUse(logs), Volumes: fsUse(volumes), Deleted: fsUse(deleted)}
-}
-
-// splitUse is a pod with these parts on each filesystem.
-func splitUse(nodeFS, imageFS usage.Parts) usage.DiskUse {
-	sum := func(p usage.Parts) usage.FSUse {
-		return fsUse(p.Layers.Bytes + p.Logs.Bytes + p.Volumes.Bytes + p.Deleted.Bytes)
-	}
-	return usage.DiskUse{NodeFS: sum(nodeFS), ImageFS: sum(imageFS), OnNodeFS: nodeFS, OnImageFS: imageFS}
-}
 
 func TestBreakdown(t *testing.T) {
 	t.Parallel()
@@ -43,13 +19,13 @@ func TestBreakdown(t *testing.T) {
 		u.OnNodeFS.Deleted, u.OnImageFS.Deleted = usage.FSUse{}, usage.FSUse{}
 		return u
 	}
-	partlyCounted := partsOf(false, 10, 0, 5, 0)
+	partlyCounted := measuretest.PartsOf(false, 10, 0, 5, 0)
 	partlyCounted.NodeFS.BytesKnown, partlyCounted.OnNodeFS.Volumes.BytesKnown = false, false
 	// CRI-O's layout: layers are on nodefs, and imagefs holds images alone.
-	split := splitUse(partsFrom(500, 20, 30, 7), partsFrom(0, 0, 0, 0))
+	split := measuretest.Split(measuretest.PartsFrom(500, 20, 30, 7), measuretest.PartsFrom(0, 0, 0, 0))
 	// The kubelet's folder has a disk of its own; logs and layers are on the images'.
-	apart := splitUse(partsFrom(0, 0, 30, 0), partsFrom(500, 20, 0, 7))
-	tooMuch := partsOf(false, 900, 100, 0, 1)
+	apart := measuretest.Split(measuretest.PartsFrom(0, 0, 30, 0), measuretest.PartsFrom(500, 20, 0, 7))
+	tooMuch := measuretest.PartsOf(false, 900, 100, 0, 1)
 	for _, test := range []struct {
 		name   string
 		signal pressure.Signal
@@ -58,62 +34,62 @@ func TestBreakdown(t *testing.T) {
 	}{
 		{
 			"one filesystem", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 100, 20, 300, 40), "b": measuretest.PartsOf(false, 10, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartDeleted: 40, decide.PartOther: 530},
 		},
 		{
 			"inodes", pressure.NodeFSInodesFree,
-			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 40), "b": partsOf(false, 10, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 100, 20, 300, 40), "b": measuretest.PartsOf(false, 10, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 11, decide.PartLogs: 2, decide.PartEmptyDirs: 30, decide.PartDeleted: 4, decide.PartOther: 953},
 		},
 		{
 			"nodefs beside images of their own", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(true, 100, 20, 300, 0), "b": measuretest.PartsOf(true, 10, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 0, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartDeleted: 0, decide.PartOther: 680},
 		},
 		{
 			"imagefs", pressure.ImageFSAvailable,
-			map[string]usage.DiskUse{"a": partsOf(true, 100, 20, 300, 0), "b": partsOf(true, 10, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(true, 100, 20, 300, 0), "b": measuretest.PartsOf(true, 10, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 0, decide.PartEmptyDirs: 0, decide.PartDeleted: 0, decide.PartOther: 890},
 		},
 		{
 			"a source that knows of no deleted files", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": withoutDeleted(partsOf(false, 100, 20, 300, 0)), "b": partsOf(false, 10, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": withoutDeleted(measuretest.PartsOf(false, 100, 20, 300, 0)), "b": measuretest.PartsOf(false, 10, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 110, decide.PartLogs: 20, decide.PartEmptyDirs: 300, decide.PartOther: 570},
 		},
 		{
 			"layers on nodefs, nodefs", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": split, "b": measuretest.PartsOf(true, 0, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartDeleted: 7, decide.PartOther: 443},
 		},
 		{
 			"layers on nodefs, imagefs", pressure.ImageFSAvailable,
-			map[string]usage.DiskUse{"a": split, "b": partsOf(true, 0, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": split, "b": measuretest.PartsOf(true, 0, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 0, decide.PartLogs: 0, decide.PartEmptyDirs: 0, decide.PartDeleted: 0, decide.PartOther: 1000},
 		},
 		{
 			"layers on nodefs, without the right to deleted files", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": withoutDeleted(splitUse(partsFrom(500, 20, 30, 0), partsFrom(0, 0, 0, 0))), "b": partsOf(true, 0, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": withoutDeleted(measuretest.Split(measuretest.PartsFrom(500, 20, 30, 0), measuretest.PartsFrom(0, 0, 0, 0))), "b": measuretest.PartsOf(true, 0, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 30, decide.PartOther: 450},
 		},
 		{
 			"logs beside the layers", pressure.ImageFSAvailable,
-			map[string]usage.DiskUse{"a": apart, "b": partsOf(true, 0, 0, 0, 0)},
+			map[string]usage.DiskUse{"a": apart, "b": measuretest.PartsOf(true, 0, 0, 0, 0)},
 			decide.Breakdown{decide.PartLayers: 500, decide.PartLogs: 20, decide.PartEmptyDirs: 0, decide.PartDeleted: 7, decide.PartOther: 473},
 		},
 		{
 			"at least, where a pod is missing", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": partsOf(false, 100, 20, 300, 0)},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 100, 20, 300, 0)},
 			decide.Breakdown{decide.PartLayers: 100, decide.PartLogs: 20, decide.PartEmptyDirs: 300},
 		},
 		{
 			"at least, where a part of one is not known", pressure.NodeFSAvailable,
-			map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partlyCounted},
+			map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 1, 1, 1, 1), "b": partlyCounted},
 			decide.Breakdown{decide.PartLayers: 11, decide.PartLogs: 1, decide.PartEmptyDirs: 6, decide.PartDeleted: 1},
 		},
 		{"nothing is known", pressure.NodeFSAvailable, nil, decide.Breakdown{}},
-		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": partsOf(false, 0, 0, 0, 0)}, nil},
-		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": partsOf(false, 1, 1, 1, 1), "b": partsOf(false, 1, 1, 1, 1)}, nil},
+		{"the pods use more than is used", pressure.NodeFSAvailable, map[string]usage.DiskUse{"a": tooMuch, "b": measuretest.PartsOf(false, 0, 0, 0, 0)}, nil},
+		{"memory", pressure.MemoryAvailable, map[string]usage.DiskUse{"a": measuretest.PartsOf(false, 1, 1, 1, 1), "b": measuretest.PartsOf(false, 1, 1, 1, 1)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +97,7 @@ func TestBreakdown(t *testing.T) {
 				{UID: "a", CgroupUID: "a"}, {UID: "b", CgroupUID: "b"}, {UID: "done", CgroupUID: "done", Finished: true},
 			}
 			p := &pressure.Pressure{Threshold: pressure.Threshold{Signal: test.signal}, Observed: seen}
-			got := breakdownOf(p, diskUses(test.signal, pods, test.uses, 0))
+			got := Breakdown(p, DiskUses(test.signal, pods, test.uses, 0))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("breakdown (-want +got):\n%s", diff)
 			}
@@ -133,9 +109,9 @@ func TestBreakdown(t *testing.T) {
 func TestStaticPodIsMeasured(t *testing.T) {
 	t.Parallel()
 	pod := &nodepods.Pod{UID: "mirror", CgroupUID: "hash", Mirror: true}
-	all := diskUses(pressure.NodeFSAvailable, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": partsOf(false, 1, 2, 3, 4)}, 0)
-	if got := all.of(pod); !got.known || got.value != 10 || len(all.incomplete) > 0 {
-		t.Errorf("%+v, incomplete %v", got, all.incomplete)
+	all := DiskUses(pressure.NodeFSAvailable, []*nodepods.Pod{pod}, map[string]usage.DiskUse{"hash": measuretest.PartsOf(false, 1, 2, 3, 4)}, 0)
+	if got := all.ByUID[pod.UID]; !got.Known || got.Value != 10 || len(all.Incomplete) > 0 {
+		t.Errorf("%+v, incomplete %v", got, all.Incomplete)
 	}
 }
 
@@ -143,7 +119,7 @@ func TestStaticPodIsMeasured(t *testing.T) {
 func TestContainerFSIsWhereTheLayersAre(t *testing.T) {
 	t.Parallel()
 	for _, split := range []bool{false, true} {
-		u := diskUseOf(1, 2, 3, 4)
+		u := measuretest.DiskUse(1, 2, 3, 4)
 		u.SplitLayers = split
 		bytes, inodes := int64(3), int64(4)
 		if split {

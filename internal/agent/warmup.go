@@ -1,0 +1,24 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// warmUp goes the way of a decision up to the ranking and throws the result away.
+// Otherwise the first decision of a process, which may come after a month, would open
+// three files for each pod and run code that is not in memory, just when the node has
+// none left; and that the pods cannot be read would be noticed only then.
+func (a *Agent) warmUp(now time.Time) {
+	if !a.options.Pods.Synced() || !a.measurer.WarmUpDue(now) {
+		return
+	}
+	pods := a.options.Pods.List()
+	a.endings.note(pods, now)
+	if uses := a.measurer.WarmUp(pods, now); uses != nil {
+		a.noteUnlisted(pods, uses, now)
+		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
+	}
+}

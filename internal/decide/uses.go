@@ -1,0 +1,48 @@
+package decide
+
+import (
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Use is what one pod uses of the resource in question. The zero value is not known.
+type Use struct {
+	// Value is in the signal's unit; it means nothing unless Known is set.
+	Value int64
+	Known bool
+	// Expected is what its end should free.
+	Expected pressure.Amounts
+	// Emptied says that the cgroup is there and uses nothing: the use is not known, and what
+	// is expected is.
+	Emptied bool
+	// WorkingSet and Reclaim are both figures of the pod's memory, in bytes; 0 for a disk.
+	WorkingSet, Reclaim int64
+}
+
+// Uses is what the pods use of the resource in question.
+type Uses struct {
+	// ByUID has the pods' use by the UID of the API server. A pod that is missing was not read.
+	ByUID map[string]Use
+	// Unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
+	Unlisted map[string]*usage.Pod
+	// Disk is what was measured of a disk; Incomplete are the pods of which not all was, by name.
+	// Finished pods have neither: they are not measured, and not evicted.
+	Disk       []usage.DiskUse
+	Incomplete []Unmeasured
+	// Notes say what else is to be known of the figures; nil when there is nothing.
+	Notes []string
+}
+
+// Facts joins what the API server and the node know of each pod, in the order of the pods.
+func (u *Uses) Facts(signal pressure.Signal, pods []*nodepods.Pod, self nodepods.Self) []rank.Pod {
+	facts := make([]rank.Pod, 0, len(pods))
+	for _, pod := range pods {
+		f, used := pod.Facts(RankedBy(signal), self), u.ByUID[pod.UID]
+		f.Usage, f.Sampled = used.Value, used.Known
+		f.WorkingSet, f.Reclaim = used.WorkingSet, used.Reclaim
+		facts = append(facts, f)
+	}
+	return facts
+}

@@ -1,0 +1,70 @@
+package measure
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// amountOf measures a pod for a signal, in the signal's unit. The ranking, what an end
+// should give back and what is booked all use it, so that none of them counts what the
+// signal does not: docs/adr/0002. Stalls are not measured for each pod, but as memory.available.
+func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) (amount int64, known bool) {
+	switch {
+	case signal == pressure.PIDAvailable:
+		return u.Tasks, u.TasksKnown
+	case signal == pressure.AllocatableMemoryAvailable, definition == pressure.WorkingSet:
+		return u.WorkingSet, true
+	default:
+		return u.Reclaim(), true
+	}
+}
+
+// Expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
+func Expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
+	var expected pressure.Amounts
+	for _, signal := range []pressure.Signal{
+		pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable,
+	} {
+		if amount, known := amountOf(signal, definition, u); known {
+			expected = expected.With(signal, amount)
+		}
+	}
+	// How much of a stall a pod's end will end is not known: while one that holds memory
+	// is in flight, it is waited for.
+	if expected.At(pressure.MemoryStall) > 0 {
+		expected = expected.With(pressure.MemoryStall, WholeStall)
+	}
+	return expected
+}
+
+// WholeStall is more than any window can hold, in microseconds.
+const WholeStall = int64(time.Hour / time.Microsecond)
+
+// cgroupUse is what a pod's cgroup says for a signal.
+func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
+	amount, known := amountOf(signal, definition, u)
+	return decide.Use{
+		Value: amount, Known: known && !u.Unused, Emptied: u.Unused, Expected: Expected(u, definition),
+		WorkingSet: u.WorkingSet, Reclaim: u.Reclaim(),
+	}
+}
+
+// CgroupUses joins what was read with the pods.
+func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*nodepods.Pod, read []usage.Pod) *decide.Uses {
+	byCgroup := make(map[string]*usage.Pod, len(read))
+	for i := range read {
+		byCgroup[read[i].UID] = &read[i]
+	}
+	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: byCgroup}
+	for _, pod := range pods {
+		if u := byCgroup[pod.CgroupUID]; u != nil {
+			uses.ByUID[pod.UID] = cgroupUse(signal, definition, u)
+			delete(byCgroup, pod.CgroupUID)
+		}
+	}
+	return uses
+}

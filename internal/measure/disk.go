@@ -1,0 +1,176 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// DiskFresh is how old a measurement of the pods' disk use may be when something
+// is decided from it, and DiskTimeout how long one may take. The kubelet itself
+// computes these figures once a minute. One that is as old as diskRefresh is made again,
+// and it is good until the next one is there, with a margin for the ticks at both ends: a
+// pressure that lasts would otherwise be without one whenever a walk takes its time.
+const (
+	diskRefresh = 10 * time.Second
+	DiskTimeout = 10 * time.Second
+	DiskFresh   = diskRefresh + DiskTimeout + 5*time.Second
+)
+
+// Reading is one measurement of the pods' disk use. The zero value knows of no pod.
+type Reading struct {
+	// Uses is by the UID of the API server, or the one that the pod has on its node; nil
+	// where there is an Err.
+	Uses map[string]usage.DiskUse
+	Err  error
+	// At is when it was asked for.
+	At time.Time
+}
+
+// Measured hands back the measurements of the disks that were asked for; each of them goes to
+// [Measurer.Observe].
+func (m *Measurer) Measured() <-chan Reading { return m.measured }
+
+// Observe takes a measurement of the disks.
+func (m *Measurer) Observe(reading Reading) {
+	m.disk, m.asked = reading, false
+	if reading.Err != nil {
+		m.options.Fault(SourceDisk, reading.Err)
+	}
+}
+
+// disks uses the last measurement when it is fresh and newer than what the query says, and
+// asks for a new one when it is not: a measurement must not hold up the loop.
+func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Hold, string) {
+	if m.options.Disk == nil {
+		return nil, decide.HoldUsageUnknown, "this agent has no source for the pods' disk use"
+	}
+	p := q.Pressure
+	age := p.SampleTime.Sub(m.disk.At)
+	current := m.disk.At.After(q.NewerThan) && !m.disk.At.Before(p.Since)
+	if age >= diskRefresh || !current {
+		m.askDisk(ctx, p.SampleTime, q.Pods)
+	}
+	if age >= DiskFresh || !current {
+		return nil, decide.HoldUsageUnknown, "measuring the pods' disk use"
+	}
+	if m.disk.Err != nil {
+		return nil, decide.HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", m.disk.Err)
+	}
+	before := figuresBefore(p, q.Pods, m.disk.Uses)
+	if hold, detail := before.awaitNewer(p); hold != decide.HoldNone {
+		return nil, hold, detail
+	}
+	uses := DiskUses(p.Threshold.Signal, q.Pods, m.disk.Uses, q.Enough)
+	uses.Notes = before.notes(p)
+	return uses, decide.HoldNone, ""
+}
+
+// RefreshDisk asks for a measurement of the disks where the last one is that old.
+func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
+	if m.options.Disk != nil && now.Sub(m.disk.At) >= every {
+		m.askDisk(ctx, now, pods)
+	}
+}
+
+// askDisk starts a measurement unless one is under way.
+func (m *Measurer) askDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod) {
+	if m.asked {
+		return
+	}
+	m.asked = true
+	go func() {
+		bounded, cancel := context.WithTimeout(ctx, DiskTimeout)
+		defer cancel()
+		measured, err := m.options.Disk.Measure(bounded, pods)
+		m.measured <- Reading{Uses: measured, Err: err, At: now}
+	}()
+}
+
+// LastOnDisk returns what the end of a pod should free of the disks by the last measurement,
+// however old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
+func (m *Measurer) LastOnDisk(uid, cgroup string) (pressure.Amounts, bool) {
+	u, known := measuredOf(m.disk.Uses, uid, cgroup)
+	if !known {
+		return pressure.Amounts{}, false
+	}
+	return diskExpected(&u), true
+}
+
+// DiskUses joins what was measured with the pods. Enough is [Query.Enough].
+func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]usage.DiskUse, enough int64) *decide.Uses {
+	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods))}
+	for _, pod := range pods {
+		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
+		if known {
+			uses.ByUID[pod.UID] = diskUse(signal, &u, enough)
+		}
+		if pod.Finished {
+			continue
+		}
+		uses.Disk = append(uses.Disk, u)
+		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
+			uses.Incomplete = append(uses.Incomplete, decide.Unmeasured{
+				Pod: pod.Key(), Why: whyUnmeasured(&u, known), Told: u.Reason != "",
+			})
+		}
+	}
+	slices.SortFunc(uses.Incomplete, func(a, b decide.Unmeasured) int { return strings.Compare(a.Pod, b.Pod) })
+	return uses
+}
+
+// measuredOf returns what was measured of a pod: a static one has another UID on its node.
+func measuredOf(measured map[string]usage.DiskUse, uid, cgroup string) (usage.DiskUse, bool) {
+	if u, known := measured[uid]; known {
+		return u, true
+	}
+	u, known := measured[cgroup]
+	return u, known
+}
+
+// whyUnmeasured tells a pod that cannot start from rights that are missing and a time that
+// was too short.
+func whyUnmeasured(u *usage.DiskUse, known bool) string {
+	switch {
+	case !known:
+		return "no figures, as of a pod that has not started"
+	case u.Reason == "":
+		return "the kubelet does not have all its figures yet"
+	default:
+		return wording.OneLine(u.Reason)
+	}
+}
+
+// diskUse picks the filesystem that is pressed. What a pod's end frees there is
+// all that it uses there: its layers, logs and local volumes go with it. A pod of which
+// only a part was counted is known when that part is enough.
+func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) decide.Use {
+	amount, exact := amountUsed(signal, filesystemOf(signal, u))
+	expected := diskExpected(u)
+	if !exact && enough > 0 && amount >= enough {
+		exact, expected = true, expected.With(signal, amount)
+	}
+	return decide.Use{Value: amount, Known: exact, Expected: expected}
+}
+
+// diskExpected leaves out what is not known: it is not relied on.
+func diskExpected(u *usage.DiskUse) pressure.Amounts {
+	var expected pressure.Amounts
+	for _, signal := range pressure.Signals() {
+		if !signal.OnDisk() {
+			continue
+		}
+		if amount, exact := amountUsed(signal, filesystemOf(signal, u)); exact {
+			expected = expected.With(signal, amount)
+		}
+	}
+	return expected
+}

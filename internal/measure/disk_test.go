@@ -1,0 +1,77 @@
+package measure
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/measure/measuretest"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Of a pod whose figures are not complete nobody knows how old the ones are that are
+// missing, and nobody waits for them.
+func TestWhoseFiguresAreFromBefore(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := &pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: now.Add(-time.Minute), SampleTime: now,
+	}
+	at := func(before time.Duration) usage.DiskUse {
+		use := measuretest.DiskUse(1, 1, 1, 1)
+		use.Time = now.Add(-before)
+		return use
+	}
+	incomplete := measuretest.DiskUse(1, 1, 1, 1)
+	incomplete.NodeFS.BytesKnown = false
+	pods := []*nodepods.Pod{{Namespace: "shop", Name: "finished", UID: "uid-finished", Finished: true}}
+	for _, name := range []string{"old", "older", "oldest", "new", "incomplete", "unmeasured"} {
+		pods = append(pods, &nodepods.Pod{Namespace: "shop", Name: name, UID: "uid-" + name})
+	}
+	measured := map[string]usage.DiskUse{
+		"uid-old": at(61 * time.Second), "uid-older": at(2 * time.Minute), "uid-oldest": at(2 * time.Minute), "uid-new": at(time.Minute),
+		"uid-incomplete": incomplete, "uid-finished": at(time.Hour),
+	}
+	for range 20 { // the list has no order
+		rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
+		before := figuresBefore(p, pods, measured)
+		if got := before.text(p); got != "the figures of 3 pods are from before the pressure; those of shop/older are 2m0s old" {
+			t.Fatal(got)
+		}
+	}
+}
+
+// The Summary's times have whole seconds: what says 12:00:05 was taken at any moment of that
+// second. A source that tells parts of it is taken at its word.
+func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
+	t.Parallel()
+	met := time.Date(2026, 3, 1, 12, 0, 5, 400e6, time.UTC)
+	p := &pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Since: met, SampleTime: met.Add(time.Minute),
+	}
+	pods := []*nodepods.Pod{{Namespace: "shop", Name: "web", UID: "uid-web"}}
+	for at, before := range map[time.Time]int{
+		met.Truncate(time.Second):                   0,
+		met.Truncate(time.Second).Add(-time.Second): 1,
+		met.Add(-time.Millisecond):                  1,
+		met:                                         0,
+		met.Add(time.Millisecond):                   0,
+	} {
+		use := measuretest.DiskUse(1, 1, 1, 1)
+		use.Time = at
+		got := figuresBefore(p, pods, map[string]usage.DiskUse{"uid-web": use})
+		if got.pods != before {
+			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.pods, before)
+		}
+	}
+}
+
+func TestFinishedPodsNeedNotBeMeasured(t *testing.T) {
+	t.Parallel()
+	pods := []*nodepods.Pod{{Finished: true}}
+	if all := DiskUses(pressure.NodeFSAvailable, pods, nil, 0); len(all.Incomplete) != 0 {
+		t.Errorf("incomplete: %v", all.Incomplete)
+	}
+}

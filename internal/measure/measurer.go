@@ -1,0 +1,150 @@
+package measure
+
+import (
+	"context"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// Sources of readings, for [Options.Fault].
+const (
+	// SourceUsage are the pods' cgroups.
+	SourceUsage = "usage"
+	// SourceDisk is the pods' disk use, whoever measures it.
+	SourceDisk = "disk"
+	// SourceImages is what images hold that no pod uses.
+	SourceImages = "images"
+)
+
+// WarmUpEvery is how often a calm node's pods are read for nothing.
+const WarmUpEvery = 30 * time.Second
+
+// Collector reads what the pods use of memory and tasks.
+type Collector interface {
+	// Collect returns one entry for each pod that was read; an error names the
+	// others.
+	Collect(into []usage.Pod) ([]usage.Pod, error)
+}
+
+// Cgroups reads what the pods use.
+type Cgroups interface {
+	Collector
+	// Stalls returns how long each pod has waited for memory, and how often it met
+	// its own limits; an error names pods that are missing.
+	Stalls() ([]usage.Stall, error)
+	// Present reports whether the pod's cgroup is still there.
+	Present(uid string) (bool, error)
+}
+
+// Disk measures the pods' disk use.
+type Disk interface {
+	// Measure returns the pods' disk use by UID. It may take seconds.
+	Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error)
+}
+
+// Options are where a Measurer reads. Without Disk nothing is known of a disk, and without Images
+// no pod waits for unused images.
+type Options struct {
+	Cgroups Cgroups
+	Disk    Disk
+	Images  Images
+	// Fault is told of each source that could not be read.
+	Fault func(source string, err error)
+}
+
+// Measurer answers what the pods use now. It belongs to one goroutine; what takes long is
+// read by goroutines of its own, and nothing waits for them.
+type Measurer struct {
+	options    Options
+	definition pressure.MemoryDefinition
+
+	read     []usage.Pod // what was read last; the next reading writes over it
+	lastRead lastRead
+	waits    [pressure.SignalCount]unreadWaits
+	warmed   time.Time
+	stalls   stallReadings
+	disk     Reading
+	asked    bool // a measurement of the disks is under way
+	measured chan Reading
+	images   imageCount
+}
+
+// New returns a Measurer that has read nothing.
+func New(options Options) *Measurer {
+	return &Measurer{options: options, lastRead: lastRead{}, measured: make(chan Reading, 1)}
+}
+
+// Adopt puts in force how memory.available is measured, and when the kubelet removes images.
+func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageReclaim) {
+	m.definition, m.images.reclaim = definition, reclaim
+}
+
+// Query is what a decision asks about.
+type Query struct {
+	// Pressure is what the node is short of, Pods are all of the node.
+	Pressure *pressure.Pressure
+	Pods     []*nodepods.Pod
+	// Incident is the ID of the shortage; "" where there is none.
+	Incident string
+	// NewerThan is what figures of a disk must be newer than; the zero time is no such demand.
+	NewerThan time.Time
+	// Enough is what one pod must return to do alone, in the signal's unit; 0 where that is not
+	// the question. A pod of whose disk use only a part was counted is known when that suffices.
+	Enough int64
+}
+
+// Uses returns what the pods use of the pressed resource. A hold other than HoldNone says that
+// it is not known well enough to decide by.
+func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hold, string) {
+	if q.Pressure.Threshold.Signal.OnDisk() {
+		return m.disks(ctx, q)
+	}
+	uses, missing, err := m.cgroups(q.Pressure.Threshold.Signal, q.Pods, q.Pressure.SampleTime)
+	if uses == nil {
+		return nil, decide.HoldUsageUnknown, err.Error()
+	}
+	hold, detail := m.awaitUnread(q, missing)
+	return uses, hold, detail
+}
+
+// Collect reads the pods' cgroups, as they are: nothing stands in for one that could not be
+// read. What it returns is good until the next reading.
+func (m *Measurer) Collect() ([]usage.Pod, error) {
+	read, err := m.options.Cgroups.Collect(m.read[:0])
+	m.read = read
+	if err != nil {
+		m.options.Fault(SourceUsage, err)
+	}
+	return read, err
+}
+
+// cgroups reads the pods' cgroups. Pods that could not be read and that no earlier reading
+// stands in for are left out, and so protected; missing are their cgroups' UIDs. It returns
+// nil and the error where none could be read.
+func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string, err error) {
+	read, err := m.Collect()
+	m.lastRead.update(read, now)
+	read, missing = m.bridge(read, err, pods, now)
+	m.read = read
+	if err != nil && len(read) == 0 {
+		return nil, nil, err
+	}
+	return CgroupUses(signal, m.definition, pods, read), missing, nil
+}
+
+// WarmUpDue reports whether a calm node's pods should be read again.
+func (m *Measurer) WarmUpDue(now time.Time) bool {
+	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
+}
+
+// WarmUp reads the pods' cgroups as a decision about memory would, so that they are open and
+// have a recent reading when it counts; nil where they could not be read.
+func (m *Measurer) WarmUp(pods []*nodepods.Pod, now time.Time) *decide.Uses {
+	m.warmed = now
+	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, now) // a fault was reported
+	return uses
+}
