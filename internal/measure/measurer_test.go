@@ -1,0 +1,59 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/measure/measuretest"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// hanging is a source of disk use that never answers.
+type hanging struct{}
+
+func (hanging) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage.DiskUse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A decision rests on a measurement of the disks only while it is young, newer than the pressure
+// and the last victim's end, and no fault; whatever the source does, nothing waits for it.
+func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	used := measuretest.DiskUse(9, 9, 9, 9)
+	used.Time = at
+	measured := map[string]usage.DiskUse{"uid": used}
+	for name, test := range map[string]struct {
+		reading      Reading
+		since, newer time.Duration // from the measurement
+		age          time.Duration
+		known        bool
+	}{
+		"young":                        {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, DiskFresh - 1, true},
+		"old":                          {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, DiskFresh, false},
+		"from before the pressure":     {Reading{Uses: measured, At: at}, 1, -time.Minute, time.Second, false},
+		"from before a victim's end":   {Reading{Uses: measured, At: at}, -time.Minute, 0, time.Second, false},
+		"a fault":                      {Reading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
+		"nothing was ever measured":    {Reading{}, -time.Minute, -time.Minute, time.Second, false},
+		"the pod has no figures in it": {Reading{At: at}, -time.Minute, -time.Minute, time.Second, true},
+	} {
+		m := New(Options{Disk: hanging{}, Fault: func(string, error) {}})
+		m.Observe(test.reading)
+		uses, hold, detail := m.Uses(t.Context(), &Query{
+			Pressure: &pressure.Pressure{
+				Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable},
+				Observed:  pressure.Observation{Available: 1}, Since: at.Add(test.since), SampleTime: at.Add(test.age),
+			},
+			Pods: []*nodepods.Pod{{UID: "uid"}}, NewerThan: at.Add(test.newer),
+		})
+		if (hold == decide.HoldNone) != test.known || (uses != nil) != test.known {
+			t.Errorf("%s: %s (%s), uses %v; known should be %t", name, hold, detail, uses, test.known)
+		}
+	}
+}
