@@ -36,7 +36,7 @@ func (a *Agent) act(ctx context.Context, p execute.Plan) {
 	a.number(&p.Decision)
 	d := p.Decision
 	a.acting = &d
-	a.unshown.decide(d.Time, a.doubts.mayEnd(d.Time), a.readLists)
+	a.victims.Request(d.Time, a.doubts.mayEnd(d.Time), a.readLists)
 	a.learn()
 	a.executor.Start(ctx, p)
 }
@@ -48,7 +48,7 @@ func (a *Agent) takeReport(r execute.Report) {
 	defer a.saveReport()
 	d := a.acting
 	if r.About != nil {
-		d = r.About.Decision(now, a.ledger.OnTheirWay())
+		d = r.About.Decision(now, a.victims.All())
 	}
 	a.acting = nil
 	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
@@ -60,7 +60,7 @@ func (a *Agent) takeReport(r execute.Report) {
 	a.bookReport(d, &r, now)
 	a.dropBooked() // its pod may be in doubt for another resource, too
 	if !a.doubts.mayEnd(now) {
-		a.unshown.settle()
+		a.victims.Answered()
 	}
 	a.noteBestEffort(d.BestEffort, now)
 	switch {

@@ -132,7 +132,7 @@ type Agent struct {
 	judge     *pressure.Judge
 	incidents incident.Tracker
 	pacer     *pressure.Pacer
-	ledger    *inflight.Ledger
+	victims   *inflight.Tracker
 	backoff   *cooldown.Backoff
 	limiter   *cooldown.Limiter
 	holdOff   *cooldown.HoldOff
@@ -143,13 +143,11 @@ type Agent struct {
 	settling  settling
 	returning returning
 	simulated simulated
-	unshown   unshown
 	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
 	watched   time.Time // since when the node has been judged by the policy in force
 	slotless  slotless
-	unlisted  map[string]time.Time        // since when cgroups are there that no listed pod has
 	rounds    [pressure.SignalCount]round // see round.go
 	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
 	listedNow map[string]bool             // what listed has returned in this tick; nil before
@@ -159,8 +157,6 @@ type Agent struct {
 	memory   memory // what survives a restart, see remember.go
 	changed  bool   // something of it has changed in this tick
 	inFlight int    // how many victims it had in flight when it was handed over
-
-	endings endingSince // see ending.go
 
 	doubts   doubts // the requests whose outcome is not known
 	executor *execute.Executor
@@ -180,14 +176,12 @@ func New(options Options) (*Agent, error) {
 	a := &Agent{
 		options:  options,
 		reload:   make(chan change),
-		ledger:   inflight.NewLedger(),
+		victims:  inflight.New(),
 		backoff:  cooldown.NewBackoff(options.Random),
 		limiter:  cooldown.NewLimiter(options.Policy.Limits),
 		holdOff:  cooldown.NewHoldOff(),
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
-		unlisted: map[string]time.Time{},
-		endings:  endingSince{},
 		stalls:   stallEnds{matters: map[string]bool{}},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
@@ -201,7 +195,7 @@ func New(options Options) (*Agent, error) {
 		a.restore(options.Remembered, time.Now())
 	}
 	a.adopt(options.Policy)
-	a.inFlight = a.ledger.Len()
+	a.inFlight = a.victims.Len()
 	a.memory.learn(a.export())
 	return a, nil
 }
@@ -210,7 +204,7 @@ func New(options Options) (*Agent, error) {
 // eviction and never hastens one.
 func (a *Agent) adopt(policy Policy) {
 	if !policy.DryRun {
-		a.ledger.ForgetDryRuns()
+		a.victims.ForgetDryRuns()
 		a.limiter.ForgetDryRuns()
 		a.holdOff.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
@@ -312,7 +306,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.wantTaints(&verdict)
 	a.noteSpace(sample, &verdict, ended)
 	if len(verdict.Pressures) > 0 {
-		a.changed = a.unshown.update(started, a.readLists) || a.changed
+		a.changed = a.victims.ObserveLists(started, a.readLists) || a.changed
 	}
 	a.noteStart(sample, &verdict)
 	if a.acting != nil {

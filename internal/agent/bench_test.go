@@ -132,7 +132,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.ledger, a.limiter = inflight.NewLedger(), cooldown.NewLimiter(a.policy.Limits)
+		a.victims, a.limiter = inflight.New(), cooldown.NewLimiter(a.policy.Limits)
 		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {

@@ -27,7 +27,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 		return made, hold, detail
 	}
 	pods := a.options.Pods.List()
-	a.endings.note(pods, p.SampleTime)
+	a.victims.ObserveEnding(pods, p.SampleTime)
 	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
 	if reached != "" && overdue == nil {
 		return made, decide.HoldLimited, reached
@@ -42,7 +42,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 	}
 	d.Breakdown, d.Notes = measure.Breakdown(&p, uses), uses.Notes
 	a.bookLeaving(&p, pods, uses)
-	d.OnTheirWay, d.NotReliedOn = a.ledger.OnTheirWay(), a.notReliedOn(&p)
+	d.OnTheirWay, d.NotReliedOn = a.victims.All(), a.notReliedOn(&p)
 	if hold, detail = a.noPodNeeded(&p, uses, d); hold != decide.HoldNone {
 		return made, hold, detail
 	}
@@ -73,7 +73,7 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 // short jobs.
 func (a *Agent) queryOf(p *pressure.Pressure, pods []*nodepods.Pod) measure.Query {
 	return measure.Query{
-		Pressure: p, Pods: pods, Incident: a.incidentOf(p), NewerThan: a.ledger.LastOwnEnd(), Enough: a.required(p),
+		Pressure: p, Pods: pods, Incident: a.incidentOf(p), NewerThan: a.victims.LastOwnEnd(), Enough: a.required(p),
 	}
 }
 
@@ -81,7 +81,7 @@ func (a *Agent) queryOf(p *pressure.Pressure, pods []*nodepods.Pod) measure.Quer
 func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) []rank.Pod {
 	facts := uses.Facts(p.Threshold.Signal, pods, a.options.Self)
 	for i := range facts {
-		if a.ledger.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
+		if a.victims.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
 			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet, or it never will
 		}
 	}

@@ -64,8 +64,8 @@ func TestTerminatingPodsAreForgotten(t *testing.T) {
 		n.terminate("uid-leaving")
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 2*time.Minute)
-		if len(a.endings) != 0 {
-			t.Errorf("remembered: %v", a.endings)
+		if now := time.Now(); !a.victims.EndingSince("uid-leaving", now).Equal(now) {
+			t.Error("it is remembered although it has gone")
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (a *Agent) overdue(p *pressure.Pressure, pods []*nodepods.Pod) *nodepods.Po
 	if !p.Threshold.Hard || a.policy.HardGrace <= 0 {
 		return nil
 	}
-	for _, b := range a.ledger.OnTheirWay() {
+	for _, b := range a.victims.All() {
 		if !a.escalates(p, &b) {
 			continue
 		}
@@ -54,7 +54,7 @@ func (a *Agent) overdue(p *pressure.Pressure, pods []*nodepods.Pod) *nodepods.Po
 func (a *Agent) escalates(p *pressure.Pressure, b *inflight.Booking) bool {
 	return b.Signal != "" && b.DryRun == a.policy.DryRun &&
 		b.Escalated.IsZero() && b.EscalationsSent < escalationTries &&
-		!b.ReliedOn(p.SampleTime, patienceOf(p)) &&
+		!b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) &&
 		b.Expected.At(p.Threshold.Signal) > 0
 }
 
@@ -90,12 +90,12 @@ func (a *Agent) escalation(p *pressure.Pressure, victim *nodepods.Pod, uses *dec
 // noteEscalation gives a victim that was given a shorter grace period a new deadline, to
 // which it is relied on again. It counts against no limit: nobody new goes.
 func (a *Agent) noteEscalation(attempt *decide.Attempt, now time.Time) {
-	a.ledger.Amend(attempt.Entry.Pod.UID, func(b *inflight.Booking) {
+	a.victims.Amend(attempt.Entry.Pod.UID, func(b *inflight.Booking) {
 		b.EscalationsSent++
 		switch outcome := attempt.Result.Outcome; {
 		case outcome.Next() == evict.Done:
 			b.Escalated, b.GraceSeconds = now, *attempt.GraceSeconds
-			b.Deadline = now.Add(inSeconds(b.GraceSeconds) + deadlineMargin)
+			b.Deadline = now.Add(inSeconds(b.GraceSeconds) + inflight.DeadlineMargin)
 		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
 			b.EscalationsSent = escalationTries
 		}

@@ -43,14 +43,14 @@ func (a *Agent) late(p *pressure.Pressure) (late []inflight.Booking, exhausted t
 		return nil, 0
 	}
 	signal, now := p.Threshold.Signal, p.SampleTime
-	for _, b := range a.ledger.OnTheirWay() {
+	for _, b := range a.victims.All() {
 		if !weighs(&b, p) {
 			continue
 		}
 		if now.Sub(b.Accepted) < p.Forecast.Recent {
 			return nil, 0
 		}
-		if b.ReliedOn(now, patienceOf(p)) && b.Expected.At(signal) > 0 && !b.Unlisted && graceEnd(&b).After(now.Add(exhausted)) {
+		if b.ReliedOn(now, inflight.PatienceOf(p)) && b.Expected.At(signal) > 0 && !b.Unlisted && graceEnd(&b).After(now.Add(exhausted)) {
 			late = append(late, b)
 		}
 	}
@@ -69,13 +69,13 @@ func weighs(b *inflight.Booking, p *pressure.Pressure) bool {
 }
 
 // graceEnd returns when the victim's grace period is over.
-func graceEnd(b *inflight.Booking) time.Time { return b.Deadline.Add(-deadlineMargin) }
+func graceEnd(b *inflight.Booking) time.Time { return b.Deadline.Add(-inflight.DeadlineMargin) }
 
 // reliedOn returns what the victims that are relied on should still free, and whether there
 // are any.
 func (a *Agent) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
 	signal := p.Threshold.Signal
-	expected, relied = a.ledger.Relied(signal, p.SampleTime, patienceOf(p))
+	expected, relied = a.victims.Relied(signal, p.SampleTime, inflight.PatienceOf(p))
 	if late, _ := a.late(p); len(late) == 1 {
 		expected -= late[0].Expected.At(signal)
 	}

@@ -8,28 +8,23 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// goneFor is how long a pod is relied on that the API server does not know any more, see
-// unlisted.go.
-const goneFor = unlistedGrace + deadlineMargin
-
 // bookGone books a pod that the API server has forgotten for what it held when the decision
 // was made. The next decision measures what its cgroup still holds.
 func (a *Agent) bookGone(attempt *decide.Attempt, expected pressure.Amounts, now time.Time) {
-	a.bookOthers(attempt, expected, now, goneFor)
+	a.bookOthers(attempt, expected, now, inflight.UnlistedFor)
 }
 
 // bookForeign books a pod whose request nobody heard the end of, and that another has ended
 // since: for as long as its own grace period lasts.
 func (a *Agent) bookForeign(attempt *decide.Attempt, expected pressure.Amounts, now time.Time) {
-	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+deadlineMargin)
+	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+inflight.DeadlineMargin)
 }
 
 // bookOthers books a pod that is no victim of evictd's: it counts against no limit, and its
 // grace period is not shortened. While it is booked it is no candidate.
 func (a *Agent) bookOthers(attempt *decide.Attempt, expected pressure.Amounts, now time.Time, lasts time.Duration) {
 	pod := attempt.Entry.Pod
-	a.unshown.accept(pod.UID, now, now.Add(lasts))
-	a.ledger.Book(inflight.Booking{
+	a.victims.Accept(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: now.Add(lasts),
 	})

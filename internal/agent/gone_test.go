@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -39,9 +40,9 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				a := newAgent(t, n, policy)
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")
-				way := a.ledger.OnTheirWay()
+				way := a.victims.All()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
-					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(unlistedGrace+deadlineMargin)) {
+					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.UnlistedFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
 				if reached := a.limiter.Node(time.Now()); reached != "" {
@@ -60,12 +61,12 @@ func TestFaultGoneIsWaitedForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), unlistedGrace+deadlineMargin-time.Second)
+		watch(t, n, hardPolicy(), inflight.UnlistedFor-time.Second)
 		n.wantVictims(t, "hog")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), unlistedGrace+deadlineMargin+5*time.Second)
+		watch(t, n, hardPolicy(), inflight.UnlistedFor+5*time.Second)
 		n.wantVictims(t, "hog", "innocent")
 	})
 }
@@ -92,7 +93,7 @@ func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
 		a.options.Pods = listless{n, "replaced", replaced}
 		runFor(t, a, 3*time.Second)
 		n.wantVictims(t, "guarded") // what the other's cgroup still holds suffices
-		if way := a.ledger.OnTheirWay(); len(way) != 1 || way[0].Signal != "" {
+		if way := a.victims.All(); len(way) != 1 || way[0].Signal != "" {
 			t.Errorf("in flight: %+v, want the pod that is listed no more", way)
 		}
 	})

@@ -27,7 +27,7 @@ func (a *Agent) newDecision(p pressure.Pressure) decide.Decision {
 		Pressure:   p,
 		DryRun:     a.policy.DryRun,
 		Simulated:  a.simulated.amount(p.Threshold.Signal),
-		OnTheirWay: a.ledger.OnTheirWay(),
+		OnTheirWay: a.victims.All(),
 	}
 	a.noteMemory(&d) // which asks for what is not known yet
 	return d

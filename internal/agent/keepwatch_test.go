@@ -82,7 +82,7 @@ func TestVictimThatIsSeenBeforeItsAnswerIsEvictdsOwn(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 15*time.Second)
 		n.wantVictims(t, "guarded")
-		if b := a.ledger.OnTheirWay(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
+		if b := a.victims.All(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
 			t.Errorf("on their way: %+v, want evictd's own victim", b)
 		}
 	})

@@ -17,28 +17,13 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-const deadlineMargin = decide.CleanUp
-
-// hardPatience is how long hard pressure relies on one victim whose grace period
-// is longer than that: the kernel's OOM killer does not wait for a pod that takes an
-// hour to end. Soft pressure relies on it to its deadline.
-const hardPatience = time.Minute + deadlineMargin
-
-// patienceOf returns how long a victim is relied on; 0 is to its deadline.
-func patienceOf(p *pressure.Pressure) time.Duration {
-	if p.Threshold.Hard {
-		return hardPatience
-	}
-	return 0
-}
-
 // onItsWay holds a decision back while what is on its way out should suffice.
 func (a *Agent) onItsWay(p *pressure.Pressure) (decide.Hold, string) {
 	expected, relied := a.reliedOn(p)
 	s := decide.ShortageOf(p, expected)
 	if relied && s.Missing == 0 {
 		return decide.HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
-			len(a.ledger.OnTheirWay()), s.ToTarget, a.freeAlready(p), a.bothLate(p))
+			len(a.victims.All()), s.ToTarget, a.freeAlready(p), a.bothLate(p))
 	}
 	if b, waits := a.awaited(p, &s); waits {
 		signal := p.Threshold.Signal
@@ -60,17 +45,15 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 	a.holdOff.Note(cooldown.Victim{
 		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), Here: livingOf(&d.Ranking, pod), DryRun: simulated,
 	}, now)
-	deadline := now.Add(inSeconds(grace) + deadlineMargin)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
-		a.unshown.accept(pod.UID, now, deadline)
 	}
-	a.ledger.Book(inflight.Booking{
+	a.victims.Accept(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
-		Deadline: deadline,
+		Deadline: now.Add(inSeconds(grace) + inflight.DeadlineMargin),
 
 		GraceSeconds: grace,
 		DryRun:       simulated,
@@ -96,12 +79,10 @@ func (a *Agent) letGo(now time.Time) []inflight.Booking {
 		}
 		return there
 	}
-	ended := a.ledger.Settle(now, present)
-	a.unshown.end(now, ended)
+	ended := a.victims.Observe(now, present, a.cgroupGone)
 	a.stalls.noteEnds(ended, now)
 	a.backoff.Forget(present)
-	a.forgetUnlisted()
-	a.options.Recorder.Ledger(now, a.ledger.OnTheirWay())
+	a.options.Recorder.Ledger(now, a.victims.All())
 	blocked, misconfigured := a.backoff.Blocked(now)
 	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), blocked, misconfigured)
 	return ended
@@ -142,33 +123,24 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *de
 	a.bookUnlisted(p, uses, share, lists)
 	for _, pod := range pods {
 		uid, leaves := pod.UID, a.leaves(pod)
-		if !leaves && !a.ledger.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
+		if !leaves && !a.victims.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
 		switch {
 		case !known: // a new one is not relied on; a booked one keeps its last figure
 		case !leaves || uses.ByUID[pod.UID].Emptied: // there is nothing to rely on
-			a.ledger.Expect(uid, expected)
+			a.victims.Expect(uid, expected)
 		default:
-			since := a.endings.of(pod, p.SampleTime)
-			a.bookOther(a.weigh(inflight.Booking{
+			since := a.victims.EndingSince(uid, p.SampleTime)
+			a.victims.AddOther(a.weigh(inflight.Booking{
 				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
 				Expected: expected,
 				Accepted: since,
-				Deadline: since.Add(graceLeft(pod) + deadlineMargin),
+				Deadline: since.Add(graceLeft(pod) + inflight.DeadlineMargin),
 			}, share), p.SampleTime, lists)
 		}
 	}
-}
-
-// bookOther books a pod that others end. What it gives back may wait where MemAvailable does not
-// show it: what is there already is read when the pod is first seen to leave.
-func (a *Agent) bookOther(b inflight.Booking, now time.Time, lists func() (int64, bool)) {
-	if !a.ledger.Booked(b.UID) {
-		a.unshown.open(b.UID, now, b.Deadline, lists)
-	}
-	a.ledger.Book(b)
 }
 
 // asksFor reports whether the walk under way has asked for a pod last: its report says what came

@@ -137,8 +137,8 @@ func TestPatienceWithALongGrace(t *testing.T) {
 		during time.Duration
 		want   []string
 	}{
-		{"hard, before it runs out", true, hardPatience, []string{"patient"}},
-		{"hard, after it", true, hardPatience + time.Second, []string{"patient", "next"}},
+		{"hard, before it runs out", true, inflight.HardPatience, []string{"patient"}},
+		{"hard, after it", true, inflight.HardPatience + time.Second, []string{"patient", "next"}},
 		{"soft", false, 30 * time.Minute, []string{"patient"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -208,15 +208,15 @@ func TestUnknownIsNotGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				a := newAgent(t, n, hardPolicy())
-				a.ledger.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				a.victims.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
 				blind(n)
 				a.tick(t.Context())
-				if !a.ledger.Booked("uid-unlisted") {
+				if !a.victims.Booked("uid-unlisted") {
 					t.Error("the victim counts as gone")
 				}
 				n.unpresent, n.unsynced = nil, false
 				a.tick(t.Context())
-				if a.ledger.Booked("uid-unlisted") {
+				if a.victims.Booked("uid-unlisted") {
 					t.Error("the victim does not count as gone although it is")
 				}
 			})
@@ -232,9 +232,9 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 		n.run("forced", 100, 0)
 		a := newAgent(t, n, hardPolicy())
 		a.options.Pods = noPods{n}
-		a.ledger.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.victims.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if !a.ledger.Booked("uid-forced") {
+		if !a.victims.Booked("uid-forced") {
 			t.Error("the victim counts as gone while its cgroup is there")
 		}
 	})
@@ -320,9 +320,9 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 		n.pods["uid-both"].noCgroup = true
 		a := newAgent(t, n, hardPolicy())
-		a.ledger.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.victims.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if a.ledger.Booked("uid-both") {
+		if a.victims.Booked("uid-both") {
 			t.Error("the victim counts as on its way although nothing of it is left")
 		}
 	})

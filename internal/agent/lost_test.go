@@ -39,7 +39,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 		a.options.Pods = listless{n, "hog", func() bool { return len(n.victims()) == 0 }}
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog")
-		way := a.ledger.OnTheirWay()
+		way := a.victims.All()
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
@@ -65,7 +65,7 @@ func TestFaultGoneAfterALostRequestCounts(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog", "hog")
-		way := a.ledger.OnTheirWay()
+		way := a.victims.All()
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
@@ -124,7 +124,7 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 				t.Errorf("the pod that another has deleted was asked for: %+v", r)
 			}
 		}
-		for _, b := range a.ledger.OnTheirWay() {
+		for _, b := range a.victims.All() {
 			if b.Name == "greedy" && b.Signal != "" {
 				t.Errorf("it is in flight as evictd's own victim: %+v", b)
 			}
@@ -169,7 +169,7 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
 		evicted := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
 			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
 		})
-		if booked := a.ledger.OnTheirWay(); !evicted || len(booked) != 1 || booked[0].Signal == "" {
+		if booked := a.victims.All(); !evicted || len(booked) != 1 || booked[0].Signal == "" {
 			t.Errorf("on record %v, in flight %+v; want the eviction as evictd's own", evicted, booked)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -111,7 +112,7 @@ func TestEndOfOthersHoldsNothingBackForLong(t *testing.T) {
 						n.mu.Unlock()
 					})
 				}
-				runFor(t, a, later+n.ends+shownWithin+5*time.Second)
+				runFor(t, a, later+n.ends+inflight.HardPatience+5*time.Second)
 				n.wantVictims(t, "greedy", "next")
 			})
 		})

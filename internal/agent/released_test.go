@@ -140,7 +140,7 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
 		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
-		a.ledger.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
+		a.victims.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
 		a.warmUp(time.Now())
 		n.collects = 0
 		for range 1000 { // 10 s

@@ -73,7 +73,7 @@ func (m *memory) joined() state.State {
 
 // save hands over what the loop knows, now.
 func (a *Agent) save() {
-	a.changed, a.inFlight = false, a.ledger.Len()
+	a.changed, a.inFlight = false, a.victims.Len()
 	if a.memory.to != nil {
 		a.memory.to.Save(a.memory.learn(a.export()))
 	}
@@ -95,7 +95,7 @@ func (a *Agent) saveReport() {
 
 // saveChanges hands over what the loop knows where something of it has changed in this tick.
 func (a *Agent) saveChanges(ended []inflight.Booking) {
-	if a.changed || len(ended) > 0 || a.ledger.Len() != a.inFlight {
+	if a.changed || len(ended) > 0 || a.victims.Len() != a.inFlight {
 		a.save()
 	}
 }
@@ -131,32 +131,25 @@ func (a *Agent) export() state.State {
 	}
 	return state.State{
 		Incidents: incidents,
-		Ledger:    a.ledger.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
-		InDoubt: a.doubts.export(), Gone: a.returning.export(), OnCPULists: a.unshown.export(),
+		State:     a.victims.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
+		InDoubt: a.doubts.export(), Gone: a.returning.export(),
 	}
 }
 
 // restore puts back what a process before has known, before the first tick.
 func (a *Agent) restore(s *state.State, now time.Time) {
-	a.ledger.Restore(s.Ledger, now)
+	a.victims.Restore(s.State, now)
 	a.limiter.Restore(s.Limits, now)
 	a.holdOff.Restore(s.Owners, now)
 	a.backoff.Restore(s.Backoff, now)
 	a.returning.restore(s.Gone, now)
-	a.unshown.restore(s.OnCPULists, now)
 	a.restoreIncidents(s.Incidents, now)
 	for i := range s.InDoubt {
 		a.restoreInDoubt(&s.InDoubt[i], now)
 	}
-	for _, b := range a.ledger.OnTheirWay() {
+	for _, b := range a.victims.All() {
 		if signal, err := pressure.ParseSignal(b.Signal); err == nil && !b.DryRun {
 			a.follow(b.UID, signal, b.Expected)
-		}
-		switch {
-		case b.Unlisted:
-			a.unlisted[b.UID] = b.Accepted
-		case b.Signal == "": // it does not look new
-			a.endings[b.UID] = b.Accepted
 		}
 	}
 }
@@ -171,7 +164,7 @@ func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
 		}
 	}
 	a.incidents.Restore(open)
-	a.simulated.restore(open, a.ledger.Booked)
+	a.simulated.restore(open, a.victims.Booked)
 }
 
 // countedFor is how long an accepted eviction counts against a limit at most.
@@ -204,7 +197,7 @@ func goneInDoubt(r *state.Request, now time.Time) state.Gone {
 	if r.GraceSeconds != nil {
 		grace = *r.GraceSeconds
 	}
-	at := sooner(r.Sent.Add(inSeconds(grace)+deadlineMargin), now)
+	at := sooner(r.Sent.Add(inSeconds(grace)+inflight.DeadlineMargin), now)
 	gone := state.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(collectedWithin)}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		gone.Before = gone.Before.With(signal, r.Shortage.Available)

@@ -17,7 +17,7 @@ import (
 // collectedWithin is how long after its end a victim's layers and logs may still be
 // there: the kubelet removes them with the next collection of dead containers, and the
 // runtime takes a moment for it.
-const collectedWithin = time.Minute + deadlineMargin
+const collectedWithin = time.Minute + inflight.DeadlineMargin
 
 // returning are the victims that have ended and whose disk space has not come back yet. The
 // zero value has none.
@@ -131,7 +131,7 @@ func (a *Agent) newKubelets(own map[string]bool) []pressure.Amounts {
 	a.returning.kubelets = map[string]bool{}
 	for _, pod := range a.evictedByKubelet() {
 		uid := pod.UID
-		if a.ledger.Booked(uid) {
+		if a.victims.Booked(uid) {
 			continue
 		}
 		a.returning.kubelets[uid] = true

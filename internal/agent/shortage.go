@@ -28,9 +28,9 @@ func (a *Agent) awaited(p *pressure.Pressure, s *decide.Shortage) (inflight.Book
 		return inflight.Booking{}, false
 	}
 	signal := p.Threshold.Signal
-	for _, b := range a.ledger.OnTheirWay() {
+	for _, b := range a.victims.All() {
 		own := b.Signal == signal.String() || b.Signal != "" && b.Expected.At(signal) > 0
-		if own && b.ReliedOn(p.SampleTime, patienceOf(p)) {
+		if own && b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) {
 			return b, true
 		}
 	}

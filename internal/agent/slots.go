@@ -93,7 +93,7 @@ func (a *Agent) releaseSlots() {
 		return
 	}
 	a.options.Brake.Release(
-		func(uid string) bool { return a.ledger.Booked(uid) || a.listed()[uid] },
-		func(uid string) bool { return a.ledger.Booked(uid) || a.terminating(uid) },
+		func(uid string) bool { return a.victims.Booked(uid) || a.listed()[uid] },
+		func(uid string) bool { return a.victims.Booked(uid) || a.terminating(uid) },
 	)
 }

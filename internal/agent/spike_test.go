@@ -25,7 +25,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Sample(now time.Time) pressure.Sample {
-	f.agent.ledger = inflight.NewLedger()
+	f.agent.victims = inflight.New()
 	return f.fakeNode.Sample(now)
 }
 

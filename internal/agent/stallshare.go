@@ -38,7 +38,7 @@ func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *d
 // weigh returns what is expected of a pod that others end: nothing of a stall, where it holds
 // less than the share.
 func (a *Agent) weigh(b inflight.Booking, share int64) inflight.Booking {
-	if share == 0 || a.ledger.Own(b.UID) {
+	if share == 0 || a.victims.Own(b.UID) {
 		return b
 	}
 	if b.Expected.At(pressure.MemoryAvailable) >= share {
@@ -78,5 +78,5 @@ func (a *Agent) lastEnd(signal pressure.Signal) time.Time {
 	if signal == pressure.MemoryStall {
 		return a.stalls.ended
 	}
-	return a.ledger.LastEnd()
+	return a.victims.LastEnd()
 }

@@ -35,7 +35,7 @@ func (a *Agent) stillInDoubt(d *decide.Decision) (own *decide.InDoubt, others []
 
 // dropBooked forgets the requests whose pods are in flight: what becomes of those is known.
 func (a *Agent) dropBooked() {
-	a.doubts.drop(func(u *unheard) bool { return a.ledger.Booked(u.UID()) })
+	a.doubts.drop(func(u *unheard) bool { return a.victims.Booked(u.UID()) })
 }
 
 // inDoubtAfter returns the request in doubt about the decision's resource after its plan was carried
@@ -81,7 +81,7 @@ func (a *Agent) hear(now time.Time) {
 	for _, open := range a.doubts.all() {
 		switch {
 		case a.stays(open.UID()):
-		case !open.MayBeOurs(now), a.ledger.Booked(open.UID()): // the latter by one before in this loop
+		case !open.MayBeOurs(now), a.victims.Booked(open.UID()): // the latter by one before in this loop
 			a.doubts.drop(func(u *unheard) bool { return u == open })
 		default:
 			a.takeReport(execute.Reconciled(&open.InDoubt, "the watch of the pods"))

@@ -1,11 +1,8 @@
 package agent
 
 import (
-	"maps"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
@@ -14,66 +11,38 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// The API server forgets a pod at once whose grace period is 0, or that somebody deletes by
-// force; its processes go on for a while, and what they hold comes back when they end. Of
-// such a pod only a cgroup is left whose UID no listed pod has. Somebody who deletes by
-// hand, or evictd before it was started again, has asked for it: nobody else goes for what
-// it holds.
-//
-//   - It counts from the first sight: the first decision after a restart must see it. A new
-//     pod whose cgroup is there before the watch tells of it counts too, until the watch
-//     does, mostly milliseconds, and for no more than it holds by then. To wait so long for
-//     nothing is a delay; to take it for nothing when it is leaving is one victim too many.
-//   - Its grace period is not known. The kubelet gives a pod whose end it learns only by its
-//     absence the one in its spec (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod).
-//     So it is relied on for the one of a pod that writes none, and the kubelet's clean-up.
-//   - After that it is nothing that evictd knows of: a cgroup that never goes, or a static
-//     pod that has no mirror, holds up a node once. Calm nodes' cgroups are looked at too, so
-//     that such a one is old when it counts.
-//   - Not for disks: what it holds there is not measured.
+// Of a pod that the API server does not list any more only a cgroup is left: see
+// docs/adr/0020-a-pod-that-is-not-listed-is-in-flight.md.
 
-// unlistedGrace is how long a pod that the API server does not list may go on.
-const unlistedGrace = corev1.DefaultTerminationGracePeriodSeconds * time.Second
-
-// noteUnlisted notes since when cgroups are there that no listed pod has. A pod that is
-// listed after all is what the list says.
+// noteUnlisted notes since when cgroups are there that no listed pod has.
 func (a *Agent) noteUnlisted(pods []*nodepods.Pod, uses *decide.Uses, now time.Time) {
 	listed := func(uid string) bool {
 		return slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.CgroupUID == uid })
 	}
-	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool {
-		if listed(uid) {
-			a.unshown.forget(uid)
-		}
-		return listed(uid)
-	})
-	a.ledger.ForgetUnlisted(listed)
-	a.stalls.keep(a.ledger.Booked)
+	var found []string
 	for uid, u := range uses.Unlisted {
-		if a.unlisted[uid].IsZero() && !u.Unused {
-			a.unlisted[uid] = now
+		if !u.Unused {
+			found = append(found, uid)
 		}
 	}
+	a.victims.ObserveUnlisted(found, listed, now)
+	a.stalls.keep(a.victims.Booked)
 }
 
 // bookUnlisted books them, and what victims have left that the API server has forgotten.
-func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *decide.Uses, share int64, lists func() (int64, bool)) {
+func (a *Agent) bookUnlisted(p *pressure.Pressure, uses *decide.Uses, share int64, lists inflight.ReadLists) {
 	for uid, u := range uses.Unlisted {
-		expected, since := measure.Expected(u, a.policy.MemoryAvailable), a.unlisted[uid]
-		deadline := since.Add(unlistedGrace + deadlineMargin)
-		if p.SampleTime.After(deadline) || u.Unused {
-			a.ledger.Expect(uid, expected)
-			continue
+		expected := measure.Expected(u, a.policy.MemoryAvailable)
+		if b, counts := a.victims.Unlisted(uid, expected, p.SampleTime); counts && !u.Unused {
+			a.victims.AddOther(a.weigh(b, share), p.SampleTime, lists)
+		} else {
+			a.victims.Expect(uid, expected)
 		}
-		booking := inflight.Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: deadline}
-		a.bookOther(a.weigh(booking, share), p.SampleTime, lists)
 	}
 }
 
-// forgetUnlisted forgets those whose cgroups have gone.
-func (a *Agent) forgetUnlisted() {
-	maps.DeleteFunc(a.unlisted, func(uid string, _ time.Time) bool {
-		there, err := a.options.Cgroups.Present(uid)
-		return err == nil && !there
-	})
+// cgroupGone reports whether a pod's cgroup is known to be missing.
+func (a *Agent) cgroupGone(uid string) bool {
+	there, err := a.options.Cgroups.Present(uid)
+	return err == nil && !there
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -58,7 +59,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
-		if a.ledger.Booked("uid-forced") || len(a.unlisted) != 0 {
+		if _, remembered := a.victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.victims.Booked("uid-forced") {
 			t.Error("it is remembered although it has gone")
 		}
 	})
@@ -69,15 +70,15 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 func TestForgottenPodThatNeverGoes(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration][]string{
-		unlistedGrace + deadlineMargin - time.Second:   {},
-		unlistedGrace + deadlineMargin + 2*time.Second: {"next"},
+		inflight.UnlistedFor - time.Second:   {},
+		inflight.UnlistedFor + 2*time.Second: {"next"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := forcedNode()
 			n.stubborn = true
 			a := watchForgotten(t, n, during, nil)
 			n.wantVictims(t, want...)
-			if len(want) > 0 && a.ledger.Booked("uid-forced") {
+			if len(want) > 0 && a.victims.Booked("uid-forced") {
 				t.Error("it counts as a victim")
 			}
 		})

@@ -16,7 +16,7 @@ func (a *Agent) warmUp(now time.Time) {
 		return
 	}
 	pods := a.options.Pods.List()
-	a.endings.note(pods, now)
+	a.victims.ObserveEnding(pods, now)
 	if uses := a.measurer.WarmUp(pods, now); uses != nil {
 		a.noteUnlisted(pods, uses, now)
 		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)

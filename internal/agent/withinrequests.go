@@ -2,6 +2,7 @@ package agent
 
 import (
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -15,7 +16,7 @@ func (a *Agent) withholdWithinRequests(d *decide.Decision) (decide.Hold, string)
 		if shorter := a.policy.grace(d, pod); shorter != nil {
 			grace = *shorter
 		}
-		return left.RunsOut(inSeconds(grace) + deadlineMargin)
+		return left.RunsOut(inSeconds(grace) + inflight.DeadlineMargin)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return decide.HoldNone, ""

@@ -3,12 +3,12 @@ package decide
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// CleanUp is how long after its grace period a victim may still take to disappear before it
-// counts as stuck: the kubelet's own clean-up.
-const CleanUp = 15 * time.Second
+// CleanUp is [inflight.DeadlineMargin].
+const CleanUp = inflight.DeadlineMargin
 
 // GracePeriod returns a grace period as the API writes it, in seconds, a year at most: it takes any
 // int64, and ten thousand million seconds would otherwise be a time in the past, and

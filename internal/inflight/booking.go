@@ -6,6 +6,23 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
+// DeadlineMargin is how long after its grace period a victim may still take to disappear before
+// it counts as stuck: the kubelet's own clean-up.
+const DeadlineMargin = 15 * time.Second
+
+// HardPatience is how long hard pressure relies on one victim whose grace period is longer than
+// that: the kernel's OOM killer does not wait for a pod that takes an hour to end. Soft pressure
+// relies on it to its deadline.
+const HardPatience = time.Minute + DeadlineMargin
+
+// PatienceOf returns how long a pressure relies on a victim; 0 is to its deadline.
+func PatienceOf(p *pressure.Pressure) time.Duration {
+	if p.Threshold.Hard {
+		return HardPatience
+	}
+	return 0
+}
+
 // Booking is one victim that is on its way out and what its end should free.
 type Booking struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.

@@ -8,8 +8,27 @@ import (
 // must not look like a new one; whether its pod is still there is asked at the first tick.
 const bookingKept = 24 * time.Hour
 
-// LedgerState is what a [Ledger] knows.
-type LedgerState struct {
+// State is what a [Tracker] knows.
+type State struct {
+	// Ledger are the victims in flight.
+	Ledger Bookings `json:"ledger,omitzero"`
+	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
+	// MemAvailable does not show it.
+	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
+}
+
+// OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.
+type OnCPULists struct {
+	// UID is the pod's; "" is that of the request in doubt.
+	UID string `json:"uid,omitempty"`
+	// Base is the least that the lists held since the pod was seen to go, in bytes. What is on
+	// them beyond that counts as in flight.
+	Base    int64     `json:"base"`
+	Expires time.Time `json:"expires"`
+}
+
+// Bookings are the victims in flight.
+type Bookings struct {
 	// Bookings are the victims in flight, the oldest first.
 	Bookings []BookingState `json:"bookings,omitempty"`
 	// LastEnd is when a victim last ended; the zero time when none has.
@@ -22,23 +41,24 @@ type BookingState struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Export returns what the ledger knows.
-func (l *Ledger) Export() LedgerState {
-	s := LedgerState{LastEnd: l.lastEnd}
-	for _, b := range l.OnTheirWay() {
-		s.Bookings = append(s.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
+// Export returns what the tracker knows.
+func (t *Tracker) Export() State {
+	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, OnCPULists: t.lists.export()}
+	for _, b := range t.All() {
+		s.Ledger.Bookings = append(s.Ledger.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
 	}
 	return s
 }
 
 // Len returns how many victims are in flight.
-func (l *Ledger) Len() int { return len(l.bookings) }
+func (t *Tracker) Len() int { return len(t.bookings) }
 
-// Restore replaces what the ledger knows by what was exported and has not expired.
-func (l *Ledger) Restore(s LedgerState, now time.Time) {
-	l.lastEnd = earlier(s.LastEnd, now)
-	l.bookings = make(map[string]Booking, len(s.Bookings))
-	for _, kept := range s.Bookings {
+// Restore takes what was exported and has not expired, before anything else happens. A pod that
+// others end does not look new.
+func (t *Tracker) Restore(s State, now time.Time) {
+	t.lists.restore(s.OnCPULists, now)
+	t.lastEnd = earlier(s.Ledger.LastEnd, now)
+	for _, kept := range s.Ledger.Bookings {
 		if !now.Before(kept.Expires) {
 			continue
 		}
@@ -47,7 +67,13 @@ func (l *Ledger) Restore(s LedgerState, now time.Time) {
 			b.Accepted, b.Deadline = now, b.Deadline.Add(-ahead)
 		}
 		b.Escalated = earlier(b.Escalated, now)
-		l.bookings[b.UID] = b
+		t.bookings[b.UID] = b
+		switch {
+		case b.Unlisted:
+			t.unlisted[b.UID] = b.Accepted
+		case b.Signal == "":
+			t.ending[b.UID] = b.Accepted
+		}
 	}
 }
 

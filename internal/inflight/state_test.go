@@ -16,23 +16,23 @@ import (
 
 // restarted returns a ledger that was restored from what the first one exports, as it comes
 // back from a file.
-func restarted(t *testing.T, before *inflight.Ledger, now time.Time) *inflight.Ledger {
+func restarted(t *testing.T, before *inflight.Tracker, now time.Time) *inflight.Tracker {
 	t.Helper()
 	text, err := json.Marshal(before.Export())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept inflight.LedgerState
+	var kept inflight.State
 	if err := json.Unmarshal(text, &kept); err != nil {
 		t.Fatal(err)
 	}
-	next := inflight.NewLedger()
+	next := inflight.New()
 	next.Restore(kept, now)
 	return next
 }
 
 // happen makes one random thing happen to the ledger.
-func happen(l *inflight.Ledger, r *rand.Rand, now time.Time) {
+func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 	uid := fmt.Sprintf("pod-%d", r.IntN(8))
 	switch r.IntN(4) {
 	case 0, 1:
@@ -44,14 +44,14 @@ func happen(l *inflight.Ledger, r *rand.Rand, now time.Time) {
 	case 2:
 		l.Amend(uid, func(b *inflight.Booking) { b.EscalationsSent++; b.Escalated = now })
 	default:
-		l.Settle(now, func(there string) bool { return there != uid })
+		l.Observe(now, func(there string) bool { return there != uid }, nobody)
 	}
 }
 
 // says returns all that can be asked of the ledger at a time.
-func says(l *inflight.Ledger, now time.Time) map[string]any {
+func says(l *inflight.Tracker, now time.Time) map[string]any {
 	expected, relied := l.Relied(pressure.MemoryAvailable, now, time.Minute)
-	return map[string]any{"in flight": l.OnTheirWay(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
+	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
@@ -59,7 +59,7 @@ func says(l *inflight.Ledger, now time.Time) map[string]any {
 func TestRestoredLedgerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		before, now := inflight.NewLedger(), at(time.Hour)
+		before, now := inflight.New(), at(time.Hour)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range r.IntN(40) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
@@ -80,7 +80,7 @@ func TestRestoredLedgerSaysTheSame(t *testing.T) {
 
 func TestExpiredBookingsAreNotRestored(t *testing.T) {
 	t.Parallel()
-	l := inflight.NewLedger()
+	l := inflight.New()
 	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
 	for after, want := range map[time.Duration]int{0: 1, 2 * time.Hour: 1, 24*time.Hour + 45*time.Second: 0} {
 		if got := restarted(t, l, at(after)).Len(); got != want {
@@ -91,7 +91,7 @@ func TestExpiredBookingsAreNotRestored(t *testing.T) {
 
 func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
-	l := inflight.NewLedger()
+	l := inflight.New()
 	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
 	next := restarted(t, l, at(time.Second))
 	if !next.Booked("a") {
@@ -106,12 +106,12 @@ func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 // A clock that was set back must not make anything last longer.
 func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
-	l, now := inflight.NewLedger(), at(0)
+	l, now := inflight.New(), at(0)
 	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
 	l.Book(inflight.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
-	l.Settle(at(time.Hour), func(uid string) bool { return uid == "a" })
+	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" }, nobody)
 	next := restarted(t, l, now)
-	booked := next.OnTheirWay()[0]
+	booked := next.All()[0]
 	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd().After(now) {
 		t.Errorf("booked %+v, last end %v", booked, next.LastEnd())
 	}

@@ -14,8 +14,9 @@ import (
 type State struct {
 	// Incidents are those that are open.
 	Incidents []Incident `json:"incidents,omitempty"`
-	// Ledger are the victims in flight.
-	Ledger inflight.LedgerState `json:"ledger,omitzero"`
+	// The victims in flight.
+	inflight.State
+
 	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`
@@ -27,9 +28,6 @@ type State struct {
 	Backoff cooldown.BackoffState `json:"backoff,omitzero"`
 	// Gone are disk victims that have ended and whose space is waited for.
 	Gone []Gone `json:"gone,omitempty"`
-	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
-	// MemAvailable does not show it.
-	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
 }
 
 // Incident is one that is open.
@@ -106,14 +104,4 @@ type Gone struct {
 	Expected pressure.Amounts `json:"expected,omitzero"`
 	Before   pressure.Amounts `json:"before,omitzero"`
 	Expires  time.Time        `json:"expires"`
-}
-
-// OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.
-type OnCPULists struct {
-	// UID is the pod's; "" is that of the request in doubt.
-	UID string `json:"uid,omitempty"`
-	// Base is the least that the lists held since the pod was seen to go, in bytes. What is on
-	// them beyond that counts as in flight.
-	Base    int64     `json:"base"`
-	Expires time.Time `json:"expires"`
 }

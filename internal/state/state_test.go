@@ -60,7 +60,7 @@ func random(r *rand.Rand, most int) State {
 		s.Limits = append(s.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
 		s.Owners = append(s.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.Gone = append(s.Gone, Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
-		s.OnCPULists = append(s.OnCPULists, OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
+		s.OnCPULists = append(s.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
@@ -328,10 +328,10 @@ func FuzzDecode(f *testing.F) {
 		if _, err = Decode(again, thisBoot(), noon()); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
-		ledger, backoff := inflight.NewLedger(), cooldown.NewBackoff(func() float64 { return 0 })
-		ledger.Restore(got.Ledger, noon())
+		ledger, backoff := inflight.New(), cooldown.NewBackoff(func() float64 { return 0 })
+		ledger.Restore(got.State, noon())
 		backoff.Restore(got.Backoff, noon())
-		for _, b := range ledger.OnTheirWay() {
+		for _, b := range ledger.All() {
 			if b.Accepted.After(noon()) {
 				t.Errorf("booked in the future: %+v", b)
 			}

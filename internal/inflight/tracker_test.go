@@ -23,7 +23,7 @@ func nobody(string) bool   { return false }
 func everyone(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
-func covers(ledger *inflight.Ledger, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
+func covers(ledger *inflight.Tracker, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
 	expected, relied := ledger.Relied(signal, now, patience)
 	return relied && expected >= deficit
 }
@@ -45,7 +45,7 @@ func TestLedgerCovers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			ledger := inflight.NewLedger()
+			ledger := inflight.New()
 			for _, b := range test.bookings {
 				ledger.Book(b)
 			}
@@ -61,15 +61,15 @@ func TestLedgerCovers(t *testing.T) {
 
 func TestLedgerSettles(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
-	if ended := ledger.Settle(at(time.Second), everyone); len(ended) != 0 || !ledger.Booked("a") {
+	if ended := ledger.Observe(at(time.Second), everyone, nobody); len(ended) != 0 || !ledger.Booked("a") {
 		t.Errorf("a pod that is present has ended: %v", ended)
 	}
-	if ended := ledger.Settle(at(time.Hour), everyone); len(ended) != 0 {
+	if ended := ledger.Observe(at(time.Hour), everyone, nobody); len(ended) != 0 {
 		t.Errorf("a stuck pod has ended: %v", ended)
 	}
-	if ended := ledger.Settle(at(2*time.Hour), nobody); len(ended) != 1 || ledger.Booked("a") {
+	if ended := ledger.Observe(at(2*time.Hour), nobody, nobody); len(ended) != 1 || ledger.Booked("a") {
 		t.Errorf("a pod that has gone is still booked: %v", ended)
 	}
 	if !ledger.LastEnd().Equal(at(2 * time.Hour)) {
@@ -81,16 +81,16 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	t.Parallel()
 	b := victim("a", 100)
 	b.DryRun = true
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(b)
-	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
+	if ended := ledger.Observe(at(45*time.Second), everyone, nobody); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
 	}
-	if ended := ledger.Settle(at(46*time.Second), everyone); len(ended) != 1 {
+	if ended := ledger.Observe(at(46*time.Second), everyone, nobody); len(ended) != 1 {
 		t.Errorf("ended = %v, want the dry run's booking", ended)
 	}
 	ledger.Book(b)
-	if ended := ledger.Settle(at(time.Second), nobody); len(ended) != 1 {
+	if ended := ledger.Observe(at(time.Second), nobody, nobody); len(ended) != 1 {
 		t.Errorf("ended = %v, want the booking of the pod that has gone", ended)
 	}
 }
@@ -102,25 +102,25 @@ func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 	if key := b.Key(); key != "a" {
 		t.Errorf("its name is %q, want its UID", key)
 	}
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(b)
 	ledger.Book(victim("listed", 100))
-	if ended := ledger.Settle(at(45*time.Second), everyone); len(ended) != 0 {
+	if ended := ledger.Observe(at(45*time.Second), everyone, nobody); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
 	}
-	ledger.ForgetUnlisted(nobody)
+	ledger.ObserveUnlisted(nil, nobody, at(0))
 	if !ledger.Booked("a") {
 		t.Error("it is forgotten although it is not listed")
 	}
-	ledger.ForgetUnlisted(everyone)
+	ledger.ObserveUnlisted(nil, everyone, at(0))
 	if ledger.Booked("a") || !ledger.Booked("listed") {
-		t.Errorf("on their way: %+v, want the victim that was listed from the first", ledger.OnTheirWay())
+		t.Errorf("on their way: %+v, want the victim that was listed from the first", ledger.All())
 	}
 	if !ledger.LastEnd().IsZero() {
 		t.Error("a victim has ended")
 	}
 	ledger.Book(b)
-	if ended := ledger.Settle(at(46*time.Second), everyone); len(ended) != 1 || ended[0].UID != "a" {
+	if ended := ledger.Observe(at(46*time.Second), everyone, nobody); len(ended) != 1 || ended[0].UID != "a" {
 		t.Errorf("ended = %v, want the pod that is not listed", ended)
 	}
 }
@@ -129,16 +129,16 @@ func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 // had is not relied on for it once more.
 func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
 	ledger.Expect("nobody", pressure.Amounts{}.With(pressure.MemoryAvailable, 1000))
 	ledger.Book(inflight.Booking{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
 	if !covers(ledger, pressure.MemoryAvailable, 100, at(0), 0) || !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
-		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.OnTheirWay())
+		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.All())
 	}
 	ledger.Expect("a", pressure.Amounts{}.With(pressure.MemoryAvailable, 30))
 	if covers(ledger, pressure.MemoryAvailable, 31, at(0), 0) || !covers(ledger, pressure.MemoryAvailable, 30, at(0), 0) {
-		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.OnTheirWay())
+		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.All())
 	}
 	if !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
@@ -149,7 +149,7 @@ func TestLedgerLosesPatience(t *testing.T) {
 	t.Parallel()
 	patient := victim("a", 100)
 	patient.Deadline = at(time.Hour)
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(patient)
 	if !covers(ledger, pressure.MemoryAvailable, 100, at(time.Minute), time.Minute) {
 		t.Error("not relied on although the patience has not run out")
@@ -166,11 +166,11 @@ func TestLedgerReplacesADryRunByTheRealThing(t *testing.T) {
 	t.Parallel()
 	dry := victim("a", 100)
 	dry.DryRun = true
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(dry)
 	ledger.Book(victim("a", 100))
 	ledger.Book(dry)
-	if got := ledger.OnTheirWay(); len(got) != 1 || got[0].DryRun {
+	if got := ledger.All(); len(got) != 1 || got[0].DryRun {
 		t.Errorf("on their way: %+v, want the real booking alone", got)
 	}
 }
@@ -179,23 +179,23 @@ func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
 	t.Parallel()
 	dry := victim("dry", 100)
 	dry.DryRun = true
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(dry)
 	ledger.Book(victim("wet", 100))
 	ledger.ForgetDryRuns()
 	if ledger.Booked("dry") || !ledger.Booked("wet") {
-		t.Errorf("on their way: %+v, want the real one alone", ledger.OnTheirWay())
+		t.Errorf("on their way: %+v, want the real one alone", ledger.All())
 	}
 }
 
 func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
 	later := victim("a", 500)
 	later.Deadline = at(time.Hour)
 	ledger.Book(later)
-	if got := ledger.OnTheirWay(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
+	if got := ledger.All(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
 		t.Errorf("on their way: %+v, want the first booking alone", got)
 	}
 }
@@ -230,12 +230,12 @@ func TestReliedOn(t *testing.T) {
 
 func TestLedgerAmends(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.NewLedger()
+	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
 	for _, uid := range []string{"a", "nobody"} {
 		ledger.Amend(uid, func(b *inflight.Booking) { b.GraceSeconds = 7 })
 	}
-	if got := ledger.OnTheirWay(); len(got) != 1 || got[0].GraceSeconds != 7 {
+	if got := ledger.All(); len(got) != 1 || got[0].GraceSeconds != 7 {
 		t.Errorf("on their way: %+v, want one with 7 s", got)
 	}
 }

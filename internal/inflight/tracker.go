@@ -1,0 +1,156 @@
+package inflight
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Tracker follows the pods that are in flight: what their ends should give back, when they
+// should be gone, and what MemAvailable does not show yet of what they gave back. It is not
+// safe for concurrent use.
+type Tracker struct {
+	bookings map[string]Booking
+	lastEnd  time.Time
+	// lastOwnEnd is when a victim ended last that evictd evicted.
+	lastOwnEnd time.Time
+	// ending is since when listed pods are terminating or have finished, by the pods' UIDs;
+	// unlisted since when cgroups are there that no listed pod has, by theirs.
+	ending, unlisted map[string]time.Time
+	lists            cpuLists
+}
+
+// New returns a tracker of no pods.
+func New() *Tracker {
+	return &Tracker{bookings: map[string]Booking{}, ending: map[string]time.Time{}, unlisted: map[string]time.Time{}}
+}
+
+// Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found gone.
+func (t *Tracker) Accept(b Booking) {
+	if !b.DryRun {
+		t.lists.accept(b.UID, b.Accepted, b.Deadline)
+	}
+	t.Book(b)
+}
+
+// AddOther takes a pod that others end. What it gives back may wait where MemAvailable does not
+// show it: what is there already is read when the pod is first seen to leave.
+func (t *Tracker) AddOther(b Booking, now time.Time, read ReadLists) {
+	if !t.Booked(b.UID) {
+		t.lists.open(b.UID, now, b.Deadline, read)
+	}
+	t.Book(b)
+}
+
+// Observe takes which pods are still there, and returns the bookings that have ended, the
+// oldest first. Present reports whether a pod is listed or its cgroup is there; hasGone
+// whether a cgroup is known to be missing.
+func (t *Tracker) Observe(now time.Time, present, hasGone func(uid string) bool) []Booking {
+	ended := t.settle(now, present)
+	t.lists.end(now, ended)
+	maps.DeleteFunc(t.unlisted, func(uid string, _ time.Time) bool { return hasGone(uid) })
+	return ended
+}
+
+// Book notes a victim. A victim that is booked already keeps its first booking, so
+// that seeing it again does not move its deadline, and learns only what it should
+// still free, as by [Tracker.Expect]; but what is really on its way replaces what a
+// dry run simulated, and an answered eviction what was seen of the pod before.
+func (t *Tracker) Book(b Booking) {
+	before, booked := t.bookings[b.UID]
+	if !booked || before.DryRun && !b.DryRun || before.Signal == "" && b.Signal != "" {
+		t.bookings[b.UID] = b
+		return
+	}
+	t.Expect(b.UID, b.Expected)
+}
+
+// Expect notes what a newer measurement says that a booked victim should still
+// free. A process that has ended frees nothing any more, and one that goes on
+// growing while its preStop hook runs frees more; signals that the measurement does
+// not tell of keep their figures. A pod that is not booked is ignored.
+func (t *Tracker) Expect(uid string, expected pressure.Amounts) {
+	t.Amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
+}
+
+// Amend changes a booking. A pod that is not booked is ignored.
+func (t *Tracker) Amend(uid string, change func(*Booking)) {
+	if b, booked := t.bookings[uid]; booked {
+		change(&b)
+		t.bookings[uid] = b
+	}
+}
+
+// Booked reports whether the pod is on its way out as far as the ledger knows.
+func (t *Tracker) Booked(uid string) bool {
+	_, booked := t.bookings[uid]
+	return booked
+}
+
+// Own reports whether the pod is on its way out because evictd evicted it.
+func (t *Tracker) Own(uid string) bool {
+	b := t.bookings[uid]
+	return b.Signal != "" && !b.DryRun
+}
+
+// settle ends the bookings whose pods are not present any more and returns them. A
+// dry run's booking also ends at its deadline: by then its pod would have gone. So does
+// that of a pod which is not listed: what is still there then is not leaving.
+func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking {
+	var ended []Booking
+	for uid, b := range t.bookings {
+		over := (b.DryRun || b.Unlisted) && now.After(b.Deadline)
+		if present(uid) && !over {
+			continue
+		}
+		delete(t.bookings, uid)
+		ended = append(ended, b)
+		t.lastEnd = now
+		if b.Signal != "" {
+			t.lastOwnEnd = now
+		}
+	}
+	slices.SortFunc(ended, oldestFirst)
+	return ended
+}
+
+// ForgetDryRuns drops the bookings of dry runs: once evictd acts in earnest,
+// nothing of them is really on its way.
+func (t *Tracker) ForgetDryRuns() {
+	maps.DeleteFunc(t.bookings, func(_ string, b Booking) bool { return b.DryRun })
+}
+
+// Relied returns what the victims that are relied on should still free of the signal, in
+// its unit, and whether there are any, see [Booking.ReliedOn].
+func (t *Tracker) Relied(signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
+	for _, b := range t.bookings {
+		if b.ReliedOn(now, patience) {
+			relied = true
+			expected += b.Expected.At(signal)
+		}
+	}
+	return expected, relied
+}
+
+// LastEnd returns when a victim last ended; the zero time when none has. The next
+// victim is chosen from a newer sample only.
+func (t *Tracker) LastEnd() time.Time { return t.lastEnd }
+
+// LastOwnEnd returns when a victim last ended that evictd evicted; the zero time when none
+// has.
+func (t *Tracker) LastOwnEnd() time.Time { return t.lastOwnEnd }
+
+// All returns the bookings, the oldest first.
+func (t *Tracker) All() []Booking {
+	if len(t.bookings) == 0 {
+		return nil // a calm tick allocates nothing for it
+	}
+	return slices.SortedFunc(maps.Values(t.bookings), oldestFirst)
+}
+
+func oldestFirst(a, b Booking) int {
+	return cmp.Or(a.Accepted.Compare(b.Accepted), cmp.Compare(a.UID, b.UID))
+}
