@@ -53,7 +53,8 @@ func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 // waits for its next start that is once more than it was started again.
 func (s *scene) containerEnds(ctx context.Context, t *taker) (ends int64, runs bool) {
 	s.Helper()
-	pod, err := live.Client.CoreV1().Pods(s.namespace).Get(ctx, t.Name, metav1.GetOptions{})
+	// A look does not end with the wait that it is part of.
+	pod, err := live.Client.CoreV1().Pods(s.namespace).Get(context.WithoutCancel(ctx), t.Name, metav1.GetOptions{})
 	s.must(err)
 	status := &pod.Status.ContainerStatuses[0] // it ran when the scene was made
 	ends, runs = int64(status.RestartCount), status.State.Running != nil
