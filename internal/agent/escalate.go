@@ -95,7 +95,7 @@ func (a *Agent) noteEscalation(attempt *decide.Attempt, now time.Time) {
 		switch outcome := attempt.Result.Outcome; {
 		case outcome.Next() == evict.Done:
 			b.Escalated, b.GraceSeconds = now, *attempt.GraceSeconds
-			b.Deadline = now.Add(inSeconds(b.GraceSeconds) + inflight.DeadlineMargin)
+			b.Deadline = now.Add(decide.GracePeriod(b.GraceSeconds) + inflight.DeadlineMargin)
 		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
 			b.EscalationsSent = escalationTries
 		}

@@ -17,7 +17,7 @@ func (a *Agent) bookGone(attempt *decide.Attempt, expected pressure.Amounts, now
 // bookForeign books a pod whose request nobody heard the end of, and that another has ended
 // since: for as long as its own grace period lasts.
 func (a *Agent) bookForeign(attempt *decide.Attempt, expected pressure.Amounts, now time.Time) {
-	a.bookOthers(attempt, expected, now, inSeconds(attempt.Entry.Pod.GraceSeconds)+inflight.DeadlineMargin)
+	a.bookOthers(attempt, expected, now, decide.GracePeriod(attempt.Entry.Pod.GraceSeconds)+inflight.DeadlineMargin)
 }
 
 // bookOthers books a pod that is no victim of evictd's: it counts against no limit, and its

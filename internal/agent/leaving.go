@@ -53,7 +53,7 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
-		Deadline: now.Add(inSeconds(grace) + inflight.DeadlineMargin),
+		Deadline: now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin),
 
 		GraceSeconds: grace,
 		DryRun:       simulated,
@@ -200,7 +200,5 @@ func graceLeft(pod *nodepods.Pod) time.Duration {
 	if pod.DeletionGraceSeconds == nil {
 		return 0
 	}
-	return inSeconds(*pod.DeletionGraceSeconds)
+	return decide.GracePeriod(*pod.DeletionGraceSeconds)
 }
-
-func inSeconds(n int64) time.Duration { return decide.GracePeriod(n) }

@@ -197,7 +197,7 @@ func goneInDoubt(r *state.Request, now time.Time) state.Gone {
 	if r.GraceSeconds != nil {
 		grace = *r.GraceSeconds
 	}
-	at := sooner(r.Sent.Add(inSeconds(grace)+inflight.DeadlineMargin), now)
+	at := sooner(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now)
 	gone := state.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(collectedWithin)}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		gone.Before = gone.Before.With(signal, r.Shortage.Available)

@@ -16,7 +16,7 @@ func (a *Agent) withholdWithinRequests(d *decide.Decision) (decide.Hold, string)
 		if shorter := a.policy.grace(d, pod); shorter != nil {
 			grace = *shorter
 		}
-		return left.RunsOut(inSeconds(grace) + inflight.DeadlineMargin)
+		return left.RunsOut(decide.GracePeriod(grace) + inflight.DeadlineMargin)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return decide.HoldNone, ""
