@@ -162,10 +162,7 @@ func (a *Agent) askable(d *decide.Decision, uses *decide.Uses) ([]execute.Candid
 
 // supply returns what the pods' ends should give back.
 func (a *Agent) supply(uses *decide.Uses) *decide.Supply {
-	return &decide.Supply{
-		Expected:   func(uid string) pressure.Amounts { return uses.ByUID[uid].Expected },
-		Incomplete: uses.Incomplete, Least: a.policy.MinimumRelease,
-	}
+	return &decide.Supply{Uses: uses, Least: a.policy.MinimumRelease}
 }
 
 // withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom

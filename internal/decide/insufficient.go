@@ -12,7 +12,7 @@ import (
 // NotKnownToSuffice says that the pods of which all is known do not suffice, and which are the
 // others.
 func (s *Supply) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
-	incomplete := s.Incomplete
+	incomplete := s.Uses.Incomplete
 	names := make([]string, 0, len(incomplete))
 	for _, u := range incomplete {
 		names = append(names, u.Pod)

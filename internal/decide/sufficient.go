@@ -16,11 +16,8 @@ import (
 
 // Supply is what the ends of the pods should give back, and how far that is known.
 type Supply struct {
-	// Expected returns what a pod's end should give back; the zero value for one of
-	// which nothing is known.
-	Expected func(uid string) pressure.Amounts
-	// Incomplete are the pods of which not all was measured.
-	Incomplete []Unmeasured
+	// Uses is what the pods use, and what their ends should give back.
+	Uses *Uses
 	// Least is limits.minimumRelease; zero judges no candidate by it.
 	Least pressure.Quantity
 }
@@ -34,7 +31,7 @@ type Unmeasured struct {
 
 // Judges reports whether a pod may be held back because the candidates could not return what is
 // needed.
-func (s *Supply) Judges() bool { return !s.Least.IsZero() || len(s.Incomplete) > 0 }
+func (s *Supply) Judges() bool { return !s.Least.IsZero() || len(s.Uses.Incomplete) > 0 }
 
 // Withhold holds a decision when all candidates together could not give back what is required, and
 // otherwise withholds those that would give back too little of what is missing. Where not all is
@@ -46,7 +43,7 @@ func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (
 	signal := d.Pressure.Threshold.Signal
 	reclaims, required := s.of(signal, d.Ranking.Candidates), short.Required(&d.Pressure, s.Least)
 	if !Suffice(required, reclaims) {
-		if len(s.Incomplete) > 0 {
+		if len(s.Uses.Incomplete) > 0 {
 			return HoldUsageUnknown, s.NotKnownToSuffice(signal, required)
 		}
 		return HoldUseless, insufficient(d, short, reclaims, s.Least)
@@ -61,7 +58,7 @@ func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (
 func (s *Supply) of(signal pressure.Signal, entries []rank.Entry) []Reclaim {
 	reclaims := make([]Reclaim, 0, len(entries))
 	for i := range entries {
-		reclaims = append(reclaims, ReclaimOf(signal, s.Expected(entries[i].Pod.UID)))
+		reclaims = append(reclaims, ReclaimOf(signal, s.Uses.ByUID[entries[i].Pod.UID].Expected))
 	}
 	return reclaims
 }
