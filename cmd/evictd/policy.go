@@ -34,8 +34,8 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		Limits: cooldown.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
+			SoftJitter:      c.Limits.SoftJitter.Duration,
 		},
-		SoftJitter:       c.Limits.SoftJitter.Duration,
 		MinimumRelease:   c.MinimumRelease(),
 		BestEffort:       c.DisruptionBudgets == config.BudgetsBestEffort,
 		TaintNode:        c.TaintNode,

@@ -54,15 +54,14 @@ func (a *Agent) takeReport(r execute.Report) {
 	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
 	a.doubts.put(d.Resource(), a.inDoubtAfter(d, &r, now))
-	a.noteAnswers(&r, now)
-	a.noteRound(d, r.Stale)
-	a.noteSlots(&r, now)
+	learnt := a.learnWaits(d, &r)
+	a.cooldown.Observe(&learnt, now)
+	a.noteEscalations(d, now)
 	a.bookReport(d, &r, now)
 	a.dropBooked() // its pod may be in doubt for another resource, too
 	if !a.doubts.mayEnd(now) {
 		a.victims.Answered()
 	}
-	a.noteBestEffort(d.BestEffort, now)
 	switch {
 	case len(d.Attempts) > 0:
 		a.record(d)
@@ -72,17 +71,10 @@ func (a *Agent) takeReport(r execute.Report) {
 	}
 }
 
-// noteAnswers takes the API server's answers.
-func (a *Agent) noteAnswers(r *execute.Report, now time.Time) {
-	for i := range r.Shared {
-		a.backoff.Note(refusedOf(r.Shared[i].Pod), r.Shared[i].Result, now)
-	}
-	for i := range r.Attempts {
-		attempt := &r.Attempts[i]
-		if !attempt.Result.NoRight || attempt.Past == nil {
-			a.backoff.Note(refusedOf(attempt.Entry.Pod), attempt.Result, now)
-		}
-		if attempt.Escalates {
+// noteEscalations takes the answers about victims that were to end sooner.
+func (a *Agent) noteEscalations(d *decide.Decision, now time.Time) {
+	for i := range d.Attempts {
+		if attempt := &d.Attempts[i]; attempt.Escalates {
 			a.noteEscalation(attempt, now)
 		}
 	}

@@ -133,12 +133,8 @@ type Agent struct {
 	incidents incident.Tracker
 	pacer     *pressure.Pacer
 	victims   *inflight.Tracker
-	backoff   *cooldown.Backoff
-	limiter   *cooldown.Limiter
-	holdOff   *cooldown.HoldOff
-	jitters   [pressure.SignalCount]jitter
+	cooldown  *cooldown.Tracker
 	followed  followed
-	resting   time.Time // until when nobody goes past a budget, see besteffort.go
 	measurer  *measure.Measurer
 	settling  settling
 	returning returning
@@ -146,13 +142,11 @@ type Agent struct {
 	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
-	watched   time.Time // since when the node has been judged by the policy in force
-	slotless  slotless
-	rounds    [pressure.SignalCount]round // see round.go
-	looked    time.Time                   // when a walk was last looked at, see keepwatch.go
-	listedNow map[string]bool             // what listed has returned in this tick; nil before
-	covered   covered                     // see covered.go
-	start     start                       // what the first samples met, see start.go
+	watched   time.Time       // since when the node has been judged by the policy in force
+	looked    time.Time       // when a walk was last looked at, see keepwatch.go
+	listedNow map[string]bool // what listed has returned in this tick; nil before
+	covered   covered         // see covered.go
+	start     start           // what the first samples met, see start.go
 
 	memory   memory // what survives a restart, see remember.go
 	changed  bool   // something of it has changed in this tick
@@ -177,9 +171,7 @@ func New(options Options) (*Agent, error) {
 		options:  options,
 		reload:   make(chan change),
 		victims:  inflight.New(),
-		backoff:  cooldown.NewBackoff(options.Random),
-		limiter:  cooldown.NewLimiter(options.Policy.Limits),
-		holdOff:  cooldown.NewHoldOff(),
+		cooldown: cooldown.New(options.Policy.Limits, options.Random, brake.WorkloadOf),
 		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		stalls:   stallEnds{matters: map[string]bool{}},
@@ -205,8 +197,7 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) adopt(policy Policy) {
 	if !policy.DryRun {
 		a.victims.ForgetDryRuns()
-		a.limiter.ForgetDryRuns()
-		a.holdOff.ForgetDryRuns()
+		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
 	a.changed = a.changed || a.policy.DryRun && !policy.DryRun
@@ -222,7 +213,7 @@ func (a *Agent) adopt(policy Policy) {
 		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
 	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
-	a.limiter.SetLimits(policy.Limits)
+	a.cooldown.SetLimits(policy.Limits)
 	a.watched = time.Now()
 }
 
@@ -333,7 +324,11 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[p.Threshold.Signal] = true
+		a.drawJitter(&p)
 		made, hold, detail := a.decide(ctx, sample, p)
+		if noneLeft(&made) {
+			a.cooldown.Retry(p.Threshold.Signal)
+		}
 		if hold == decide.HoldOnItsWay {
 			s := a.shortage(&p)
 			a.covered.by(&p, &s)

@@ -132,7 +132,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims, a.limiter = inflight.New(), cooldown.NewLimiter(a.policy.Limits)
+		a.victims, a.cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
 		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {

@@ -404,11 +404,11 @@ func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
 func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, left := range []func(*Agent){
-		func(a *Agent) { a.limiter.Count("rs-left", false, time.Now()) },
+		func(a *Agent) { a.cooldown.Count("rs-left", time.Now()) },
 		func(a *Agent) {
 			for range 2 {
 				now := time.Now()
-				a.holdOff.Note(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
+				a.cooldown.Accept(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
 				time.Sleep(time.Millisecond)
 			}
 		},
@@ -433,7 +433,7 @@ func TestBestEffortPassesOverOtherRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
 		n.answer = n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
-		watch(t, n, policy, bestEffortRest+2*time.Second)
+		watch(t, n, policy, 10*time.Second+2*time.Second)
 		want := []string{"evict alone", "evict oneof3", "delete oneof3", "evict alone", "delete alone"}
 		if diff := cmp.Diff(want, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -453,7 +453,7 @@ func TestBestEffortWithoutTheRight(t *testing.T) {
 			}
 			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
 		}
-		watch(t, n, bestEffortPolicy(), bestEffortRest+2*time.Second)
+		watch(t, n, bestEffortPolicy(), 10*time.Second+2*time.Second)
 		want := []string{"evict alone", "evict oneof3", "delete oneof3", "evict alone", "evict oneof3", "delete oneof3"}
 		if diff := cmp.Diff(want, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -514,7 +514,7 @@ func TestUnheardDeleteIsLookedInto(t *testing.T) {
 			}
 			return evict.Result{Outcome: evict.BlockedByBudget, Budget: r.Name}
 		}
-		watch(t, n, bestEffortPolicy(), bestEffortRest+3*time.Second)
+		watch(t, n, bestEffortPolicy(), 10*time.Second+3*time.Second)
 		found := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
 			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Deleted && d.BestEffort == decide.BestEffortDeleted
 		})
@@ -530,7 +530,7 @@ func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
 		policy.Limits = cooldown.Limits{PerOwnerPerHour: 1}
 		a := newAgent(t, n, policy)
-		a.limiter.Count("rs-oneof3", false, time.Now())
+		a.cooldown.Count("rs-oneof3", time.Now())
 		runFor(t, a, time.Second)
 		if diff := cmp.Diff([]string{"evict alone", "delete alone"}, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)

@@ -28,9 +28,10 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 	}
 	pods := a.options.Pods.List()
 	a.victims.ObserveEnding(pods, p.SampleTime)
-	overdue, reached := a.overdue(&p, pods), a.limiter.Node(p.SampleTime)
-	if reached != "" && overdue == nil {
-		return made, decide.HoldLimited, reached
+	overdue := a.overdue(&p, pods)
+	limit, reached := a.cooldown.Node(p.SampleTime)
+	if reached && overdue == nil {
+		return made, decide.HoldLimited, limit.Detail
 	}
 	query := a.queryOf(&p, pods)
 	if hold, detail := a.measurer.StalledByItself(&query); hold != decide.HoldNone {
@@ -51,16 +52,15 @@ func (a *Agent) choose(ctx context.Context, p pressure.Pressure) (execute.Plan, 
 		hold, detail = a.lookAgain(&p)
 		return made, hold, detail
 	}
-	if reached != "" {
-		return made, decide.HoldLimited, reached
+	if reached {
+		return made, decide.HoldLimited, limit.Detail
 	}
 	d.Ranking = rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(&p, pods, uses), a.policy.Rules)
 	made.Candidates, hold, detail = a.askable(d, uses)
 	if hold != decide.HoldNone {
-		a.roundOf(&p).refused = nil // nobody is left to ask for: who was may be asked for again
 		return made, hold, detail
 	}
-	made.BypassPDB = a.mayGoPastBudgets(&p)
+	made.BypassPDB = a.mayBypassPDB(&p)
 	if a.supply(uses).Judges() {
 		made.Required = a.required(&p)
 	}
@@ -113,11 +113,11 @@ func (a *Agent) mayDecide(p *pressure.Pressure) (decide.Hold, string) {
 	if end := a.lastEnd(p.Threshold.Signal); !end.IsZero() && !now.After(end.Add(measure.ReachBack(p))) {
 		return decide.HoldSettling, ""
 	}
-	if hold, detail := a.softJitter(p); hold != decide.HoldNone {
-		return hold, detail
+	if why, waits := a.cooldown.Jitter(a.waitsIn(p), now); waits {
+		return decide.HoldJitter, why.Detail
 	}
-	if until := a.backoff.ServerWaits(now); !until.IsZero() {
-		return decide.HoldBackingOff, fmt.Sprintf("the API server is not asked for another %v", until.Sub(now).Round(time.Second))
+	if why, waits := a.cooldown.Server(now); waits {
+		return decide.HoldBackingOff, why.Detail
 	}
 	if open := a.doubts.of(incident.ResourceOf(p.Threshold.Signal, p.Observed)); open != nil && now.Before(open.rests) {
 		return decide.HoldUnheard, open.Undecided()
@@ -137,10 +137,7 @@ func (a *Agent) askable(d *decide.Decision, uses *decide.Uses) ([]execute.Candid
 	if hold, detail := a.withholdWithinRequests(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
-	if hold, detail := a.withholdForNow(d); hold != decide.HoldNone {
-		return nil, hold, detail
-	}
-	if hold, detail := a.withholdSlotless(d); hold != decide.HoldNone {
+	if hold, detail := a.withholdWaiting(d); hold != decide.HoldNone {
 		return nil, hold, detail
 	}
 	short := a.shortage(&d.Pressure)
@@ -148,13 +145,14 @@ func (a *Agent) askable(d *decide.Decision, uses *decide.Uses) ([]execute.Candid
 		return nil, hold, detail
 	}
 	candidates := make([]execute.Candidate, 0, len(d.Ranking.Candidates))
+	in, now := a.waitsIn(&d.Pressure), d.Pressure.SampleTime
 	for _, e := range d.Ranking.Candidates {
-		_, waits := a.waits(e.Pod, &d.Pressure)
+		why, refused := a.cooldown.Pod(e.Pod, in, now)
 		expected := uses.ByUID[e.Pod.UID].Expected
 		candidates = append(candidates, execute.Candidate{
 			Entry: e, Expected: expected, Reclaim: decide.ReclaimOf(d.Pressure.Threshold.Signal, expected),
-			BlockedByPDB: waits, PDB: a.backoff.Budget(e.Pod.UID),
-			SamePDB: a.backoff.KeptWith(refusedOf(e.Pod), d.Pressure.SampleTime),
+			BlockedByPDB: refused, PDB: why.PDB,
+			SamePDB: a.cooldown.SharedPDB(e.Pod, now),
 		})
 	}
 	return candidates, decide.HoldNone, ""
@@ -163,43 +161,6 @@ func (a *Agent) askable(d *decide.Decision, uses *decide.Uses) ([]execute.Candid
 // supply returns what the pods' ends should give back.
 func (a *Agent) supply(uses *decide.Uses) *decide.Supply {
 	return &decide.Supply{Uses: uses, Least: a.policy.MinimumRelease}
-}
-
-// withholdForNow withholds whom it would be wrong to ask for at the moment. Those whom
-// only a budget keeps stay where one may be gone past.
-func (a *Agent) withholdForNow(d *decide.Decision) (decide.Hold, string) {
-	ranking, now := &d.Ranking, d.Pressure.SampleTime
-	bestEffort := a.mayGoPastBudgets(&d.Pressure)
-	waiting, heldOff, limited, went := 0, 0, 0, ""
-	ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if last, waits := a.waits(e.Pod, &d.Pressure); waits && (!bestEffort || !last.OfBudget()) {
-			waiting++
-			e.Detail = a.lastAnswer(e.Pod, last)
-			return rank.ProtectedBackingOff
-		}
-		if until := a.holdOff.Owner(e.Pod.OwnerUID, now); until != "" {
-			heldOff++
-			e.Detail, went = until, e.Pod.Key()+": "+until
-			return rank.ProtectedHeldOff
-		}
-		if reached := a.limiter.Owner(e.Pod.OwnerUID, now); reached != "" {
-			limited++
-			e.Detail, went = reached, e.Pod.Key()+": "+reached
-			return rank.ProtectedHeldOff
-		}
-		return rank.NotProtected
-	})
-	switch {
-	case len(ranking.Candidates) > 0:
-		return decide.HoldNone, ""
-	case heldOff > 0:
-		return decide.HoldOwners, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
-			heldOff, limited, waiting, went)
-	case limited > 0:
-		return decide.HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s", limited, waiting, went)
-	default:
-		return decide.HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", waiting)
-	}
 }
 
 // nobody says why there is no candidate: what is on its way out is protected too,

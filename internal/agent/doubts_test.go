@@ -192,8 +192,8 @@ func TestPodInDoubtIsAskedForWhereThereIsNobodyElse(t *testing.T) {
 		if who, after := h.firstVictim(start); who != "large" || after > 4*time.Second {
 			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", who, after, h.holds())
 		}
-		if kept := f.load(); len(kept.Limits) != 1 || len(kept.InDoubt) > 0 {
-			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Limits), len(kept.InDoubt))
+		if kept := f.load(); len(kept.Cooldown.Limits) != 1 || len(kept.InDoubt) > 0 {
+			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Limits), len(kept.InDoubt))
 		}
 	})
 }

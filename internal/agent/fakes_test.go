@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
@@ -421,3 +423,8 @@ func (n *fakeNode) last(t *testing.T) decide.Decision {
 }
 
 func errPlanted() error { return errors.New("planted") }
+
+// newCooldown returns a cooldown that remembers nothing and draws that number.
+func newCooldown(limits cooldown.Limits, drawn float64) *cooldown.Tracker {
+	return cooldown.New(limits, func() float64 { return drawn }, brake.WorkloadOf)
+}

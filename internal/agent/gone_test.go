@@ -45,8 +45,8 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.UnlistedFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
-				if reached := a.limiter.Node(time.Now()); reached != "" {
-					t.Errorf("it counts against a limit: %s", reached)
+				if reached, is := a.cooldown.Node(time.Now()); is {
+					t.Errorf("it counts against a limit: %s", reached.Detail)
 				}
 				runFor(t, a, 30*time.Second)
 				n.wantVictims(t, "hog") // whose memory was enough

@@ -22,7 +22,7 @@ func jitteryPolicy() Policy {
 	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
 		Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2), Grace: softGrace,
 	})
-	policy.SoftJitter = 10 * time.Second
+	policy.Limits.SoftJitter = 10 * time.Second
 	return policy
 }
 
@@ -30,7 +30,7 @@ func jitteryPolicy() Policy {
 func evictedAt(t *testing.T, n *fakeNode, policy Policy, drawn float64, during time.Duration) []time.Duration {
 	t.Helper()
 	a := newAgent(t, n, policy)
-	a.options.Random = func() float64 { return drawn }
+	a.cooldown = newCooldown(policy.Limits, drawn)
 	started := time.Now()
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
@@ -63,7 +63,7 @@ func TestSoftJitter(t *testing.T) {
 		{"half of it", 0.5, nil, []time.Duration{softGrace + 5*time.Second}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
 		{"nearly all of it", 0.999, nil, []time.Duration{softGrace + 9990*time.Millisecond}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
 		{"none of it", 0, nil, []time.Duration{softGrace}, []decide.Hold{decide.HoldOnItsWay}},
-		{"switched off", 0.5, func(_ *fakeNode, p *Policy) { p.SoftJitter = 0 }, []time.Duration{softGrace}, []decide.Hold{decide.HoldOnItsWay}},
+		{"switched off", 0.5, func(_ *fakeNode, p *Policy) { p.Limits.SoftJitter = 0 }, []time.Duration{softGrace}, []decide.Hold{decide.HoldOnItsWay}},
 		{"only the first of a pressure waits", 0.5, func(n *fakeNode, _ *Policy) {
 			n.pods["uid-first"].memory, n.pods["uid-second"].memory = 40*mebi, 30*mebi
 			n.host += 240 * mebi

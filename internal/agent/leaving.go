@@ -41,10 +41,7 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 	}
 	pod, grace := accepted.Entry.Pod, accepted.Grace()
 	a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
-	a.limiter.Count(pod.OwnerUID, simulated, now)
-	a.holdOff.Note(cooldown.Victim{
-		Owner: pod.OwnerUID, Created: pod.Created, Newest: newestOf(&d.Ranking, pod), Here: livingOf(&d.Ranking, pod), DryRun: simulated,
-	}, now)
+	a.cooldown.Accept(cooldown.VictimOf(&d.Ranking, pod, simulated), now)
 	if !simulated {
 		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
 	}
@@ -81,10 +78,9 @@ func (a *Agent) letGo(now time.Time) []inflight.Booking {
 	}
 	ended := a.victims.Observe(now, present, a.cgroupGone)
 	a.stalls.noteEnds(ended, now)
-	a.backoff.Forget(present)
+	a.cooldown.Forget(present)
 	a.options.Recorder.Ledger(now, a.victims.All())
-	blocked, misconfigured := a.backoff.Blocked(now)
-	a.options.Recorder.LeftAlone(a.holdOff.Owners(now), blocked, misconfigured)
+	a.options.Recorder.LeftAlone(a.cooldown.Waiting(now))
 	return ended
 }
 

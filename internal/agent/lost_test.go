@@ -43,7 +43,7 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
-		if a.limiter.Node(time.Now()) == "" {
+		if _, is := a.cooldown.Node(time.Now()); !is {
 			t.Error("it counts against no limit")
 		}
 	})

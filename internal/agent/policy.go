@@ -42,11 +42,8 @@ type Policy struct {
 	// BestEffort lets a pod go past its PodDisruptionBudget under hard pressure, see
 	// docs/adr/0013.
 	BestEffort bool
-	// Limits bounds how many pods may go in a time.
+	// Limits bounds how many pods may be evicted in a time.
 	Limits cooldown.Limits
-	// SoftJitter is the longest that the first soft eviction of a pressure waits at
-	// random; 0 is off.
-	SoftJitter time.Duration
 	// Settle is how long space gets to come back by itself before anybody is evicted for
 	// a disk, see settle.go; 0 is off.
 	Settle time.Duration

@@ -131,17 +131,15 @@ func (a *Agent) export() state.State {
 	}
 	return state.State{
 		Incidents: incidents,
-		State:     a.victims.Export(), Limits: a.limiter.Export(), Owners: a.holdOff.Export(), Backoff: a.backoff.Export(),
+		InFlight:  a.victims.Export(), Cooldown: a.cooldown.Export(),
 		InDoubt: a.doubts.export(), Gone: a.returning.export(),
 	}
 }
 
 // restore puts back what a process before has known, before the first tick.
 func (a *Agent) restore(s *state.State, now time.Time) {
-	a.victims.Restore(s.State, now)
-	a.limiter.Restore(s.Limits, now)
-	a.holdOff.Restore(s.Owners, now)
-	a.backoff.Restore(s.Backoff, now)
+	a.victims.Restore(s.InFlight, now)
+	a.cooldown.Restore(s.Cooldown, now)
 	a.returning.restore(s.Gone, now)
 	a.restoreIncidents(s.Incidents, now)
 	for i := range s.InDoubt {
@@ -179,7 +177,7 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 		return
 	}
 	if now.Sub(r.Sent) > decide.DoubtLasts {
-		a.limiter.Count(r.OwnerUID, false, r.Sent)
+		a.cooldown.Count(r.OwnerUID, r.Sent)
 		a.returning.restore([]state.Gone{goneInDoubt(r, now)}, now)
 		a.changed = true // the next start finds when it was waited for, and not the request
 		return

@@ -325,8 +325,8 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 				live(t, n.fakeNode, killed, policy, window+5*time.Second, n.parts)
 				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
 				n.wantVictims(t, test.want...)
-				if got := killed.load(); got.InDoubt != nil || len(got.Limits) != len(test.want) {
-					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", got.InDoubt, len(got.Limits), len(test.want))
+				if got := killed.load(); got.InDoubt != nil || len(got.Cooldown.Limits) != len(test.want) {
+					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", got.InDoubt, len(got.Cooldown.Limits), len(test.want))
 				}
 			})
 		})

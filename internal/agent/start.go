@@ -46,7 +46,7 @@ func (a *Agent) noteStart(sample *pressure.Sample, verdict *pressure.Verdict) {
 		s.read[signal] = s.read[signal] || sample.Observations[signal].State == pressure.Known
 		if !s.met[signal].IsZero() && !s.counted {
 			s.counted, a.changed = true, true
-			a.limiter.LeaveOne(sample.Time)
+			a.cooldown.LeaveOne(sample.Time)
 		}
 	}
 }

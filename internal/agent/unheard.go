@@ -62,11 +62,9 @@ func (a *Agent) inDoubtAfter(d *decide.Decision, r *execute.Report, now time.Tim
 const doubtRests = time.Second
 
 // restDoubt lets a doubt rest that a look at its pod did not settle. Where the API server
-// could not tell, no other request would be answered either.
+// could not tell, no other request would be answered either, and the cooldown knows.
 func (a *Agent) restDoubt(d *decide.Decision, r *execute.Report, now time.Time) {
-	if r.Unread {
-		a.backoff.NoteUnread(now)
-	} else if open := a.doubts.of(d.Resource()); open != nil && r.InDoubt != nil {
+	if open := a.doubts.of(d.Resource()); open != nil && r.InDoubt != nil && !r.Unread {
 		open.rests = now.Add(doubtRests)
 	}
 }

@@ -404,11 +404,11 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		n.run("free", 940, 0)
 		a := newAgent(t, n, helpingPolicy())
 		a.policy.MinimumRelease = pressure.Quantity{}
-		a.limiter.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
+		a.cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
-			a.limiter.Count("rs-often", false, time.Now())
+			a.cooldown.Count("rs-often", time.Now())
 		}
-		a.backoff.Note(cooldown.Pod{UID: "uid-refused"}, evict.Result{Outcome: evict.BlockedByBudget}, time.Now())
+		a.cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())

@@ -123,7 +123,7 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 				if way := a.victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
 					t.Errorf("on their way: %+v, want a victim of evictd's", way)
 				}
-				if a.limiter.Node(time.Now()) == "" {
+				if _, is := a.cooldown.Node(time.Now()); !is {
 					t.Error("it counts against no limit")
 				}
 				runFor(t, a, 20*time.Second)

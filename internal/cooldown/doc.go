@@ -1,3 +1,4 @@
-// Package cooldown remembers which pods may not be evicted for now, until when and why. See
-// docs/adr/0012-share-a-pdb-refusal.md and docs/adr/0014-state-in-memory-and-a-careful-start.md.
+// Package cooldown knows which pods may not be evicted for now, until when and why: one
+// [Tracker] for pods, owners, workloads, the node and the API server. It learns from reports
+// and by time only. See docs/adr/0012 (a PDB's refusal), 0014 (restarts) and 0020 (soft jitter).
 package cooldown

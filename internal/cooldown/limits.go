@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limits bounds how many pods may go in a time: the last guard against a wrong
+// Limits bounds how many pods may be evicted in a time: the last guard against a wrong
 // threshold or a workload that always comes back.
 type Limits struct {
 	// PerMinute is the most evictions on the node in any minute; 0 means no limit.
@@ -14,6 +14,9 @@ type Limits struct {
 	// PerOwnerPerHour is the most evictions of one owner's pods on the node in any
 	// hour; 0 means no limit.
 	PerOwnerPerHour int
+	// SoftJitter is the longest that the first soft eviction of an incident waits at
+	// random; 0 is off. See docs/adr/0021-soft-jitter.md.
+	SoftJitter time.Duration
 }
 
 // accepted is an eviction that counts against the limits, or so many at once.
@@ -24,66 +27,81 @@ type accepted struct {
 	dryRun bool
 }
 
-// Limiter counts accepted evictions against Limits. It is not safe for concurrent
-// use.
-type Limiter struct {
+// limiter counts accepted evictions against Limits.
+type limiter struct {
 	limits Limits
 	recent []accepted // within the last hour, oldest first
 }
 
-// NewLimiter returns a limiter that has counted nothing.
-func NewLimiter(limits Limits) *Limiter { return &Limiter{limits: limits} }
+func newLimiter(limits Limits) *limiter { return &limiter{limits: limits} }
 
-// SetLimits changes the limits and keeps what was counted.
-func (l *Limiter) SetLimits(limits Limits) { l.limits = limits }
-
-// Count notes an accepted eviction of a pod of the owner (its UID; "" for a bare
+// count notes an accepted eviction of a pod of the owner (its UID; "" for a bare
 // pod), or a simulated one.
-func (l *Limiter) Count(owner string, dryRun bool, now time.Time) {
+func (l *limiter) count(owner string, dryRun bool, now time.Time) {
 	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return now.Sub(a.at) >= time.Hour })
-	l.recent = append(l.recent, accepted{owner: owner, at: now, count: 1, dryRun: dryRun})
+	l.add(accepted{owner: owner, at: now, count: 1, dryRun: dryRun})
 }
 
-// ForgetDryRuns drops what dry runs counted: once evictd acts in earnest, nobody
-// has gone through them.
-func (l *Limiter) ForgetDryRuns() {
+func (l *limiter) add(a accepted) {
+	l.recent = append(l.recent, a)
+	l.sort()
+}
+
+func (l *limiter) sort() {
+	slices.SortStableFunc(l.recent, func(a, b accepted) int { return a.at.Compare(b.at) })
+}
+
+// leaveOne, see [Tracker.LeaveOne].
+func (l *limiter) leaveOne(now time.Time) {
+	before, _ := l.within(time.Minute, l.limits.PerMinute, now, anyOwner)
+	if all := l.limits.PerMinute - 1 - before; all > 0 {
+		l.add(accepted{at: now, count: all})
+	}
+}
+
+func (l *limiter) forgetDryRuns() {
 	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return a.dryRun })
 }
 
-// Node returns one sentence when the node's limit is reached, "" when one more
-// may go.
-func (l *Limiter) Node(now time.Time) string {
-	n := l.lastMinute(now)
-	if l.limits.PerMinute > 0 && n >= l.limits.PerMinute {
-		return fmt.Sprintf("%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)
+// node returns why no pod of the node may be evicted for now.
+func (l *limiter) node(now time.Time) (Reason, bool) {
+	n, until := l.within(time.Minute, l.limits.PerMinute, now, anyOwner)
+	if until.IsZero() {
+		return Reason{}, false
 	}
-	return ""
+	return Reason{Kind: NodeLimit, Until: until, Detail: fmt.Sprintf(
+		"%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)}, true
 }
 
-func (l *Limiter) lastMinute(now time.Time) int {
-	n := 0
-	for _, a := range l.recent {
-		if now.Sub(a.at) < time.Minute {
-			n += a.count
-		}
-	}
-	return n
-}
-
-// Owner returns one sentence when the owner's limit is reached, "" when one more of its
-// pods may go. Pods without an owner are counted by the node's limit alone.
-func (l *Limiter) Owner(owner string, now time.Time) string {
+// owner returns why no pod of the owner may be evicted for now. Pods without an owner are
+// counted by the node's limit alone.
+func (l *limiter) owner(owner string, now time.Time) (Reason, bool) {
 	if owner == "" || l.limits.PerOwnerPerHour == 0 {
-		return ""
+		return Reason{}, false
 	}
-	n := 0
-	for _, a := range l.recent {
-		if a.owner == owner && now.Sub(a.at) < time.Hour {
-			n += a.count
+	n, until := l.within(time.Hour, l.limits.PerOwnerPerHour, now, func(a *accepted) bool { return a.owner == owner })
+	if until.IsZero() {
+		return Reason{}, false
+	}
+	return Reason{Kind: OwnerLimit, Until: until, Detail: fmt.Sprintf(
+		"%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, l.limits.PerOwnerPerHour)}, true
+}
+
+func anyOwner(*accepted) bool { return true }
+
+// within returns how many of the evictions are younger than the window, and until when they
+// are as many as the limit; the zero time when they are not, or the limit is 0.
+func (l *limiter) within(window time.Duration, limit int, now time.Time, counts func(*accepted) bool) (n int, until time.Time) {
+	for _, a := range slices.Backward(l.recent) {
+		if now.Sub(a.at) >= window {
+			break
+		}
+		if !counts(&a) {
+			continue
+		}
+		if n += a.count; limit > 0 && n >= limit && until.IsZero() {
+			until = a.at.Add(window)
 		}
 	}
-	if n < l.limits.PerOwnerPerHour {
-		return ""
-	}
-	return fmt.Sprintf("%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, l.limits.PerOwnerPerHour)
+	return n, until
 }

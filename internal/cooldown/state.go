@@ -8,22 +8,50 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// CountedState is one eviction that a [Limiter] has counted.
+// The times are those of the node's clock, and lose their monotonic reading in a file. One
+// that is in the future when it is restored is taken for now: a clock that was set back must
+// not make anything last longer.
+
+// State is what a [Tracker] knows that a restart must not forget, as plain values; the
+// entries of each list are the oldest first. Each has an expiry of its own, after which it is
+// not restored: by then the tracker would have forgotten it.
+type State struct {
+	// Limits are the evictions that count against the limits.
+	Limits []CountedState `json:"limits,omitempty"`
+	// Owners are the owners whose pods came back.
+	Owners []OwnerState `json:"owners,omitempty"`
+	// Backoff are the pods and budgets that were refused or refused, and the API server.
+	Backoff BackoffState `json:"backoff,omitzero"`
+}
+
+// Export returns what the tracker knows.
+func (t *Tracker) Export() State {
+	return State{Limits: t.limiter.export(), Owners: t.owners.export(), Backoff: t.refusals.export()}
+}
+
+// Restore replaces what the tracker knows by what was exported and has not expired.
+func (t *Tracker) Restore(s State, now time.Time) {
+	t.limiter.restore(s.Limits, now)
+	t.owners.restore(s.Owners, now)
+	t.refusals.restore(s.Backoff, now)
+}
+
+// CountedState is one eviction that a [Tracker] has counted.
 type CountedState struct {
 	// Owner is the UID of the pod's controller; "" for a bare pod.
 	Owner string `json:"owner,omitempty"`
 	// At is when it was accepted.
 	At time.Time `json:"at"`
 	// Count is how many it counts as; 0 means 1. More than one are those of which nothing is
-	// known, see [Limiter.LeaveOne].
+	// known, see [Tracker.LeaveOne].
 	Count int `json:"count,omitempty"`
 	// DryRun says that nothing happened to the pod.
 	DryRun  bool      `json:"dryRun,omitempty"`
 	Expires time.Time `json:"expires"`
 }
 
-// Export returns what was counted, the oldest first.
-func (l *Limiter) Export() []CountedState {
+// export returns what was counted, the oldest first.
+func (l *limiter) export() []CountedState {
 	counted := make([]CountedState, 0, len(l.recent))
 	for _, a := range l.recent {
 		counted = append(counted, CountedState{Owner: a.owner, At: a.at, Count: a.count, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
@@ -31,27 +59,18 @@ func (l *Limiter) Export() []CountedState {
 	return counted
 }
 
-// Restore replaces what was counted by what was exported and has not expired.
-func (l *Limiter) Restore(counted []CountedState, now time.Time) {
+// restore replaces what was counted by what was exported and has not expired.
+func (l *limiter) restore(counted []CountedState, now time.Time) {
 	l.recent = make([]accepted, 0, len(counted))
 	for _, c := range counted {
 		if now.Before(c.Expires) {
 			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), count: max(1, c.Count), dryRun: c.DryRun})
 		}
 	}
+	l.sort()
 }
 
-// LeaveOne counts as many evictions as leave one for the coming minute. It is for a process
-// that does not know how many there were before its start, and found the node under
-// pressure: an agent that is restarted again and again must not evict a minute's worth each
-// time. Without a limit it counts none.
-func (l *Limiter) LeaveOne(now time.Time) {
-	if all := l.limits.PerMinute - 1 - l.lastMinute(now); all > 0 {
-		l.recent = append(l.recent, accepted{at: now, count: all})
-	}
-}
-
-// OwnerState is what a [HoldOff] knows of one owner.
+// OwnerState is what a [Tracker] knows of one owner.
 type OwnerState struct {
 	// Owner is the UID of the controller.
 	Owner string `json:"owner"`
@@ -70,13 +89,13 @@ type OwnerState struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Export returns what is known of the owners, the oldest first.
-func (h *HoldOff) Export() []OwnerState {
-	owners := make([]OwnerState, 0, len(h.owners))
-	for owner, r := range h.owners {
+// export returns what is known of the owners, the oldest first.
+func (h *owners) export() []OwnerState {
+	owners := make([]OwnerState, 0, len(h.known))
+	for owner, r := range h.known {
 		owners = append(owners, OwnerState{
 			Owner: owner, Newest: r.newest, Lost: r.lost, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
-			Expires: r.last.Add(holdOffMemory),
+			Expires: r.last.Add(ownerMemory),
 		})
 	}
 	slices.SortFunc(owners, func(a, b OwnerState) int {
@@ -85,20 +104,20 @@ func (h *HoldOff) Export() []OwnerState {
 	return owners
 }
 
-// Restore replaces what is known of the owners by what was exported and has not expired.
-func (h *HoldOff) Restore(owners []OwnerState, now time.Time) {
-	h.owners = make(map[string]returns, len(owners))
+// restore replaces what is known of the owners by what was exported and has not expired.
+func (h *owners) restore(owners []OwnerState, now time.Time) {
+	h.known = make(map[string]returns, len(owners))
 	for _, o := range owners {
 		if now.Before(o.Expires) {
-			h.owners[o.Owner] = returns{
+			h.known[o.Owner] = returns{
 				newest: o.Newest, lost: o.Lost, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
-				until: earlier(o.Until, now.Add(longestHoldOff)),
+				until: earlier(o.Until, now.Add(longestOwnerBackOff)),
 			}
 		}
 	}
 }
 
-// BackoffState is what a [Backoff] knows.
+// BackoffState is what a [Tracker] knows of refusals.
 type BackoffState struct {
 	// Pods and Budgets are those that rest after a refusal, the oldest first.
 	Pods    []RefusalState `json:"pods,omitempty"`
@@ -130,8 +149,8 @@ type RefusalState struct {
 	Expires      time.Time `json:"expires"`
 }
 
-// Export returns what is known of the refusals.
-func (b *Backoff) Export() BackoffState {
+// export returns what is known of the refusals.
+func (b *refusals) export() BackoffState {
 	s := BackoffState{}
 	for uid, r := range b.pods {
 		kept := r.export()
@@ -152,8 +171,8 @@ func (b *Backoff) Export() BackoffState {
 	return s
 }
 
-// Restore replaces what is known of the refusals by what was exported and has not expired.
-func (b *Backoff) Restore(s BackoffState, now time.Time) {
+// restore replaces what is known of the refusals by what was exported and has not expired.
+func (b *refusals) restore(s BackoffState, now time.Time) {
 	b.pods, b.budgets, b.server = make(map[string]refusal, len(s.Pods)), make(map[budgetKey]refusal, len(s.Budgets)), refusal{}
 	for _, kept := range s.Pods {
 		if r, valid := kept.restore(now); valid {

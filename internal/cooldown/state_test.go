@@ -10,126 +10,152 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
-// throughAFile returns a copy of an exported state as it comes back from a file.
-func throughAFile[T any](t *testing.T, s T) T {
+func newTracker() *Tracker {
+	return New(Limits{PerMinute: 6, PerOwnerPerHour: 5, SoftJitter: time.Minute}, noJitter, func(pod *rank.Pod) string { return pod.Owner })
+}
+
+// restarted returns a new tracker with what the first one exports, as it comes back from a file.
+func restarted(t *testing.T, tracker *Tracker, now time.Time) *Tracker {
 	t.Helper()
-	text, err := json.Marshal(s)
+	text, err := json.Marshal(tracker.Export())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var copied T
+	var copied State
 	if err := json.Unmarshal(text, &copied); err != nil {
 		t.Fatal(err)
 	}
-	return copied
-}
-
-// memories are the three that a restart must not forget.
-type memories struct {
-	limiter *Limiter
-	owners  *HoldOff
-	backoff *Backoff
-}
-
-func newMemories() memories {
-	return memories{
-		limiter: NewLimiter(Limits{PerMinute: 6, PerOwnerPerHour: 5}),
-		owners:  NewHoldOff(), backoff: NewBackoff(noJitter),
-	}
-}
-
-// restarted returns new memories that were restored from what the first ones export.
-func (m memories) restarted(t *testing.T, now time.Time) memories {
-	t.Helper()
-	next := newMemories()
-	next.limiter.Restore(throughAFile(t, m.limiter.Export()), now)
-	next.owners.Restore(throughAFile(t, m.owners.Export()), now)
-	next.backoff.Restore(throughAFile(t, m.backoff.Export()), now)
+	next := newTracker()
+	next.Restore(copied, now)
 	return next
 }
 
-// happen makes one random thing happen to the memories.
-func (m memories) happen(r *rand.Rand, now time.Time) {
-	uid, owner, dryRun := fmt.Sprintf("pod-%d", r.IntN(8)), fmt.Sprintf("owner-%d", r.IntN(3)), r.IntN(4) == 0
+// somePod is one of eight pods of three owners; each third pod has none.
+func somePod(i int, ready bool) *rank.Pod {
+	pod := &rank.Pod{UID: fmt.Sprintf("pod-%d", i), Namespace: "shop", Ready: ready}
+	if i%4 < 3 {
+		pod.Owner, pod.OwnerUID = fmt.Sprintf("ReplicaSet/%d", i%4), fmt.Sprintf("owner-%d", i%4)
+	}
+	return pod
+}
+
+// happen makes one random thing happen that survives a restart.
+func happen(tracker *Tracker, r *rand.Rand, now time.Time) {
+	pod, dryRun := somePod(r.IntN(8), r.IntN(2) == 0), r.IntN(4) == 0
 	switch r.IntN(6) {
 	case 0, 1:
-		m.limiter.Count(owner, dryRun, now)
-		m.owners.Note(Victim{
-			Owner: owner, Created: at(time.Duration(r.IntN(4000)) * time.Second), Newest: at(2000 * time.Second), DryRun: dryRun,
+		tracker.Accept(Victim{
+			Owner: pod.OwnerUID, Created: at(time.Duration(r.IntN(4000)) * time.Second), Newest: at(2000 * time.Second), DryRun: dryRun,
 		}, now)
 	case 2:
-		m.backoff.Forget(func(there string) bool { return there != uid })
+		tracker.Forget(func(uid string) bool { return uid != pod.UID })
 	default:
-		outcome := evict.Outcomes()[r.IntN(len(evict.Outcomes()))]
-		m.backoff.Note(Pod{UID: uid, Namespace: "shop", Ready: r.IntN(2) == 0}, evict.Result{
-			Outcome: outcome, Budget: []string{"", "web", "db"}[r.IntN(3)], Stays: true, Silent: r.IntN(2) == 0,
-		}, now)
+		tracker.Observe(&Report{Answers: []Answer{{pod, someResult(r)}}}, now)
 	}
 }
 
-// says returns all that can be asked of the memories at a time.
-func (m memories) says(now time.Time) map[string]any {
-	said := map[string]any{"node": m.limiter.Node(now)}
-	blocked, misconfigured := m.backoff.Blocked(now)
-	said["blocked"] = fmt.Sprint(m.owners.Owners(now), blocked, misconfigured, m.backoff.ServerWaits(now).UnixNano())
-	for i := range 3 {
-		owner := fmt.Sprintf("owner-%d", i)
-		said[owner] = m.limiter.Owner(owner, now) + m.owners.Owner(owner, now)
+func someResult(r *rand.Rand) evict.Result {
+	return evict.Result{
+		Outcome: evict.Outcomes()[r.IntN(len(evict.Outcomes()))], Budget: []string{"", "web", "db"}[r.IntN(3)],
+		Stays: true, Silent: r.IntN(2) == 0, RetryAfter: time.Duration(r.IntN(3)) * time.Hour,
 	}
-	for i := range 8 {
-		for _, ready := range []bool{false, true} {
-			pod := Pod{UID: fmt.Sprintf("pod-%d", i), Namespace: "shop", Ready: ready}
-			last, waits := m.backoff.Waits(pod, now)
-			if !waits {
-				last = ""
-			}
-			said[fmt.Sprint(pod)] = fmt.Sprint(last, waits, m.backoff.KeptWith(pod, now))
+}
+
+// questions are all pressures that a pod may be asked about.
+func questions() (all []Pressure) {
+	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable} {
+		all = append(all,
+			Pressure{Signal: signal, Incident: "i-1"}, Pressure{Signal: signal, Incident: "i-1", GraceCut: true},
+			Pressure{Signal: signal, Incident: "i-1", Hard: true}, Pressure{Signal: signal, Incident: "i-1", Hard: true, BypassPDB: true},
+		)
+	}
+	return all
+}
+
+// questionsTo returns all that can be asked of a tracker, by name.
+func questionsTo(tracker *Tracker) map[string]func(now time.Time) (Reason, bool) {
+	all := map[string]func(now time.Time) (Reason, bool){"node": tracker.Node, "server": tracker.Server, "bypass": tracker.Bypass}
+	for _, in := range questions() {
+		all[fmt.Sprintf("jitter %+v", in)] = func(now time.Time) (Reason, bool) { return tracker.Jitter(in, now) }
+		for i := range 16 {
+			pod := somePod(i/2, i%2 == 0)
+			all[fmt.Sprintf("%s ready %v %+v", pod.UID, pod.Ready, in)] = func(now time.Time) (Reason, bool) { return tracker.Pod(pod, in, now) }
 		}
 	}
-	return said
+	return all
+}
+
+// reasons returns all answers of a tracker at a time.
+func reasons(tracker *Tracker, now time.Time) map[string]Reason {
+	all := map[string]Reason{}
+	for name, ask := range questionsTo(tracker) {
+		if r, waits := ask(now); waits {
+			all[name] = r
+		}
+	}
+	return all
+}
+
+// says returns all answers as one can compare them, with what else can be asked.
+func says(tracker *Tracker, now time.Time) map[string]string {
+	all := map[string]string{"counts": fmt.Sprint(tracker.Waiting(now))}
+	for name, r := range reasons(tracker, now) {
+		r.Until = r.Until.UTC() // without its monotonic reading
+		all[name] = fmt.Sprint(r)
+	}
+	for i := range 8 {
+		pod := somePod(i, true)
+		all["shared by "+pod.UID] = tracker.SharedPDB(pod, now)
+	}
+	return all
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
 // was not say the same from then on, whatever happens.
-func TestRestoredMemoriesSayTheSame(t *testing.T) {
+func TestRestoredTrackerSaysTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(100) {
-		before, now := newMemories(), at(time.Hour)
+		before, now := newTracker(), at(time.Hour)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range r.IntN(40) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			before.happen(r, now)
+			happen(before, r, now)
 		}
-		restored := before.restarted(t, now)
+		restored := restarted(t, before, now)
 		for step := range 30 {
-			if diff := cmp.Diff(before.says(now), restored.says(now)); diff != "" {
+			if diff := cmp.Diff(says(before, now), says(restored, now)); diff != "" {
 				t.Fatalf("seed %d, step %d after the restart (-not restarted +restarted):\n%s", seed, step, diff)
 			}
 			now = now.Add(time.Duration(r.IntN(60_000)) * time.Millisecond)
 			same := r.Uint64()
-			before.happen(rand.New(rand.NewPCG(same, 2)), now)
-			restored.happen(rand.New(rand.NewPCG(same, 2)), now)
+			happen(before, rand.New(rand.NewPCG(same, 2)), now)
+			happen(restored, rand.New(rand.NewPCG(same, 2)), now)
 		}
 	}
 }
 
+func refuse(tracker *Tracker, pod *rank.Pod, result evict.Result, now time.Time) {
+	tracker.Observe(&Report{Answers: []Answer{{pod, result}}}, now)
+}
+
 func TestExpiredEntriesAreNotRestored(t *testing.T) {
 	t.Parallel()
-	m := newMemories()
-	m.limiter.Count("owner", false, at(0))
-	m.owners.Note(Victim{Owner: "owner", Created: at(0), Newest: at(0)}, at(0))
-	m.backoff.Note(podOf("a"), blocked("web"), at(0))
-	m.backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
+	tracker := newTracker()
+	tracker.Accept(Victim{Owner: "owner", Created: at(0), Newest: at(0)}, at(0))
+	refuse(tracker, podOf("a"), blocked("web"), at(0))
+	refuse(tracker, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
 	for after, want := range map[time.Duration]string{
 		0:             "1 counted, 1 owners, 1 pods, 1 budgets, server true",
 		time.Hour:     "0 counted, 1 owners, 0 pods, 0 budgets, server false",
 		2 * time.Hour: "0 counted, 0 owners, 0 pods, 0 budgets, server false",
 	} {
-		next := m.restarted(t, at(after))
-		b := next.backoff.Export()
-		if got := fmt.Sprintf("%d counted, %d owners, %d pods, %d budgets, server %v", len(next.limiter.Export()), len(next.owners.Export()), len(b.Pods), len(b.Budgets), b.Server != nil); got != want {
+		s := restarted(t, tracker, at(after)).Export()
+		if got := fmt.Sprintf("%d counted, %d owners, %d pods, %d budgets, server %v",
+			len(s.Limits), len(s.Owners), len(s.Backoff.Pods), len(s.Backoff.Budgets), s.Backoff.Server != nil); got != want {
 			t.Errorf("restored after %v: %s; want %s", after, got, want)
 		}
 	}
@@ -137,39 +163,36 @@ func TestExpiredEntriesAreNotRestored(t *testing.T) {
 
 func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
-	m := newMemories()
+	tracker := newTracker()
 	for range 6 {
-		m.limiter.Count("owner", true, at(0))
+		tracker.Accept(Victim{Owner: "owner", Created: at(time.Second), Newest: at(0), DryRun: true}, at(0))
 	}
-	m.owners.Note(Victim{Owner: "owner", Created: at(time.Second), Newest: at(0), DryRun: true}, at(0))
-	next := m.restarted(t, at(time.Second))
-	if next.limiter.Node(at(time.Second)) == "" {
+	next := restarted(t, tracker, at(time.Second))
+	if _, waits := next.Node(at(time.Second)); !waits {
 		t.Error("the dry run's entries were not restored")
 	}
-	next.limiter.ForgetDryRuns()
-	next.owners.ForgetDryRuns()
-	if next.limiter.Node(at(time.Second)) != "" || len(next.owners.Export()) > 0 {
-		t.Error("the dry run's entries outlived it")
+	next.ForgetDryRuns()
+	if s := next.Export(); len(s.Limits) > 0 || len(s.Owners) > 0 {
+		t.Errorf("the dry run's entries outlived it: %+v", s)
 	}
 }
 
 // A clock that was set back must not make anything last longer.
 func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
-	m, now := newMemories(), at(0)
-	m.limiter.Count("owner", false, at(time.Hour))
+	tracker, now := newTracker(), at(0)
 	for i := range 12 {
-		m.owners.Note(Victim{Owner: "owner", Created: at(time.Duration(i) * time.Second), Newest: at(0)}, at(time.Hour))
+		tracker.Accept(Victim{Owner: "owner", Created: at(time.Duration(i) * time.Second), Newest: at(0)}, at(time.Hour))
 	}
-	m.backoff.Note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
-	next := m.restarted(t, now)
-	if next.limiter.Owner("owner", now.Add(time.Hour)) != "" || next.limiter.Export()[0].At.After(now) {
+	refuse(tracker, podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
+	next := restarted(t, tracker, now)
+	if ownerLimit(next.limiter, "owner", now.Add(time.Hour)) != "" || next.Export().Limits[0].At.After(now) {
 		t.Error("an eviction counts for more than an hour")
 	}
-	if next.owners.Owner("owner", now) == "" || next.owners.Owner("owner", now.Add(time.Hour)) != "" {
+	if ownerWaits(next.owners, "owner", now) == "" || ownerWaits(next.owners, "owner", now.Add(time.Hour)) != "" {
 		t.Error("an owner's back-off is not bounded")
 	}
-	if _, waits := next.backoff.Waits(podOf("a"), now.Add(13*time.Minute)); waits {
+	if _, waits := next.refusals.waits(podOf("a"), now.Add(13*time.Minute)); waits {
 		t.Error("a pod's back-off is not bounded")
 	}
 }

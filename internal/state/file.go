@@ -212,8 +212,8 @@ type section struct {
 func (s *State) shorten() error {
 	largest := section{}
 	for _, one := range []section{
-		sectionOf(&s.Incidents), sectionOf(&s.Ledger.Bookings), sectionOf(&s.Limits), sectionOf(&s.Owners),
-		sectionOf(&s.Backoff.Pods), sectionOf(&s.Backoff.Budgets), sectionOf(&s.Gone), sectionOf(&s.OnCPULists),
+		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Ledger.Bookings), sectionOf(&s.Cooldown.Limits), sectionOf(&s.Cooldown.Owners),
+		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets), sectionOf(&s.Gone), sectionOf(&s.InFlight.OnCPULists),
 	} {
 		if one.size > largest.size {
 			largest = one

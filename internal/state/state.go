@@ -14,18 +14,13 @@ import (
 type State struct {
 	// Incidents are those that are open.
 	Incidents []Incident `json:"incidents,omitempty"`
-	// The victims in flight.
-	inflight.State
-
+	// InFlight are the victims in flight.
+	InFlight inflight.State `json:"inFlight,omitzero"`
+	// Cooldown is which pods may not be evicted for now.
+	Cooldown cooldown.State `json:"cooldown,omitzero"`
 	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`
-	// Limits are the evictions that count against the limits.
-	Limits []cooldown.CountedState `json:"limits,omitempty"`
-	// Owners are the owners whose pods came back.
-	Owners []cooldown.OwnerState `json:"owners,omitempty"`
-	// Backoff are the pods and budgets that were refused or refused, and the API server.
-	Backoff cooldown.BackoffState `json:"backoff,omitzero"`
 	// Gone are disk victims that have ended and whose space is waited for.
 	Gone []Gone `json:"gone,omitempty"`
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -41,9 +42,9 @@ func random(r *rand.Rand, most int) State {
 		}
 		return all
 	}
-	s := State{Backoff: cooldown.BackoffState{Pods: refusals(), Budgets: refusals()}}
+	s := State{Cooldown: cooldown.State{Backoff: cooldown.BackoffState{Pods: refusals(), Budgets: refusals()}}}
 	if server := refusals(); len(server) > 0 {
-		s.Backoff.Server = &server[0]
+		s.Cooldown.Backoff.Server = &server[0]
 	}
 	for range r.IntN(most + 1) {
 		s.Incidents = append(s.Incidents, Incident{Expires: when(), Incident: incident.Incident{
@@ -52,15 +53,15 @@ func random(r *rand.Rand, most int) State {
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
 			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
 		}})
-		s.Ledger.LastEnd = when()
-		s.Ledger.Bookings = append(s.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: inflight.Booking{
+		s.InFlight.Ledger.LastEnd = when()
+		s.InFlight.Ledger.Bookings = append(s.InFlight.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: inflight.Booking{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
-		s.Limits = append(s.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
-		s.Owners = append(s.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
+		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
+		s.Cooldown.Owners = append(s.Cooldown.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.Gone = append(s.Gone, Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
-		s.OnCPULists = append(s.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
+		s.InFlight.OnCPULists = append(s.InFlight.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
@@ -185,10 +186,10 @@ func expectReason(t *testing.T, err error, want Reason) {
 func TestOversizedSectionsLoseTheirOldestEntries(t *testing.T) {
 	t.Parallel()
 	s := random(rand.New(rand.NewPCG(7, 7)), 20)
-	kept := len(s.Ledger.Bookings)
-	s.Limits = nil
+	kept := len(s.InFlight.Ledger.Bookings)
+	s.Cooldown.Limits = nil
 	for i := range 10_000 {
-		s.Limits = append(s.Limits, cooldown.CountedState{Owner: strings.Repeat("o", 36), At: noon().Add(time.Duration(i) * time.Second)})
+		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: strings.Repeat("o", 36), At: noon().Add(time.Duration(i) * time.Second)})
 	}
 	text, err := Encode(s, thisBoot(), noon())
 	if err != nil || len(text) > MaxSize+1000 {
@@ -198,10 +199,10 @@ func TestOversizedSectionsLoseTheirOldestEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(got.Limits); n == 0 || !got.Limits[n-1].At.Equal(s.Limits[9999].At) {
+	if n := len(got.Cooldown.Limits); n == 0 || !got.Cooldown.Limits[n-1].At.Equal(s.Cooldown.Limits[9999].At) {
 		t.Errorf("%d counted evictions are left, and the newest is not among them", n)
 	}
-	if len(got.Ledger.Bookings) != kept || len(got.InDoubt) != len(s.InDoubt) {
+	if len(got.InFlight.Ledger.Bookings) != kept || len(got.InDoubt) != len(s.InDoubt) {
 		t.Error("a section that is not too large lost entries")
 	}
 	s.InDoubt[0].Name = strings.Repeat("n", MaxSize)
@@ -226,7 +227,7 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 		t.Errorf("the failure is %s, want %s", got, WriteSlow)
 	}
 	for i := range 3 {
-		s.SaveNow(State{Limits: make([]cooldown.CountedState, i+1)})
+		s.SaveNow(State{Cooldown: cooldown.State{Limits: make([]cooldown.CountedState, i+1)}})
 	}
 	reader, err := os.Open(pipe)
 	if err != nil {
@@ -240,8 +241,8 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if got := loaded(t, dir); len(got.Limits) != 3 {
-		t.Errorf("%d evictions were written, want the newest state with 3", len(got.Limits))
+	if got := loaded(t, dir); len(got.Cooldown.Limits) != 3 {
+		t.Errorf("%d evictions were written, want the newest state with 3", len(got.Cooldown.Limits))
 	}
 }
 
@@ -314,7 +315,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"ledger":{"bookings":[{}]},"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]},"gone":[{}],"onCPULists":[{}]}}`))
+	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}},"gone":[{}]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := Decode(text, thisBoot(), noon())
 		if err != nil {
@@ -328,14 +329,16 @@ func FuzzDecode(f *testing.F) {
 		if _, err = Decode(again, thisBoot(), noon()); err != nil {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
-		ledger, backoff := inflight.New(), cooldown.NewBackoff(func() float64 { return 0 })
-		ledger.Restore(got.State, noon())
-		backoff.Restore(got.Backoff, noon())
+		ledger := inflight.New()
+		waits := cooldown.New(cooldown.Limits{PerMinute: 6}, func() float64 { return 0 }, func(*rank.Pod) string { return "" })
+		ledger.Restore(got.InFlight, noon())
+		waits.Restore(got.Cooldown, noon())
 		for _, b := range ledger.All() {
 			if b.Accepted.After(noon()) {
 				t.Errorf("booked in the future: %+v", b)
 			}
-			backoff.Note(cooldown.Pod{UID: b.UID}, evict.Result{Outcome: evict.Denied}, noon())
+			denied := cooldown.Answer{Pod: &rank.Pod{UID: b.UID}, Result: evict.Result{Outcome: evict.Denied}}
+			waits.Observe(&cooldown.Report{Answers: []cooldown.Answer{denied}}, noon())
 		}
 	})
 }
@@ -351,16 +354,16 @@ func expectAReason(t *testing.T, err error) {
 // all of 110 pods refused.
 func full() State {
 	s := random(rand.New(rand.NewPCG(2, 2)), 8)
-	booking, refusal := s.Ledger.Bookings[0], s.Backoff.Pods[0]
-	s.Ledger.Bookings, s.Backoff.Pods = nil, nil
+	booking, refusal := s.InFlight.Ledger.Bookings[0], s.Cooldown.Backoff.Pods[0]
+	s.InFlight.Ledger.Bookings, s.Cooldown.Backoff.Pods = nil, nil
 	for i := range 64 {
 		booking.Booking.UID = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)
 		booking.Booking.Name = fmt.Sprintf("checkout-7d9c5b6f4-%05d", i)
-		s.Ledger.Bookings = append(s.Ledger.Bookings, booking)
+		s.InFlight.Ledger.Bookings = append(s.InFlight.Ledger.Bookings, booking)
 	}
 	for i := range 110 {
 		refusal.UID = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)
-		s.Backoff.Pods = append(s.Backoff.Pods, refusal)
+		s.Cooldown.Backoff.Pods = append(s.Cooldown.Backoff.Pods, refusal)
 	}
 	return s
 }
@@ -376,7 +379,7 @@ func BenchmarkSave(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		state.Ledger.LastEnd = noon().Add(time.Duration(i) * time.Second) // it has changed
+		state.InFlight.Ledger.LastEnd = noon().Add(time.Duration(i) * time.Second) // it has changed
 		done, _ := s.hand(state)
 		<-done
 	}

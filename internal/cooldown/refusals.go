@@ -1,10 +1,12 @@
 package cooldown
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // span is how long a refused request waits: it starts at first and doubles with
@@ -44,9 +46,9 @@ func serverSpan() span { return span{time.Second, 6 * time.Second} }
 // may ask for an hour, and the node is short of something now.
 const longestAsked = 32 * time.Second
 
-// jitter is the share by which a wait is stretched at random, so that the agents
+// stretched is the share by which a wait is stretched at random, so that the agents
 // of many nodes do not come back to the API server together.
-const jitter = 0.2
+const stretched = 0.2
 
 // unheardInARow is after how many requests that settled nothing a pod backs off that was
 // there each time: the answer may be about this pod alone, and the others must have their
@@ -59,14 +61,6 @@ const (
 // trust is how long a budget is believed to keep a pod that it has refused, while only
 // others of its pods are asked for: the budget or the pod's labels may have been changed.
 const trust = 10 * time.Minute
-
-// Pod is what the back-off needs to know of a pod.
-type Pod struct {
-	UID, Namespace string
-	// Ready says that its condition Ready is true. A budget answers alike for all its ready
-	// pods; of the others it may let one go (unhealthyPodEvictionPolicy) and keep the next.
-	Ready bool
-}
 
 // refusal is what is remembered of a pod or a budget that was refused or refused.
 type refusal struct {
@@ -86,28 +80,23 @@ type refusal struct {
 // budgetKey names a PodDisruptionBudget.
 type budgetKey struct{ namespace, name string }
 
-// Backoff remembers which pods were refused and when they may be asked for
-// again, and whether the API server itself asked for a rest. It is not safe for
-// concurrent use.
-//
-// The ready pods that a budget has refused rest together: the first that is asked for after
-// that asks for all of them, and when it is refused all rest again, for longer. Which pods a
-// budget selects is known from its refusals alone: evictd may not list budgets.
-type Backoff struct {
+// refusals remembers which pods were refused and when they may be tried again, and whether
+// the API server itself is in back-off. The ready pods that a PDB has refused wait together:
+// the first that is tried after that stands for all, see docs/adr/0012-share-a-pdb-refusal.md.
+type refusals struct {
 	random  func() float64
 	pods    map[string]refusal
 	budgets map[budgetKey]refusal
 	server  refusal
 }
 
-// NewBackoff returns an empty back-off. Random returns numbers in [0,1).
-func NewBackoff(random func() float64) *Backoff {
-	return &Backoff{random: random, pods: map[string]refusal{}, budgets: map[budgetKey]refusal{}}
+func newRefusals(random func() float64) *refusals {
+	return &refusals{random: random, pods: map[string]refusal{}, budgets: map[budgetKey]refusal{}}
 }
 
-// Note remembers an answer about a pod. An accepted eviction forgets the
+// note remembers an answer about a pod. An accepted eviction forgets the
 // refusals before it, its budget's too.
-func (b *Backoff) Note(pod Pod, r evict.Result, now time.Time) {
+func (b *refusals) note(pod *rank.Pod, r evict.Result, now time.Time) {
 	before := b.pods[pod.UID]
 	switch {
 	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
@@ -127,7 +116,7 @@ func (b *Backoff) Note(pod Pod, r evict.Result, now time.Time) {
 
 // noteServer lets the API server rest after an answer that says that it is overloaded, or
 // after none. A request that was withdrawn says nothing of it.
-func (b *Backoff) noteServer(r evict.Result, now time.Time) {
+func (b *refusals) noteServer(r evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
 	case r.Outcome == evict.Throttled, r.Outcome == evict.Unconfirmed:
@@ -137,14 +126,14 @@ func (b *Backoff) noteServer(r evict.Result, now time.Time) {
 	}
 }
 
-// NoteUnread remembers that the API server could not be asked what became of a pod.
-func (b *Backoff) NoteUnread(now time.Time) {
+// noteUnread remembers that the API server could not be asked what became of a pod.
+func (b *refusals) noteUnread(now time.Time) {
 	b.server = b.extend(b.server, serverSpan(), evict.Result{Outcome: evict.Unconfirmed}, now)
 }
 
 // keep lets a pod rest with the others that its budget keeps. Several refusals of one
 // decision are one for the budget.
-func (b *Backoff) keep(pod Pod, r evict.Result, now time.Time) {
+func (b *refusals) keep(pod *rank.Pod, r evict.Result, now time.Time) {
 	key := budgetKey{pod.Namespace, r.Budget}
 	if rest := b.budgets[key]; !now.Before(rest.until) {
 		b.budgets[key] = b.extend(rest, spanOf(r.Outcome), r, now)
@@ -153,7 +142,7 @@ func (b *Backoff) keep(pod Pod, r evict.Result, now time.Time) {
 }
 
 // extendUnheard lets a pod rest where several requests in a row settled nothing.
-func (b *Backoff) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
+func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
 	row, since := before.unheard+1, before.since
 	if row == 1 {
 		since = now
@@ -167,7 +156,7 @@ func (b *Backoff) extendUnheard(before refusal, r evict.Result, now time.Time) r
 
 // extend lets something rest for twice as long as before, or as long as the server asked for.
 // What was not refused again for the longest time after a rest begins anew.
-func (b *Backoff) extend(before refusal, s span, r evict.Result, now time.Time) refusal {
+func (b *refusals) extend(before refusal, s span, r evict.Result, now time.Time) refusal {
 	if now.Sub(before.until) >= s.longest {
 		before.count = 0
 	}
@@ -176,45 +165,42 @@ func (b *Backoff) extend(before refusal, s span, r evict.Result, now time.Time) 
 }
 
 // stretch makes a wait longer at random.
-func (b *Backoff) stretch(wait time.Duration) time.Duration {
-	return wait + time.Duration(jitter*b.random()*float64(wait))
+func (b *refusals) stretch(wait time.Duration) time.Duration {
+	return wait + time.Duration(stretched*b.random()*float64(wait))
 }
 
-// Waits returns the outcome that keeps the pod from being asked for now, and
-// false when nothing does.
-func (b *Backoff) Waits(pod Pod, now time.Time) (evict.Outcome, bool) {
+// waits returns why a pod waits, without a sentence, and false where it does not. The PDB is
+// that of its last refusal in any case.
+func (b *refusals) waits(pod *rank.Pod, now time.Time) (Reason, bool) {
 	r := b.pods[pod.UID]
-	return r.last, now.Before(b.rest(r, pod.Ready, now))
+	until := b.rest(r, pod.Ready, now)
+	return Reason{Kind: Refused, Until: until, Outcome: r.last, PDB: r.budget}, now.Before(until)
 }
 
 // rest returns until when a pod that is ready or not rests after a refusal.
-func (b *Backoff) rest(r refusal, ready bool, now time.Time) time.Time {
+func (b *refusals) rest(r refusal, ready bool, now time.Time) time.Time {
 	switch {
 	case r.kept == budgetKey{}:
 		return r.until
 	case ready && now.Before(r.trusted):
-		return b.budgets[r.kept].until
+		return earlier(b.budgets[r.kept].until, r.trusted)
 	default:
 		return time.Time{}
 	}
 }
 
-// Budget returns the name of the PodDisruptionBudget that refused the pod last; "" when
-// none did, or the answer did not name it.
-func (b *Backoff) Budget(uid string) string { return b.pods[uid].budget }
-
-// KeptWith returns the name of the PodDisruptionBudget whose ready pods the pod rests with;
-// "" when it rests by itself.
-func (b *Backoff) KeptWith(pod Pod, now time.Time) string {
+// shared returns the name of the PDB whose ready pods the pod waits with; "" when it waits by
+// itself.
+func (b *refusals) shared(pod *rank.Pod, now time.Time) string {
 	if r := b.pods[pod.UID]; pod.Ready && now.Before(r.trusted) {
 		return r.kept.name
 	}
 	return ""
 }
 
-// Blocked returns how many pods wait because a budget refused, and how many because more than
+// blocked returns how many pods wait because a budget refused, and how many because more than
 // one selects them.
-func (b *Backoff) Blocked(now time.Time) (blocked, misconfigured int) {
+func (b *refusals) blocked(now time.Time) (blocked, misconfigured int) {
 	for _, r := range b.pods {
 		switch {
 		case !now.Before(b.rest(r, true, now)):
@@ -227,18 +213,19 @@ func (b *Backoff) Blocked(now time.Time) (blocked, misconfigured int) {
 	return blocked, misconfigured
 }
 
-// ServerWaits returns until when no request at all should be sent; the zero time
-// when there is nothing to wait for.
-func (b *Backoff) ServerWaits(now time.Time) time.Time {
-	if now.Before(b.server.until) {
-		return b.server.until
+// serverWaits returns why no request at all should be sent.
+func (b *refusals) serverWaits(now time.Time) (Reason, bool) {
+	until := b.server.until
+	if !now.Before(until) {
+		return Reason{}, false
 	}
-	return time.Time{}
+	return Reason{Kind: ServerBackOff, Until: until, Detail: fmt.Sprintf(
+		"the API server is not asked for another %v", until.Sub(now).Round(time.Second))}, true
 }
 
-// Forget drops what is remembered of pods that are not present any more, and of budgets that
+// forget drops what is remembered of pods that are not present any more, and of budgets that
 // keep none of the others.
-func (b *Backoff) Forget(present func(uid string) bool) {
+func (b *refusals) forget(present func(uid string) bool) {
 	remembered := len(b.pods)
 	maps.DeleteFunc(b.pods, func(uid string, _ refusal) bool { return !present(uid) })
 	if len(b.pods) == remembered {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 func at(offset time.Duration) time.Time {
@@ -18,12 +19,18 @@ func blocked(budget string) evict.Result {
 	return evict.Result{Outcome: evict.BlockedByBudget, Budget: budget}
 }
 
+// serverUntil returns until when the API server rests; the zero time when it does not.
+func serverUntil(b *refusals, now time.Time) time.Time {
+	r, _ := b.serverWaits(now)
+	return r.Until
+}
+
 // expectWaits fails the test unless these pods wait, and no others of a to e.
-func expectWaits(t *testing.T, b *Backoff, now time.Time, want string) {
+func expectWaits(t *testing.T, b *refusals, now time.Time, want string) {
 	t.Helper()
 	got := ""
 	for _, uid := range []string{"a", "b", "c", "d", "e"} {
-		if _, waits := b.Waits(podOf(uid), now); waits {
+		if _, waits := b.waits(podOf(uid), now); waits {
 			got += uid
 		}
 	}
@@ -34,66 +41,66 @@ func expectWaits(t *testing.T, b *Backoff, now time.Time, want string) {
 
 func TestPodsOfABudgetRestTogether(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(noJitter)
+	backoff := newRefusals(noJitter)
 	for _, uid := range []string{"a", "b", "c"} { // three refusals of one decision are one
-		backoff.Note(podOf(uid), blocked("web"), at(0))
+		backoff.note(podOf(uid), blocked("web"), at(0))
 	}
-	backoff.Note(podOf("d"), blocked("db"), at(5*time.Second))
-	other := Pod{UID: "e", Namespace: "office", Ready: true}
-	backoff.Note(other, blocked("web"), at(5*time.Second))
+	backoff.note(podOf("d"), blocked("db"), at(5*time.Second))
+	other := &rank.Pod{UID: "e", Namespace: "office", Ready: true}
+	backoff.note(other, blocked("web"), at(5*time.Second))
 	expectWaits(t, backoff, at(10*time.Second-1), "abcde")
 	expectWaits(t, backoff, at(10*time.Second), "de")
 
-	backoff.Note(podOf("b"), blocked("web"), at(10*time.Second)) // one asks for all
+	backoff.note(podOf("b"), blocked("web"), at(10*time.Second)) // one asks for all
 	expectWaits(t, backoff, at(30*time.Second-1), "abc")
-	if blocked, misconfigured := backoff.Blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 0 {
+	if blocked, misconfigured := backoff.blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 0 {
 		t.Errorf("%d are blocked and %d misconfigured, want all three blocked", blocked, misconfigured)
 	}
-	backoff.Note(podOf("several"), evict.Result{Outcome: evict.Misconfigured}, at(0))
-	if blocked, misconfigured := backoff.Blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 1 {
+	backoff.note(podOf("several"), evict.Result{Outcome: evict.Misconfigured}, at(0))
+	if blocked, misconfigured := backoff.blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 1 {
 		t.Errorf("%d are blocked and %d misconfigured, want three and one", blocked, misconfigured)
 	}
-	backoff.Forget(func(uid string) bool { return uid != "several" })
+	backoff.forget(func(uid string) bool { return uid != "several" })
 	expectWaits(t, backoff, at(30*time.Second), "")
 
-	backoff.Note(podOf("a"), blocked("web"), at(30*time.Second))
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Deleted}, at(31*time.Second))
+	backoff.note(podOf("a"), blocked("web"), at(30*time.Second))
+	backoff.note(podOf("b"), evict.Result{Outcome: evict.Deleted}, at(31*time.Second))
 	expectWaits(t, backoff, at(31*time.Second), "ac") // the budget has no more room than before
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Evicted}, at(32*time.Second))
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Evicted}, at(32*time.Second))
 	expectWaits(t, backoff, at(32*time.Second), "") // and now it has
 }
 
 // Nobody may be kept for long by what was true once.
 func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	t.Parallel()
-	backoff, unready := NewBackoff(noJitter), podOf("a")
+	backoff, unready := newRefusals(noJitter), podOf("a")
 	unready.Ready = false
-	backoff.Note(podOf("a"), blocked("web"), at(0))
-	backoff.Note(podOf("b"), blocked("web"), at(0))
-	if _, waits := backoff.Waits(unready, at(1)); waits || backoff.KeptWith(unready, at(1)) != "" {
+	backoff.note(podOf("a"), blocked("web"), at(0))
+	backoff.note(podOf("b"), blocked("web"), at(0))
+	if _, waits := backoff.waits(unready, at(1)); waits || backoff.shared(unready, at(1)) != "" {
 		t.Error("a pod that is not ready any more rests with the ready ones")
 	}
-	backoff.Note(unready, blocked("web"), at(time.Second))
-	if _, waits := backoff.Waits(unready, at(11*time.Second-1)); !waits {
+	backoff.note(unready, blocked("web"), at(time.Second))
+	if _, waits := backoff.waits(unready, at(11*time.Second-1)); !waits {
 		t.Error("a pod that is not ready does not back off by itself")
 	}
 	for after := time.Duration(0); after < 10*time.Minute; after += time.Minute {
-		backoff.Note(podOf("c"), blocked("web"), at(after))
+		backoff.note(podOf("c"), blocked("web"), at(after))
 	}
 	expectWaits(t, backoff, at(10*time.Minute-1), "bc")
 	expectWaits(t, backoff, at(10*time.Minute), "c")
-	if with := backoff.KeptWith(podOf("b"), at(10*time.Minute)); with != "" {
+	if with := backoff.shared(podOf("b"), at(10*time.Minute)); with != "" {
 		t.Errorf("b is said to rest with %s", with)
 	}
 }
 
 func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(noJitter)
-	backoff.Note(podOf("a"), blocked("web"), at(0))
-	backoff.Note(podOf("a"), blocked("web"), at(10*time.Second))
-	backoff.Forget(nobody)
-	backoff.Note(podOf("b"), blocked("web"), at(time.Minute))
+	backoff := newRefusals(noJitter)
+	backoff.note(podOf("a"), blocked("web"), at(0))
+	backoff.note(podOf("a"), blocked("web"), at(10*time.Second))
+	backoff.forget(nobody)
+	backoff.note(podOf("b"), blocked("web"), at(time.Minute))
 	expectWaits(t, backoff, at(70*time.Second-1), "b")
 	expectWaits(t, backoff, at(70*time.Second), "")
 }
@@ -101,9 +108,9 @@ func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 // What was refused again and again on Monday is no measure for Friday.
 func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	t.Parallel()
-	backoff, now := NewBackoff(noJitter), at(0)
+	backoff, now := newRefusals(noJitter), at(0)
 	for range 6 { // 10, 20, 40, 80, 160 s, 5 min
-		backoff.Note(podOf("a"), blocked("web"), now)
+		backoff.note(podOf("a"), blocked("web"), now)
 		now = now.Add(5 * time.Minute)
 	}
 	for _, since := range []struct {
@@ -113,7 +120,7 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 		{5 * time.Minute, 10 * time.Second},
 	} {
 		now = now.Add(since.pause)
-		backoff.Note(podOf("a"), blocked("web"), now)
+		backoff.note(podOf("a"), blocked("web"), now)
 		now = now.Add(since.rest)
 		expectWaits(t, backoff, now.Add(-1), "a")
 		expectWaits(t, backoff, now, "")
@@ -125,38 +132,38 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
 	unheard := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
-	backoff, now := NewBackoff(noJitter), at(0)
+	backoff, now := newRefusals(noJitter), at(0)
 	for i, want := range []string{"", "", "a"} {
-		backoff.Note(podOf("a"), unheard, now)
+		backoff.note(podOf("a"), unheard, now)
 		expectWaits(t, backoff, now, want)
 		if i == 1 {
-			backoff.NoteUnread(now)
-			backoff.Note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed}, now)
+			backoff.noteUnread(now)
+			backoff.note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed}, now)
 			expectWaits(t, backoff, now, "")
 		}
 	}
 	expectWaits(t, backoff, at(time.Minute), "")
-	backoff.Note(podOf("a"), unheard, at(time.Minute))
+	backoff.note(podOf("a"), unheard, at(time.Minute))
 	expectWaits(t, backoff, at(3*time.Minute-1), "a")
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Gone}, at(3*time.Minute))
-	backoff.Note(podOf("a"), unheard, at(3*time.Minute))
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Gone}, at(3*time.Minute))
+	backoff.note(podOf("a"), unheard, at(3*time.Minute))
 	expectWaits(t, backoff, at(3*time.Minute), "")
 
 	unheard.Silent = true
 	for after := time.Duration(0); after < 30*time.Second; after += time.Second {
-		backoff.Note(podOf("b"), unheard, at(after))
+		backoff.note(podOf("b"), unheard, at(after))
 		expectWaits(t, backoff, at(after), "")
 	}
-	backoff.Note(podOf("b"), unheard, at(30*time.Second))
+	backoff.note(podOf("b"), unheard, at(30*time.Second))
 	expectWaits(t, backoff, at(30*time.Second), "b")
 }
 
 // A request that the caller has withdrawn says nothing of the API server.
 func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(func() float64 { return 0 })
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true}, at(0))
-	if until := backoff.ServerWaits(at(0)); !until.IsZero() {
+	backoff := newRefusals(func() float64 { return 0 })
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true}, at(0))
+	if until := serverUntil(backoff, at(0)); !until.IsZero() {
 		t.Errorf("the API server rests until %v", until)
 	}
 }
@@ -164,7 +171,7 @@ func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
 func noJitter() float64 { return 0 }
 
 // podOf is a ready pod of the namespace shop.
-func podOf(uid string) Pod { return Pod{UID: uid, Namespace: "shop", Ready: true} }
+func podOf(uid string) *rank.Pod { return &rank.Pod{UID: uid, Namespace: "shop", Ready: true} }
 
 func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 	t.Parallel()
@@ -179,18 +186,18 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 		{evict.BudgetPending, time.Hour, []time.Duration{32 * time.Second, 32 * time.Second}},
 		{evict.Misconfigured, 0, []time.Duration{time.Minute}},
 	} {
-		backoff, now := NewBackoff(noJitter), at(0)
+		backoff, now := newRefusals(noJitter), at(0)
 		for i, want := range test.want {
-			backoff.Note(podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
-			if last, waits := backoff.Waits(podOf("a"), now.Add(want-1)); !waits || last != test.outcome {
+			backoff.note(podOf("a"), evict.Result{Outcome: test.outcome, RetryAfter: test.retry}, now)
+			if last, waits := backoff.waits(podOf("a"), now.Add(want-1)); !waits || last.Outcome != test.outcome {
 				t.Errorf("%v, refusal %d: does not wait %v", test.outcome, i+1, want)
 			}
 			now = now.Add(want)
-			if _, waits := backoff.Waits(podOf("a"), now); waits {
+			if _, waits := backoff.waits(podOf("a"), now); waits {
 				t.Errorf("%v, refusal %d: still waits after %v", test.outcome, i+1, want)
 			}
 		}
-		if !backoff.ServerWaits(now.Add(-1)).IsZero() {
+		if serverUntil(backoff, now.Add(-1)) != (time.Time{}) {
 			t.Errorf("%v: a refusal of one pod keeps all requests back", test.outcome)
 		}
 	}
@@ -198,54 +205,55 @@ func TestBackoffGrowsToItsLongestAndEnds(t *testing.T) {
 
 func TestBackoffOfTheServer(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(noJitter)
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
-	if until := backoff.ServerWaits(at(time.Second)); !until.Equal(at(3 * time.Second)) {
+	backoff := newRefusals(noJitter)
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
+	if until := serverUntil(backoff, at(time.Second)); !until.Equal(at(3 * time.Second)) {
 		t.Errorf("waits until %v, want what the server asked for", until)
 	}
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
-	if until := backoff.ServerWaits(at(5 * time.Second)); !until.Equal(at(6 * time.Second)) {
+	backoff.note(podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
+	backoff.note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
+	if until := serverUntil(backoff, at(5*time.Second)); !until.Equal(at(6 * time.Second)) {
 		t.Errorf("waits until %v: an answer did not end the row of failures", until)
 	}
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
-	if until := backoff.ServerWaits(at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
+	backoff.note(podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
+	if until := serverUntil(backoff, at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
 		t.Errorf("waits until %v after an hour was asked for, want as long as the API server ever asks", until)
 	}
 }
 
 func TestBackoffStretchesAtRandom(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(func() float64 { return 0.5 })
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
-	if _, waits := backoff.Waits(podOf("a"), at(10900*time.Millisecond)); !waits {
+	backoff := newRefusals(func() float64 { return 0.5 })
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget}, at(0))
+	if _, waits := backoff.waits(podOf("a"), at(10900*time.Millisecond)); !waits {
 		t.Error("no jitter was added to 10 s")
 	}
-	if _, waits := backoff.Waits(podOf("a"), at(11*time.Second)); waits {
+	if _, waits := backoff.waits(podOf("a"), at(11*time.Second)); waits {
 		t.Error("more than the jitter was added")
 	}
 }
 
 func TestBackoffForgets(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(noJitter)
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
-	backoff.Forget(nobody)
-	if _, waits := backoff.Waits(podOf("a"), at(0)); waits {
+	backoff := newRefusals(noJitter)
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
+	backoff.forget(nobody)
+	if _, waits := backoff.waits(podOf("a"), at(0)); waits {
 		t.Error("a pod that has gone is remembered")
 	}
 }
 
 func TestBackoffRemembersTheBudget(t *testing.T) {
 	t.Parallel()
-	backoff := NewBackoff(noJitter)
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
-	backoff.Note(podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
-	if a, b := backoff.Budget("a"), backoff.Budget("b"); a != "web" || b != "" {
-		t.Errorf("budgets %q and %q, want web and none", a, b)
+	backoff := newRefusals(noJitter)
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}, at(0))
+	backoff.note(podOf("b"), evict.Result{Outcome: evict.Denied}, at(0))
+	a, _ := backoff.waits(podOf("a"), at(0))
+	if b, _ := backoff.waits(podOf("b"), at(0)); a.PDB != "web" || b.PDB != "" {
+		t.Errorf("budgets %q and %q, want web and none", a.PDB, b.PDB)
 	}
-	backoff.Note(podOf("a"), evict.Result{Outcome: evict.Deleted}, at(time.Minute))
-	if got := backoff.Budget("a"); got != "" {
-		t.Errorf("budget %q of a pod that was deleted", got)
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Deleted}, at(time.Minute))
+	if got, _ := backoff.waits(podOf("a"), at(time.Minute)); got.PDB != "" {
+		t.Errorf("budget %q of a pod that was deleted", got.PDB)
 	}
 }

@@ -14,10 +14,16 @@ func made(created, newest time.Duration) Victim {
 	return Victim{Owner: "web", Created: at(created), Newest: at(newest)}
 }
 
+// ownerWaits returns one sentence while the owner is in back-off.
+func ownerWaits(h *owners, owner string, now time.Time) string {
+	r, _ := h.waits(owner, now)
+	return r.Detail
+}
+
 // heldFor returns how long the owner is held off from then on.
-func heldFor(h *HoldOff, owner string, now time.Duration) time.Duration {
+func heldFor(h *owners, owner string, now time.Duration) time.Duration {
 	for d := time.Duration(0); ; d += time.Second {
-		if h.Owner(owner, at(now+d)) == "" {
+		if ownerWaits(h, owner, at(now+d)) == "" {
 			return d
 		}
 	}
@@ -25,23 +31,23 @@ func heldFor(h *HoldOff, owner string, now time.Duration) time.Duration {
 
 func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
 	t.Parallel()
-	h, now := NewHoldOff(), time.Duration(0)
-	h.Note(made(-time.Hour, -time.Hour), at(0))
-	if reason := h.Owner("web", at(0)); reason != "" {
+	h, now := newOwners(), time.Duration(0)
+	h.note(made(-time.Hour, -time.Hour), at(0))
+	if reason := ownerWaits(h, "web", at(0)); reason != "" {
 		t.Errorf("held off before anybody came back: %s", reason)
 	}
 	for i, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		want := time.Duration(minutes) * time.Minute
 		now += time.Second
-		h.Note(made(now, now), at(now))
+		h.note(made(now, now), at(now))
 		if got := heldFor(h, "web", now); got != want {
 			t.Errorf("return %d: held off for %v, want %v", i+1, got, want)
 		}
-		if h.Owners(at(now)) != 1 || h.Owner("other", at(now)) != "" {
+		if h.waiting(at(now)) != 1 || ownerWaits(h, "other", at(now)) != "" {
 			t.Error("another owner is held off")
 		}
 		now += want
-		if h.Owners(at(now)) != 0 {
+		if h.waiting(at(now)) != 0 {
 			t.Error("held off after its end")
 		}
 	}
@@ -49,11 +55,11 @@ func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
 
 func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 	t.Parallel()
-	h := NewHoldOff()
-	h.Note(made(0, 0), at(0))
-	h.Note(made(time.Second, time.Second), at(2*time.Second))
+	h := newOwners()
+	h.note(made(0, 0), at(0))
+	h.note(made(time.Second, time.Second), at(2*time.Second))
 	want := "1 of its owner's pods came back to this node and were evicted again: held off until 2026-03-01T12:01:02Z, another 32s"
-	if got := h.Owner("web", at(30*time.Second)); got != want {
+	if got := ownerWaits(h, "web", at(30*time.Second)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -62,22 +68,22 @@ func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 // first of them went, and its sister's return does not make it one.
 func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 	t.Parallel()
-	h := NewHoldOff()
+	h := newOwners()
 	for i := range 5 {
 		now := time.Duration(i) * time.Second
-		h.Note(made(time.Duration(i-10)*time.Minute, -6*time.Minute), at(now))
-		if reason := h.Owner("web", at(now)); reason != "" {
+		h.note(made(time.Duration(i-10)*time.Minute, -6*time.Minute), at(now))
+		if reason := ownerWaits(h, "web", at(now)); reason != "" {
 			t.Errorf("replica %d: %s", i, reason)
 		}
 	}
-	h.Note(made(10*time.Second, 10*time.Second), at(time.Minute))
-	h.Note(made(-7*time.Minute, 10*time.Second), at(3*time.Minute))
-	if reason := h.Owner("web", at(3*time.Minute)); reason != "" {
+	h.note(made(10*time.Second, 10*time.Second), at(time.Minute))
+	h.note(made(-7*time.Minute, 10*time.Second), at(3*time.Minute))
+	if reason := ownerWaits(h, "web", at(3*time.Minute)); reason != "" {
 		t.Errorf("an old replica after a return: %s", reason)
 	}
 	// It was on the node when that old one went, and had come after the first had gone.
-	h.Note(made(11*time.Second, 11*time.Second), at(4*time.Minute))
-	if reason := h.Owner("web", at(4*time.Minute)); !strings.HasPrefix(reason, "2 of its owner's pods") {
+	h.note(made(11*time.Second, 11*time.Second), at(4*time.Minute))
+	if reason := ownerWaits(h, "web", at(4*time.Minute)); !strings.HasPrefix(reason, "2 of its owner's pods") {
 		t.Errorf("a second return: %q", reason)
 	}
 }
@@ -86,36 +92,36 @@ func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 // lost. What comes back after that is one again.
 func TestFaultReplicasThatWereAddedAreNoReturn(t *testing.T) {
 	t.Parallel()
-	h := NewHoldOff()
-	h.Note(made(-time.Hour, -time.Hour), at(0))
+	h := newOwners()
+	h.note(made(-time.Hour, -time.Hour), at(0))
 	scaled := made(40*time.Second, 50*time.Second)
 	for _, created := range []time.Duration{-2 * time.Hour, 30 * time.Second, 40 * time.Second, 50 * time.Second} {
 		scaled.Here = append(scaled.Here, at(created))
 	}
-	h.Note(scaled, at(time.Minute))
-	if reason := h.Owner("web", at(time.Minute)); reason != "" {
+	h.note(scaled, at(time.Minute))
+	if reason := ownerWaits(h, "web", at(time.Minute)); reason != "" {
 		t.Errorf("a replica that was added: %s", reason)
 	}
-	h.Note(made(30*time.Second, 50*time.Second), at(70*time.Second))
-	if reason := h.Owner("web", at(70*time.Second)); reason != "" {
+	h.note(made(30*time.Second, 50*time.Second), at(70*time.Second))
+	if reason := ownerWaits(h, "web", at(70*time.Second)); reason != "" {
 		t.Errorf("another one of them: %s", reason)
 	}
 	returned := made(80*time.Second, 80*time.Second)
 	returned.Here = []time.Time{at(-2 * time.Hour), at(50 * time.Second), at(80 * time.Second)}
-	h.Note(returned, at(90*time.Second))
-	if reason := h.Owner("web", at(90*time.Second)); !strings.HasPrefix(reason, "1 of its owner's pods") {
+	h.note(returned, at(90*time.Second))
+	if reason := ownerWaits(h, "web", at(90*time.Second)); !strings.HasPrefix(reason, "1 of its owner's pods") {
 		t.Errorf("a return: %q", reason)
 	}
 }
 
 func TestAPodWithoutAnOwnerDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	h := NewHoldOff()
+	h := newOwners()
 	for i := range 5 {
 		now := time.Duration(i) * time.Minute
-		h.Note(Victim{Created: at(now), Newest: at(now)}, at(now))
+		h.note(Victim{Created: at(now), Newest: at(now)}, at(now))
 	}
-	if reason := h.Owner("", at(4*time.Minute)); reason != "" || h.Owners(at(4*time.Minute)) != 0 {
+	if reason := ownerWaits(h, "", at(4*time.Minute)); reason != "" || h.waiting(at(4*time.Minute)) != 0 {
 		t.Errorf("bare pods are held off: %s", reason)
 	}
 }
@@ -126,11 +132,11 @@ func TestReturnsAreForgotten(t *testing.T) {
 		2*time.Hour - time.Second: 4 * time.Minute, // the third
 		2 * time.Hour:             0,               // the first of a new row
 	} {
-		h := NewHoldOff()
-		h.Note(made(-time.Hour, -time.Hour), at(0))
-		h.Note(made(1, 1), at(1))
-		h.Note(made(2, 2), at(time.Hour))
-		h.Note(made(time.Hour+quiet, time.Hour+quiet), at(time.Hour+quiet))
+		h := newOwners()
+		h.note(made(-time.Hour, -time.Hour), at(0))
+		h.note(made(1, 1), at(1))
+		h.note(made(2, 2), at(time.Hour))
+		h.note(made(time.Hour+quiet, time.Hour+quiet), at(time.Hour+quiet))
 		if got := heldFor(h, "web", time.Hour+quiet); got != want {
 			t.Errorf("held off for %v after %v without a return, want %v", got, quiet, want)
 		}
@@ -139,17 +145,17 @@ func TestReturnsAreForgotten(t *testing.T) {
 
 func TestHoldOffForgetsDryRuns(t *testing.T) {
 	t.Parallel()
-	h := NewHoldOff()
+	h := newOwners()
 	for _, dryRun := range []bool{true, false} {
 		for i := range 2 {
 			now := time.Duration(i) * time.Second
 			v := made(now, now)
 			v.Owner, v.DryRun = map[bool]string{true: "dry", false: "wet"}[dryRun], dryRun
-			h.Note(v, at(now))
+			h.note(v, at(now))
 		}
 	}
-	h.ForgetDryRuns()
-	if h.Owner("dry", at(time.Second)) != "" || h.Owner("wet", at(time.Second)) == "" {
+	h.forgetDryRuns()
+	if ownerWaits(h, "dry", at(time.Second)) != "" || ownerWaits(h, "wet", at(time.Second)) == "" {
 		t.Error("want what happened remembered, and what a dry run simulated forgotten")
 	}
 }
@@ -159,14 +165,14 @@ func TestHoldOffForgetsDryRuns(t *testing.T) {
 // as soon as it may. It returns when they went.
 func story(seed uint64, skew, during time.Duration) (went []time.Duration, returns int) {
 	r := rand.New(rand.NewPCG(seed, 2))
-	h := NewHoldOff()
+	h := newOwners()
 	old := 1 + r.IntN(4)
 	pods := make([]time.Duration, 0, old)
 	for range old {
 		pods = append(pods, -time.Duration(r.Int64N(int64(24*time.Hour))))
 	}
 	for now := time.Duration(0); now < during; now += time.Duration(1 + r.Int64N(int64(5*time.Second))) {
-		if h.Owner("web", at(now)) != "" {
+		if ownerWaits(h, "web", at(now)) != "" {
 			continue
 		}
 		i, newest := r.IntN(len(pods)), pods[0]
@@ -174,7 +180,7 @@ func story(seed uint64, skew, during time.Duration) (went []time.Duration, retur
 			newest = max(newest, p)
 		}
 		v := made(pods[i]+skew, newest+skew)
-		h.Note(v, at(now))
+		h.note(v, at(now))
 		went = append(went, now)
 		if pods[i] > 0 {
 			returns++

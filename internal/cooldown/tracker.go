@@ -1,0 +1,220 @@
+package cooldown
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Kind says what makes something wait.
+type Kind uint8
+
+// The kinds.
+const (
+	// Refused: the pod or its PDB was refused, or the pod was tried in this pressure.
+	Refused Kind = iota
+	// OwnerBackOff: pods of the owner came back to the node after they were evicted.
+	OwnerBackOff
+	// OwnerLimit: as many pods of the owner were evicted as may be in an hour.
+	OwnerLimit
+	// NoPermit: the workload had no free eviction permit, or that was not known.
+	NoPermit
+	// NodeLimit: as many pods were evicted on the node as may be in a minute.
+	NodeLimit
+	// ServerBackOff: the API server was overloaded or did not answer.
+	ServerBackOff
+	// SoftJitter: the first soft eviction of an incident waits for a random time.
+	SoftJitter
+	// BypassBackOff: bypassing a PDB came to nothing a moment ago.
+	BypassBackOff
+	// KindCount is how many kinds there are.
+	KindCount
+)
+
+// Reason says why something waits. The zero value means nothing.
+type Reason struct {
+	Kind Kind
+	// Until is when this reason ends if nothing else happens; it is in the future. Another
+	// reason may hold after it.
+	Until time.Time
+	// Detail is one sentence for people; "" for [BypassBackOff].
+	Detail string
+	// Outcome is the refusal of a pod that is [Refused], and PDB the name of the
+	// PodDisruptionBudget in it; "" where none refused, or the answer did not name it.
+	Outcome evict.Outcome
+	PDB     string
+}
+
+// Pressure is what a pod would be evicted for.
+type Pressure struct {
+	Signal pressure.Signal
+	// Incident is the ID of the incident.
+	Incident string
+	// Hard says that a hard threshold is met, GraceCut that a soft one's grace period was cut
+	// because the hard one is near.
+	Hard, GraceCut bool
+	// BypassPDB says that a PDB may be bypassed, so that its refusal alone keeps no pod.
+	BypassPDB bool
+}
+
+// Answer is what the API server said about one pod.
+type Answer struct {
+	Pod    *rank.Pod
+	Result evict.Result
+}
+
+// Report is what became of one plan.
+type Report struct {
+	Signal   pressure.Signal
+	Incident string
+	// Decided is when the plan was made.
+	Decided time.Time
+	// Answers are those to its requests. Shared are of pods that were not tried, because the
+	// PDB that had refused another pod would refuse them too.
+	Answers, Shared []Answer
+	// Stale says that it ended because it was too old: the next plan goes on with the pods
+	// that were not tried yet.
+	Stale bool
+	// NoPermit says which workloads had no free permit, and why; Unknown why the API server
+	// could not tell, "" where it could.
+	NoPermit map[string]string
+	Unknown  string
+	// Unread says that the pod of a request in doubt could not be read.
+	Unread bool
+	// BypassFailed says that bypassing a PDB came to nothing.
+	BypassFailed bool
+}
+
+// bypassBackOff is how long no PDB is bypassed after that came to nothing: the PDBs are read
+// from the API server, and near a threshold there are a hundred ticks a second.
+const bypassBackOff = 10 * time.Second
+
+// Tracker remembers what waits. It is not safe for concurrent use.
+type Tracker struct {
+	random   func() float64
+	workload func(*rank.Pod) string
+	refusals *refusals
+	owners   *owners
+	limiter  *limiter
+	tried    [pressure.SignalCount]tried
+	permits  permits
+	jitters  [pressure.SignalCount]jitter
+	bypass   time.Time
+}
+
+// New returns a tracker that remembers nothing. Random returns numbers in [0,1); workload
+// names the workload whose permits a pod needs, "" for none.
+func New(limits Limits, random func() float64, workload func(*rank.Pod) string) *Tracker {
+	return &Tracker{
+		random: random, workload: workload,
+		refusals: newRefusals(random), owners: newOwners(), limiter: newLimiter(limits),
+	}
+}
+
+// SetLimits changes the limits and keeps what was counted. Permits may have changed with
+// them: no workload waits for one any more.
+func (t *Tracker) SetLimits(limits Limits) {
+	t.limiter.limits, t.permits = limits, permits{}
+}
+
+// Observe learns from what became of a plan.
+func (t *Tracker) Observe(r *Report, now time.Time) {
+	for _, shared := range r.Shared {
+		t.refusals.note(shared.Pod, shared.Result, now)
+	}
+	for _, a := range r.Answers {
+		t.refusals.note(a.Pod, a.Result, now)
+	}
+	if r.Unread {
+		t.refusals.noteUnread(now)
+	}
+	t.tried[r.Signal].observe(r)
+	t.permits.observe(r, now, t.random)
+	if r.BypassFailed {
+		t.bypass = now.Add(bypassBackOff)
+	}
+}
+
+// Accept counts an accepted eviction, or a simulated one.
+func (t *Tracker) Accept(v Victim, now time.Time) {
+	t.limiter.count(v.Owner, v.DryRun, now)
+	t.owners.note(v, now)
+}
+
+// Count counts an eviction against the limits of which nothing is known but when it was.
+func (t *Tracker) Count(owner string, at time.Time) { t.limiter.count(owner, false, at) }
+
+// LeaveOne counts as many evictions as leave one for the coming minute. It is for a process
+// that does not know how many there were before its start, and found the node under
+// pressure: an agent that is restarted again and again must not evict a minute's worth each
+// time. Without a limit it counts none.
+func (t *Tracker) LeaveOne(now time.Time) { t.limiter.leaveOne(now) }
+
+// Retry forgets which pods were tried in a pressure: no other candidate is left.
+func (t *Tracker) Retry(signal pressure.Signal) { t.tried[signal].refused = nil }
+
+// Forget drops what is remembered of pods that are not present any more, and of PDBs that
+// block none of the others.
+func (t *Tracker) Forget(present func(uid string) bool) { t.refusals.forget(present) }
+
+// ForgetDryRuns drops what dry runs counted: nothing happened to their pods.
+func (t *Tracker) ForgetDryRuns() {
+	t.limiter.forgetDryRuns()
+	t.owners.forgetDryRuns()
+}
+
+// Pod returns why a pod may not be evicted for now, and false where it may be.
+func (t *Tracker) Pod(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
+	if r, waits := t.refused(pod, in, now); waits && (!in.BypassPDB || !r.Outcome.OfBudget()) {
+		return r, true
+	}
+	if r, waits := t.owners.waits(pod.OwnerUID, now); waits {
+		return r, true
+	}
+	if r, waits := t.limiter.owner(pod.OwnerUID, now); waits {
+		return r, true
+	}
+	return t.permits.waits(t.workload(pod), in.Hard, now)
+}
+
+// refused returns the refusal for which a pod waits: by its back-off, or because it was tried
+// in this pressure.
+func (t *Tracker) refused(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
+	r, waits := t.refusals.waits(pod, now)
+	if last, tried := t.tried[in.Signal].of(pod.UID, in.Incident, now); tried {
+		r.Outcome, r.Until, waits = last.outcome, later(r.Until, last.until), true
+	}
+	if !waits {
+		return Reason{}, false
+	}
+	r.Detail = "the last answer was " + string(r.Outcome)
+	if r.PDB != "" {
+		r.Detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", r.PDB, r.Outcome)
+	}
+	return r, true
+}
+
+// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
+// for this pod too; "" where there is none.
+func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string { return t.refusals.shared(pod, now) }
+
+// Node returns why no pod of the node may be evicted for now: the limit a minute.
+func (t *Tracker) Node(now time.Time) (Reason, bool) { return t.limiter.node(now) }
+
+// Server returns why the API server is not asked at all for now.
+func (t *Tracker) Server(now time.Time) (Reason, bool) { return t.refusals.serverWaits(now) }
+
+// Bypass returns why no PDB may be bypassed for now.
+func (t *Tracker) Bypass(now time.Time) (Reason, bool) {
+	return Reason{Kind: BypassBackOff, Until: t.bypass}, now.Before(t.bypass)
+}
+
+// Waiting returns how many owners are in back-off, and how many pods because a PDB refused or
+// because more than one selects them.
+func (t *Tracker) Waiting(now time.Time) (owners, blocked, misconfigured int) {
+	blocked, misconfigured = t.refusals.blocked(now)
+	return t.owners.waiting(now), blocked, misconfigured
+}

@@ -1,0 +1,226 @@
+package cooldown
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// anything makes random things of all kinds happen to a tracker.
+func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
+	in := questions()[r.IntN(8)]
+	switch r.IntN(4) {
+	case 0:
+		report := Report{
+			Signal: in.Signal, Incident: in.Incident, Decided: now.Add(-time.Duration(r.IntN(60)) * time.Second),
+			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0, BypassFailed: r.IntN(2) == 0,
+			Answers: []Answer{{somePod(r.IntN(8), true), someResult(r)}, {somePod(r.IntN(8), false), someResult(r)}},
+			Shared:  []Answer{{somePod(r.IntN(8), true), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}}},
+		}
+		if r.IntN(2) == 0 {
+			report.NoPermit, report.Unknown = map[string]string{"ReplicaSet/1": "full"}, []string{"", "no answer"}[r.IntN(2)]
+		}
+		tracker.Observe(&report, now)
+	case 1:
+		tracker.Draw(in, now)
+		tracker.LeaveOne(now)
+	default:
+		happen(tracker, r, now)
+	}
+}
+
+// Nothing waits for ever, a reason holds until it says and no longer, and no question changes
+// an answer.
+func TestEveryReasonEndsWhenItSays(t *testing.T) {
+	t.Parallel()
+	const longest = 2 * time.Hour // no wait is longer
+	for seed := range uint64(100) {
+		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 3)), at(0)
+		for range 1 + r.IntN(60) {
+			now = now.Add(time.Duration(r.IntN(90_000)) * time.Millisecond)
+			anything(tracker, r, now)
+		}
+		before := says(tracker, now)
+		for name, ask := range questionsTo(tracker) {
+			why, waits := ask(now)
+			if !waits {
+				continue
+			}
+			if !why.Until.After(now) || why.Until.Sub(now) > longest {
+				t.Errorf("seed %d: %s waits until %v at %v", seed, name, why.Until, now)
+			}
+			if then, still := ask(why.Until.Add(-1)); !still || then.Kind != why.Kind {
+				t.Errorf("seed %d: %s was to wait until %v, and does not: %+v", seed, name, why.Until, then)
+			}
+			if then, still := ask(why.Until); still && then.Kind == why.Kind {
+				t.Errorf("seed %d: %s was to wait until %v, and waits until %v then", seed, name, why.Until, then.Until)
+			}
+		}
+		if diff := cmp.Diff(before, says(tracker, now)); diff != "" {
+			t.Fatalf("seed %d: asked twice (-first +second):\n%s", seed, diff)
+		}
+		if later := reasons(tracker, now.Add(longest)); len(later) != 0 {
+			t.Errorf("seed %d: %v later: %v", seed, longest, later)
+		}
+	}
+}
+
+// No history exceeds a limit.
+func TestLimitsHoldInEveryHistory(t *testing.T) {
+	t.Parallel()
+	type went struct {
+		owner string
+		at    time.Time
+	}
+	for seed := range uint64(100) {
+		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 4)), at(0)
+		var all []went
+		for range 400 {
+			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
+			pod := somePod(r.IntN(8), true)
+			_, node := tracker.Node(now)
+			if _, waits := tracker.Pod(pod, Pressure{Hard: true}, now); waits || node {
+				continue
+			}
+			tracker.Accept(Victim{Owner: pod.OwnerUID, Created: at(-time.Hour), Newest: at(0)}, now)
+			all = append(all, went{pod.OwnerUID, now})
+			minute, hour := 0, 0
+			for _, w := range all {
+				if now.Sub(w.at) < time.Minute {
+					minute++
+				}
+				if w.owner == pod.OwnerUID && now.Sub(w.at) < time.Hour {
+					hour++
+				}
+			}
+			if minute > 6 || pod.OwnerUID != "" && hour > 5 {
+				t.Fatalf("seed %d: %d evictions in a minute, %d of %q in an hour", seed, minute, hour, pod.OwnerUID)
+			}
+		}
+	}
+}
+
+// A refusal keeps its pod, and with a PDB the pods that the PDB has refused too; never a pod
+// that was not refused itself.
+func TestRefusalKeepsNoOtherPod(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 5)), at(0)
+		refused := map[string]bool{}
+		for range 1 + r.IntN(20) {
+			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
+			a := Answer{somePod(r.IntN(8), r.IntN(2) == 0), someResult(r)}
+			refused[a.Pod.UID] = true
+			tracker.Observe(&Report{Incident: "i-1", Decided: now, Stale: r.IntN(2) == 0, Answers: []Answer{a}}, now)
+			for i := range 8 {
+				pod := somePod(i, true)
+				if why, waits := tracker.Pod(pod, Pressure{Incident: "i-1"}, now); waits && !refused[pod.UID] {
+					t.Fatalf("seed %d: %s was not refused and waits: %+v", seed, pod.UID, why)
+				}
+			}
+		}
+	}
+}
+
+// What was tried in one incident keeps a pod in that incident and for that signal alone, until
+// another plan ends in time, or no other candidate is left.
+func TestTriedPodsWaitInTheirPressure(t *testing.T) {
+	t.Parallel()
+	in := Pressure{Signal: pressure.MemoryAvailable, Incident: "i-1", Hard: true}
+	stale := Report{
+		Signal: in.Signal, Incident: in.Incident, Decided: at(0), Stale: true,
+		Answers: []Answer{{podOf("a"), evict.Result{Outcome: evict.BudgetPending}}},
+	}
+	waits := func(tracker *Tracker, in Pressure, after time.Duration) bool {
+		why, waits := tracker.Pod(podOf("a"), in, at(after))
+		return waits && why.Kind == Refused && why.Outcome == evict.BudgetPending
+	}
+	other, disk := in, in
+	other.Incident, disk.Signal = "i-2", pressure.NodeFSAvailable
+	for _, test := range []struct {
+		name  string
+		in    Pressure
+		after time.Duration
+		then  func(*Tracker)
+		want  bool
+	}{
+		{"after its back-off", in, 3 * time.Second, nil, true},
+		{"at the end", in, triedFor - 1, nil, true},
+		{"after the end", in, triedFor, nil, false},
+		{"another incident", other, 3 * time.Second, nil, false},
+		{"another signal", disk, 3 * time.Second, nil, false},
+		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.Signal) }, false},
+		{"a plan that ended in time", in, 3 * time.Second, func(c *Tracker) {
+			c.Observe(&Report{Signal: in.Signal, Incident: in.Incident}, at(time.Second))
+		}, false},
+		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
+			c.Observe(&Report{Signal: in.Signal, Incident: in.Incident, Decided: at(time.Second), Stale: true}, at(time.Second))
+		}, true},
+	} {
+		tracker := newTracker()
+		tracker.Observe(&stale, at(0))
+		if test.then != nil {
+			test.then(tracker)
+		}
+		if got := waits(tracker, test.in, test.after); got != test.want {
+			t.Errorf("%s: waits %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestPermits(t *testing.T) {
+	t.Parallel()
+	tracker := newTracker()
+	web, db := podOf("web"), podOf("db")
+	web.Owner, db.Owner = "ReplicaSet/web", "ReplicaSet/db"
+	tracker.Observe(&Report{NoPermit: map[string]string{web.Owner: "full"}, Unknown: "no answer"}, at(0))
+	for _, test := range []struct {
+		pod   *rank.Pod
+		hard  bool
+		after time.Duration
+		want  string
+	}{
+		{web, true, permitBackOff - 1, "full"},
+		{web, true, permitBackOff, ""},
+		{db, true, 0, ""},
+		{db, false, permitBackOff - 1, "no answer"},
+		{db, false, permitBackOff, ""},
+		{podOf("bare"), false, 0, ""},
+	} {
+		why, _ := tracker.Pod(test.pod, Pressure{Hard: test.hard}, at(test.after))
+		if why.Detail != test.want {
+			t.Errorf("%s, hard %v, after %v: %q, want %q", test.pod.UID, test.hard, test.after, why.Detail, test.want)
+		}
+	}
+	tracker.SetLimits(Limits{})
+	if why, waits := tracker.Pod(web, Pressure{Hard: true}, at(0)); waits {
+		t.Errorf("permits that may have been switched off keep a pod: %s", why.Detail)
+	}
+}
+
+// A bypass of PDBs leaves a pod that only a PDB refused, and no other.
+func TestBypassLeavesWhatOnlyAPDBRefused(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[evict.Outcome]bool{evict.BlockedByBudget: false, evict.BudgetPending: false, evict.Denied: true, evict.Misconfigured: true} {
+		tracker := newTracker()
+		refuse(tracker, podOf("a"), evict.Result{Outcome: outcome, Budget: "web"}, at(0))
+		if _, waits := tracker.Pod(podOf("a"), Pressure{BypassPDB: true}, at(0)); waits != want {
+			t.Errorf("%s: waits %v, want %v", outcome, waits, want)
+		}
+		limited := podOf("a")
+		limited.OwnerUID = "owner"
+		for range 5 {
+			tracker.Count("owner", at(0))
+		}
+		if why, waits := tracker.Pod(limited, Pressure{BypassPDB: true}, at(0)); !waits || !want && why.Kind != OwnerLimit {
+			t.Errorf("%s: %s", outcome, fmt.Sprint(why, waits))
+		}
+	}
+}
