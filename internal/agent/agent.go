@@ -137,7 +137,6 @@ type Agent struct {
 	followed  followed
 	measurer  *measure.Measurer
 	settling  settling
-	returning returning
 	simulated simulated
 	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition

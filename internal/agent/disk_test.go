@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -420,7 +421,7 @@ func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
 		n.after(time.Second, func() { // while c ends, b grows
 			disk.measured = map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(30, 1, 1, 1), "uid-b": measuretest.DiskUse(90, 1, 1, 1)}
 		})
-		runDisk(t, n, disk, pressure.NodeFSAvailable, collectedWithin+4*time.Second)
+		runDisk(t, n, disk, pressure.NodeFSAvailable, inflight.CollectedWithin+4*time.Second)
 		n.wantVictims(t, "c", "b")
 	})
 }

@@ -132,7 +132,7 @@ func (a *Agent) export() state.State {
 	return state.State{
 		Incidents: incidents,
 		InFlight:  a.victims.Export(), Cooldown: a.cooldown.Export(),
-		InDoubt: a.doubts.export(), Gone: a.returning.export(),
+		InDoubt: a.doubts.export(),
 	}
 }
 
@@ -140,7 +140,6 @@ func (a *Agent) export() state.State {
 func (a *Agent) restore(s *state.State, now time.Time) {
 	a.victims.Restore(s.InFlight, now)
 	a.cooldown.Restore(s.Cooldown, now)
-	a.returning.restore(s.Gone, now)
 	a.restoreIncidents(s.Incidents, now)
 	for i := range s.InDoubt {
 		a.restoreInDoubt(&s.InDoubt[i], now)
@@ -178,7 +177,7 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 	}
 	if now.Sub(r.Sent) > decide.DoubtLasts {
 		a.cooldown.Count(r.OwnerUID, r.Sent)
-		a.returning.restore([]state.Gone{goneInDoubt(r, now)}, now)
+		a.victims.AwaitSpace(goneInDoubt(r, now), now)
 		a.changed = true // the next start finds when it was waited for, and not the request
 		return
 	}
@@ -190,13 +189,13 @@ func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
 
 // goneInDoubt returns the pod of a request in doubt as one that has ended when it should have, if
 // the request was carried out.
-func goneInDoubt(r *state.Request, now time.Time) state.Gone {
+func goneInDoubt(r *state.Request, now time.Time) inflight.Gone {
 	grace := r.PodGraceSeconds
 	if r.GraceSeconds != nil {
 		grace = *r.GraceSeconds
 	}
 	at := sooner(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now)
-	gone := state.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(collectedWithin)}
+	gone := inflight.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(inflight.CollectedWithin)}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		gone.Before = gone.Before.With(signal, r.Shortage.Available)
 	}
@@ -264,27 +263,6 @@ func requestState(open *decide.InDoubt) *state.Request {
 		r.PastBudget = attempt.Past.Name
 	}
 	return r
-}
-
-// export returns the disk victims whose space has not come back.
-func (r *returning) export() []state.Gone {
-	gone := make([]state.Gone, 0, len(r.victims))
-	for i := range r.victims {
-		v := &r.victims[i]
-		gone = append(gone, state.Gone{UID: v.inDoubt, At: v.at, Expected: v.expected, Before: v.before, Expires: v.at.Add(collectedWithin)})
-	}
-	return gone
-}
-
-// restore puts back the disk victims whose space had not come back.
-func (r *returning) restore(gone []state.Gone, now time.Time) {
-	for _, v := range gone {
-		if !now.Before(v.Expires) {
-			continue
-		}
-		one := goneVictim{inDoubt: v.UID, at: sooner(v.At, now), expected: v.Expected, before: v.Before}
-		r.victims, r.ended = append(r.victims, one), one.at
-	}
 }
 
 // sooner returns the earlier of two times: one of another process may not be in the future.

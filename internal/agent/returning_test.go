@@ -11,9 +11,9 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/measure/measuretest"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -147,14 +147,14 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
 		a.followReturning(&sample, nil)
-		if amount, _ := a.returning.expected(pressure.NodeFSAvailable); amount != 0 {
+		if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
 		sample.Time = sample.Time.Add(time.Second)
 	}
 	n.pods["uid-new"].api.Status = n.pods["uid-old"].api.Status
 	a.followReturning(&sample, nil)
-	if amount, _ := a.returning.expected(pressure.NodeFSAvailable); amount != 30 {
+	if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}
 }
@@ -183,43 +183,6 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 	})
 }
 
-// What came back of one victim counts for no other.
-func TestReturningCountsARiseOnce(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	sample := func(after time.Duration, available int64) *pressure.Sample {
-		s := &pressure.Sample{Time: at.Add(after)}
-		s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
-		return s
-	}
-	held := func(amount int64) pressure.Amounts {
-		return pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)
-	}
-	var r returning
-	r.observe(sample(0, 100), nil)
-	r.observe(sample(time.Second, 100), []pressure.Amounts{held(80), held(60)})
-	for _, step := range []struct {
-		after     time.Duration
-		available int64
-		want      int64
-	}{
-		{2 * time.Second, 139, 140}, // less than half of the first
-		{3 * time.Second, 140, 60},  // half of the first
-		{4 * time.Second, 200, 60},  // 80 of it are the first one's
-		{5 * time.Second, 210, 0},   // and half of the second
-	} {
-		r.observe(sample(step.after, step.available), nil)
-		if got, _ := r.expected(pressure.NodeFSAvailable); got != step.want {
-			t.Errorf("at %d available %d are waited for, want %d", step.available, got, step.want)
-		}
-	}
-	r.observe(sample(6*time.Second, 210), []pressure.Amounts{held(50)})
-	r.observe(sample(6*time.Second+collectedWithin, 210), nil)
-	if got, _ := r.expected(pressure.NodeFSAvailable); got != 0 {
-		t.Errorf("%d are waited for after their time", got)
-	}
-}
-
 // A disk victim that has ended, and that only a finalizer keeps, is waited for like one that has
 // gone, and no longer: before, it was relied on for what it had held until its deadline.
 func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
@@ -243,24 +206,9 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 			ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 			large.api, large.noCgroup = ended, true
 		})
-		runFor(t, a, 15*time.Second+collectedWithin+5*time.Second)
+		runFor(t, a, 15*time.Second+inflight.CollectedWithin+5*time.Second)
 		n.wantVictims(t, "large", "small")
 	})
-}
-
-// The space of a victim from before the restart is back when the next one ends, in the first tick.
-func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	var r returning
-	r.restore([]state.Gone{{At: now.Add(-10 * time.Second), Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 50), Before: pressure.Amounts{}.With(pressure.NodeFSAvailable, 10), Expires: now.Add(time.Minute)}}, now)
-	var s pressure.Sample
-	s.Time = now
-	s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
-	r.observe(&s, []pressure.Amounts{pressure.Amounts{}.With(pressure.NodeFSAvailable, 40)})
-	if got, _ := r.expected(pressure.NodeFSAvailable); got != 40 {
-		t.Errorf("%d are waited for, want what the second one held", got)
-	}
 }
 
 func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
@@ -282,8 +230,8 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if len(a.returning.victims) != 1 {
-			t.Errorf("%d returning victims for one pod", len(a.returning.victims))
+		if len(a.victims.Export().Gone) != 1 {
+			t.Errorf("%d returning victims for one pod", len(a.victims.Export().Gone))
 		}
 	})
 }

@@ -22,7 +22,7 @@ import (
 //     before settleBound windows are over. What is slower than that comes too late, and
 //     what goes up and down comes and goes;
 //   - and victims that have gone, whose space would suffice, are waited for until it is back,
-//     collectedWithin at most (returning.go). That wait does not depend on the window.
+//     inflight.CollectedWithin at most. That wait does not depend on the window.
 //
 // None of that is waited for once the disk would be full before a victim could help.
 // Memory and PIDs are not waited for here. What a victim gave back and MemAvailable does not
@@ -121,19 +121,19 @@ func (a *Agent) comesBack(p *pressure.Pressure) (decide.Hold, string) {
 // space should suffice, and why.
 func (a *Agent) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 	signal := p.Threshold.Signal
-	expected, last := a.returning.expected(signal)
+	expected, last := a.victims.Returning(signal)
 	if expected == 0 || expected < decide.ShortageOf(p, 0).ToTarget {
 		return 0, ""
 	}
-	return collectedWithin - p.SampleTime.Sub(last),
+	return inflight.CollectedWithin - p.SampleTime.Sub(last),
 		fmt.Sprintf("the kubelet removes dead containers once a minute, and victims that have gone held %s", wording.Amount(signal, expected))
 }
 
 // awaitSettling returns how long the pressure is still given to end by itself, and why.
 func (a *Agent) awaitSettling(p *pressure.Pressure) (time.Duration, string) {
 	signal, window, since := p.Threshold.Signal, a.policy.Settle, p.Since
-	if a.returning.ended.After(since) {
-		since = a.returning.ended
+	if ended := a.victims.LastDiskEnd(); ended.After(since) {
+		since = ended
 	}
 	waited := p.SampleTime.Sub(since)
 	if waited < window {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -271,8 +272,8 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 				}
 				acted := settle(t, n, 3*time.Minute)
 				n.wantVictims(t, test.want...)
-				if len(acted) > 1 && acted[1]-acted[0] < collectedWithin {
-					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, collectedWithin)
+				if len(acted) > 1 && acted[1]-acted[0] < inflight.CollectedWithin {
+					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, inflight.CollectedWithin)
 				}
 			})
 		})

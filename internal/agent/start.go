@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -58,7 +59,7 @@ func (a *Agent) awaitStart(p *pressure.Pressure) (decide.Hold, string) {
 	if met.IsZero() || !p.Threshold.Signal.OnDisk() {
 		return decide.HoldNone, ""
 	}
-	wait := collectedWithin - p.SampleTime.Sub(met)
+	wait := inflight.CollectedWithin - p.SampleTime.Sub(met)
 	if wait <= 0 || decide.TooLate(p, wait) {
 		return decide.HoldNone, ""
 	}

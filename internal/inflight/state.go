@@ -2,6 +2,8 @@ package inflight
 
 import (
 	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // bookingKept is how long after its deadline a booking is restored. A victim that is stuck
@@ -12,9 +14,23 @@ const bookingKept = 24 * time.Hour
 type State struct {
 	// Ledger are the victims in flight.
 	Ledger Bookings `json:"ledger,omitzero"`
+	// Gone are disk victims that have ended and whose space is waited for.
+	Gone []Gone `json:"gone,omitempty"`
 	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
 	// MemAvailable does not show it.
 	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
+}
+
+// Gone is a disk victim that has ended and whose space is waited for.
+type Gone struct {
+	// UID is the pod's where it is not known whether it was evicted; "" where it is.
+	UID string `json:"uid,omitempty"`
+	// At is when it was found to have ended.
+	At time.Time `json:"at"`
+	// Expected is what it held, Before what was available at the last reading before its end.
+	Expected pressure.Amounts `json:"expected,omitzero"`
+	Before   pressure.Amounts `json:"before,omitzero"`
+	Expires  time.Time        `json:"expires"`
 }
 
 // OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.
@@ -43,7 +59,7 @@ type BookingState struct {
 
 // Export returns what the tracker knows.
 func (t *Tracker) Export() State {
-	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, OnCPULists: t.lists.export()}
+	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, Gone: t.returning.export(), OnCPULists: t.lists.export()}
 	for _, b := range t.All() {
 		s.Ledger.Bookings = append(s.Ledger.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
 	}
@@ -57,6 +73,7 @@ func (t *Tracker) Len() int { return len(t.bookings) }
 // others end does not look new.
 func (t *Tracker) Restore(s State, now time.Time) {
 	t.lists.restore(s.OnCPULists, now)
+	t.returning.restore(s.Gone, now)
 	t.lastEnd = earlier(s.Ledger.LastEnd, now)
 	for _, kept := range s.Ledger.Bookings {
 		if !now.Before(kept.Expires) {

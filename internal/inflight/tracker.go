@@ -21,6 +21,7 @@ type Tracker struct {
 	// unlisted since when cgroups are there that no listed pod has, by theirs.
 	ending, unlisted map[string]time.Time
 	lists            cpuLists
+	returning        returning
 }
 
 // New returns a tracker of no pods.

@@ -21,8 +21,6 @@ type State struct {
 	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`
-	// Gone are disk victims that have ended and whose space is waited for.
-	Gone []Gone `json:"gone,omitempty"`
 }
 
 // Incident is one that is open.
@@ -87,16 +85,4 @@ type Shortage struct {
 	Since time.Time `json:"since"`
 	// Resource is what the node was short of.
 	Resource incident.Resource `json:"resource"`
-}
-
-// Gone is a disk victim that has ended and whose space is waited for.
-type Gone struct {
-	// UID is the pod's where it is not known whether it was evicted; "" where it is.
-	UID string `json:"uid,omitempty"`
-	// At is when it was found to have ended.
-	At time.Time `json:"at"`
-	// Expected is what it held, Before what was available at the last reading before its end.
-	Expected pressure.Amounts `json:"expected,omitzero"`
-	Before   pressure.Amounts `json:"before,omitzero"`
-	Expires  time.Time        `json:"expires"`
 }

@@ -60,7 +60,7 @@ func random(r *rand.Rand, most int) State {
 		}})
 		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
 		s.Cooldown.Owners = append(s.Cooldown.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
-		s.Gone = append(s.Gone, Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
+		s.InFlight.Gone = append(s.InFlight.Gone, inflight.Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.InFlight.OnCPULists = append(s.InFlight.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
@@ -315,7 +315,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}},"gone":[{}]}}`))
+	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}],"gone":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := Decode(text, thisBoot(), noon())
 		if err != nil {
