@@ -18,7 +18,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 		Listed: func(uid string) bool {
 			return slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == uid })
 		},
-		BeforeSend: a.saveBefore, Intent: a.options.Recorder.Intent, Now: time.Now,
+		BeforeSend: a.saveBefore, Intent: a.options.Recorder.Intent, Now: a.options.Clock.Now,
 	})
 }
 
@@ -44,7 +44,7 @@ func (a *Agent) act(ctx context.Context, p execute.Plan) {
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
 // books the victim, remembers the refusals and records the decision.
 func (a *Agent) takeReport(r execute.Report) {
-	now := time.Now()
+	now := a.options.Clock.Now()
 	defer a.saveReport()
 	d := a.acting
 	if r.About != nil {

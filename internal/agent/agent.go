@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
+
 	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -119,6 +121,9 @@ type Options struct {
 	FreeOnCPULists func() (int64, error)
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
+	// Clock is the time by which the loop samples, decides and waits, and the executor sends; nil
+	// is the real clock.
+	Clock clock.Clock
 }
 
 // Agent is the loop. One goroutine decides and owns everything below; an eviction
@@ -166,6 +171,9 @@ func New(options Options) (*Agent, error) {
 		options.Evictor == nil || options.Recorder == nil || options.Random == nil {
 		return nil, errors.New("building the agent: a part is missing")
 	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	a := &Agent{
 		options:  options,
 		reload:   make(chan change),
@@ -183,7 +191,7 @@ func New(options Options) (*Agent, error) {
 	a.memory.to = options.Memory
 	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {
-		a.restore(options.Remembered, time.Now())
+		a.restore(options.Remembered, a.options.Clock.Now())
 	}
 	a.adopt(options.Policy)
 	a.inFlight = a.victims.Len()
@@ -213,7 +221,7 @@ func (a *Agent) adopt(policy Policy) {
 	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.cooldown.SetLimits(policy.Limits)
-	a.watched = time.Now()
+	a.watched = a.options.Clock.Now()
 }
 
 // change is what Reload hands to the loop.
@@ -238,9 +246,9 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // one that is under way gets a few seconds to be answered and recorded.
 func (a *Agent) Run(ctx context.Context) error {
 	a.mu.Lock()
-	a.progress = time.Now() // a first tick that hangs should be noticed too
+	a.progress = a.options.Clock.Now() // a first tick that hangs should be noticed too
 	a.mu.Unlock()
-	timer := time.NewTimer(0)
+	timer := a.options.Clock.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time
 	wake := a.options.Wake
@@ -257,15 +265,15 @@ func (a *Agent) Run(ctx context.Context) error {
 		case reading := <-a.measurer.Measured():
 			a.measurer.Observe(reading)
 		case <-wake:
-			if rest := a.policy.Pacing.Min - time.Since(ticked); rest > 0 {
+			if rest := a.policy.Pacing.Min - a.options.Clock.Since(ticked); rest > 0 {
 				wake = nil // not received until the tick: a storm of them must not spin here
 				timer.Reset(rest)
 				continue
 			}
-		case <-timer.C:
+		case <-timer.C():
 		}
 		next := a.tick(ctx)
-		ticked, wake = time.Now(), a.options.Wake
+		ticked, wake = a.options.Clock.Now(), a.options.Wake
 		timer.Reset(next)
 	}
 }
@@ -281,13 +289,13 @@ func (a *Agent) drain() {
 // tick reads the node once, judges, and acts or says why not. It returns the time
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
-	started := time.Now()
+	started := a.options.Clock.Now()
 	a.listedNow, a.covered = nil, covered{}
 	ended := a.letGo(started)
 	a.hear(started)
 	a.releaseSlots()
 	a.followDryRun(ctx, started, ended)
-	seen := a.options.Sampler.Sample(time.Now())
+	seen := a.options.Sampler.Sample(a.options.Clock.Now())
 	sample := a.simulated.addTo(&seen)
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
@@ -310,7 +318,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		a.warmUp(started)
 	}
 	a.noteProgress(started, sample, &verdict)
-	a.options.Recorder.Tick(started, time.Since(started))
+	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
 }
 

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
@@ -180,7 +179,7 @@ func nobody(ranking *rank.Ranking) string {
 // victims should still free was measured before: what they have freed since shows
 // in the deficit, so less is missing by now, or as much.
 func (a *Agent) lookAgain(p *pressure.Pressure) (decide.Hold, string) {
-	seen := a.options.Sampler.Sample(time.Now())
+	seen := a.options.Sampler.Sample(a.options.Clock.Now())
 	again := a.simulated.addTo(&seen)
 	if fault := a.incomplete(again, p.Threshold.Signal); fault != "" {
 		return decide.HoldIncomplete, fault

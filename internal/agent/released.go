@@ -133,7 +133,7 @@ func (a *Agent) readBooks() (pods []usage.Pod, sample pressure.Sample) {
 	if err != nil {
 		return pods, pressure.Sample{}
 	}
-	return pods, a.options.Sampler.Sample(time.Now())
+	return pods, a.options.Sampler.Sample(a.options.Clock.Now())
 }
 
 // books are what is available of a signal and what all pods hold of it, together and
