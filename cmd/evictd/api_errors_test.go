@@ -76,12 +76,12 @@ func TestFailedRequestsAreCounted(t *testing.T) {
 			}
 			switch code {
 			case 0, 404, 503: // whether the pod has left is looked at; a 404 may be anything's
-				want["get "+class]++
+				want["Get "+class]++
 			case 401: // a request is sent again with the token as it is now
-				want["eviction "+class]++
-				want["get "+class] += 2
+				want["Eviction "+class]++
+				want["Get "+class] += 2
 			case 500:
-				want["get "+class]++
+				want["Get "+class]++
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

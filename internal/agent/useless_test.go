@@ -106,7 +106,7 @@ func TestWhoWouldHelp(t *testing.T) {
 			},
 			[]string{},
 			decide.HoldUseless,
-			"shop/leaker alone uses 950.0Mi and is protected: pod without a controller",
+			"shop/leaker alone uses 950.0Mi and is protected: NoController",
 		},
 		{
 			"no protected pod is that large", func(n *fakeNode, _ *Policy) {
@@ -279,7 +279,7 @@ func TestLeakerBehindABudget(t *testing.T) {
 		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumRelease is 5%" {
 			t.Errorf("detail %q", got)
 		}
-		if held.Hold != decide.HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: backing off after a refusal") {
+		if held.Hold != decide.HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff") {
 			t.Errorf("second decision: hold %q, detail %q", held.Hold, held.Detail)
 		}
 		if got := len(n.decisions); got != 4 {

@@ -39,11 +39,11 @@ type Verdict string
 // The verdicts.
 const (
 	// Granted: the pod has a slot, or needs none.
-	Granted Verdict = "granted"
+	Granted Verdict = "Granted"
 	// Full: all slots of the workload are taken.
-	Full Verdict = "full"
+	Full Verdict = "Full"
 	// Unknown: the API server could not tell, or its answer was not heard.
-	Unknown Verdict = "unknown"
+	Unknown Verdict = "Unknown"
 )
 
 // Verdicts returns every verdict, so that metrics can be created at start.

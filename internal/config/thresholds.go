@@ -57,7 +57,7 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 // HardFirst orders thresholds by what is dealt with first.
 func HardFirst(a, b pressure.Threshold) int {
 	if a.Hard != b.Hard {
-		return strings.Compare(a.Kind(), b.Kind()) // "hard" comes before "soft"
+		return strings.Compare(a.Kind(), b.Kind()) // "Hard" comes before "Soft"
 	}
 	return int(a.Signal) - int(b.Signal)
 }

@@ -8,13 +8,13 @@ const (
 	// BestEffortNone: the question did not come up.
 	BestEffortNone BestEffort = ""
 	// BestEffortDeleted: a pod was deleted, or would have been in a dry run.
-	BestEffortDeleted BestEffort = "deleted"
+	BestEffortDeleted BestEffort = "Deleted"
 	// BestEffortRefused: the delete was refused, or nobody heard the answer.
-	BestEffortRefused BestEffort = "refused"
+	BestEffortRefused BestEffort = "Refused"
 	// BestEffortUnknown: a budget could not be read.
-	BestEffortUnknown BestEffort = "budget unknown"
+	BestEffortUnknown BestEffort = "BudgetUnknown"
 	// BestEffortUseless: all that budgets keep could not return what is missing.
-	BestEffortUseless BestEffort = "would not suffice"
+	BestEffortUseless BestEffort = "InsufficientReclaim"
 )
 
 // BestEfforts returns all but BestEffortNone, so that metrics can be created at start.

@@ -6,19 +6,19 @@ type Part string
 // The parts of a disk.
 const (
 	// PartLayers are the writable layers of the pods' containers.
-	PartLayers Part = "layers"
+	PartLayers Part = "Layers"
 	// PartLogs are the pods' logs.
-	PartLogs Part = "logs"
+	PartLogs Part = "Logs"
 	// PartEmptyDirs are the pods' local volumes: disk emptyDirs, and what little
 	// configMaps hold.
-	PartEmptyDirs Part = "emptyDirs"
+	PartEmptyDirs Part = "EmptyDirs"
 	// PartDeleted are files without a name that the pods' processes have open. Not every
 	// source knows them; for one that does not, they are among the others.
-	PartDeleted Part = "deleted"
+	PartDeleted Part = "Deleted"
 	// PartOther is all that belongs to no pod that runs: images, dead containers,
 	// hostPath volumes, the host's files, deleted files that the host has open, and
 	// what the filesystem keeps for root.
-	PartOther Part = "other"
+	PartOther Part = "Other"
 )
 
 // Parts returns every part of a disk, in the order in which they are told.

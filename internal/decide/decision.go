@@ -16,15 +16,15 @@ type Verb string
 // The verbs.
 const (
 	// Acted: an eviction was accepted, or would have been in a dry run.
-	Acted Verb = "acted"
+	Acted Verb = "Acted"
 	// Held: there was pressure and evictd chose to evict nobody; Decision.Hold says
 	// why.
-	Held Verb = "held"
+	Held Verb = "Held"
 	// Refused: every candidate that was asked for was refused.
-	Refused Verb = "refused"
+	Refused Verb = "Refused"
 	// Escalated: a victim that should have ended by now was given a shorter grace
 	// period, or would have been in a dry run. Nobody new goes.
-	Escalated Verb = "escalated"
+	Escalated Verb = "Escalated"
 )
 
 // Verbs returns every verb, so that metrics can be created at start.

@@ -8,49 +8,49 @@ const (
 	// HoldNone: nothing held the decision back.
 	HoldNone Hold = ""
 	// HoldIncomplete: a signal that a threshold asks for could not be read.
-	HoldIncomplete Hold = "incomplete reading"
+	HoldIncomplete Hold = "IncompleteReading"
 	// HoldPodsUnsynced: the pods of the node are not known yet.
-	HoldPodsUnsynced Hold = "pods not synced"
+	HoldPodsUnsynced Hold = "PodsNotSynced"
 	// HoldPodsStale: the watch of the node's pods has been dead for minutes.
 	HoldPodsStale Hold = "PodsStale"
 	// HoldUsageUnknown: what the pods use could not be read.
-	HoldUsageUnknown Hold = "usage unknown"
+	HoldUsageUnknown Hold = "UsageUnknown"
 	// HoldOwnLimits: tasks stall, but only those of pods that met limits of their own.
-	HoldOwnLimits Hold = "stalled within own limits"
+	HoldOwnLimits Hold = "StalledWithinOwnLimits"
 	// HoldOnItsWay: what is on its way out suffices.
-	HoldOnItsWay Hold = "enough is on its way out"
+	HoldOnItsWay Hold = "ReclaimInProgress"
 	// HoldSettling: no sample newer than the last victim's end yet, or than the one by which
 	// a pod was chosen that is not listed any more.
-	HoldSettling Hold = "waiting for a newer sample"
+	HoldSettling Hold = "AwaitingNewerSample"
 	// HoldSettleWindow: space may be coming back by itself.
-	HoldSettleWindow Hold = "settle window"
+	HoldSettleWindow Hold = "StabilizationWindow"
 	// HoldUnheard: the answer to the last request was not heard, and what became of
 	// its pod could not be read since.
-	HoldUnheard Hold = "last request unanswered"
+	HoldUnheard Hold = "RequestInDoubt"
 	// HoldRecovered: a second look found the pressure gone.
-	HoldRecovered Hold = "recovered"
+	HoldRecovered Hold = "Recovered"
 	// HoldNoCandidates: every pod is protected.
-	HoldNoCandidates Hold = "no candidates"
+	HoldNoCandidates Hold = "NoCandidates"
 	// HoldWithinRequests: the pods that could be evicted use no more than they requested,
 	// and the signal does not run out yet.
 	HoldWithinRequests Hold = "WithinRequests"
 	// HoldBackingOff: every candidate was refused a short while ago.
-	HoldBackingOff Hold = "backing off"
+	HoldBackingOff Hold = "BackingOff"
 	// HoldOwners: every candidate that was not refused is of an owner whose pods came
 	// back too often.
-	HoldOwners Hold = "owners held off"
+	HoldOwners Hold = "OwnerBackOff"
 	// HoldJitter: the first soft eviction of a pressure waits a moment, so that not all
 	// nodes evict in the same second.
-	HoldJitter Hold = "soft jitter"
+	HoldJitter Hold = "SoftJitter"
 	// HoldLimited: the limit of evictions in a time is reached.
-	HoldLimited Hold = "limit reached"
+	HoldLimited Hold = "LimitReached"
 	// HoldNoSlot: the workloads of all candidates have no free slot, or nobody knows.
-	HoldNoSlot Hold = "no free slot"
+	HoldNoSlot Hold = "NoPermit"
 	// HoldUseless: all candidates together could not give back enough, see useless.go.
 	HoldUseless Hold = "InsufficientReclaim"
 	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
 	// could not be read.
-	HoldBudgetUnknown Hold = "budget unknown"
+	HoldBudgetUnknown Hold = "BudgetUnknown"
 	// HoldImagesFirst: images that no pod uses cover what is missing, and the kubelet
 	// removes them before it evicts pods.
 	HoldImagesFirst Hold = "ImagesFirst"

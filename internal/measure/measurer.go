@@ -13,11 +13,11 @@ import (
 // Sources of readings, for [Options.Fault].
 const (
 	// SourceUsage are the pods' cgroups.
-	SourceUsage = "usage"
+	SourceUsage = "Usage"
 	// SourceDisk is the pods' disk use, whoever measures it.
-	SourceDisk = "disk"
+	SourceDisk = "Disk"
 	// SourceImages is what images hold that no pod uses.
-	SourceImages = "images"
+	SourceImages = "Images"
 )
 
 // WarmUpEvery is how often a calm node's pods are read for nothing.

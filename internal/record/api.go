@@ -9,23 +9,23 @@ import (
 // The requests to the API server that failures are counted by.
 const (
 	// RequestEviction asks for an eviction.
-	RequestEviction = "eviction"
+	RequestEviction = "Eviction"
 	// RequestList asks for the node's pods.
-	RequestList = "list"
+	RequestList = "List"
 	// RequestWatch begins a watch of them; one that breaks later is a watch error.
-	RequestWatch = "watch"
+	RequestWatch = "Watch"
 	// RequestGet asks for one object.
-	RequestGet = "get"
+	RequestGet = "Get"
 	// RequestEvent writes an Event.
-	RequestEvent = "event"
+	RequestEvent = "Event"
 	// RequestOther is any other.
-	RequestOther = "other"
+	RequestOther = "Other"
 )
 
 // What became of a request that was not answered with success.
 const (
 	// ClassNone: there was no answer: no connection, or a time-out.
-	ClassNone = "none"
+	ClassNone = "None"
 	// ClassUnauthorized is 401: the credentials are not known.
 	ClassUnauthorized = "401"
 	// ClassForbidden is 403: no right, or admission denies it.
@@ -50,7 +50,7 @@ func APIClasses() []string {
 
 // newAPIErrors returns the counter with every series.
 func newAPIErrors(by registrar) *prometheus.CounterVec {
-	c := by.counters("api_errors_total", "Requests to the API server that were not answered with success, by request and by status code; none is no answer. "+
+	c := by.counters("api_errors_total", "Requests to the API server that were not answered with success, by request and by status code; None is no answer. "+
 		"Each attempt counts. An eviction's refusal is among them: evictd_evictions_total tells what it meant.", "request", "code")
 	for _, request := range APIRequests() {
 		for _, class := range APIClasses() {

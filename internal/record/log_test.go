@@ -400,7 +400,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	changes(r)
 	r.Config(nil)
 	r.Config(errors.New("x"))
-	r.ReadError("usage", errors.New("x"))
+	r.ReadError("Usage", errors.New("x"))
 	r.WatchError(errors.New("x"))
 	r.OOMKilled(&record.OOMKill{Pod: "shop/hog", UID: "uid-hog", Container: "main", Count: 1})
 	r.OOMKillsUnread(errors.New("x"))
@@ -489,7 +489,7 @@ func TestPressureBegan(t *testing.T) {
 	r := newRig(t)
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{decision().Pressure}})
 	want := map[string]any{
-		"level": "warn", "msg": "pressure began", "signal": "memory.available", "unit": "bytes", "kind": "hard", "threshold": "5%",
+		"level": "warn", "msg": "pressure began", "signal": "memory.available", "unit": "bytes", "kind": "Hard", "threshold": "5%",
 		"available": float64(512 * mi), "capacity": float64(16 * gi), "line": 858993472., "target": 1288490208.,
 		"since": "2026-03-04T05:06:06.008Z",
 	}
@@ -562,7 +562,7 @@ func TestAStaleSampleChangesNothing(t *testing.T) {
 	if text := r.log.String(); text != "" {
 		t.Errorf("a stale sample logged %s", text)
 	}
-	if value(t, r, "evictd_signal_state", "signal", "pid.available", "state", "known") != 0 {
+	if value(t, r, "evictd_signal_state", "signal", "pid.available", "state", "Known") != 0 {
 		t.Error("a stale sample became the state of a signal")
 	}
 }
@@ -603,7 +603,7 @@ func TestFailuresThatGoOnAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 61 {
-		r.ReadError("usage", errors.New("cgroup went away"))
+		r.ReadError("Usage", errors.New("cgroup went away"))
 		r.WatchError(errors.New("connection refused"))
 		*r.now = r.now.Add(time.Second)
 	}
@@ -614,7 +614,7 @@ func TestFailuresThatGoOnAreLoggedOnceAMinute(t *testing.T) {
 	if last := lines[2]; last["repeats"] != 59. {
 		t.Errorf("repeats = %v, want 59", last["repeats"])
 	}
-	if got := value(t, r, "evictd_read_errors_total", "source", "usage"); got != 61 {
+	if got := value(t, r, "evictd_read_errors_total", "source", "Usage"); got != 61 {
 		t.Errorf("counted %v failures, want all 61", got)
 	}
 }
@@ -631,7 +631,7 @@ func TestTheRingKeepsEvictionsThroughAnHourOfHolds(t *testing.T) {
 		r.Decision(d)
 	}
 	page := served(t, r)
-	if len(page) != 2 || page[0]["hold"] != "backing off" || page[1]["verb"] != "acted" {
+	if len(page) != 2 || page[0]["hold"] != "BackingOff" || page[1]["verb"] != "Acted" {
 		t.Fatalf("the ring holds %d decisions, want the hold and the eviction before it", len(page))
 	}
 	if page[0]["repeats"] != 499. || page[0]["id"] != 599. {
@@ -686,7 +686,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		},
 		func(int) { r.Tick(start, time.Millisecond) },
 		func(int) { r.Ledger(start, decision().OnTheirWay) },
-		func(int) { r.ReadError("usage", errors.New("x")) },
+		func(int) { r.ReadError("Usage", errors.New("x")) },
 		func(int) { r.WatchError(errors.New("x")) },
 		func(int) { r.InForce(true, []pressure.Threshold{decision().Pressure.Threshold}) },
 		func(int) { r.Config(errors.New("x")) },

@@ -17,13 +17,13 @@ import (
 )
 
 // sourceOther is the label value of a source that has none of its own.
-const sourceOther = "other"
+const sourceOther = "Other"
 
 // SourceHost is what the host's memory is used by besides the pods.
-const SourceHost = "host"
+const SourceHost = "Host"
 
 // Sources returns the names of sources that [Recorder.ReadError] counts by; any
-// other name is counted as "other".
+// other name is counted as "Other".
 func Sources() []string {
 	return []string{
 		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
@@ -33,12 +33,12 @@ func Sources() []string {
 
 // candidateLabel stands for candidates where a label holds a protection: an empty
 // label value is the same as no label.
-const candidateLabel = "none"
+const candidateLabel = "None"
 
 // The values of the result label.
 const (
-	resultSuccess = "success"
-	resultFailure = "failure"
+	resultSuccess = "Success"
+	resultFailure = "Failure"
 )
 
 // metrics are the counters and gauges that are set when something happens. The
@@ -90,8 +90,8 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		request:       by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
 		onTheirWay:    by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
 		stuck:         by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
-		ranked:        by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value none stands for candidates.", "protection"),
-		disk:          by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
+		ranked:        by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.", "protection"),
+		disk:          by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
 		reloads:       by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
 		lastReload:    by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
 		readErrors:    by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),

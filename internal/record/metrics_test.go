@@ -1,9 +1,11 @@
 package record_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,21 +95,21 @@ evictd_signal_capacity{signal="allocatableMemory.available"} 90
 evictd_signal_capacity{signal="memory.available"} 100
 # HELP evictd_threshold_line The line the signal should not fall below, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
 # TYPE evictd_threshold_line gauge
-evictd_threshold_line{kind="hard",signal="memory.available"} 50
-evictd_threshold_line{kind="soft",signal="memory.available"} 70
+evictd_threshold_line{kind="Hard",signal="memory.available"} 50
+evictd_threshold_line{kind="Soft",signal="memory.available"} 70
 `, "evictd_signal_available", "evictd_signal_capacity", "evictd_threshold_line")
-	for is, want := range map[string]float64{"known": 0, "unknown": 1, "absent": 0} {
+	for is, want := range map[string]float64{"Known": 0, "Unknown": 1, "Absent": 0} {
 		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", is); got != want {
 			t.Errorf("pid.available %s = %v, want %v", is, got, want)
 		}
 	}
-	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "hard"); got != 1 {
+	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "Hard"); got != 1 {
 		t.Errorf("hard pressure = %v, want 1", got)
 	}
-	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "soft"); got != 0 {
+	if got := value(t, r, "evictd_pressure", "signal", "memory.available", "kind", "Soft"); got != 0 {
 		t.Errorf("soft pressure = %v, want 0", got)
 	}
-	if got := value(t, r, "evictd_read_errors_total", "source", "proc"); got != 1 {
+	if got := value(t, r, "evictd_read_errors_total", "source", "Proc"); got != 1 {
 		t.Errorf("failed readings of /proc = %v, want 1", got)
 	}
 }
@@ -184,14 +186,14 @@ func TestADecisionIsCounted(t *testing.T) {
 		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Evicted", "dry_run", "false"}, 1},
 		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "BlockedByBudget", "dry_run", "false"}, 1},
 		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "BlockedByBudget", "dry_run", "true"}, 0},
-		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "acted"}, 1},
-		{"evictd_decisions_total", []string{"signal", "nodefs.inodesFree", "verb", "held"}, 1},
-		{"evictd_holds_total", []string{"signal", "nodefs.inodesFree", "hold", "enough is on its way out"}, 1},
+		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "Acted"}, 1},
+		{"evictd_decisions_total", []string{"signal", "nodefs.inodesFree", "verb", "Held"}, 1},
+		{"evictd_holds_total", []string{"signal", "nodefs.inodesFree", "hold", "ReclaimInProgress"}, 1},
 		{"evictd_eviction_request_duration_seconds", []string{"outcome", "Evicted"}, 1},
 		{"evictd_reaction_seconds", nil, 1},
-		{"evictd_ranked_pods", []string{"protection", "none"}, 4},
-		{"evictd_ranked_pods", []string{"protection", "evictd itself"}, 1},
-		{"evictd_ranked_pods", []string{"protection", "no usage sample"}, 1},
+		{"evictd_ranked_pods", []string{"protection", "None"}, 4},
+		{"evictd_ranked_pods", []string{"protection", "Self"}, 1},
+		{"evictd_ranked_pods", []string{"protection", "NoUsageSample"}, 1},
 	} {
 		if got := value(t, r, want.name, want.labels...); got != want.value {
 			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)
@@ -241,9 +243,9 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Deleted", "dry_run", "false"}, 1},
 		{"evictd_evictions_total", []string{"signal", "memory.available", "outcome", "Evicted", "dry_run", "false"}, 0},
 		{"evictd_escalations_total", []string{"outcome", "Evicted", "dry_run", "false"}, 1},
-		{"evictd_best_effort_total", []string{"result", "deleted", "dry_run", "false"}, 1},
-		{"evictd_best_effort_total", []string{"result", "budget unknown", "dry_run", "true"}, 1},
-		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "escalated"}, 1},
+		{"evictd_best_effort_total", []string{"result", "Deleted", "dry_run", "false"}, 1},
+		{"evictd_best_effort_total", []string{"result", "BudgetUnknown", "dry_run", "true"}, 1},
+		{"evictd_decisions_total", []string{"signal", "memory.available", "verb", "Escalated"}, 1},
 	} {
 		if got := value(t, r, want.name, want.labels...); got != want.value {
 			t.Errorf("%s%v = %v, want %v", want.name, want.labels, got, want.value)
@@ -282,10 +284,10 @@ func TestGauges(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	if got := value(t, r, "evictd_config_reloads_total", "result", "failure"); got != 1 {
+	if got := value(t, r, "evictd_config_reloads_total", "result", "Failure"); got != 1 {
 		t.Errorf("refused reloads = %v, want 1", got)
 	}
-	for request, code := range map[string]string{"eviction": "5xx", "other": "none"} {
+	for request, code := range map[string]string{"Eviction": "5xx", "Other": "None"} {
 		if got := value(t, r, "evictd_api_errors_total", "request", request, "code", code); got != 1 {
 			t.Errorf("%s requests that failed with %s: %v, want 1", request, code, got)
 		}
@@ -367,7 +369,7 @@ func TestDiskUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const head = `
-# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part other not all pods are measured, and the parts are lower bounds.
+# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
 # TYPE evictd_disk_used gauge
 `
 	useless := held(decide.HoldUseless)
@@ -376,27 +378,27 @@ func TestDiskUsed(t *testing.T) {
 	expect(t, r, "", "evictd_disk_used")
 	useless.Breakdown = brokenDown()
 	r.Decision(useless)
-	expect(t, r, head+`evictd_disk_used{part="deleted",signal="nodefs.inodesFree"} 0
-evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
+	expect(t, r, head+`evictd_disk_used{part="Deleted",signal="nodefs.inodesFree"} 0
+evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used{part="Logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used{part="Other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used")
 	delete(useless.Breakdown, decide.PartDeleted)
 	r.Decision(useless)
 	memory := decision() // it changes nothing here
 	memory.Breakdown = decide.Breakdown{decide.PartOther: 1}
 	r.Decision(memory)
-	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used{part="logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used{part="other",signal="nodefs.inodesFree"} 40
+	expect(t, r, head+`evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used{part="Logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used{part="Other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used")
 	r.Decision(held(decide.HoldUsageUnknown))
 	expect(t, r, "", "evictd_disk_used")
 	r.Decision(partlyMeasured())
-	expect(t, r, head+`evictd_disk_used{part="emptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="layers",signal="nodefs.inodesFree"} 10
+	expect(t, r, head+`evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
 `, "evictd_disk_used")
 	r.Decision(useless)
 	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
@@ -433,6 +435,34 @@ func TestMetricsDoc(t *testing.T) {
 		fmt.Fprintf(&out, "| `%s` | %s |\n", name, code(values[name]))
 	}
 	compare(t, "../../docs/metrics.md", out.String())
+}
+
+// A label's values are CamelCase tokens that do not change, as reasons in Kubernetes. Values
+// that others have given their form stay as they are.
+func TestLabelValuesAreTokens(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	everything(r)
+	families, err := r.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := regexp.MustCompile(`^([A-Z]+[a-z]+)+$`)
+	given := map[string]*regexp.Regexp{
+		"signal": regexp.MustCompile(`^[a-zA-Z]+\.[a-zA-Z]+$`), "taint": regexp.MustCompile(`^evictd\.dev/[a-z-]+$`),
+		"code": regexp.MustCompile(`^([45](xx|[0-9]{2})|None)$`), "dry_run": regexp.MustCompile(`^(true|false)$`),
+		"overran": regexp.MustCompile(`^(true|false)$`), "version": regexp.MustCompile(`.`), "go_version": regexp.MustCompile(`.`),
+	}
+	for _, family := range families {
+		for label, values := range labelsOf(family) {
+			form := cmp.Or(given[label], token)
+			for value := range values {
+				if !form.MatchString(value) {
+					t.Errorf("%s{%s=%q} is no token", family.GetName(), label, value)
+				}
+			}
+		}
+	}
 }
 
 const metricsHead = `# Metrics

@@ -55,9 +55,9 @@ func TestFailuresOfTaintAndSlotsAreCountedAndLoggedOnceAMinute(t *testing.T) {
 	}
 	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(`# HELP evictd_slot_requests_total Requests for a slot of a workload, by the answer.
 # TYPE evictd_slot_requests_total counter
-evictd_slot_requests_total{answer="full"} 1
-evictd_slot_requests_total{answer="granted"} 0
-evictd_slot_requests_total{answer="unknown"} 0
+evictd_slot_requests_total{answer="Full"} 1
+evictd_slot_requests_total{answer="Granted"} 0
+evictd_slot_requests_total{answer="Unknown"} 0
 # HELP evictd_slots_held Slots that this node holds for its victims.
 # TYPE evictd_slots_held gauge
 evictd_slots_held 2

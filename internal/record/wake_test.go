@@ -28,15 +28,15 @@ func TestWakeupsAreAStateAndACount(t *testing.T) {
 	expect(t, r, `
 # HELP evictd_stall_events_total Times the kernel woke the loop because tasks waited for memory, by what it watches.
 # TYPE evictd_stall_events_total counter
-evictd_stall_events_total{source="kubepods"} 0
-evictd_stall_events_total{source="node"} 3
+evictd_stall_events_total{source="Kubepods"} 0
+evictd_stall_events_total{source="Node"} 3
 # HELP evictd_wakeups 1 while the kernel wakes the loop when tasks wait for memory, by what it watches; 0 while there is pacing alone.
 # TYPE evictd_wakeups gauge
-evictd_wakeups{source="kubepods"} 0
-evictd_wakeups{source="node"} 1
+evictd_wakeups{source="Kubepods"} 0
+evictd_wakeups{source="Node"} 1
 `, "evictd_wakeups", "evictd_stall_events_total")
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Err: errors.New("it has gone")})
-	if got := value(t, r, "evictd_wakeups", "source", "node"); got != 0 {
+	if got := value(t, r, "evictd_wakeups", "source", "Node"); got != 0 {
 		t.Errorf("evictd_wakeups of a source that has ended is %v; want 0", got)
 	}
 	lines := r.lines(t)
@@ -45,9 +45,9 @@ evictd_wakeups{source="node"} 1
 	}
 	const off = "the kernel does not wake the loop, pacing goes on alone"
 	want := []map[string]any{
-		{"level": "info", "msg": "the kernel wakes the loop", "source": "node", "window_seconds": 2.0},
-		{"level": "info", "msg": off, "source": "kubepods", "error": "read-only file system"},
-		{"level": "info", "msg": off, "source": "node", "error": "it has gone"},
+		{"level": "info", "msg": "the kernel wakes the loop", "source": "Node", "window_seconds": 2.0},
+		{"level": "info", "msg": off, "source": "Kubepods", "error": "read-only file system"},
+		{"level": "info", "msg": off, "source": "Node", "error": "it has gone"},
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("the log, one line for each change and none for an event (-want +got):\n%s", diff)

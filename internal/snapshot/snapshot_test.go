@@ -34,7 +34,7 @@ time: "2026-11-20T02:14:07Z"
 nodeName: worker-1
 configuration: {apiVersion: evictd.dev/v1alpha1, kind: EvictdConfiguration}
 signals:
-- {name: memory.available, state: known, available: 5, capacity: 10}
+- {name: memory.available, state: Known, available: 5, capacity: 10}
 pods:
 - metadata: {namespace: shop, name: web, uid: u1}
   spec:
@@ -209,10 +209,10 @@ func TestBadSnapshots(t *testing.T) {
 		"budget of nobody":   {change("{uid: u1, outcome", "{uid: u9, outcome"), `budgets[0].uid: no pod of the snapshot has "u9"`},
 		"usage twice":        {change("disk:\n", "- {uid: u1, workingSet: 1, anonymous: 2, shared: 3}\ndisk:\n"), `usage[1].uid: "u1" is that of usage[0].uid too`},
 		"no such signal":     {change("memory.available, state", "memory.free, state"), `signals[0].name: unknown signal "memory.free"`},
-		"signal twice":       {change("pods:\n", "- {name: memory.available, state: unknown}\npods:\n"), `signals[1].name: "memory.available" is that of signals[0].name too`},
-		"no such state":      {change("state: known", "state: fine"), `signals[0].state: "fine" is none of known, unknown and absent`},
-		"unknown figures":    {change("state: known", "state: unknown"), "signals[0]: is unknown and has figures"},
-		"known, no figures":  {change(", capacity: 10", ""), "signals[0]: is known and lacks available or capacity"},
+		"signal twice":       {change("pods:\n", "- {name: memory.available, state: Unknown}\npods:\n"), `signals[1].name: "memory.available" is that of signals[0].name too`},
+		"no such state":      {change("state: Known", "state: fine"), `signals[0].state: "fine" is none of Known, Unknown and Absent`},
+		"unknown figures":    {change("state: Known", "state: Unknown"), "signals[0]: is Unknown and has figures"},
+		"known, no figures":  {change(", capacity: 10", ""), "signals[0]: is Known and lacks available or capacity"},
 		"measured or not":    {change("budgets:", "diskUnmeasured: why\nbudgets:"), "diskUnmeasured: disk is there too; keep one"},
 		"no dry run":         {change("BlockedByBudget", "Evicted"), `budgets[0].outcome: "Evicted" is no answer to a dry run`},
 		"unknown in a value": {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- {namespace: shop, name: db, uid: u2, colour: red}"), "pods[1].colour: a snapshot has no such field"},
@@ -226,7 +226,7 @@ func TestBadSnapshots(t *testing.T) {
 		"an exponent":        {inJSON(`"workingSet": 1`, `"workingSet": 1e3`), "usage[0].workingSet: holds a number 1e3 where a int64 belongs"},
 		"beyond float64":     {inJSON(`"workingSet": 1`, `"workingSet": 1e400`), "holds a number 1e400 where a float64 belongs"},
 		"a number as name":   {change("nodeName: worker-1\n", "nodeName: 5\n"), "snapshot: nodeName: holds a number where a string belongs"},
-		"no list":            {change("signals:\n- {name: memory.available, state: known, available: 5, capacity: 10}", "signals: {}"), "signals: holds a object where a []json.RawMessage belongs"},
+		"no list":            {change("signals:\n- {name: memory.available, state: Known, available: 5, capacity: 10}", "signals: {}"), "signals: holds a object where a []json.RawMessage belongs"},
 		"a pod's name":       {change("name: db", "name: [db]"), "pods[1].metadata.name: holds a array where a string belongs"},
 		"a pod that is none": {change("- metadata: {namespace: shop, name: db, uid: u2}\n  spec: {nodeName: worker-1}", "- 5"), "pods[1]: holds a number where a nodepods.Pod belongs"},
 		"null in place":      {change("nodefs: {bytes: 5, inodes: 6}", "nodefs: null"), "disk[0].nodefs: is missing, and missing is not 0"},

@@ -80,11 +80,11 @@ func (v *validation) signals(s *NodeSnapshot) {
 		v.once("signals", i, "name", signal.Name)
 		switch signal.State {
 		case pressure.Known.String():
-			v.refusef(signal.Available == nil || signal.Capacity == nil, "%s: is known and lacks available or capacity; write state: unknown, or both", here)
+			v.refusef(signal.Available == nil || signal.Capacity == nil, "%s: is Known and lacks available or capacity; write state: Unknown, or both", here)
 		case pressure.Unknown.String(), pressure.Absent.String():
-			v.refusef(signal.Available != nil || signal.Capacity != nil, "%s: is %s and has figures; write state: known, or none", here, signal.State)
+			v.refusef(signal.Available != nil || signal.Capacity != nil, "%s: is %s and has figures; write state: Known, or none", here, signal.State)
 		default:
-			v.refusef(true, "%s.state: %q is none of known, unknown and absent; write one of them", here, signal.State)
+			v.refusef(true, "%s.state: %q is none of Known, Unknown and Absent; write one of them", here, signal.State)
 		}
 		if n := signal.Capacity; n != nil { // a working set may be above its limit, so available may be below 0
 			v.refusef(*n < 0, "%s.capacity: %d is negative; save the snapshot again", here, *n)

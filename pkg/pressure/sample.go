@@ -18,17 +18,17 @@ const (
 	Known
 )
 
-// String returns the state in lower case.
+// String returns the state as labels and snapshots write it.
 func (s State) String() string {
 	switch s {
 	case Known:
-		return "known"
+		return "Known"
 	case Absent:
-		return "absent"
+		return "Absent"
 	case Unknown:
-		return "unknown"
+		return "Unknown"
 	default:
-		return "invalid"
+		return "Invalid"
 	}
 }
 

@@ -86,9 +86,9 @@ type Source string
 
 // The sources.
 const (
-	ProcSource       Source = "proc"
-	CgroupSource     Source = "cgroup"
-	FilesystemSource Source = "filesystem"
+	ProcSource       Source = "Proc"
+	CgroupSource     Source = "Cgroup"
+	FilesystemSource Source = "Filesystem"
 )
 
 // Reclaim says what is known of what a victim's end gives back of a signal.

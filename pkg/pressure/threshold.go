@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -63,17 +64,17 @@ type Threshold struct {
 	MinReclaim Quantity
 }
 
-// Kind returns "hard" or "soft".
+// Kind returns "Hard" or "Soft", as labels and records write it.
 func (t Threshold) Kind() string {
 	if t.Hard {
-		return "hard"
+		return "Hard"
 	}
-	return "soft"
+	return "Soft"
 }
 
 // String returns the threshold as the kubelet's flags write it, with its kind.
 func (t Threshold) String() string {
-	return fmt.Sprintf("%s<%s (%s)", t.Signal, t.Quantity, t.Kind())
+	return fmt.Sprintf("%s<%s (%s)", t.Signal, t.Quantity, strings.ToLower(t.Kind()))
 }
 
 // compare orders thresholds by what must be dealt with first: hard before soft,

@@ -19,12 +19,12 @@ type WakeSource string
 // The sources.
 const (
 	// WakeNode is the whole machine: /proc/pressure/memory.
-	WakeNode WakeSource = "node"
+	WakeNode WakeSource = "Node"
 	// WakeKubepods is all pods together: memory.pressure of their cgroup. The kernel
 	// weighs CPUs by what runs on them, so that busy processes outside of pods can
 	// hide the pods' stall in the node's figure and not in this one. Only cgroup v2
 	// has it.
-	WakeKubepods WakeSource = "kubepods"
+	WakeKubepods WakeSource = "Kubepods"
 )
 
 // WakeSources returns every source.

@@ -209,7 +209,7 @@ func TestWhy(t *testing.T) {
 	want := []string{
 		"uses 300.0Mi, asked for 100.0Mi, 200.0Mi over; priority 5; ahead of the next by: exceeds its request",
 		"uses 50.0Mi, asked for 100.0Mi; priority 0",
-		"protected: pod without a controller",
+		"protected: NoController",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("why (-want +got):\n%s", diff)

@@ -16,53 +16,53 @@ const (
 	// NotProtected: the pod is a candidate.
 	NotProtected Protection = ""
 	// ProtectedSelf: the pod is evictd.
-	ProtectedSelf Protection = "evictd itself"
+	ProtectedSelf Protection = "Self"
 	// ProtectedMirror: the pod mirrors a static pod.
-	ProtectedMirror Protection = "mirror pod"
+	ProtectedMirror Protection = "MirrorPod"
 	// ProtectedStatic: the kubelet runs the pod from a file.
-	ProtectedStatic Protection = "static pod"
+	ProtectedStatic Protection = "StaticPod"
 	// ProtectedCritical: the pod's priority is that of system pods.
-	ProtectedCritical Protection = "system-critical priority"
+	ProtectedCritical Protection = "SystemCritical"
 	// ProtectedTerminating: the pod is already on its way out.
-	ProtectedTerminating Protection = "terminating"
+	ProtectedTerminating Protection = "Terminating"
 	// ProtectedFinished: the pod has succeeded or failed.
-	ProtectedFinished Protection = "finished"
+	ProtectedFinished Protection = "Finished"
 	// ProtectedDaemonSet: the pod would be started again here (protect.daemonSets).
-	ProtectedDaemonSet Protection = "DaemonSet pod"
+	ProtectedDaemonSet Protection = "DaemonSet"
 	// ProtectedBare: nobody would start the pod again (protect.barePods).
-	ProtectedBare Protection = "pod without a controller"
+	ProtectedBare Protection = "NoController"
 	// ProtectedPinned: the pod's controller writes spec.nodeName and would make it again
 	// here (protect.pinnedPods).
-	ProtectedPinned Protection = "pinned by spec.nodeName"
+	ProtectedPinned Protection = "PinnedToNode"
 	// ProtectedPriority: the pod's priority is at or above protect.priorityAtLeast.
-	ProtectedPriority Protection = "protected priority"
+	ProtectedPriority Protection = "Priority"
 	// ProtectedNamespace: the pod's namespace is in protect.namespaces.
-	ProtectedNamespace Protection = "protected namespace"
+	ProtectedNamespace Protection = "Namespace"
 	// ProtectedSelected: the pod's labels match protect.podSelector.
-	ProtectedSelected Protection = "protected by selector"
+	ProtectedSelected Protection = "PodSelector"
 	// ProtectedAnnotated: the pod is annotated evictd.dev/evict: never, in a namespace
 	// of protect.annotationNamespaces.
-	ProtectedAnnotated Protection = "protected by annotation"
+	ProtectedAnnotated Protection = "Annotation"
 	// ProtectedUnsampled: the pod's usage is not known.
-	ProtectedUnsampled Protection = "no usage sample"
+	ProtectedUnsampled Protection = "NoUsageSample"
 	// ProtectedGuarantee: the pods of its queue use less memory than the queue is
 	// guaranteed, and there are candidates that are not in such a queue.
-	ProtectedGuarantee Protection = "within guarantee"
+	ProtectedGuarantee Protection = "WithinGuarantee"
 	// ProtectedWithinRequests: the pod does not exceed its request, and the node does not
 	// run out of the resource yet (protect.withinRequests). Like those below it depends on
 	// more than the pods, see [Ranking.Withhold].
 	ProtectedWithinRequests Protection = "WithinRequests"
 	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
 	// a state of the running agent, see [Ranking.Withhold].
-	ProtectedBackingOff Protection = "backing off after a refusal"
+	ProtectedBackingOff Protection = "BackingOff"
 	// ProtectedHeldOff: its owner's pods came back to the node that evicted them and had
 	// to go again, or as many of them went as limits.perOwnerPerHour allows.
-	ProtectedHeldOff Protection = "held off (came back too often)"
+	ProtectedHeldOff Protection = "OwnerBackOff"
 	// ProtectedSlotless: its workload had no free slot a moment ago (brake.slotsPerWorkload).
-	ProtectedSlotless Protection = "held off (no free slot)"
+	ProtectedSlotless Protection = "NoPermit"
 	// ProtectedUseless: its end would return less than limits.minimumRelease of what is
 	// missing, and the larger candidates suffice.
-	ProtectedUseless Protection = "would return too little"
+	ProtectedUseless Protection = "ReclaimTooSmall"
 )
 
 // Protections returns every reason in the order in which they are checked.

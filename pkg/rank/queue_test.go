@@ -406,7 +406,7 @@ func TestAGuaranteeSaysWhose(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a")}}, tenant("c")}
 	pods := []Pod{in("a", pod("a1", 500, 100, 0)), in("c", pod("c1", 50, 100, 9))}
-	const want = "protected: within guarantee; queue root.t uses 500.0Mi of the 1000.0Mi that it is guaranteed"
+	const want = "protected: WithinGuarantee; queue root.t uses 500.0Mi of the 1000.0Mi that it is guaranteed"
 	protected := Order(Memory, pods, Rules{Queues: queues}).Protected
 	if len(protected) != 1 || protected[0].Why() != want {
 		t.Errorf("protected: %+v, want %q", protected, want)

@@ -95,7 +95,7 @@ func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
 	s := newSceneOf(t, node.NodeMemory, nodeHeadroom, false, "")
 	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 3000, AsksMiB: 50, Flags: []string{"--start-delay=5s"}})
 	d := s.gone(&greedy)
-	if d.Signal != node.NodeMemory || d.Verb != "acted" || d.Attempts[0].Outcome != "Evicted" {
+	if d.Signal != node.NodeMemory || d.Verb != "Acted" || d.Attempts[0].Outcome != "Evicted" {
 		t.Errorf("the decision: %+v", d)
 	}
 	replacement, err := live.Running(t.Context(), s.namespace, "greedy")

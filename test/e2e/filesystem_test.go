@@ -206,8 +206,8 @@ func (s *scene) filledElsewhere(before int32) {
 		used := func(part string) float64 {
 			return s.count(ctx, "evictd_disk_used", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
 		}
-		pods := used("layers") + used("logs") + used("emptyDirs")
-		return used("other") >= greedyMiB && used("emptyDirs") >= modestMiB && pods < modestMiB+10
+		pods := used("Layers") + used("Logs") + used("EmptyDirs")
+		return used("Other") >= greedyMiB && used("EmptyDirs") >= modestMiB && pods < modestMiB+10
 	})
 }
 
@@ -236,13 +236,13 @@ func TestDeleterWithinTheSettleWindow(t *testing.T) {
 	modest := s.modest()
 	large := s.writer("large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
 	s.writes(large)
-	evicted, settled := s.evicted(), s.held(t.Context(), node.DiskSpace, "settle window")
+	evicted, settled := s.evicted(), s.held(t.Context(), node.DiskSpace, "StabilizationWindow")
 
 	file := s.hostsFile("temporary", 100)
 	removed := make(chan error, 1)
 	time.AfterFunc(window/4, func() { removed <- os.Remove(file) })
 	s.until("evictd waits for the space", func(ctx context.Context) bool {
-		return s.held(ctx, node.DiskSpace, "settle window") > settled
+		return s.held(ctx, node.DiskSpace, "StabilizationWindow") > settled
 	})
 	s.must(<-removed)
 	s.calm(node.DiskSpace)
@@ -283,7 +283,7 @@ func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 			line := s.count(t.Context(), "evictd_threshold_line", map[string]string{"signal": test.signal})
 			s.writes(greedy)
 			d := s.gone(&greedy.Pod)
-			if d.Signal != test.signal || d.Verb != "acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
+			if d.Signal != test.signal || d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
 				t.Errorf("the decision: %+v", d)
 			}
 			// Until the kubelet has removed its containers, the disk is still full.
@@ -316,7 +316,7 @@ func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
 	// because the Summary's times have whole seconds. These are from before.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))
 	s.writes(greedy)
-	if d := s.gone(&greedy.Pod); d.Verb != "acted" || len(d.Attempts) != 1 {
+	if d := s.gone(&greedy.Pod); d.Verb != "Acted" || len(d.Attempts) != 1 {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.calm(node.DiskSpace)

@@ -58,7 +58,7 @@ func TestPodThatFillsTheImagesDiskGoes(t *testing.T) {
 	// So much that more than the image holds on the disk is missing to the higher line.
 	filler := s.wrote("filler", fileOf("/data/fill", s.left()>>20-s.disk()*16/100>>20+2*imageMiB+15))
 	d := s.gone(&filler.Pod)
-	if d.Verb != "acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
+	if d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.calm(node.ImageSpace)

@@ -31,7 +31,7 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	other := s.wrote("other", fileOf("/data/fill", otherMiB))
 	greedy := s.wrote("greedy", fileOf("/data/fill", greedyMiB))
 	held := s.opened(greedy)
-	if d := s.gone(&greedy.Pod); d.Verb != "acted" || len(d.Attempts) != 1 {
+	if d := s.gone(&greedy.Pod); d.Verb != "Acted" || len(d.Attempts) != 1 {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.killEvictd()
@@ -39,7 +39,7 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	s.never(45*time.Second, "a second pod goes for the same space", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > 0
 	})
-	if short := s.count(t.Context(), "evictd_pressure", map[string]string{"signal": node.DiskSpace, "kind": "hard"}); short != 1 {
+	if short := s.count(t.Context(), "evictd_pressure", map[string]string{"signal": node.DiskSpace, "kind": "Hard"}); short != 1 {
 		t.Errorf("evictd_pressure = %v: the disk is not short any more, and the test shows nothing", short)
 	}
 	s.must(held.Close())
@@ -97,10 +97,10 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 
 	s.takes(second, "memory")
 	s.ends(&second.Pod)
-	limited := s.held(t.Context(), node.PodMemory, "limit reached")
+	limited := s.held(t.Context(), node.PodMemory, "LimitReached")
 	s.takes(third, "memory")
 	s.until("evictd holds for the limit", func(ctx context.Context) bool {
-		return s.held(ctx, node.PodMemory, "limit reached") > limited
+		return s.held(ctx, node.PodMemory, "LimitReached") > limited
 	})
 	s.stays(&third.Pod)
 	s.stays(&refused)

@@ -76,7 +76,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	s.must(err)
 	var holds []string
 	for _, d := range decisions {
-		if d.ID > last && d.Signal == node.PodMemory && d.Verb == "held" {
+		if d.ID > last && d.Signal == node.PodMemory && d.Verb == "Held" {
 			holds = append(holds, d.Hold)
 		}
 	}
@@ -84,7 +84,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	if !slices.Contains(holds, "InsufficientReclaim") {
 		t.Error("evictd's threshold did not hold while the kubelet evicted: the test shows nothing")
 	}
-	if !slices.Contains(holds, "enough is on its way out") {
+	if !slices.Contains(holds, "ReclaimInProgress") {
 		t.Error("evictd did not rely on the kubelet's victim")
 	}
 }
@@ -107,7 +107,7 @@ func (s *scene) missing(ctx context.Context) int64 {
 		return -1
 	}
 	left, _ := node.Value(families, "evictd_signal_available", map[string]string{"signal": node.PodMemory})
-	line, there := node.Value(families, "evictd_threshold_line", map[string]string{"signal": node.PodMemory, "kind": "hard"})
+	line, there := node.Value(families, "evictd_threshold_line", map[string]string{"signal": node.PodMemory, "kind": "Hard"})
 	if !there {
 		return -1
 	}

@@ -23,7 +23,7 @@ func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
 	s.nearLine(leakUntilMetMiB, defaultReclaim)
 	s.knowsTheKubeletsLine()
 	d := s.gone(&leak.Pod)
-	if d.Signal != node.NodeMemory || d.Verb != "acted" || d.Available > d.Line-(kubeletsBelow/10)<<20 {
+	if d.Signal != node.NodeMemory || d.Verb != "Acted" || d.Available > d.Line-(kubeletsBelow/10)<<20 {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.staysBesideOne(calm, evicted)

@@ -33,7 +33,7 @@ func TestPageCacheHoldersLive(t *testing.T) {
 	s.takes(leak, "first")
 	s.nearLine(leakUntilMetMiB, defaultReclaim)
 	d := s.gone(&leak.Pod)
-	if d.Signal != node.NodeMemory || d.Verb != "acted" {
+	if d.Signal != node.NodeMemory || d.Verb != "Acted" {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.staysBesideOne(calm, evicted)

@@ -124,11 +124,11 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		result       string
 		want         float64
 	}{
-		{"respect, hard pressure", "disruptionBudgets: respect", 300, refused, "deleted", 0},
-		{"soft pressure", "disruptionBudgets: bestEffort\nevictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 100ms}", 800, refused, "deleted", 0},
+		{"respect, hard pressure", "disruptionBudgets: respect", 300, refused, "Deleted", 0},
+		{"soft pressure", "disruptionBudgets: bestEffort\nevictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 100ms}", 800, refused, "Deleted", 0},
 		{"dry run, hard pressure", "disruptionBudgets: bestEffort\ndryRun: true", 300, func(ctx context.Context) bool {
 			return s.event(ctx, "small", "WouldBeDeletedPastBudget") != ""
-		}, "deleted", 1},
+		}, "Deleted", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s.host.free(8 << 10)
@@ -159,7 +159,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 			*last.options.Preconditions.UID != small.UID || *last.options.GracePeriodSeconds != 7 {
 			t.Errorf("the last request: %+v", last)
 		}
-		if got := s.daemon.series("evictd_best_effort_total", "result", "deleted"); got != 1 {
+		if got := s.daemon.series("evictd_best_effort_total", "result", "Deleted"); got != 1 {
 			t.Errorf("evictd_best_effort_total of deleted pods is %v, want 1", got)
 		}
 		if got := s.daemon.series("evictd_evictions_total", "outcome", "Deleted"); got != 1 {

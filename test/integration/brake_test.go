@@ -398,7 +398,7 @@ func TestBrakeThatCannotTellIsOpenForHardAndClosedForSoftEvictions(t *testing.T)
 			})
 			if kind == "soft" {
 				s.endure(5 * time.Second)
-				if got := s.hand.taken(); len(got) != 0 || !strings.Contains(s.daemon.log.String(), `"hold":"no free slot"`) {
+				if got := s.hand.taken(); len(got) != 0 || !strings.Contains(s.daemon.log.String(), `"hold":"NoPermit"`) {
 					t.Errorf("evicted %v without a slot, or did not say why not", got)
 				}
 				s.proxy.instead(nil)

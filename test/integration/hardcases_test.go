@@ -142,7 +142,7 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 		s.within("evictd is ready", s.ready)
 		s.pressed()
 		s.within("evictd finds no candidate", func() bool {
-			n, _ := s.daemon.metric("evictd_holds_total", "hold", "no candidates")
+			n, _ := s.daemon.metric("evictd_holds_total", "hold", "NoCandidates")
 			return n > 0
 		})
 		s.endure(2 * time.Second)
@@ -163,7 +163,7 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 			return len(pods) == 1 && pods[0].UID != first.UID && pods[0].Spec.NodeName == s.node
 		})
 		s.endure(5 * time.Second) // the node is as short as before
-		if pressed, _ := s.daemon.metric("evictd_pressure", "signal", "memory.available", "kind", "hard"); pressed != 1 {
+		if pressed, _ := s.daemon.metric("evictd_pressure", "signal", "memory.available", "kind", "Hard"); pressed != 1 {
 			t.Error("the node is not short any more: the test shows nothing")
 		}
 		if got := s.hand.taken(); !slices.Equal(got, []string{first.Name}) {

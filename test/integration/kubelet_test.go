@@ -27,7 +27,7 @@ func TestKubeletsVictimCoversTheDeficit(t *testing.T) {
 	s.within("evictd knows it", func() bool { return s.watchedSince(begun) })
 	s.pressed()
 	s.within("evictd relies on the kubelet's victim", func() bool {
-		n, _ := s.daemon.metric("evictd_holds_total", "hold", "enough is on its way out")
+		n, _ := s.daemon.metric("evictd_holds_total", "hold", "ReclaimInProgress")
 		return n > 0
 	})
 	s.endure(2 * time.Second)

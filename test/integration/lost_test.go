@@ -32,7 +32,7 @@ func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
 	s.within("evictd knows it", func() bool { return s.watchedSince(begun) })
 	s.pressed()
 	s.within("evictd relies on it", func() bool {
-		n, _ := s.daemon.metric("evictd_holds_total", "hold", "enough is on its way out")
+		n, _ := s.daemon.metric("evictd_holds_total", "hold", "ReclaimInProgress")
 		return n > 0
 	})
 	if _, page := s.daemon.get("/debug/decisions"); !strings.Contains(page, `"pod": "`+string(large.UID)+`"`) {

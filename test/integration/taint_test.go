@@ -371,7 +371,7 @@ func TestBrakeOverlay(t *testing.T) {
 	own.client, own.namespace = f.as(f.here), account
 	request := victim("one")
 	n := own.node(t.Context(), f.near, 0, true)
-	f.until("evictd may take a slot", func(ctx context.Context) bool { return n.Take(ctx, request).Verdict == "granted" })
+	f.until("evictd may take a slot", func(ctx context.Context) bool { return n.Take(ctx, request).Verdict == "Granted" })
 	own.outlast(n)
 	f.until("evictd may give it back", func(ctx context.Context) bool {
 		n.Release(nobody, nobody)

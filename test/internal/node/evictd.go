@@ -226,7 +226,7 @@ func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (in
 func (n *Node) Configure(ctx context.Context, p Policy) error {
 	n.edits++
 	p.Line -= n.edits
-	reloads := map[string]string{"result": "success"}
+	reloads := map[string]string{"result": "Success"}
 	before := 0.0
 	if families, err := n.Metrics(ctx); err == nil {
 		before, _ = Value(families, "evictd_config_reloads_total", reloads)
@@ -244,7 +244,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
 			return taken > before && (dry == 1) == p.DryRun
 		}
-		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "hard"})
+		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "Hard"})
 		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
 	})
 	if err != nil {
