@@ -72,7 +72,7 @@ type Recorder interface {
 	IncidentBegan(i *incident.Incident)
 	IncidentEnded(i *incident.Incident)
 	// VictimEnded is told of each victim that evictd evicted once it has gone.
-	VictimEnded(e *Ended)
+	VictimEnded(e *inflight.Ended)
 	// LeftAlone is told at each tick of whom nobody asks for: how many owners are held
 	// off, and how many pods back off because a budget refused, or because several select
 	// them.
@@ -139,7 +139,6 @@ type Agent struct {
 	pacer     *pressure.Pacer
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
-	followed  followed
 	measurer  *measure.Measurer
 	settling  settling
 	simulated simulated
@@ -179,7 +178,6 @@ func New(options Options) (*Agent, error) {
 		reload:   make(chan change),
 		victims:  inflight.New(),
 		cooldown: cooldown.New(options.Policy.Limits, options.Random, brake.WorkloadOf),
-		followed: followed{victims: map[string]*victim{}},
 		repeated: map[pressure.Signal]repetition{},
 		stalls:   stallEnds{matters: map[string]bool{}},
 		measurer: measure.New(measure.Options{
@@ -212,7 +210,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.executor.Cancel(errors.New("the configuration changed"))
 	}
 	if a.policy.MemoryAvailable != policy.MemoryAvailable {
-		a.followed.restart()
+		a.victims.RestartBooks()
 	}
 	a.policy = policy
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
@@ -312,7 +310,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	} else {
 		a.relieve(ctx, sample, &verdict)
 	}
-	a.followVictims(started, ended)
+	a.followReclaim(started, ended)
 	a.saveChanges(ended)
 	if len(verdict.Pressures) == 0 {
 		a.warmUp(started)

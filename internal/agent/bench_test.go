@@ -94,7 +94,7 @@ func (silence) Intent(*decide.Decision, *decide.Attempt)   {}
 func (silence) Decision(*decide.Decision)                  {}
 func (silence) Ledger(time.Time, []inflight.Booking)       {}
 func (silence) ReadError(string, error)                    {}
-func (silence) VictimEnded(*Ended)                         {}
+func (silence) VictimEnded(*inflight.Ended)                {}
 func (silence) LeftAlone(_, _, _ int)                      {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {

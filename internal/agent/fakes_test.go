@@ -65,7 +65,7 @@ type fakeNode struct {
 	budgets     map[string]evict.Budget // by namespace/name
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
 	budgetReads []string
-	ended       []Ended
+	ended       []inflight.Ended
 	incidents   []incident.Incident // that have ended
 }
 
@@ -304,7 +304,7 @@ func (n *fakeNode) Intent(_ *decide.Decision, a *decide.Attempt) {
 	n.intents = append(n.intents, a.Entry.Pod.Name)
 }
 
-func (n *fakeNode) VictimEnded(e *Ended) {
+func (n *fakeNode) VictimEnded(e *inflight.Ended) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = append(n.ended, *e)

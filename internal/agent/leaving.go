@@ -42,9 +42,6 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 	pod, grace := accepted.Entry.Pod, accepted.Grace()
 	a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 	a.cooldown.Accept(cooldown.VictimOf(&d.Ranking, pod, simulated), now)
-	if !simulated {
-		a.follow(pod.UID, d.Pressure.Threshold.Signal, expected)
-	}
 	a.victims.Accept(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected,

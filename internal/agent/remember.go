@@ -144,11 +144,6 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 	for i := range s.InDoubt {
 		a.restoreInDoubt(&s.InDoubt[i], now)
 	}
-	for _, b := range a.victims.All() {
-		if signal, err := pressure.ParseSignal(b.Signal); err == nil && !b.DryRun {
-			a.follow(b.UID, signal, b.Expected)
-		}
-	}
 }
 
 // restoreIncidents opens those again that were open. The first sample closes what is over.

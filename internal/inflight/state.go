@@ -85,6 +85,7 @@ func (t *Tracker) Restore(s State, now time.Time) {
 		}
 		b.Escalated = earlier(b.Escalated, now)
 		t.bookings[b.UID] = b
+		t.reclaims.follow(&b)
 		switch {
 		case b.Unlisted:
 			t.unlisted[b.UID] = b.Accepted

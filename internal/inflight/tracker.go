@@ -22,6 +22,7 @@ type Tracker struct {
 	ending, unlisted map[string]time.Time
 	lists            cpuLists
 	returning        returning
+	reclaims         reclaims
 }
 
 // New returns a tracker of no pods.
@@ -34,6 +35,7 @@ func (t *Tracker) Accept(b Booking) {
 	if !b.DryRun {
 		t.lists.accept(b.UID, b.Accepted, b.Deadline)
 	}
+	t.reclaims.follow(&b)
 	t.Book(b)
 }
 

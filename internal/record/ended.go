@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -48,7 +48,7 @@ func endingBuckets() []float64 {
 }
 
 // VictimEnded writes down that a victim has gone, and what came of it.
-func (r *Recorder) VictimEnded(e *agent.Ended) {
+func (r *Recorder) VictimEnded(e *inflight.Ended) {
 	b := &e.Booking
 	r.metrics.endings.took.WithLabelValues(strconv.FormatBool(e.Overran())).Observe(e.Took().Seconds())
 	fields := []zap.Field{
@@ -60,10 +60,10 @@ func (r *Recorder) VictimEnded(e *agent.Ended) {
 	if e.Expected != nil {
 		fields = append(fields, zap.Int64(keyExpected, *e.Expected))
 	}
-	if e.Release != nil {
-		fields = append(fields, zap.Int64(keyExpectedLast, e.Release.Expected), zap.Int64(keyReleased, e.Release.Actual))
-		r.metrics.endings.expected.WithLabelValues(e.Signal.String()).Add(float64(e.Release.Expected))
-		r.metrics.endings.actual.WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Release.Actual)))
+	if e.Reclaim != nil {
+		fields = append(fields, zap.Int64(keyExpectedLast, e.Reclaim.Expected), zap.Int64(keyReleased, e.Reclaim.Actual))
+		r.metrics.endings.expected.WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
+		r.metrics.endings.actual.WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
 	}
 	r.logger.Info(messageGone, fields...)
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/inflight"
@@ -185,15 +184,15 @@ func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
 }
 
 // ended is a victim that has gone a second after its deadline.
-func ended() *agent.Ended {
+func ended() *inflight.Ended {
 	expected := 300 * mi
-	return &agent.Ended{
+	return &inflight.Ended{
 		Booking: inflight.Booking{
 			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
 			Accepted: start, Deadline: start.Add(45 * time.Second),
 		},
 		Time: start.Add(46 * time.Second), Signal: pressure.MemoryAvailable, Expected: &expected,
-		Release: &agent.Release{Expected: 290 * mi, Actual: 310 * mi},
+		Reclaim: &inflight.Reclaim{Expected: 290 * mi, Actual: 310 * mi},
 	}
 }
 
@@ -243,7 +242,7 @@ func TestVictimEnded(t *testing.T) {
 	r := newRig(t)
 	r.VictimEnded(ended())
 	unknown := ended()
-	unknown.Time, unknown.Signal, unknown.Release = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
+	unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
 	r.VictimEnded(unknown)
 	lines := r.lines(t)
 	want := map[string]any{
@@ -259,7 +258,7 @@ func TestVictimEnded(t *testing.T) {
 		t.Errorf("without a release: %v", lines[1])
 	}
 	less := ended()
-	less.Release = &agent.Release{Expected: mi, Actual: -mi}
+	less.Reclaim = &inflight.Reclaim{Expected: mi, Actual: -mi}
 	r.VictimEnded(less)
 	for name, want := range map[string]int64{"evictd_released_expected_total": 291 * mi, "evictd_released_actual_total": 310 * mi} {
 		if got := value(t, r, name, "signal", "memory.available"); got != float64(want) {

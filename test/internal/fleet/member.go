@@ -181,7 +181,7 @@ func (*tally) IncidentBegan(*incident.Incident)     {}
 func (*tally) IncidentEnded(*incident.Incident)     {}
 
 // VictimEnded does nothing.
-func (*tally) VictimEnded(*agent.Ended) {}
+func (*tally) VictimEnded(*inflight.Ended) {}
 
 // LeftAlone does nothing.
 func (*tally) LeftAlone(int, int, int) {}

@@ -21,40 +21,40 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		name     string
 		change   func(n *fakeNode)
 		expected int64 // MiB, when it was accepted
-		want     *Release
+		want     *inflight.Reclaim
 	}{
-		{"just what it held", func(*fakeNode) {}, 300, &Release{300 * mebi, 300 * mebi}},
+		{"just what it held", func(*fakeNode) {}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"another pod takes half of it at once", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() { n.pods["uid-other"].memory += 150 * mebi })
-		}, 300, &Release{300 * mebi, 300 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"another pod starts, and one ends", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() {
 				delete(n.pods, "uid-small")
 				n.pods["uid-new"] = &fakePod{api: &corev1.Pod{}, memory: 70 * mebi}
 				n.pods["uid-new"].api.UID = "uid-new"
 			})
-		}, 300, &Release{300 * mebi, 300 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"it has grown since it was accepted", func(n *fakeNode) {
 			n.after(10*time.Second, func() { n.pods["uid-first"].memory += 50 * mebi })
-		}, 300, &Release{350 * mebi, 350 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 350 * mebi, Actual: 350 * mebi}},
 		{"its processes end some seconds before the pod does", func(n *fakeNode) {
 			n.after(16*time.Second, func() { n.pods["uid-first"].memory = 0 })
-		}, 300, &Release{300 * mebi, 300 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"its page tables and sockets were in nobody's books", func(n *fakeNode) {
 			n.after(16*time.Second, func() {
 				n.pods["uid-first"].memory = 0
 				n.host -= 40 * mebi
 			})
-		}, 300, &Release{300 * mebi, 340 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 340 * mebi}},
 		{"half of it was another's too", func(n *fakeNode) {
 			n.after(16*time.Second, func() {
 				n.pods["uid-first"].memory = 0
 				n.host += 150 * mebi
 			})
-		}, 300, &Release{300 * mebi, 150 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 150 * mebi}},
 		{"the host took memory while it was waited for, and not at its end", func(n *fakeNode) {
 			n.after(10*time.Second, func() { n.host += 100 * mebi })
-		}, 300, &Release{300 * mebi, 300 * mebi}},
+		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"the pods cannot be read", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() { n.unread = errPlanted() })
 		}, 300, nil},
@@ -83,7 +83,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 				if e.Took() < 20*time.Second || e.Took() > 21*time.Second || e.Overran() {
 					t.Errorf("took %v, overran %v", e.Took(), e.Overran())
 				}
-				if diff := cmp.Diff(test.want, e.Release); diff != "" {
+				if diff := cmp.Diff(test.want, e.Reclaim); diff != "" {
 					t.Errorf("release (-want +got):\n%s", diff)
 				}
 			})
@@ -139,8 +139,7 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.ends = 25 * time.Second
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
-		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
-		a.victims.Book(inflight.Booking{UID: "uid-first", Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour)})
+		a.victims.Accept(victimOf300())
 		a.warmUp(time.Now())
 		n.collects = 0
 		for range 1000 { // 10 s
@@ -165,18 +164,21 @@ func TestReleaseThatNobodyKnows(t *testing.T) {
 			sample.Observations[i] = pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1000}
 		}
 		pods := []usage.Pod{{UID: "a", Anonymous: 5, WorkingSet: 7, Tasks: 3, TasksKnown: true}, {UID: "b", Anonymous: 1, WorkingSet: 1}}
+		books := booksOf(sample, pods, pressure.Kernel)
 		want := map[pressure.Signal]int64{pressure.MemoryAvailable: 106, pressure.AllocatableMemoryAvailable: 108}
 		for _, signal := range pressure.Signals() {
-			got := a.booksOf(signal, sample, pods)
-			if sum, known := want[signal]; got.known != known || got.sum != sum {
-				t.Errorf("%v: known %v, %d; want %v, %d", signal, got.known, got.sum, known, sum)
+			got, gotKnown := books.Sum(signal)
+			if sum, known := want[signal]; gotKnown != known || got != sum {
+				t.Errorf("%v: known %v, %d; want %v, %d", signal, gotKnown, got, known, sum)
 			}
 		}
-		if got := a.booksOf(pressure.PIDAvailable, sample, pods[:1]); !got.known || got.sum != 103 {
-			t.Errorf("tasks that were counted: %+v", got)
+		counted := booksOf(sample, pods[:1], pressure.Kernel)
+		if got, known := counted.Sum(pressure.PIDAvailable); !known || got != 103 {
+			t.Errorf("tasks that were counted: %d, known %v", got, known)
 		}
 		n.unread = errPlanted()
-		if _, nothing := a.readBooks(); nothing.Of(pressure.MemoryAvailable).State == pressure.Known {
+		nothing := a.readBooks()
+		if _, known := nothing.Sum(pressure.MemoryAvailable); known {
 			t.Error("books that are not complete are known")
 		}
 	})
@@ -216,8 +218,8 @@ func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 			t.Error(err)
 		}
 		for _, e := range n.ended {
-			if e.Release == nil || e.Release.Actual != e.Release.Expected {
-				t.Errorf("%s: %+v", e.Booking.Name, e.Release)
+			if e.Reclaim == nil || e.Reclaim.Actual != e.Reclaim.Expected {
+				t.Errorf("%s: %+v", e.Booking.Name, e.Reclaim)
 			}
 		}
 		if len(n.ended) == 0 {
@@ -226,23 +228,32 @@ func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 	})
 }
 
+// victimOf300 is a victim of 300 MiB that takes an hour.
+func victimOf300() inflight.Booking {
+	return inflight.Booking{
+		UID: "uid-first", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi),
+		Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour),
+	}
+}
+
 // A change of the measure makes the readings before it incomparable.
 func TestAnotherMeasureStartsTheBooksAnew(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("first", 300, 0)
-		a := newAgent(t, n, hardPolicy())
-		a.follow("uid-first", pressure.MemoryAvailable, pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi))
-		a.tick(t.Context())
-		if v := a.followed.victims["uid-first"]; !v.known || v.held != 300*mebi {
-			t.Errorf("after the first tick: %+v", v)
-		}
-		policy := hardPolicy()
-		policy.MemoryAvailable = pressure.WorkingSet
-		a.adopt(policy)
-		if v := a.followed.victims["uid-first"]; v.known {
-			t.Errorf("after the change: %+v", v)
-		}
-	})
+	for measure, known := range map[pressure.MemoryDefinition]bool{pressure.Kernel: true, pressure.WorkingSet: false} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newFakeNode(1000)
+			n.run("first", 300, 0)
+			a := newAgent(t, n, hardPolicy())
+			a.victims.Accept(victimOf300())
+			a.tick(t.Context())
+			policy := hardPolicy()
+			policy.MemoryAvailable = measure
+			a.adopt(policy)
+			delete(n.pods, "uid-first")
+			a.tick(t.Context())
+			if len(n.ended) != 1 || (n.ended[0].Reclaim != nil) != known {
+				t.Errorf("ended: %+v, want its reclaim known: %v", n.ended, known)
+			}
+		})
+	}
 }
