@@ -374,7 +374,7 @@ func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	}
 	kept, err := state.Load(stateDir, state.Identity{BootID: "boot"}, time.Now())
 	w.must(err)
-	counted := len(kept.Limits) + len(kept.InDoubt) // which will count as if they were evictd's
+	counted := len(kept.Cooldown.Limits) + len(kept.InDoubt) // which will count as if they were evictd's
 	if counted != 1 {
 		t.Errorf("%d evictions count against the limits, want the one: %+v", counted, kept)
 	}
