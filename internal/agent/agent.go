@@ -141,7 +141,6 @@ type Agent struct {
 	cooldown  *cooldown.Tracker
 	measurer  *measure.Measurer
 	settling  settling
-	simulated simulated
 	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
@@ -292,13 +291,13 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	ended := a.letGo(started)
 	a.hear(started)
 	a.releaseSlots()
-	a.followDryRun(ctx, started, ended)
+	a.followDryRun(ctx, started)
 	seen := a.options.Sampler.Sample(a.options.Clock.Now())
-	sample := a.simulated.addTo(&seen)
+	sample := a.victims.Simulated().AddTo(&seen)
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
-	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.simulated.has)
+	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated().Has)
 	a.wantTaints(&verdict)
 	a.noteSpace(sample, &verdict, ended)
 	if len(verdict.Pressures) > 0 {

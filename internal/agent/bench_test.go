@@ -133,7 +133,6 @@ func BenchmarkTickDecides110(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		a.victims, a.cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
-		a.simulated = simulated{}
 		a.tick(b.Context())
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")

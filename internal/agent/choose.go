@@ -80,7 +80,7 @@ func (a *Agent) queryOf(p *pressure.Pressure, pods []*nodepods.Pod) measure.Quer
 func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) []rank.Pod {
 	facts := uses.Facts(p.Threshold.Signal, pods, a.options.Self)
 	for i := range facts {
-		if a.victims.Booked(facts[i].UID) || a.simulated.has(facts[i].UID) {
+		if a.victims.Booked(facts[i].UID) || a.victims.Simulated().Has(facts[i].UID) {
 			facts[i].Marks.Terminating = true // accepted, and the watch has not told yet, or it never will
 		}
 	}
@@ -180,7 +180,7 @@ func nobody(ranking *rank.Ranking) string {
 // in the deficit, so less is missing by now, or as much.
 func (a *Agent) lookAgain(p *pressure.Pressure) (decide.Hold, string) {
 	seen := a.options.Sampler.Sample(a.options.Clock.Now())
-	again := a.simulated.addTo(&seen)
+	again := a.victims.Simulated().AddTo(&seen)
 	if fault := a.incomplete(again, p.Threshold.Signal); fault != "" {
 		return decide.HoldIncomplete, fault
 	}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/usage"
 )
 
 // dryPolicy is hardPolicy in dry run, with a transition period.
@@ -205,25 +203,4 @@ func TestDryRunsStallThatEndsNamesOnePod(t *testing.T) {
 			t.Errorf("incidents %+v, want one that has ended, with one victim", n.incidents)
 		}
 	})
-}
-
-// What is not known stays so, what counts as reclaimed never makes more than there is, and of a
-// stall, of which no end's part is known, nothing does.
-func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
-	t.Parallel()
-	const memory, tasks, stall = pressure.MemoryAvailable, pressure.PIDAvailable, pressure.MemoryStall
-	s := simulated{pods: map[string]*wouldBe{"a": {held: measure.Expected(&usage.Pod{Anonymous: 95, Tasks: 5, TasksKnown: true}, pressure.Kernel)}}}
-	var sample pressure.Sample
-	sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
-	sample.Observations[stall] = pressure.Observation{State: pressure.Known, Available: 10, Capacity: 100}
-	sample.Observations[tasks] = pressure.Observation{Err: errPlanted()}
-	got := s.addTo(&sample)
-	for signal, want := range map[pressure.Signal]int64{memory: 100, stall: 10} {
-		if seen := got.Of(signal); seen.Available != want {
-			t.Errorf("%v: %d are available, want %d", signal, seen.Available, want)
-		}
-	}
-	if seen := got.Of(tasks); seen.State != pressure.Unknown || seen.Available != 0 {
-		t.Errorf("an unknown reading became %+v", seen)
-	}
 }

@@ -26,7 +26,7 @@ func (a *Agent) newDecision(p pressure.Pressure) decide.Decision {
 		Time:       p.SampleTime,
 		Pressure:   p,
 		DryRun:     a.policy.DryRun,
-		Simulated:  a.simulated.amount(p.Threshold.Signal),
+		Simulated:  a.victims.Simulated().Amount(p.Threshold.Signal),
 		OnTheirWay: a.victims.All(),
 	}
 	a.noteMemory(&d) // which asks for what is not known yet

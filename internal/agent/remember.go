@@ -156,7 +156,13 @@ func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
 		}
 	}
 	a.incidents.Restore(open)
-	a.simulated.restore(open, a.victims.Booked)
+	for i := range open {
+		for _, v := range open[i].Victims {
+			if v.DryRun && !a.victims.Booked(v.UID) {
+				a.victims.Simulated().Restore(v.UID)
+			}
+		}
+	}
 }
 
 // countedFor is how long an accepted eviction counts against a limit at most.

@@ -23,6 +23,7 @@ type Tracker struct {
 	lists            cpuLists
 	returning        returning
 	reclaims         reclaims
+	simulated        Simulated
 }
 
 // New returns a tracker of no pods.
@@ -54,6 +55,7 @@ func (t *Tracker) AddOther(b Booking, now time.Time, read ReadLists) {
 func (t *Tracker) Observe(now time.Time, present, hasGone func(uid string) bool) []Booking {
 	ended := t.settle(now, present)
 	t.lists.end(now, ended)
+	t.simulated.observe(ended)
 	maps.DeleteFunc(t.unlisted, func(uid string, _ time.Time) bool { return hasGone(uid) })
 	return ended
 }
@@ -120,9 +122,10 @@ func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking
 	return ended
 }
 
-// ForgetDryRuns drops the bookings of dry runs: once evictd acts in earnest,
-// nothing of them is really on its way.
+// ForgetDryRuns drops the bookings of dry runs and the would-be victims: once evictd acts for
+// real, nothing of them is in flight.
 func (t *Tracker) ForgetDryRuns() {
+	t.simulated = Simulated{}
 	maps.DeleteFunc(t.bookings, func(_ string, b Booking) bool { return b.DryRun })
 }
 
