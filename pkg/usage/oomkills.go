@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"time"
 
-	"github.com/containerd/cgroups/v3/cgroup2"
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
@@ -36,11 +34,6 @@ type OOMKill struct {
 
 // OOMKills follows the kernel's kills in the pods' cgroups, on cgroup v2. On v1 the count of
 // a killed container goes with its cgroup, before anybody can look.
-//
-// It is the only use of containerd/cgroups, v3.1.3: the watch of a group's memory.events,
-// and the reading of it, which has no answer for a group that has gone. Its EventChan is not
-// used. That has no context: it ends with the group, and until then it holds a descriptor
-// and a goroutine, which waits for ever once nobody reads.
 type OOMKills struct {
 	mount, kubepods string
 	classes         [3]class
@@ -128,11 +121,7 @@ func (k *OOMKills) follow(ctx context.Context, tell func(OOMKill)) error {
 // open asks the kernel for the events of the pods' cgroup, which are those of every group
 // below it.
 func (k *OOMKills) open() (*os.File, error) {
-	group, err := k.load(k.kubepods)
-	if err != nil {
-		return nil, err
-	}
-	fd, _, err := group.MemoryEventFD()
+	fd, err := memoryEvents(k.mount, k.kubepods)
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +129,6 @@ func (k *OOMKills) open() (*os.File, error) {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), "the events of "+k.kubepods), nil
-}
-
-func (k *OOMKills) load(group string) (*cgroup2.Manager, error) {
-	return cgroup2.Load(group, cgroup2.WithMountpoint(k.mount))
 }
 
 // await returns when there was an event. The kernel does not always say that a group has
@@ -168,7 +153,7 @@ func (k *OOMKills) await(events *os.File, inode uint64) error {
 // all of them together says that there is something. With an error, the pods that could be
 // read are told of, and the others when they can be.
 func (k *OOMKills) look(tell func(OOMKill)) error {
-	total, err := k.count(k.kubepods)
+	total, err := killsIn(k.mount, k.kubepods)
 	if err != nil || k.known != nil && total == k.total {
 		return err
 	}
@@ -224,7 +209,7 @@ func (k *OOMKills) pods() (map[string]int64, error) {
 				continue
 			}
 			uid := c.uid(name)
-			count, err := k.count(path.Join(k.kubepods, c.dir, name))
+			count, err := killsIn(k.mount, path.Join(k.kubepods, c.dir, name))
 			switch {
 			case err == nil:
 				counts[uid] = count
@@ -235,22 +220,4 @@ func (k *OOMKills) pods() (map[string]int64, error) {
 		}
 	}
 	return counts, faults.orNil()
-}
-
-// count returns how many processes the kernel has killed in a group and below it.
-func (k *OOMKills) count(group string) (int64, error) {
-	manager, err := k.load(group)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := manager.StatFiltered(cgroup2.StatMemoryEvents)
-	switch {
-	case err != nil:
-		return 0, err
-	case stat.MemoryEvents == nil: // the library's word for a file that is not there, or empty
-		return 0, fmt.Errorf("reading memory.events of %s: %w", group, unix.ENOENT)
-	case stat.MemoryEvents.OomKill > math.MaxInt64:
-		return 0, fmt.Errorf("reading memory.events of %s: %w", group, kernelfile.ErrOverflow)
-	}
-	return int64(stat.MemoryEvents.OomKill), nil
 }

@@ -62,7 +62,7 @@ const (
 )
 
 // Tree reads the cgroups below one kubepods cgroup. It keeps three files open for
-// each pod. Collect and Close are for one goroutine; Present may be called from any.
+// each pod. Collect and Close are for one goroutine; Present and Detail may be called from any.
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
 	kubepods  string // with a slash before it
@@ -335,22 +335,28 @@ func (p *podFiles) close() {
 // by force is gone for the API server while its processes may still run. An error
 // means that nobody knows.
 func (t *Tree) Present(uid string) (bool, error) {
+	group, err := t.group(uid)
+	return group != "", err
+}
+
+// group returns the pod's cgroup, with a slash before it; "" where there is none.
+func (t *Tree) group(uid string) (string, error) {
 	if uid == "" || strings.ContainsAny(uid, "/\x00") {
-		return false, fmt.Errorf("looking for the pod's cgroup: %q is no UID", uid)
+		return "", fmt.Errorf("looking for the pod's cgroup: %q is no UID", uid)
 	}
 	if err := t.check(); err != nil {
-		return false, err
+		return "", err
 	}
 	for _, c := range t.classes {
 		_, err := os.Stat(filepath.Join(c.path, c.name(uid)))
 		switch {
 		case err == nil:
-			return true, nil
+			return filepath.Join(t.kubepods, c.dir, c.name(uid)), nil
 		case !errors.Is(err, os.ErrNotExist):
-			return false, fmt.Errorf("looking for the pod's cgroup: %w", err)
+			return "", fmt.Errorf("looking for the pod's cgroup: %w", err)
 		}
 	}
-	return false, nil
+	return "", nil
 }
 
 // Close closes all files. Collect returns an error after it.

@@ -33,6 +33,7 @@ func scenarios() []string {
 		prefix + "BigFileReadTwice",
 		prefix + "AllocatableMemory",
 		prefix + "OOMKills",
+		prefix + "PodDetail",
 	}
 }
 

@@ -1,0 +1,111 @@
+package usage
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/internal/kernelfile"
+)
+
+// CgroupMode is how cgroups are mounted.
+type CgroupMode string
+
+// The modes.
+const (
+	CgroupV1 CgroupMode = "v1"
+	CgroupV2 CgroupMode = "v2"
+	// CgroupHybrid is both; v1 accounts for memory.
+	CgroupHybrid CgroupMode = "hybrid"
+)
+
+// Detail is what the cgroup of one pod tells beyond [Pod], in bytes. Nil is none or not known:
+// the library that reads most of it answers zero for both, so that no figure is zero.
+type Detail struct {
+	// Cgroup is how cgroups are mounted.
+	Cgroup CgroupMode `json:"cgroup"`
+	// Anonymous is memory that no file backs, without what is in swap. File is page cache, and
+	// Shared the part of it that is tmpfs and shared memory.
+	Anonymous *int64 `json:"anonymous,omitempty"`
+	File      *int64 `json:"file,omitempty"`
+	Shared    *int64 `json:"shared,omitempty"`
+	// Kernel is the kernel's memory for the pod without its sockets; v2 tells it since Linux
+	// 5.18. The next three are parts of it, which v1 does not tell.
+	Kernel       *int64 `json:"kernel,omitempty"`
+	KernelStacks *int64 `json:"kernel_stacks,omitempty"`
+	PageTables   *int64 `json:"page_tables,omitempty"`
+	Slab         *int64 `json:"slab,omitempty"`
+	// Sockets is the buffers of its network connections; on v1 those of TCP alone.
+	Sockets *int64 `json:"sockets,omitempty"`
+	// Swap is what was moved out of memory.
+	Swap *int64 `json:"swap,omitempty"`
+	// OOMKills is how many of its processes the kernel has killed for want of memory; on v1 at
+	// least, since each container counts its own and takes the count with it.
+	OOMKills *int64 `json:"oom_kills,omitempty"`
+}
+
+// Detail returns what a pod's cgroup tells in detail. It opens some twenty files, and is not for
+// the loop; it may be called from any goroutine. Where one of the files that must be there cannot
+// be read, or the pod has no cgroup, there is an error and no detail.
+func (t *Tree) Detail(uid string) (*Detail, error) {
+	group, err := t.group(uid)
+	if err == nil && group == "" {
+		err = unix.ENOENT
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the detail of pod %s: %w", uid, err)
+	}
+	d, err := t.read1or2(group)
+	if err != nil {
+		return nil, fmt.Errorf("reading the detail of %s: %w", group, err)
+	}
+	return d, nil
+}
+
+// read1or2 reads a group by the library, and then by itself what that leaves out. A group that
+// has gone meanwhile is an error by that.
+func (t *Tree) read1or2(group string) (d *Detail, err error) {
+	dir := filepath.Join(t.hierarchy.Memory, group)
+	left := map[string]**int64{}
+	if t.hierarchy.Unified {
+		if d, err = detail2(t.hierarchy.Memory, group); err != nil {
+			return nil, err
+		}
+		d.Cgroup = CgroupV2
+		left["kernel "], left["pagetables "] = &d.Kernel, &d.PageTables
+	} else {
+		var containers []string
+		if containers, err = subdirectories(dir); err != nil {
+			return nil, err
+		}
+		mount := filepath.Dir(t.hierarchy.Memory)
+		if d, err = detail1(mount, group, containers); err != nil {
+			return nil, err
+		}
+		d.Cgroup = modeOf1(mount)
+		left["total_shmem "], left["total_swap "] = &d.Shared, &d.Swap
+	}
+	stat := kernelfile.New(filepath.Join(dir, "memory.stat"))
+	defer stat.Close()
+	content, err := stat.Read(make([]byte, statMax))
+	if err != nil {
+		return nil, err
+	}
+	for key, figure := range left {
+		if n, err := kernelfile.Stat(content, key); err == nil && n > 0 { // no such line: not known
+			*figure = &n
+		}
+	}
+	return d, nil
+}
+
+// modeOf1 tells apart the two modes in which v1 accounts for memory. Not by the library, which
+// looks at evictd's own mounts whatever --host-root says.
+func modeOf1(mount string) CgroupMode {
+	if _, err := os.Stat(filepath.Join(mount, "unified/cgroup.controllers")); err == nil {
+		return CgroupHybrid
+	}
+	return CgroupV1
+}
