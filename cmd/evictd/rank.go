@@ -70,6 +70,9 @@ func printRanking(ctx context.Context, flags *rankFlags, cmd *cobra.Command) err
 	if err != nil {
 		return err
 	}
+	if flags.why != "" {
+		seen.readDetail(source, flags.why)
+	}
 	for _, note := range seen.notes {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // nowhere is left to report to
 	}

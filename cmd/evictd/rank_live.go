@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // liveNode is this machine, as a node of a cluster.
@@ -49,6 +50,11 @@ func openLive(ctx context.Context, flags *rankFlags, signal pressure.Signal) (*l
 func (l *liveNode) close() error {
 	l.disk.close()
 	return l.host.close()
+}
+
+// detail reads the pod's cgroup below --host-root.
+func (l *liveNode) detail(cgroupUID string) (*usage.Detail, error) {
+	return l.host.tree.Detail(cgroupUID)
 }
 
 // inquiry asks with the evictions' own client, which has no limit of requests.

@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // nodeSource is where a ranking's facts come from: the node, or a snapshot of it.
@@ -15,6 +16,9 @@ type nodeSource interface {
 	look(ctx context.Context) (*snapshot.NodeSnapshot, error)
 	// inquiry returns what asks about budgets; nil when nobody is to be asked.
 	inquiry() *inquiry
+	// detail returns what the cgroup of a pod tells, by the UID in its name; nil where the node
+	// cannot be asked.
+	detail(cgroupUID string) (*usage.Detail, error)
 	close() error
 }
 
@@ -31,6 +35,7 @@ type sight struct {
 	node    *snapshot.NodeSnapshot
 	signal  pressure.Signal
 	ranking rank.Ranking
+	detail  podDetail
 	// notes are what somebody should know beside the ranking, one sentence each.
 	notes []string
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // recordedNode is a snapshot of a node.
@@ -36,6 +37,8 @@ func readSnapshot(path string, stdin io.Reader) (*snapshot.NodeSnapshot, error) 
 func (r *recordedNode) look(context.Context) (*snapshot.NodeSnapshot, error) { return r.seen, nil }
 
 func (r *recordedNode) inquiry() *inquiry { return nil }
+
+func (r *recordedNode) detail(string) (*usage.Detail, error) { return nil, nil }
 
 func (r *recordedNode) close() error { return nil }
 

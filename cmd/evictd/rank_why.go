@@ -75,6 +75,7 @@ func (s *story) facts() {
 		s.say("It uses %s of %s and asked for %s: within its request.", in(pod.Usage), resource, in(pod.Request))
 	}
 	s.memory()
+	s.cgroup()
 	s.say("%s", s.priority())
 	owner := "It has no controller"
 	if pod.Owner != "" {
