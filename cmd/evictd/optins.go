@@ -23,8 +23,8 @@ func ownNamespace() string { return self().Namespace }
 
 // checkOptIns refuses what is configured and cannot be done here.
 func checkOptIns(c *config.EvictdConfiguration) error {
-	if c.Brake.SlotsPerWorkload > 0 && ownNamespace() == "" {
-		return errors.New("brake.slotsPerWorkload is set and evictd's own namespace, where its Leases are, is not known: " +
+	if c.EvictionPermits.PerWorkload > 0 && ownNamespace() == "" {
+		return errors.New("evictionPermits.perWorkload is set and evictd's own namespace, where its Leases are, is not known: " +
 			"set the environment variable POD_NAMESPACE, as deploy/daemonset.yaml does")
 	}
 	return nil

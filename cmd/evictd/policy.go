@@ -36,11 +36,11 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 			SoftJitter:      c.Limits.SoftJitter.Duration,
 		},
-		MinimumRelease:   c.MinimumRelease(),
+		MinimumRelease:   c.MinimumReclaimShare(),
 		BestEffort:       c.DisruptionBudgets == config.BudgetsBestEffort,
 		TaintNode:        c.TaintNode,
-		SlotsPerWorkload: int(c.Brake.SlotsPerWorkload),
-		Settle:           c.Disk.SettleWindow.Duration,
+		SlotsPerWorkload: int(c.EvictionPermits.PerWorkload),
+		Settle:           c.Disk.StabilizationWindow.Duration,
 	}, nil
 }
 

@@ -14,7 +14,7 @@ import (
 func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumRelease: 9%}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumReclaimShare: 9%}
 protect: {pinnedPods: false, withinRequests: always, annotationNamespaces: [team-*]}
 disruptionBudgets: bestEffort
 `))

@@ -67,9 +67,9 @@ func adviceOnMoment(protection rank.Protection) string {
 	case rank.ProtectedHeldOff:
 		return "Its owner's pods come back to this node and have to go again, or its owner has lost limits.perOwnerPerHour pods in the last hour: the decision's held_off says which, and until when. Where they come back, look at why the scheduler or their controller chooses this node."
 	case rank.ProtectedSlotless:
-		return "As many pods of its workload are on their way out in the whole cluster as brake.slotsPerWorkload allows: it waits until one of them has ended."
+		return "As many pods of its workload are on their way out in the whole cluster as evictionPermits.perWorkload allows: it waits until one of them has ended."
 	case rank.ProtectedUseless:
-		return "Its end would return too little of what is missing, and larger candidates suffice. limits.minimumRelease: 0% switches that off."
+		return "Its end would return too little of what is missing, and larger candidates suffice. limits.minimumReclaimShare: 0% switches that off."
 	default:
 		return ""
 	}

@@ -32,7 +32,7 @@ func (d *daemon) needs(c *config.EvictdConfiguration) []need {
 	if c.TaintNode {
 		needs = append(needs, taintNeeds(d.flags.nodeName))
 	}
-	if c.Brake.SlotsPerWorkload > 0 {
+	if c.EvictionPermits.PerWorkload > 0 {
 		needs = append(needs, brakeNeeds(ownNamespace()))
 	}
 	return needs
@@ -61,7 +61,7 @@ func taintNeeds(node string) need {
 
 func brakeNeeds(namespace string) need {
 	brake := need{
-		field: "brake.slotsPerWorkload is set", overlay: "deploy/overlays/brake",
+		field: "evictionPermits.perWorkload is set", overlay: "deploy/overlays/permits",
 		with:    "a pod of a workload is asked for when one of its slots is free",
 		without: "soft evictions wait and hard ones go without a slot, or slots are held for too long",
 	}

@@ -175,7 +175,7 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 
 // Of a pod that was not measured, or not all of it, nobody knows whether it filled the
 // disk. Somebody goes only when what is known would return the 50 that are missing, also
-// with limits.minimumRelease off.
+// with limits.minimumReclaimShare off.
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	t.Parallel()
 	partly := func(counted int64) usage.DiskUse {
@@ -238,7 +238,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 		{
 			"they hold less than a twentieth of the line", 51, 1,
 			[]string{},
-			"all 2 candidates together hold 1, less than limits.minimumRelease (5%) of the threshold's 51: look at images, hostPath volumes, files of the host and deleted files that are still open",
+			"all 2 candidates together hold 1, less than limits.minimumReclaimShare (5%) of the threshold's 51: look at images, hostPath volumes, files of the host and deleted files that are still open",
 		},
 		{"they hold a twentieth", 51, 2, []string{"a"}, ""},
 		{

@@ -30,7 +30,7 @@ import (
 //     end at any moment, for all that is known, and does not come too late.
 //   - A spike that is over is no fall, nor is a step (pressure.Forecast.Exhausted): then
 //     the first is relied on as ever.
-//   - The second must help without the first: limits.minimumRelease asks of it what is
+//   - The second must help without the first: limits.minimumReclaimShare asks of it what is
 //     missing beside those that are relied on.
 //   - Not for disks: a full one ends no node, and the space comes back when the kubelet has
 //     removed the dead containers, of a second victim no sooner than of the first.

@@ -73,7 +73,7 @@ func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 					d = n.decisions[len(n.decisions)-1]
 				}
 				if mode == decide.WithinRequestsUntilExhaustion && (d.Hold != decide.HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
-					"limits.minimumRelease (5%) of the 20.0Mi that are missing, and larger pods go first when memory.available runs out; "+
+					"limits.minimumReclaimShare (5%) of the 20.0Mi that are missing, and larger pods go first when memory.available runs out; "+
 					"shop/leaker alone uses 800.0Mi and is protected: WithinRequests") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 				}
@@ -95,7 +95,7 @@ func TestFaultReclaimMarginTakesCacheHolders(t *testing.T) {
 		watch(t, n, marginPolicy(), time.Minute)
 		n.wantVictims(t)
 		if d := n.last(t); d.Hold != decide.HoldUseless || !strings.HasPrefix(d.Detail,
-			"all 6 candidates together could return 614.4Ki of the 15.6Mi that are missing to 70.0Mi, limits.minimumRelease is 5%: look at ") {
+			"all 6 candidates together could return 614.4Ki of the 15.6Mi that are missing to 70.0Mi, limits.minimumReclaimShare is 5%: look at ") {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
 	})

@@ -276,7 +276,7 @@ func TestLeakerBehindABudget(t *testing.T) {
 		if diff := cmp.Diff(want, reasonsOf(&first)); diff != "" {
 			t.Errorf("protected, first decision (-want +got):\n%s", diff)
 		}
-		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumRelease is 5%" {
+		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumReclaimShare is 5%" {
 			t.Errorf("detail %q", got)
 		}
 		if held.Hold != decide.HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff") {

@@ -18,9 +18,9 @@ const transitionDefault = 5 * time.Minute
 // privileges, and long enough that one reclaim is no pressure.
 const stallWindowDefault = 2 * time.Second
 
-// settleWindowDefault is what containerd takes to have removed the files of an image
+// stabilizationWindowDefault is what containerd takes to have removed the files of an image
 // after it has said that the image is gone, with room for a slow disk.
-const settleWindowDefault = 10 * time.Second
+const stabilizationWindowDefault = 10 * time.Second
 
 // unset marks a duration that the file does not have, where 0 is something that a
 // file may not say. No text of a duration means it.
@@ -70,10 +70,10 @@ func Default() *EvictdConfiguration {
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
-			SoftJitter:     metav1.Duration{Duration: 5 * time.Second},
-			MinimumRelease: "5%",
+			SoftJitter:          metav1.Duration{Duration: 5 * time.Second},
+			MinimumReclaimShare: "5%",
 		},
-		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1, SettleWindow: metav1.Duration{Duration: settleWindowDefault}},
+		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1, StabilizationWindow: metav1.Duration{Duration: stabilizationWindowDefault}},
 	}
 }
 

@@ -228,11 +228,11 @@ func TestParseFaults(t *testing.T) {
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict nobody`,
 			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict nobody`,
 		}},
-		{"a settle window of the past", "disk: {settleWindow: -1s}", []string{
-			`disk.settleWindow: Invalid value: "-1s": must be between 0s, which switches it off, and 5m0s`,
+		{"a settle window of the past", "disk: {stabilizationWindow: -1s}", []string{
+			`disk.stabilizationWindow: Invalid value: "-1s": must be between 0s, which switches it off, and 5m0s`,
 		}},
-		{"a settle window without end", "disk: {settleWindow: 301s}", []string{
-			`disk.settleWindow: Invalid value: "5m1s": must be between 0s, which switches it off, and 5m0s`,
+		{"a settle window without end", "disk: {stabilizationWindow: 301s}", []string{
+			`disk.stabilizationWindow: Invalid value: "5m1s": must be between 0s, which switches it off, and 5m0s`,
 		}},
 		{"annotation namespaces that cannot be", "protect: {annotationNamespaces: [team-*, '*', t*m, Team]}", []string{
 			`protect.annotationNamespaces[2]: Invalid value: "t*m": may have * at its end only`,
@@ -244,29 +244,29 @@ func TestParseFaults(t *testing.T) {
 		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
 			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
 		}},
-		{"slots below nothing", "brake: {slotsPerWorkload: -1}", []string{
-			`brake.slotsPerWorkload: Invalid value: -1: must be between 0, which is no brake, and 100`,
+		{"slots below nothing", "evictionPermits: {perWorkload: -1}", []string{
+			`evictionPermits.perWorkload: Invalid value: -1: must be between 0, which sets no limit, and 100`,
 		}},
-		{"more slots than anybody asks for", "brake: {slotsPerWorkload: 101}", []string{
-			`brake.slotsPerWorkload: Invalid value: 101: must be between 0, which is no brake, and 100`,
+		{"more slots than anybody asks for", "evictionPermits: {perWorkload: 101}", []string{
+			`evictionPermits.perWorkload: Invalid value: 101: must be between 0, which sets no limit, and 100`,
 		}},
-		{"an amount for a release", "limits: {minimumRelease: 500Mi}", []string{
-			`limits.minimumRelease: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
+		{"an amount for a share", "limits: {minimumReclaimShare: 500Mi}", []string{
+			`limits.minimumReclaimShare: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},
-		{"a release of nothing in other words", "limits: {minimumRelease: 0.0%}", []string{
-			`limits.minimumRelease: Invalid value: "0.0%": would pass over nobody: write "0%" to switch it off`,
+		{"a share of nothing in other words", "limits: {minimumReclaimShare: 0.0%}", []string{
+			`limits.minimumReclaimShare: Invalid value: "0.0%": would pass over nobody: write "0%" to switch it off`,
 		}},
-		{"a release of more than is missing", "limits: {minimumRelease: 101%}", []string{
-			`limits.minimumRelease: Invalid value: "101%": must be between 0% and 100%`,
+		{"a share of more than is missing", "limits: {minimumReclaimShare: 101%}", []string{
+			`limits.minimumReclaimShare: Invalid value: "101%": must be between 0% and 100%`,
 		}},
-		{"a release below nothing", "limits: {minimumRelease: -1%}", []string{
-			`limits.minimumRelease: Invalid value: "-1%": must be between 0% and 100%`,
+		{"a share below nothing", "limits: {minimumReclaimShare: -1%}", []string{
+			`limits.minimumReclaimShare: Invalid value: "-1%": must be between 0% and 100%`,
 		}},
-		{"a release that is no number", "limits: {minimumRelease: NaN%}", []string{
-			`limits.minimumRelease: Invalid value: "NaN%": is not a number: write one, like "10%"`,
+		{"a share that is no number", "limits: {minimumReclaimShare: NaN%}", []string{
+			`limits.minimumReclaimShare: Invalid value: "NaN%": is not a number: write one, like "10%"`,
 		}},
-		{"no release", "limits: {minimumRelease: ''}", []string{
-			`limits.minimumRelease: Invalid value: "": must be a percentage of what is missing, such as "5%"`,
+		{"no share", "limits: {minimumReclaimShare: ''}", []string{
+			`limits.minimumReclaimShare: Invalid value: "": must be a percentage of what is missing, such as "5%"`,
 		}},
 		{"a disk source that there is not", "disk: {source: du}", []string{
 			`disk.source: Unsupported value: "du": supported values: "summary", "node"`,
@@ -284,8 +284,8 @@ func TestParseFaults(t *testing.T) {
 			`disk.workers: Invalid value: 17: must be between 1 and 16`,
 			`disk.cpu: Invalid value: "20%": must be an amount of CPU, such as "200m"`,
 		}},
-		{"a number for a release", "limits: {minimumRelease: 5}", []string{
-			`limits.minimumRelease: Invalid value: 5: must be text: put it in quotes`,
+		{"a number for a share", "limits: {minimumReclaimShare: 5}", []string{
+			`limits.minimumReclaimShare: Invalid value: 5: must be text: put it in quotes`,
 		}},
 		{"selector without values", "protect: {podSelector: {matchExpressions: [{key: a, operator: In}]}}", []string{
 			"protect.podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
@@ -433,8 +433,8 @@ memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, withinRequests: always, annotationNamespaces: [team-*]}
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumRelease: 7.5%}
-disk: {source: node, cpu: 1500m, workers: 2, settleWindow: 45s}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumReclaimShare: 7.5%}
+disk: {source: node, cpu: 1500m, workers: 2, stabilizationWindow: 45s}
 kubelet: {insecureSkipTLSVerify: true}
 `)
 	want := &EvictdConfiguration{
@@ -463,8 +463,8 @@ kubelet: {insecureSkipTLSVerify: true}
 
 			AnnotationNamespaces: []string{"team-*"},
 		},
-		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9), MinimumRelease: "7.5%"},
-		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2, SettleWindow: seconds(45)},
+		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9), MinimumReclaimShare: "7.5%"},
+		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2, StabilizationWindow: seconds(45)},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -34,10 +34,10 @@ func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
 	return pressure.Kernel
 }
 
-// MinimumRelease returns limits.minimumRelease as a share, 0 to 1. What does not
+// MinimumReclaimShare returns limits.minimumReclaimShare as a share, 0 to 1. What does not
 // validate, which no loaded configuration has, means 0, which holds nobody back.
-func (c *EvictdConfiguration) MinimumRelease() pressure.Quantity {
-	share, err := parseRelease(c.Limits.MinimumRelease)
+func (c *EvictdConfiguration) MinimumReclaimShare() pressure.Quantity {
+	share, err := parseReclaimShare(c.Limits.MinimumReclaimShare)
 	if err != nil {
 		return pressure.Quantity{}
 	}

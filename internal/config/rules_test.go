@@ -35,22 +35,22 @@ func TestPinnedPodsByDefault(t *testing.T) {
 	}
 }
 
-func TestMinimumRelease(t *testing.T) {
+func TestMinimumReclaimShare(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]pressure.Quantity{
-		"":                               pressure.Fraction(0.05),
-		"limits: {minimumRelease: 5%}":   pressure.Fraction(0.05),
-		"limits: {minimumRelease: null}": pressure.Fraction(0.05),
-		"limits: {perOwnerPerHour: 1}":   pressure.Fraction(0.05),
-		"limits: {minimumRelease: 0%}":   pressure.Fraction(0),
-		"limits: {minimumRelease: 2.5%}": pressure.Fraction(0.025),
-		"limits: {minimumRelease: 100%}": pressure.Fraction(1),
+		"":                                    pressure.Fraction(0.05),
+		"limits: {minimumReclaimShare: 5%}":   pressure.Fraction(0.05),
+		"limits: {minimumReclaimShare: null}": pressure.Fraction(0.05),
+		"limits: {perOwnerPerHour: 1}":        pressure.Fraction(0.05),
+		"limits: {minimumReclaimShare: 0%}":   pressure.Fraction(0),
+		"limits: {minimumReclaimShare: 2.5%}": pressure.Fraction(0.025),
+		"limits: {minimumReclaimShare: 100%}": pressure.Fraction(1),
 	} {
-		if got := mustParse(t, head+file+"\n").MinimumRelease(); got != want {
+		if got := mustParse(t, head+file+"\n").MinimumReclaimShare(); got != want {
 			t.Errorf("%q: %v, want %v", file, got, want)
 		}
 	}
-	if got := (&EvictdConfiguration{}).MinimumRelease(); !got.IsZero() {
+	if got := (&EvictdConfiguration{}).MinimumReclaimShare(); !got.IsZero() {
 		t.Errorf("a configuration that nobody validated asks for %v", got)
 	}
 }

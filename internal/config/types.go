@@ -95,7 +95,7 @@ type EvictdConfiguration struct {
 	// right to patch nodes: deploy/overlays/taint. Unset means false.
 	TaintNode bool `json:"taintNode"`
 	// A bound on the evictions of one workload that holds for all nodes together.
-	Brake Brake `json:"brake"`
+	EvictionPermits EvictionPermits `json:"evictionPermits"`
 	// How disk pressure is dealt with, and how the pods' disk use is measured.
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
@@ -260,22 +260,23 @@ type Limits struct {
 	// period was cut short. `0s` switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
 	// Percentage of what is missing to the threshold plus the minimum reclaim, 0% to 100%:
-	// a pod whose end would return less is passed over while larger ones suffice, and no
-	// pod is evicted while all candidates together could not reach the threshold. `0%`
-	// switches both off. Unset means 5%.
-	MinimumRelease string `json:"minimumRelease"`
+	// a pod that would free less is passed over while larger ones suffice, and no pod is
+	// evicted while all candidates together could not reach the threshold. `0%` switches
+	// both off. Unset means 5%.
+	MinimumReclaimShare string `json:"minimumReclaimShare"`
 }
 
-// Brake bounds how many pods of one workload are on their way out at once, on all nodes
-// together. A workload is the topmost owner that a pod's own fields tell: a Deployment by
-// the pod's pod-template-hash, else its controller. Pods without a controller have none.
-type Brake struct {
-	// Slots of each workload, 0 to 100: as many of its pods may be on their way out at
-	// once. A slot is a Lease in evictd's own namespace, held until its pod has ended.
-	// Where the API server cannot tell whether one is free, soft evictions wait and hard
-	// ones do not. Needs the right to write Leases: deploy/overlays/brake. Unset and 0 mean
-	// no brake.
-	SlotsPerWorkload int32 `json:"slotsPerWorkload"`
+// EvictionPermits limits how many pods of one workload may be terminating by evictions at
+// once, on all nodes together. A workload is the topmost owner that a pod's own fields tell:
+// a Deployment by the pod's pod-template-hash, else its controller. Pods without a
+// controller have none.
+type EvictionPermits struct {
+	// Permits of each workload, 0 to 100: as many of its pods may be in flight at once. A
+	// permit is a Lease in evictd's own namespace, which is held until the pod has ended.
+	// While the API server cannot tell whether a permit is free, soft evictions wait and
+	// hard evictions go ahead without one. Needs the right to write Leases:
+	// deploy/overlays/permits. Unset and 0 set no limit.
+	PerWorkload int32 `json:"perWorkload"`
 }
 
 // Disk says how pressure on a filesystem is dealt with, and how the pods' disk use is
@@ -295,12 +296,12 @@ type Disk struct {
 	// Threads that walk at a time with the source `node`, 1 to 16. They share `cpu`.
 	// Unset means 1.
 	Workers int32 `json:"workers"`
-	// Duration: how long space gets to come back by itself after a disk threshold was
-	// first met, or a victim has gone, before somebody is evicted; up to six times that
-	// while it comes back fast enough. Not waited for when the disk would be full before a
-	// victim could help. 0s to 5m; `0s` switches it off, but not the wait of 75 s at most for
-	// the space of victims that have gone. Unset means 10s.
-	SettleWindow metav1.Duration `json:"settleWindow"`
+	// Duration, 0s to 5m: how long evictd waits, after a disk threshold was first met or a
+	// victim has gone, for space to come back by itself before it evicts a pod. While space
+	// comes back fast enough the wait is up to six times as long. There is no wait when the
+	// disk would be full before a victim could help. `0s` switches it off, but not the wait
+	// of at most 75 s for the space of victims that have gone. Unset means 10s.
+	StabilizationWindow metav1.Duration `json:"stabilizationWindow"`
 }
 
 // DiskSource names a source of the pods' disk use. The empty value means nothing: a

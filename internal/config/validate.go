@@ -29,9 +29,9 @@ const (
 // are apart enough, and all of them are still waiting for relief.
 const softJitterLongest = time.Minute
 
-// settleWindowLongest is the kubelet's own pause between two collections of images: what
+// stabilizationWindowLongest is the kubelet's own pause between two collections of images: what
 // has not begun to come back by then does not come back.
-const settleWindowLongest = 5 * time.Minute
+const stabilizationWindowLongest = 5 * time.Minute
 
 // Validate returns nil, or an *[InvalidError] with every fault of the values. It
 // completes nothing: an empty field that a file could leave out is a fault here.
@@ -61,9 +61,9 @@ func (v *validator) validate() {
 	v.protect()
 	v.queues()
 	v.limits()
-	v.brake()
+	v.evictionPermits()
 	v.disk()
-	v.settleWindow()
+	v.stabilizationWindow()
 }
 
 func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }
@@ -193,26 +193,26 @@ func (v *validator) limits() {
 		v.add(field.Invalid(path.Child("softJitter"), d.String(),
 			fmt.Sprintf("must be between 0s and %s; a soft threshold that should wait longer has a longer grace period", softJitterLongest)))
 	}
-	release := path.Child("minimumRelease")
-	if _, err := parseRelease(v.c.Limits.MinimumRelease); err != nil && !v.broken[release.String()] {
-		v.add(field.Invalid(release, v.c.Limits.MinimumRelease, err.Error()))
+	share := path.Child("minimumReclaimShare")
+	if _, err := parseReclaimShare(v.c.Limits.MinimumReclaimShare); err != nil && !v.broken[share.String()] {
+		v.add(field.Invalid(share, v.c.Limits.MinimumReclaimShare, err.Error()))
 	}
 }
 
-// slotsMost is the most slots a workload may have: they are asked for one after the other.
-const slotsMost = 100
+// permitsMost is the most slots a workload may have: they are asked for one after the other.
+const permitsMost = 100
 
-func (v *validator) brake() {
-	if n := v.c.Brake.SlotsPerWorkload; n < 0 || n > slotsMost {
-		v.add(field.Invalid(field.NewPath("brake", "slotsPerWorkload"), n,
-			fmt.Sprintf("must be between 0, which is no brake, and %d", slotsMost)))
+func (v *validator) evictionPermits() {
+	if n := v.c.EvictionPermits.PerWorkload; n < 0 || n > permitsMost {
+		v.add(field.Invalid(field.NewPath("evictionPermits", "perWorkload"), n,
+			fmt.Sprintf("must be between 0, which sets no limit, and %d", permitsMost)))
 	}
 }
 
-func (v *validator) settleWindow() {
-	if d := v.c.Disk.SettleWindow.Duration; d < 0 || d > settleWindowLongest {
-		v.add(field.Invalid(field.NewPath("disk", "settleWindow"), d.String(),
-			fmt.Sprintf("must be between 0s, which switches it off, and %s", settleWindowLongest)))
+func (v *validator) stabilizationWindow() {
+	if d := v.c.Disk.StabilizationWindow.Duration; d < 0 || d > stabilizationWindowLongest {
+		v.add(field.Invalid(field.NewPath("disk", "stabilizationWindow"), d.String(),
+			fmt.Sprintf("must be between 0s, which switches it off, and %s", stabilizationWindowLongest)))
 	}
 }
 

@@ -124,8 +124,8 @@ func parseStall(text string) (float32, error) {
 	return share, nil
 }
 
-// parseRelease reads the share of what is missing that a victim must return.
-func parseRelease(text string) (float32, error) {
+// parseReclaimShare reads the share of what is missing that a victim must return.
+func parseReclaimShare(text string) (float32, error) {
 	if text == "0%" {
 		return 0, nil
 	}

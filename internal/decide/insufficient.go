@@ -26,7 +26,7 @@ func (s *Supply) NotKnownToSuffice(signal pressure.Signal, needed int64) string 
 // filledElsewhere says how little of a disk is the candidates'.
 func filledElsewhere(p *pressure.Pressure, releases []Reclaim, least pressure.Quantity) string {
 	signal := p.Threshold.Signal
-	return fmt.Sprintf("all %d candidates together hold %s, less than limits.minimumRelease (%v) of the threshold's %s: look at %s",
+	return fmt.Sprintf("all %d candidates together hold %s, less than limits.minimumReclaimShare (%v) of the threshold's %s: look at %s",
 		len(releases), wording.Amount(signal, Total(releases)), least, wording.Amount(signal, p.Line), elsewhere(signal))
 }
 
@@ -38,7 +38,7 @@ func insufficient(d *Decision, s *Shortage, releases []Reclaim, least pressure.Q
 	case signal.OnDisk() && Suffice(missing, releases):
 		return filledElsewhere(p, releases, least)
 	case missing == 0:
-		missing, share = s.Missing, fmt.Sprintf(" to %s, limits.minimumRelease is %v", wording.Amount(signal, p.Target), least)
+		missing, share = s.Missing, fmt.Sprintf(" to %s, limits.minimumReclaimShare is %v", wording.Amount(signal, p.Target), least)
 	}
 	all := Total(releases)
 	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
@@ -49,7 +49,7 @@ func insufficient(d *Decision, s *Shortage, releases []Reclaim, least pressure.Q
 // allSmall says that only small candidates are left while a larger pod's turn has not come.
 func allSmall(d *Decision, s *Shortage, releases []Reclaim, least pressure.Quantity) string {
 	signal := d.Pressure.Threshold.Signal
-	return fmt.Sprintf("each of the %d candidates would return less than limits.minimumRelease (%v) of the %s that are missing, and larger pods go first when %s runs out",
+	return fmt.Sprintf("each of the %d candidates would return less than limits.minimumReclaimShare (%v) of the %s that are missing, and larger pods go first when %s runs out",
 		len(releases), least, wording.Amount(signal, s.Missing), signal) + WouldSuffice(d, s.Missing)
 }
 

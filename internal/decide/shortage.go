@@ -42,7 +42,7 @@ func (s *Shortage) ToReach(signal pressure.Signal) int64 {
 }
 
 // Required returns what all candidates together must be able to give back, so that one of
-// them may go. Least is limits.minimumRelease.
+// them may go. Least is limits.minimumReclaimShare.
 //
 //   - What is missing to the line, or [Shortage.ToReach] of a disk.
 //   - Of a disk at least that share of the line itself, too. A disk is filled over hours, by

@@ -18,7 +18,7 @@ import (
 type Supply struct {
 	// Uses is what the pods use, and what their ends should give back.
 	Uses *Uses
-	// Least is limits.minimumRelease; zero judges no candidate by it.
+	// Least is limits.minimumReclaimShare; zero judges no candidate by it.
 	Least pressure.Quantity
 }
 
@@ -96,7 +96,7 @@ func withholdSmall(d *Decision, s *Shortage, releases, later []Reclaim, least pr
 		if !r.Known || r.Amount >= atLeast {
 			return rank.NotProtected
 		}
-		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumRelease is %v",
+		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumReclaimShare is %v",
 			wording.Amount(signal, r.Amount), wording.Amount(signal, s.Missing), least)
 		return rank.ProtectedUseless
 	})

@@ -34,7 +34,7 @@ const (
 
 // bareToo lets pods without a controller go: nobody makes them again, and what they
 // wrote is written once.
-const bareToo = "protect: {barePods: false}\ndisk: {settleWindow: %s}"
+const bareToo = "protect: {barePods: false}\ndisk: {stabilizationWindow: %s}"
 
 // newDiskScene puts a threshold on the node's own filesystem in force. At the end it
 // waits until the space is back: the kubelet removes dead containers once a minute.

@@ -27,7 +27,7 @@ var (
 )
 
 // What the node's folders lie on: filesystems so small that a test fills them in a second,
-// and that 70 MiB are not too little to return (limits.minimumRelease).
+// and that 70 MiB are not too little to return (limits.minimumReclaimShare).
 var (
 	oneDisk  = cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
 	twoDisks = cluster.Disk{Size: 1280 << 20, Images: 1 << 30}

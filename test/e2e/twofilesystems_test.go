@@ -30,7 +30,7 @@ func TestEachFilesystemHasItsOwnVictim(t *testing.T) {
 // have written. By the other filesystem's figures, or by both together, another one would go.
 func (s *scene) eachHasItsOwnVictim(source string, times int64) {
 	s.Helper()
-	policy := fmt.Sprintf("protect: {barePods: false}\ndisk: {source: %s, settleWindow: 2s}", source)
+	policy := fmt.Sprintf("protect: {barePods: false}\ndisk: {source: %s, stabilizationWindow: 2s}", source)
 	s.threshold(node.PodMemory, headroom, true, policy) // no filesystem's
 	layer := s.wrote("layer-"+source, fileOf("/fill", 100*times))
 	volume := s.wrote("volume-"+source, fileOf("/data/fill", 120*times))

@@ -386,7 +386,7 @@ func TestBrakeThatCannotTellIsOpenForHardAndClosedForSoftEvictions(t *testing.T)
 			t.Parallel()
 			s := newScene(t)
 			s.owned()
-			s.settings = thresholds + "brake: {slotsPerWorkload: 1}\n"
+			s.settings = thresholds + "evictionPermits: {perWorkload: 1}\n"
 			s.start()
 			s.within("evictd is ready", s.ready)
 			s.proxy.instead(func(w http.ResponseWriter, r *http.Request) bool {

@@ -347,10 +347,10 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 	w.must(err)
 	relative, err := filepath.Rel(own, deploy)
 	w.must(err)
-	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/brake]\n", relative)
+	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/permits]\n", relative)
 	w.must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(list), 0o600))
 	all := w.kubectl(t.Context(), "", "kustomize", own)
-	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-brake\n"} {
+	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-permits\n"} {
 		if !strings.Contains(all, one) {
 			t.Errorf("%q is not in:\n%s", one, all)
 		}
@@ -361,10 +361,10 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 // namespace alone.
 func TestBrakeOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account and role are the cluster's
-	const overlay = "../../deploy/overlays/brake/brake.yaml"
-	const settings, lacks = "brake: {slotsPerWorkload: 1}\n", "brake.slotsPerWorkload is set and the account lacks rights for it"
-	const may = "brake.slotsPerWorkload is set: a pod of a workload is asked for"
-	f.says(settings, lacks, may, "the right to get leases and to list leases and to create leases and to update leases and to delete leases is missing; apply deploy/overlays/brake")
+	const overlay = "../../deploy/overlays/permits/permits.yaml"
+	const settings, lacks = "evictionPermits: {perWorkload: 1}\n", "evictionPermits.perWorkload is set and the account lacks rights for it"
+	const may = "evictionPermits.perWorkload is set: a pod of a workload is asked for"
+	f.says(settings, lacks, may, "the right to get leases and to list leases and to create leases and to update leases and to delete leases is missing; apply deploy/overlays/permits")
 	f.kubectl(t.Context(), "", "apply", "-f", overlay)
 	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
 	own := &slots{world: f.again(t).world}
