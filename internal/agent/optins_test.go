@@ -265,8 +265,8 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 		}
 		watchOptIns(t, n, j, nil, b, brakePolicy(), 8*time.Second)
 		want := []string{
-			"take greedy granted", "evict greedy", "return uid-greedy",
-			"take other granted", "evict other", "release uid-other",
+			"take greedy Granted", "evict greedy", "return uid-greedy",
+			"take other Granted", "evict other", "release uid-other",
 		}
 		if diff := cmp.Diff(want, j.all()); diff != "" {
 			t.Errorf("the order (-want +got):\n%s", diff)
@@ -291,9 +291,9 @@ func TestFullWorkloadIsPassedOverAndTheNextIsAskedFor(t *testing.T) {
 		n.run("other", 350, 200, workload("free"))
 		b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/full": {Verdict: brake.Full, Detail: "two others"}}}
 		watchOptIns(t, n, j, nil, b, brakePolicy(), 5*time.Second)
-		want := []string{"take a full", "take other granted", "evict other", "release uid-other"}
+		want := []string{"take a Full", "take other Granted", "evict other", "release uid-other"}
 		got := j.all()
-		if len(got) > 0 && got[0] == "take b full" {
+		if len(got) > 0 && got[0] == "take b Full" {
 			want[0] = got[0] // of two equal pods
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -334,7 +334,7 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 			b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/one": unknown, "shop/ReplicaSet/two": unknown}}
 			n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 			watchOptIns(t, n, j, nil, b, policy, 900*time.Millisecond)
-			want, wantNotes := []string{"take greedy unknown"}, []string{"greedy is not asked for, because the pressure is soft", "other is not"}
+			want, wantNotes := []string{"take greedy Unknown"}, []string{"greedy is not asked for, because the pressure is soft", "other is not"}
 			if hard {
 				want = append(want, "evict greedy", "return uid-greedy", "evict other", "return uid-other")
 				wantNotes = []string{"greedy is asked for without a slot, because the pressure is hard", "other is asked for without a slot"}
@@ -384,7 +384,7 @@ func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 		n.run("greedy", 950, 100)
 		b := &fakeBrake{journal: j, takes: 3 * time.Second, answers: map[string]brake.Answer{"shop/ReplicaSet/rs": {Verdict: brake.Unknown}}}
 		watchOptIns(t, n, j, nil, b, brakePolicy(), time.Second)
-		if diff := cmp.Diff([]string{"take greedy unknown", "return uid-greedy"}, j.all()); diff != "" {
+		if diff := cmp.Diff([]string{"take greedy Unknown", "return uid-greedy"}, j.all()); diff != "" {
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
 	})
@@ -405,7 +405,7 @@ func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
 			}
 			b := &fakeBrake{journal: j}
 			watchOptIns(t, n, j, nil, b, brakePolicy(), 30*time.Second)
-			if diff := cmp.Diff([]string{"take greedy granted", "evict greedy"}, j.all()); diff != "" {
+			if diff := cmp.Diff([]string{"take greedy Granted", "evict greedy"}, j.all()); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
 			if b.leave["uid-greedy"] != terminating {
