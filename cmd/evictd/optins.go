@@ -40,7 +40,7 @@ func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	}
 	made.brake = brake.New(brake.Options{
 		Leases: d.clients.evicting.CoordinationV1().Leases(ownNamespace()), Node: d.flags.nodeName,
-		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.SlotsPerWorkload > 0,
+		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.PermitsPerWorkload > 0,
 	})
 	return made
 }

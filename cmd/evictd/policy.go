@@ -18,29 +18,31 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 		return agent.Policy{}, fmt.Errorf("reading the thresholds: %w", err)
 	}
 	return agent.Policy{
-		DryRun:          c.DryRun || dryRun,
-		Thresholds:      thresholds,
-		MemoryAvailable: c.MemoryDefinition(),
-		CutGrace:        c.EvictionSoftGraceForecast,
-		Transition:      c.EvictionPressureTransitionPeriod.Duration,
+		Policy: decide.Policy{
+			DryRun:             c.DryRun || dryRun,
+			Thresholds:         thresholds,
+			MemoryAvailable:    c.MemoryDefinition(),
+			Rules:              c.Rules(),
+			WithinRequests:     decide.WithinRequests(c.Protect.WithinRequests),
+			SoftGrace:          int64(c.EvictionMaxPodGracePeriod),
+			HardGrace:          int64(c.EvictionHardPodGracePeriod),
+			MinimumReclaim:     c.MinimumReclaimShare(),
+			BestEffort:         c.DisruptionBudgets == config.BudgetsBestEffort,
+			TaintNode:          c.TaintNode,
+			PermitsPerWorkload: int(c.EvictionPermits.PerWorkload),
+			Stabilization:      c.Disk.StabilizationWindow.Duration,
+		},
+		CutGrace:   c.EvictionSoftGraceForecast,
+		Transition: c.EvictionPressureTransitionPeriod.Duration,
 		Pacing: pressure.Pacing{
 			Min: c.Sampling.MinInterval.Duration,
 			Max: c.Sampling.MaxInterval.Duration,
 		},
-		Rules:          c.Rules(),
-		WithinRequests: decide.WithinRequests(c.Protect.WithinRequests),
-		SoftGrace:      int64(c.EvictionMaxPodGracePeriod),
-		HardGrace:      int64(c.EvictionHardPodGracePeriod),
 		Limits: cooldown.Limits{
 			PerMinute:       int(c.Limits.EvictionsPerMinute),
 			PerOwnerPerHour: int(c.Limits.PerOwnerPerHour),
 			SoftJitter:      c.Limits.SoftJitter.Duration,
 		},
-		MinimumRelease:   c.MinimumReclaimShare(),
-		BestEffort:       c.DisruptionBudgets == config.BudgetsBestEffort,
-		TaintNode:        c.TaintNode,
-		SlotsPerWorkload: int(c.EvictionPermits.PerWorkload),
-		Settle:           c.Disk.StabilizationWindow.Duration,
 	}, nil
 }
 

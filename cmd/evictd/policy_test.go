@@ -25,8 +25,8 @@ disruptionBudgets: bestEffort
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) || policy.MinimumRelease != pressure.Fraction(0.09) {
-		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumRelease)
+	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) || policy.MinimumReclaim != pressure.Fraction(0.09) {
+		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumReclaim)
 	}
 	if !policy.BestEffort {
 		t.Error("budgets are respected")

@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
@@ -22,17 +21,9 @@ func (a *Agent) newExecutor() *execute.Executor {
 	})
 }
 
-// newPlan begins a plan with the policy that is in force.
-func (a *Agent) newPlan(p pressure.Pressure) execute.Plan {
-	return execute.Plan{
-		Decision: a.newDecision(p), GraceCap: a.policy.graceCap(p.Threshold.Hard),
-		PermitsPerWorkload: a.policy.SlotsPerWorkload, Taint: a.policy.TaintNode,
-	}
-}
-
 // act has a plan carried out. The loop goes on watching the node meanwhile and decides nothing
 // until the report is there.
-func (a *Agent) act(ctx context.Context, p execute.Plan) {
+func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.number(&p.Decision)
 	d := p.Decision
 	a.acting = &d

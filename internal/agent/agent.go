@@ -140,7 +140,7 @@ type Agent struct {
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
 	measurer  *measure.Measurer
-	settling  settling
+	space     measure.Space
 	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
@@ -299,13 +299,14 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.options.Recorder.Sample(&seen, &verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated().Has)
 	a.wantTaints(&verdict)
-	a.noteSpace(sample, &verdict, ended)
+	a.followReturning(sample, ended)
+	a.space.Observe(sample, &verdict, a.policy.Stabilization)
 	if len(verdict.Pressures) > 0 {
 		a.changed = a.victims.ObserveLists(started, a.readLists) || a.changed
 	}
 	a.noteStart(sample, &verdict)
 	if a.acting != nil {
-		a.keepWatch(ctx, a.acting, sample, &verdict)
+		a.cancelWhenObsolete(ctx, a.acting, sample, &verdict)
 	} else {
 		a.relieve(ctx, sample, &verdict)
 	}
@@ -329,29 +330,22 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		}
 		dealt[p.Threshold.Signal] = true
 		a.drawJitter(&p)
-		made, hold, detail := a.decide(ctx, sample, p)
-		if noneLeft(&made) {
+		s, plan, hold, detail := a.consider(ctx, sample, p)
+		a.noteMemory(&plan.Decision) // which asks for what is not known yet
+		if noneLeft(&plan) {
 			a.cooldown.Retry(p.Threshold.Signal)
 		}
 		if hold == decide.HoldOnItsWay {
-			s := a.shortage(&p)
-			a.covered.by(&p, &s)
+			short := s.Shortage()
+			a.covered.by(&p, &short)
 		}
 		if hold != decide.HoldNone {
-			a.holdWith(&made.Decision, hold, detail)
+			a.holdWith(&plan.Decision, hold, detail)
 			continue
 		}
-		a.act(ctx, made)
+		a.act(ctx, plan)
 		return
 	}
-}
-
-// decide chooses who should go for a pressure, where nothing that it takes is unknown.
-func (a *Agent) decide(ctx context.Context, sample *pressure.Sample, p pressure.Pressure) (execute.Plan, decide.Hold, string) {
-	if fault := a.incomplete(sample, p.Threshold.Signal); fault != "" {
-		return a.newPlan(p), decide.HoldIncomplete, fault
-	}
-	return a.choose(ctx, p)
 }
 
 // noteProgress keeps what the probes ask for.
@@ -394,4 +388,12 @@ func (a *Agent) Ready() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reading
+}
+
+// needsReading names what no pod is evicted for while a signal is unknown.
+func needsReading(signal pressure.Signal) string {
+	if signal.Kind() == pressure.MemoryKind {
+		return "memory"
+	}
+	return "it"
 }

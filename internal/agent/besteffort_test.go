@@ -207,7 +207,7 @@ func TestBestEffort(t *testing.T) {
 		},
 		{
 			"all whom budgets keep would not suffice: nobody", func(n *fakeNode, policy *Policy) {
-				policy.MinimumRelease = pressure.Fraction(0.05)
+				policy.MinimumReclaim = pressure.Fraction(0.05)
 				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
 			},
@@ -259,7 +259,7 @@ func TestBestEffortForADisk(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, policy := newFakeNode(1000), diskPolicy(pressure.NodeFSAvailable)
-				policy.BestEffort, policy.MinimumRelease = true, pressure.Fraction(test.least)
+				policy.BestEffort, policy.MinimumReclaim = true, pressure.Fraction(test.least)
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
 					"uid-denied": measuretest.DiskUse(100, 1, 1, 1), "uid-kept": measuretest.DiskUse(test.kept, 1, 1, 1),
 				}}

@@ -213,7 +213,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 					n.run("new", 1, 0)
 					n.run("old", 1, 0)
 					policy := diskPolicy(pressure.NodeFSAvailable)
-					policy.MinimumRelease = pressure.Fraction(least)
+					policy.MinimumReclaim = pressure.Fraction(least)
 					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
 					n.wantVictims(t, test.want...)
 					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
@@ -255,7 +255,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 				n.run("b", 1, 0)
 				n.stubborn = true
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				policy.Thresholds[0].Quantity, policy.MinimumRelease = pressure.Absolute(test.line), pressure.Fraction(0.05)
+				policy.Thresholds[0].Quantity, policy.MinimumReclaim = pressure.Absolute(test.line), pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
 					"uid-a": measuretest.PartsOf(false, test.held, 0, 0, 0), "uid-b": measuretest.PartsOf(false, 0, 0, 0, 0),
 				}}
@@ -282,7 +282,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 				n.run("a", 1, 0)
 				n.run("b", 1, 0)
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				policy.MinimumRelease = pressure.Fraction(0.05)
+				policy.MinimumReclaim = pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(9, 1, 1, 1), "uid-b": measuretest.DiskUse(9, 1, 1, 1)}}
 				runDiskBy(t, n, disk, policy, 5*time.Minute)
 				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldUseless}, n.holds()); diff != "" {
@@ -394,7 +394,7 @@ func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
 					n.run("broken", 1, 0)
 				}
 				policy := diskPolicy(n.signal)
-				policy.Thresholds[0].MinReclaim, policy.MinimumRelease = pressure.Absolute(50), pressure.Fraction(test.least)
+				policy.Thresholds[0].MinReclaim, policy.MinimumReclaim = pressure.Absolute(50), pressure.Fraction(test.least)
 				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
 				runFor(t, a, sayAgainAfter+10*time.Second)
 				n.wantVictims(t, test.want...)

@@ -182,7 +182,7 @@ func TestWhoComesTooLate(t *testing.T) {
 			goOn(t, n, a, 6*time.Second, 20)
 			goOn(t, n, a, 20*time.Second, 0)
 		}, []string{"first"}},
-		{"the second would not help", func(p *Policy) { p.MinimumRelease = pressure.Fraction(0.05) }, func(t *testing.T, n *fakeNode, a *Agent) {
+		{"the second would not help", func(p *Policy) { p.MinimumReclaim = pressure.Fraction(0.05) }, func(t *testing.T, n *fakeNode, a *Agent) {
 			t.Helper()
 			n.host += 380 * mebi
 			n.pods["uid-second"].memory, n.pods["uid-third"].memory = mebi/2, mebi/2

@@ -360,11 +360,13 @@ func (n *fakeNode) holds() []decide.Hold {
 // hardPolicy evicts below a tenth of the memory.
 func hardPolicy() Policy {
 	return Policy{
-		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.1), Hard: true}},
-		Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
-		Rules:      rank.Rules{DaemonSets: true, BarePods: true},
-		// Most tests are about other things than requests.
-		WithinRequests: decide.WithinRequestsNever,
+		Policy: decide.Policy{
+			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.1), Hard: true}},
+			Rules:      rank.Rules{DaemonSets: true, BarePods: true},
+			// Most tests are about other things than requests.
+			WithinRequests: decide.WithinRequestsNever,
+		},
+		Pacing: pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // sayAgainAfter is how often a decision to hold is recorded again while nothing
@@ -17,20 +16,6 @@ type repetition struct {
 	hold decide.Hold
 	hard bool
 	at   time.Time
-}
-
-// newDecision starts the record of a decision about a pressure.
-func (a *Agent) newDecision(p pressure.Pressure) decide.Decision {
-	d := decide.Decision{
-		Incident:   a.incidentOf(&p),
-		Time:       p.SampleTime,
-		Pressure:   p,
-		DryRun:     a.policy.DryRun,
-		Simulated:  a.victims.Simulated().Amount(p.Threshold.Signal),
-		OnTheirWay: a.victims.All(),
-	}
-	a.noteMemory(&d) // which asks for what is not known yet
-	return d
 }
 
 // holdWith records that nobody is evicted by a decision, and why.

@@ -243,7 +243,7 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 				n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 155})}
 				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}, slow: test.slow}
 				acted := settleBeside(t, n, images, time.Minute, func(p *Policy) {
-					p.Settle, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
+					p.Stabilization, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
 					p.ImageReclaim = measure.ImageReclaim{ImageFS: pressure.Fraction(0.15)}
 				})
 				went := time.Duration(0)

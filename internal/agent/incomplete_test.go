@@ -70,10 +70,10 @@ func TestFaultHungFilesystemEndsNoWalk(t *testing.T) {
 			sample.Observations[signal] = pressure.Observation{State: pressure.Known}
 		}
 		sample.Observations[disk] = pressure.Observation{Err: errPlanted()}
-		if fault := a.incomplete(&sample, memory); fault != "" {
+		if fault := decide.Incomplete(&sample, a.policy.Thresholds, memory); fault != "" {
 			t.Errorf("memory: %s", fault)
 		}
-		if fault := a.incomplete(&sample, disk); fault != "nodefs.available could not be read: planted" {
+		if fault := decide.Incomplete(&sample, a.policy.Thresholds, disk); fault != "nodefs.available could not be read: planted" {
 			t.Errorf("nodefs: %q", fault)
 		}
 	})

@@ -11,59 +11,40 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// lookEvery is how often a walk's node is looked at for pods that have begun to leave, and for
-// a hard pressure that nothing holds any more: that reads all pods' cgroups, two milliseconds'
-// work at most for 110 pods, and near a threshold there are a hundred ticks a second.
+// lookEvery is how often a plan that is being carried out is compared with the pods that terminate
+// since, and with a hard pressure that is not held any more: that reads all pods' cgroups, two
+// milliseconds' work at most for 110 pods, and near a threshold there are a hundred ticks a second.
 const lookEvery = 200 * time.Millisecond
 
-// keepWatch cancels what is being carried out when the node does not need it any
+// cancelWhenObsolete cancels what is being carried out when the node does not need it any
 // more, needs it sooner, or cannot be read.
-func (a *Agent) keepWatch(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) {
-	if fault := a.incomplete(sample, d.Pressure.Threshold.Signal); fault != "" {
-		a.executor.Cancel(errors.New(fault))
+func (a *Agent) cancelWhenObsolete(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) {
+	switch why, giveWay := decide.Obsolete(d, &a.policy.Policy, sample, verdict); {
+	case giveWay:
+		a.executor.GiveWay(errors.New(why))
 		return
-	}
-	if !d.Pressure.HoldsIn(sample) {
-		a.executor.Cancel(errors.New("recovered meanwhile"))
-		return
-	}
-	if met := hardSince(d, verdict); met != nil {
-		a.executor.GiveWay(fmt.Errorf("the hard threshold of %v was met meanwhile", met.Threshold.Signal))
+	case why != "":
+		a.executor.Cancel(errors.New(why))
 		return
 	}
 	if verdict.Time.Sub(a.looked) < lookEvery {
 		return
 	}
 	a.looked = verdict.Time
-	if free := a.hardFree(ctx, d, sample, verdict); free != nil {
+	if free := a.hardNotHeld(ctx, d, sample, verdict); free != nil {
 		a.executor.GiveWay(fmt.Errorf("nothing holds the hard pressure of %v any more", free.Threshold.Signal))
 		return
 	}
-	if enough := a.leavesMeanwhile(ctx, d, verdict); enough != "" {
+	if enough := a.coveredMeanwhile(ctx, d, sample, verdict); enough != "" {
 		a.executor.Cancel(errors.New(enough))
 	}
 }
 
-// hardSince returns a hard pressure, of whatever signal, that began after a soft walk did;
-// nil when there is none. It has no time for what else the walk would ask for, nor for a
-// soft grace period. One that was there before had its decision first, see hardFree.
-func hardSince(d *decide.Decision, verdict *pressure.Verdict) *pressure.Pressure {
-	if d.Pressure.Threshold.Hard {
-		return nil
-	}
-	for i := range verdict.Pressures {
-		if met := &verdict.Pressures[i]; met.Threshold.Hard && met.Since.After(d.Time) {
-			return met
-		}
-	}
-	return nil
-}
-
-// hardFree returns a hard pressure, of whatever signal, that was held when a soft walk began
+// hardNotHeld returns a hard pressure, of whatever signal, that was held when a soft plan began
 // and would evict now: a reading is there again, say, or what was in flight does not suffice
-// any more. Nil when there is none: while a hard pressure is held, for good perhaps, soft walks
+// any more. Nil when there is none: while a hard pressure is held, for good perhaps, soft plans
 // go on.
-func (a *Agent) hardFree(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) *pressure.Pressure {
+func (a *Agent) hardNotHeld(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) *pressure.Pressure {
 	if d.Pressure.Threshold.Hard {
 		return nil
 	}
@@ -72,16 +53,16 @@ func (a *Agent) hardFree(ctx context.Context, d *decide.Decision, sample *pressu
 		if !held.Threshold.Hard {
 			continue
 		}
-		if _, hold, _ := a.decide(ctx, sample, *held); hold == decide.HoldNone {
+		if _, _, hold, _ := a.consider(ctx, sample, *held); hold == decide.HoldNone {
 			return held
 		}
 	}
 	return nil
 }
 
-// leavesMeanwhile books who has begun to leave since the decision and says that it
-// suffices; "" when it does not, or nobody knows.
-func (a *Agent) leavesMeanwhile(ctx context.Context, d *decide.Decision, verdict *pressure.Verdict) string {
+// coveredMeanwhile brings what is in flight up to date and says that it suffices; "" when it does
+// not, or that is not known.
+func (a *Agent) coveredMeanwhile(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) string {
 	planned := &d.Pressure.Threshold
 	at := slices.IndexFunc(verdict.Pressures, func(now pressure.Pressure) bool {
 		return now.Threshold.Signal == planned.Signal && now.Threshold.Hard == planned.Hard
@@ -89,13 +70,13 @@ func (a *Agent) leavesMeanwhile(ctx context.Context, d *decide.Decision, verdict
 	if at < 0 || !a.options.Pods.Synced() {
 		return ""
 	}
-	now, pods := &verdict.Pressures[at], a.options.Pods.List()
-	query := a.queryOf(now, pods)
+	s := a.situation(ctx, sample, verdict.Pressures[at])
+	query := a.queryOf(s)
 	uses, hold, _ := a.measurer.Uses(ctx, &query)
 	if hold != decide.HoldNone {
 		return ""
 	}
-	a.bookLeaving(now, pods, uses)
-	_, enough := a.onItsWay(now)
-	return enough
+	a.bookLeaving(&s.Pressure, s.Pods, uses)
+	s.InFlight, s.FreeOnLists = a.victims.All(), a.freeOnLists(planned.Signal)
+	return s.Covered()
 }

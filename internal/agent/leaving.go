@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,26 +11,9 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// onItsWay holds a decision back while what is on its way out should suffice.
-func (a *Agent) onItsWay(p *pressure.Pressure) (decide.Hold, string) {
-	expected, relied := a.reliedOn(p)
-	s := decide.ShortageOf(p, expected)
-	if relied && s.Missing == 0 {
-		return decide.HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
-			len(a.victims.All()), s.ToTarget, a.freeAlready(p), a.bothLate(p))
-	}
-	if b, waits := a.awaited(p, &s); waits {
-		signal := p.Threshold.Signal
-		return decide.HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
-			wording.Amount(signal, s.Missing), wording.Amount(signal, p.Target), b.Key(), a.bothLate(p))
-	}
-	return decide.HoldNone, ""
-}
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
 func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pressure.Amounts, now time.Time) {

@@ -241,7 +241,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 
 func brakePolicy() Policy {
 	policy := hardPolicy()
-	policy.SlotsPerWorkload = 2
+	policy.PermitsPerWorkload = 2
 	return policy
 }
 

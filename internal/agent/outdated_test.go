@@ -112,7 +112,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 				n.run("greedy", 1, 0)
 				n.stubborn = true
 				policy := diskPolicy(n.signal)
-				policy.MinimumRelease = pressure.Fraction(0.05)
+				policy.MinimumReclaim = pressure.Fraction(0.05)
 				test.kubelet.started, test.kubelet.greedy = n.started, writes
 				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, &test.kubelet })
 				runFor(t, a, met+measure.RenewedWithin+30*time.Second)
@@ -168,7 +168,7 @@ func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 		n.run("a", 1, 0)
 		n.stubborn = true
 		policy := diskPolicy(n.signal)
-		policy.MinimumRelease = pressure.Fraction(0.05)
+		policy.MinimumReclaim = pressure.Fraction(0.05)
 		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: n.signal, Quantity: pressure.Absolute(200)})
 		disk := &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{"uid-a": measuretest.PartsOf(false, 30, 0, 0, 0)}}
 		a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })

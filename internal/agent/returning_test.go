@@ -81,7 +81,7 @@ func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
 			},
 			same, nil,
 		},
-		"no settle window": {func(*spaceNode) {}, func(p *Policy) { p.Settle = 0 }, nil},
+		"no settle window": {func(*spaceNode) {}, func(p *Policy) { p.Stabilization = 0 }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -83,7 +83,7 @@ func (s *spaceNode) prepare() {
 func (s *spaceNode) policy() Policy {
 	policy := hardPolicy()
 	policy.Thresholds = []pressure.Threshold{{Signal: s.signal, Quantity: pressure.Absolute(100), Hard: true}}
-	policy.Settle = window
+	policy.Stabilization = window
 	return policy
 }
 
@@ -175,7 +175,7 @@ func TestSettleWindow(t *testing.T) {
 		}, window, window + time.Second},
 		{"it comes back more and more slowly, and stops short", func(since time.Duration) int64 {
 			return 99 - int64(49*math.Exp(-since.Seconds()/15))
-		}, 3 * window, settleBound * window},
+		}, 3 * window, decide.StabilizationBound * window},
 		{"it would be full before a victim could help", sloped(met, 20*time.Second, 150, 20), met + time.Second, met + window},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestSettleWindowOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
-		if acted := settle(t, n, 5*time.Second, func(p *Policy) { p.Settle = 0 }); len(acted) != 1 {
+		if acted := settle(t, n, 5*time.Second, func(p *Policy) { p.Stabilization = 0 }); len(acted) != 1 {
 			t.Errorf("evictions after %v, want one at once", acted)
 		}
 	})

@@ -1,11 +1,8 @@
 package agent
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -50,19 +47,4 @@ func (a *Agent) noteStart(sample *pressure.Sample, verdict *pressure.Verdict) {
 			a.cooldown.LeaveOne(sample.Time)
 		}
 	}
-}
-
-// awaitStart holds a decision about a disk that was short from the start while a victim of the
-// process before may still give space back.
-func (a *Agent) awaitStart(p *pressure.Pressure) (decide.Hold, string) {
-	met := a.start.met[p.Threshold.Signal]
-	if met.IsZero() || !p.Threshold.Signal.OnDisk() {
-		return decide.HoldNone, ""
-	}
-	wait := inflight.CollectedWithin - p.SampleTime.Sub(met)
-	if wait <= 0 || decide.TooLate(p, wait) {
-		return decide.HoldNone, ""
-	}
-	return decide.HoldSettleWindow, fmt.Sprintf("evictd does not know which pods ended before it started, and the space of one may come back: waiting %v at most",
-		wait.Round(100*time.Millisecond))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
@@ -16,17 +17,17 @@ type unheard struct {
 	rests time.Time
 }
 
-// stillInDoubt returns the request in doubt about a decision's resource; nil where there is none.
+// stillInDoubt returns the request in doubt about a resource; nil where there is none.
 // Others are those about other resources whose pods may be terminating because of them. Once a pod
 // was seen to terminate, its request is in doubt no more.
-func (a *Agent) stillInDoubt(d *decide.Decision) (own *decide.InDoubt, others []decide.InDoubt) {
+func (a *Agent) stillInDoubt(about incident.Resource, now time.Time) (own *decide.InDoubt, others []decide.InDoubt) {
 	a.dropBooked()
 	for _, u := range a.doubts.all() {
 		open := u.InDoubt
 		switch {
-		case open.Asked.Resource() == d.Resource():
+		case open.Asked.Resource() == about:
 			own = &open
-		case open.MayBeOurs(d.Time):
+		case open.MayBeOurs(now):
 			others = append(others, open)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func helpingPolicy() Policy {
 	policy := hardPolicy()
 	policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi) // a float32 has no exact tenth
-	policy.MinimumRelease = pressure.Fraction(0.05)
+	policy.MinimumReclaim = pressure.Fraction(0.05)
 	return policy
 }
 
@@ -51,7 +51,7 @@ func TestWhoWouldHelp(t *testing.T) {
 		},
 		{
 			"and the rules are off", func(n *fakeNode, policy *Policy) {
-				policy.MinimumRelease = pressure.Quantity{}
+				policy.MinimumReclaim = pressure.Quantity{}
 				n.host = 950 * mebi
 				n.run("a", 10, 0)
 				n.run("b", 20, 0)
@@ -368,7 +368,7 @@ func TestNobodyIsUselessInAStall(t *testing.T) {
 		n.pods["uid-thrashing"].cache = 500 * mebi
 		share := 0.9
 		policy := stallPolicy()
-		policy.MinimumRelease = pressure.Fraction(1)
+		policy.MinimumReclaim = pressure.Fraction(1)
 		a := newAgent(t, n, policy)
 		a.options.Sampler = stalling{n, &share}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
@@ -403,7 +403,7 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		n.run("refused", 1, 0)
 		n.run("free", 940, 0)
 		a := newAgent(t, n, helpingPolicy())
-		a.policy.MinimumRelease = pressure.Quantity{}
+		a.policy.MinimumReclaim = pressure.Quantity{}
 		a.cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
 			a.cooldown.Count("rs-often", time.Now())

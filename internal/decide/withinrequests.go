@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -49,6 +50,23 @@ func (r *Remainder) RunsOut(within time.Duration) bool {
 	}
 	after, expected := r.Forecast.Until(r.Available - r.Kubelet)
 	return expected && after <= within
+}
+
+// withinRequests protects the pods within their requests, and holds the decision where no candidate
+// is left because of that.
+func withinRequests(s *Situation, d *Decision) (Hold, string) {
+	p := &s.Pressure
+	left := Remainder{
+		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: p.Forecast,
+		Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
+	}
+	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, func(pod *rank.Pod) bool {
+		return left.RunsOut(GracePeriod(s.Policy.grace(p.Threshold.Hard, pod)) + inflight.DeadlineMargin)
+	})
+	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
+		return HoldNone, ""
+	}
+	return HoldWithinRequests, AllWithinRequests(d, withheld, s.Policy.WithinRequests, &left)
 }
 
 // Withhold protects the pods within their requests for which it is not their turn, and

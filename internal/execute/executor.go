@@ -88,7 +88,7 @@ func New(options Options) *Executor {
 
 // Start carries a plan out. The report of the plan before must have been received. When the
 // context ends no further request is sent, and one that is under way gets [ShutdownWait].
-func (e *Executor) Start(ctx context.Context, p Plan) {
+func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 	canceled, cancel := context.WithCancelCause(ctx)
 	e.cancel = cancel
 	e.last.Store(nil)

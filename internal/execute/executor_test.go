@@ -21,7 +21,7 @@ import (
 func errPlanted() error { return errors.New("planted") }
 
 // carry carries a plan out to its end.
-func carry(ctx context.Context, f *fake, p Plan) Report {
+func carry(ctx context.Context, f *fake, p decide.Plan) Report {
 	p.Decision.Time = time.Now()
 	e := New(f.options())
 	e.Start(ctx, p)
@@ -37,51 +37,51 @@ func TestTheOrderOfARun(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
-		change func(*fake, *Plan)
+		change func(*fake, *decide.Plan)
 		want   []string
 		hold   decide.Hold
 	}{
-		{"the first is accepted", func(*fake, *Plan) {}, []string{"save a", "intent a", "evict a"}, ""},
-		{"a refusal: the next", func(f *fake, _ *Plan) {
+		{"the first is accepted", func(*fake, *decide.Plan) {}, []string{"save a", "intent a", "evict a"}, ""},
+		{"a refusal: the next", func(f *fake, _ *decide.Plan) {
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
-		{"a dry run is not in doubt", func(_ *fake, p *Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
-		{"the watch does not list it", func(f *fake, _ *Plan) { f.unlisted = "a" }, nil, decide.HoldSettling},
-		{"no permit, and it is released after a refusal", func(f *fake, p *Plan) {
+		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
+		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldSettling},
+		{"no permit, and it is released after a refusal", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = brake.Granted, 1
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
-		{"all permits are taken", func(f *fake, p *Plan) {
+		{"all permits are taken", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = brake.Full, 1
 		}, []string{"acquire a", "acquire b"}, decide.HoldNoSlot},
-		{"permits are not known, soft", func(f *fake, p *Plan) {
+		{"permits are not known, soft", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = brake.Unknown, 1
 		}, []string{"acquire a"}, decide.HoldNoSlot},
-		{"permits are not known, hard", func(f *fake, p *Plan) {
+		{"permits are not known, hard", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = brake.Unknown, 1, true
 		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
-		{"in doubt, and its pod cannot be read", func(f *fake, p *Plan) {
+		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
 		}, []string{"look x"}, decide.HoldUnheard},
-		{"in doubt, and its pod is terminating", func(f *fake, p *Plan) {
+		{"in doubt, and its pod is terminating", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.fates = open("x"), map[string]evict.Fate{"x": evict.Leaving}
 		}, []string{"look x"}, ""},
-		{"in doubt, and its pod stays: it is the first", func(_ *fake, p *Plan) {
+		{"in doubt, and its pod stays: it is the first", func(_ *fake, p *decide.Plan) {
 			p.InDoubt = open("b")
 		}, []string{"look b", "save b", "intent b", "evict b"}, ""},
-		{"in doubt about another resource: it is the last", func(_ *fake, p *Plan) {
+		{"in doubt about another resource: it is the last", func(_ *fake, p *decide.Plan) {
 			p.Others = []decide.InDoubt{*open("a")}
 		}, []string{"look a", "save b", "intent b", "evict b"}, ""},
-		{"a bypass", func(f *fake, p *Plan) {
+		{"a bypass", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
 			f.answers, f.budgets = map[string]evict.Result{"a": blocked}, map[string]evict.Budget{"web": {Name: "web"}}
 		}, []string{"save a", "intent a", "evict a", "budget web", "save a", "intent a", "delete a"}, ""},
-		{"a bypass of an old refusal asks again", func(f *fake, p *Plan) {
+		{"a bypass of an old refusal asks again", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
 			p.Candidates[0].BlockedByPDB, p.Candidates[0].PDB = true, "web"
 			f.budgets = map[string]evict.Budget{"web": {Name: "web"}}
 		}, []string{"budget web", "save a", "intent a", "evict a"}, ""},
-		{"a bypass that would not suffice", func(f *fake, p *Plan) {
+		{"a bypass that would not suffice", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
 			p.Candidates[0].Reclaim = decide.Reclaim{Amount: 99, Known: true}
 			f.answers = map[string]evict.Result{"a": blocked}
@@ -90,7 +90,7 @@ func TestTheOrderOfARun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f, p := newFake(nil), Plan{Candidates: []Candidate{pod("a"), pod("b")}}
+				f, p := newFake(nil), decide.Plan{Candidates: []decide.Candidate{pod("a"), pod("b")}}
 				test.change(f, &p)
 				report := carry(t.Context(), f, p)
 				if diff := cmp.Diff(test.want, f.all()); diff != "" && len(test.want)+len(f.all()) > 0 {
@@ -108,7 +108,7 @@ func TestTheOrderOfARun(t *testing.T) {
 func TestThePlanIsNotWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := Plan{Candidates: []Candidate{pod("a"), pod("b"), pod("c")}, BypassPDB: true}
+		p := decide.Plan{Candidates: []decide.Candidate{pod("a"), pod("b"), pod("c")}, BypassPDB: true}
 		for i := range p.Candidates {
 			p.Candidates[i].Entry.Pod.Labels = nil // one budget selects all
 		}
@@ -156,7 +156,7 @@ func TestACanceledPlanSendsNothingFurther(t *testing.T) {
 					f.hangs, f.answers = 10*time.Second, map[string]evict.Result{"a": {Outcome: evict.Denied}}
 				})
 				e, started := New(f.options()), time.Now()
-				e.Start(ctx, Plan{Decision: decide.Decision{Time: started}, Candidates: []Candidate{pod("a"), pod("b")}})
+				e.Start(ctx, decide.Plan{Decision: decide.Decision{Time: started}, Candidates: []decide.Candidate{pod("a"), pod("b")}})
 				time.Sleep(2 * time.Second)
 				if !e.SentLast("a") || e.SentLast("b") {
 					t.Error("another request than the first is said to be the last")
@@ -192,7 +192,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 300 {
 		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, brake.Granted })
-		p := Plan{BypassPDB: random.IntN(2) == 0, PermitsPerWorkload: 1}
+		p := decide.Plan{BypassPDB: random.IntN(2) == 0, PermitsPerWorkload: 1}
 		p.Decision.Pressure.Threshold.Hard = true
 		if random.IntN(2) == 0 {
 			f.budgets = map[string]evict.Budget{"web": {Name: "web", Desired: 1}, "job": {Name: "job", Desired: 2}}

@@ -101,8 +101,8 @@ func (f *fake) Take(_ context.Context, r brake.Request) brake.Answer {
 func (f *fake) Return(uid string) { f.call("release " + uid) }
 
 // pod is a pod of a Deployment, and a candidate.
-func pod(name string) Candidate {
-	return Candidate{Entry: rank.Entry{Pod: &rank.Pod{
+func pod(name string) decide.Candidate {
+	return decide.Candidate{Entry: rank.Entry{Pod: &rank.Pod{
 		Namespace: "shop", Name: name, UID: name, Ready: true, Owner: "ReplicaSet/" + name, GraceSeconds: 30,
 		Labels: map[string]string{"app": name},
 	}}}

@@ -28,7 +28,7 @@ const nothingFurther = ": no further request was sent"
 // run is one plan while it is carried out. Only the executor's goroutine touches it.
 type run struct {
 	*Executor
-	plan       Plan
+	plan       decide.Plan
 	candidates []candidate
 	permits    permits
 	canceled   func() error // the cause; nil while the plan is wanted
@@ -37,13 +37,13 @@ type run struct {
 
 // candidate is a candidate of the plan and what was found out about it.
 type candidate struct {
-	Candidate
+	decide.Candidate
 	// fresh says that its refusal is of this run, again that its request was sent once more
 	// before a delete.
 	fresh, again bool
 }
 
-func newRun(e *Executor, p Plan, canceled func() error) *run {
+func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
 	r := &run{Executor: e, plan: p, canceled: canceled, report: Report{Verb: decide.Refused}}
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})

@@ -14,9 +14,9 @@ import (
 func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
 	t.Parallel()
 	e := newFake(nil)
-	p := Plan{Decision: decide.Decision{Time: time.Now()}}
+	p := decide.Plan{Decision: decide.Decision{Time: time.Now()}}
 	for _, uid := range []string{"denied", "refused", "next"} {
-		p.Candidates = append(p.Candidates, Candidate{Entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Ready: true}}})
+		p.Candidates = append(p.Candidates, decide.Candidate{Entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Ready: true}}})
 	}
 	e.answers = map[string]evict.Result{"denied": {Outcome: evict.Denied}, "refused": {Outcome: evict.BlockedByBudget, Budget: "web"}}
 	r := newRun(New(e.options()), p, func() error { return nil })

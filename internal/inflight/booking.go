@@ -77,3 +77,12 @@ func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 	}
 	return !b.Stuck(now) && (patience <= 0 || now.Sub(asked) <= patience)
 }
+
+// EscalationTries is how many requests to shorten its grace period are sent for one victim while the
+// API server does not answer, or is overloaded. A refusal is an answer: there is no second request.
+const EscalationTries = 3
+
+// MayEscalate reports whether a request to shorten the victim's grace period may be sent.
+func (b *Booking) MayEscalate() bool {
+	return b.Escalated.IsZero() && b.EscalationsSent < EscalationTries
+}

@@ -245,10 +245,12 @@ func liveOnce() error {
 	parts := &mortal{Sampler: node, Pods: pods, Cgroups: tree, Evictor: evictor, step: os.Getenv(stepVariable)}
 	options := agent.Options{
 		Policy: agent.Policy{
-			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
-			Pacing:     pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
-			// The pods stay below their requests.
-			WithinRequests: decide.WithinRequestsNever,
+			Policy: decide.Policy{
+				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true}},
+				// The pods stay below their requests.
+				WithinRequests: decide.WithinRequestsNever,
+			},
+			Pacing: pressure.Pacing{Min: 10 * time.Millisecond, Max: time.Second},
 		},
 		Sampler: parts, Pods: parts, Cgroups: parts, Evictor: parts, Recorder: witness{parts},
 		Random: func() float64 { return 0 },
@@ -294,7 +296,7 @@ func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) f
 			Leases: client.CoordinationV1().Leases(strings.TrimPrefix(name, "node-")), Node: name,
 			Now: time.Now, Random: options.Random, Recorder: quiet, Restore: true,
 		})
-		options.Brake, options.Policy.SlotsPerWorkload = mortalBrake{one, parts}, 1
+		options.Brake, options.Policy.PermitsPerWorkload = mortalBrake{one, parts}, 1
 		return one.Run
 	case afterTheDelete:
 		options.Policy.BestEffort = true

@@ -61,11 +61,13 @@ func (f *fleet) newMember(i int) (*member, error) {
 	})
 	m.agent, err = agent.New(agent.Options{
 		Policy: agent.Policy{
-			Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
+			Policy: decide.Policy{
+				Thresholds:         []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
+				PermitsPerWorkload: f.options.Slots,
+			},
 			// Many nodes share this machine's cores: looked at every 10 ms, they would take all
 			// of them from the API server. What is sent does not depend on it.
-			Pacing:           pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
-			SlotsPerWorkload: f.options.Slots,
+			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
 		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Brake: m.brake,
 		Evictor: evict.New(client.CoreV1().RESTClient(), time.Now),

@@ -1,4 +1,4 @@
-package agent
+package decide
 
 import (
 	"fmt"
@@ -6,12 +6,19 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// incomplete names a signal that a decision about the given one needs, and that could not be
+func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
+	if fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
+		return HoldIncomplete, fault
+	}
+	return HoldNone, ""
+}
+
+// Incomplete names a signal that a decision about the given one needs, and that could not be
 // read; "" when there is none. No pod is evicted from such a sample. Needed are the signals of
 // the same resource that a threshold asks for: a filesystem that hangs says nothing of memory.
-func (a *Agent) incomplete(sample *pressure.Sample, about pressure.Signal) string {
-	for i := range a.policy.Thresholds {
-		signal := a.policy.Thresholds[i].Signal
+func Incomplete(sample *pressure.Sample, thresholds []pressure.Threshold, about pressure.Signal) string {
+	for i := range thresholds {
+		signal := thresholds[i].Signal
 		if seen := sample.Of(signal); seen.State == pressure.Unknown && sameReadings(about, signal) {
 			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
 		}
@@ -23,12 +30,4 @@ func (a *Agent) incomplete(sample *pressure.Sample, about pressure.Signal) strin
 // itself: which device a filesystem is on that does not answer is not known.
 func sameReadings(a, b pressure.Signal) bool {
 	return a == b || !a.OnDisk() && a.Kind() == b.Kind()
-}
-
-// needsReading names what no pod is evicted for while a signal is unknown.
-func needsReading(signal pressure.Signal) string {
-	if signal.Kind() == pressure.MemoryKind {
-		return "memory"
-	}
-	return "it"
 }

@@ -1,0 +1,70 @@
+package decide
+
+import (
+	"slices"
+
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Under hard pressure a victim of evictd's own that is not relied on any more gets a shorter grace
+// period before another pod is evicted: docs/adr/0023-shorten-the-grace-of-an-overdue-victim.md.
+
+// overdue returns a victim that should end sooner, the one that was accepted first; nil
+// where there is none.
+func (s *Situation) overdue() *nodepods.Pod {
+	if !s.Pressure.Threshold.Hard || s.Policy.HardGrace <= 0 {
+		return nil
+	}
+	for i := range s.InFlight {
+		b := &s.InFlight[i]
+		if !s.escalates(b) {
+			continue
+		}
+		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
+		if at >= 0 && grantedTo(s.Pods[at], b) > s.Policy.HardGrace {
+			return s.Pods[at]
+		}
+	}
+	return nil
+}
+
+// escalates reports whether a victim may get a shorter grace period: one of evictd's own, not
+// relied on any more, that still holds something of what is missing.
+func (s *Situation) escalates(b *inflight.Booking) bool {
+	p := &s.Pressure
+	return b.Signal != "" && b.DryRun == s.Policy.DryRun && b.MayEscalate() &&
+		!b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) &&
+		b.Expected.At(p.Threshold.Signal) > 0
+}
+
+// grantedTo returns the grace period that a victim has: as the API server says, which may
+// be less than it was granted where somebody else has shortened it, or as it was booked
+// where the watch has not told, and in a dry run.
+func grantedTo(pod *nodepods.Pod, b *inflight.Booking) int64 {
+	if told := pod.DeletionGraceSeconds; told != nil {
+		return *told
+	}
+	return b.GraceSeconds
+}
+
+// escalation returns the request to end a victim sooner; nil without a victim, or where
+// it is not known what it still uses.
+func (s *Situation) escalation() *Attempt {
+	victim := s.overdue()
+	if victim == nil || !s.Uses.ByUID[victim.UID].Known {
+		return nil
+	}
+	resource, seconds := RankedBy(s.Pressure.Threshold.Signal), s.Policy.HardGrace
+	pod := victim.Facts(resource, s.Self)
+	pod.Usage, pod.Sampled = s.Uses.ByUID[victim.UID].Value, true
+	return &Attempt{
+		// No place in the ranking: it is no candidate.
+		Entry: rank.Entry{
+			Pod: &pod, Resource: resource, Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
+			Protection: rank.ProtectedTerminating,
+		},
+		GraceSeconds: &seconds, Escalates: true,
+	}
+}

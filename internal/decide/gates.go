@@ -1,0 +1,169 @@
+package decide
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// A gate says why no pod is evicted in a situation; [HoldNone] lets the decision pass. It may
+// withhold candidates.
+type gate func(s *Situation, d *Decision) (Hold, string)
+
+// beforeMeasuring are the gates that do not ask what the pods use.
+func beforeMeasuring() []gate {
+	return []gate{
+		incompleteReading, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
+		carefulStart, stabilization, nodeLimitUnlessOverdue,
+	}
+}
+
+// whetherNeeded are the gates that ask whether what is missing comes back without another pod.
+func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
+
+// whichPods are the gates that ask which of the ranked pods may be evicted.
+func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
+
+// pass asks gates in their order; the first that holds decides.
+func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
+	for _, ask := range gates {
+		if hold, detail := ask(s, d); hold != HoldNone {
+			return hold, detail
+		}
+	}
+	return HoldNone, ""
+}
+
+// Decide returns what should be done in a situation. A hold other than [HoldNone] says that no pod
+// is evicted, and why. While the pods have not been measured it asks only the gates that need no
+// measurement, and its plan has no candidates.
+func Decide(s *Situation) (Plan, Hold, string) {
+	plan := Plan{
+		Decision: s.newDecision(), GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard),
+		PermitsPerWorkload: s.Policy.PermitsPerWorkload, Taint: s.Policy.TaintNode,
+	}
+	d := &plan.Decision
+	if s.Uses == nil {
+		hold, detail := pass(s, d, beforeMeasuring()...)
+		return plan, hold, detail
+	}
+	d.Breakdown, d.Notes, d.NotReliedOn = s.Breakdown, s.Uses.Notes, s.notReliedOn()
+	if hold, detail := pass(s, d, whetherNeeded()...); hold != HoldNone {
+		return plan, hold, detail
+	}
+	plan.InDoubt, plan.Others = s.InDoubt, s.Others
+	if plan.Escalation = s.escalation(); plan.Escalation != nil {
+		return plan, HoldNone, ""
+	}
+	if hold, detail := nodeLimit(s, d); hold != HoldNone {
+		return plan, hold, detail
+	}
+	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
+	if hold, detail := pass(s, d, whichPods()...); hold != HoldNone {
+		return plan, hold, detail
+	}
+	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
+	if s.supply().Judges() {
+		plan.Required = s.Required()
+	}
+	return plan, HoldNone, ""
+}
+
+// newerSample waits for a reading that does not reach back to the last victim's end.
+func newerSample(s *Situation, _ *Decision) (Hold, string) {
+	if !s.LastEnd.IsZero() && !s.Pressure.SampleTime.After(s.LastEnd.Add(s.ReachBack)) {
+		return HoldSettling, ""
+	}
+	return HoldNone, ""
+}
+
+func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
+	if s.Unsynced {
+		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
+	}
+	return HoldNone, ""
+}
+
+// podsStale refuses a list that is too old: a pod that was made since is not in it, and its cgroup
+// would be taken for what a pod has left that the API server has forgotten.
+func podsStale(s *Situation, _ *Decision) (Hold, string) {
+	if s.Stale != nil {
+		return HoldPodsStale, s.Stale.Error()
+	}
+	return HoldNone, ""
+}
+
+func softJitter(s *Situation, _ *Decision) (Hold, string) {
+	if why, waits := s.Cooldown.Jitter(s.waitsIn(), s.Pressure.SampleTime); waits {
+		return HoldJitter, why.Detail
+	}
+	return HoldNone, ""
+}
+
+func serverBackOff(s *Situation, _ *Decision) (Hold, string) {
+	if why, waits := s.Cooldown.Server(s.Pressure.SampleTime); waits {
+		return HoldBackingOff, why.Detail
+	}
+	return HoldNone, ""
+}
+
+// requestInDoubt waits while the pod of a request in doubt was read a moment ago and did not
+// settle it.
+func requestInDoubt(s *Situation, _ *Decision) (Hold, string) {
+	if s.InDoubt != nil && s.Pressure.SampleTime.Before(s.InDoubtRests) {
+		return HoldUnheard, s.InDoubt.Undecided()
+	}
+	return HoldNone, ""
+}
+
+// nodeLimitUnlessOverdue is [nodeLimit] where no victim of evictd's own is to end sooner, which
+// counts as no new eviction.
+func nodeLimitUnlessOverdue(s *Situation, d *Decision) (Hold, string) {
+	if s.overdue() != nil {
+		return HoldNone, ""
+	}
+	return nodeLimit(s, d)
+}
+
+func nodeLimit(s *Situation, _ *Decision) (Hold, string) {
+	if limit, reached := s.Cooldown.Node(s.Pressure.SampleTime); reached {
+		return HoldLimited, limit.Detail
+	}
+	return HoldNone, ""
+}
+
+func imagesFirst(s *Situation, d *Decision) (Hold, string) {
+	if s.Images.Note != "" {
+		d.Notes = append(d.Notes, s.Images.Note)
+	}
+	return s.Images.Hold, s.Images.Detail
+}
+
+func candidates(s *Situation, d *Decision) (Hold, string) {
+	switch {
+	case len(d.Ranking.Candidates) > 0:
+		return HoldNone, ""
+	case len(s.Uses.Incomplete) > 0:
+		return HoldUsageUnknown, s.supply().NotKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
+	default:
+		return HoldNoCandidates, noCandidates(&d.Ranking) + WouldSuffice(d, s.Shortage().Missing)
+	}
+}
+
+// noCandidates says why there is no candidate: what is in flight is protected too, and an on-call
+// engineer must be able to tell the two apart.
+func noCandidates(ranking *rank.Ranking) string {
+	leaving := 0
+	for i := range ranking.Protected {
+		if ranking.Protected[i].Protection == rank.ProtectedTerminating {
+			leaving++
+		}
+	}
+	return fmt.Sprintf("%d pods on the node, %d of them on their way out and too small to suffice, the others protected",
+		len(ranking.Protected), leaving)
+}
+
+func sufficient(s *Situation, d *Decision) (Hold, string) {
+	short := s.Shortage()
+	return s.supply().Withhold(d, &short, s.Policy.WithinRequests)
+}

@@ -1,0 +1,220 @@
+package decide_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// waits is a cooldown by values: what is set waits.
+type waits struct{ node, server, jitter, bypass, pod *cooldown.Reason }
+
+func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
+	if r == nil {
+		return cooldown.Reason{}, false
+	}
+	return *r, true
+}
+
+func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) }
+func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
+
+func (w waits) Jitter(cooldown.Pressure, time.Time) (cooldown.Reason, bool) { return asked(w.jitter) }
+
+func (w waits) Bypass(time.Time) (cooldown.Reason, bool) { return asked(w.bypass) }
+func (w waits) SharedPDB(*rank.Pod, time.Time) string    { return "" }
+func (w waits) Pod(_ *rank.Pod, _ cooldown.Pressure, _ time.Time) (cooldown.Reason, bool) {
+	return asked(w.pod)
+}
+
+const second = time.Second
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+// short returns a situation in which the pod hog is evicted for a hard threshold of a signal: 40 of
+// 100 are missing, and the pod holds 60 beside a request of 10.
+func short(signal pressure.Signal) *decide.Situation {
+	hog := &nodepods.Pod{UID: "uid-hog", CgroupUID: "uid-hog", Namespace: "shop", Name: "hog", Started: true}
+	sample := &pressure.Sample{Time: noon()}
+	for _, s := range pressure.Signals() {
+		sample.Observations[s] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
+	}
+	return &decide.Situation{
+		Pressure: pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(100), Hard: true},
+			Observed:  sample.Of(signal), Line: 100, Target: 100, Since: noon().Add(-time.Minute), SampleTime: noon(),
+		},
+		Sample: sample, Pods: []*nodepods.Pod{hog}, Cooldown: waits{},
+		Policy: &decide.Policy{
+			Thresholds:     []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(100), Hard: true}},
+			WithinRequests: decide.WithinRequestsUntilExhaustion, MinimumReclaim: pressure.Fraction(0.05),
+			Stabilization: 10 * second,
+		},
+	}
+}
+
+// measured adds that the pod hog uses and would give back so much.
+func measured(s *decide.Situation, amount int64) {
+	s.Uses = &decide.Uses{ByUID: map[string]decide.Use{"uid-hog": {
+		Value: amount, Known: true, Expected: pressure.Amounts{}.With(s.Pressure.Threshold.Signal, amount),
+	}}}
+}
+
+// trouble is one thing that holds a decision back.
+type trouble struct {
+	name string
+	want decide.Hold
+	add  func(*decide.Situation)
+}
+
+// Each gate holds by itself, and where several would, the first one of the order does.
+func TestGatesHoldInTheirOrder(t *testing.T) {
+	t.Parallel()
+	disk := pressure.NodeFSAvailable
+	for name, troubles := range map[string][]trouble{
+		"before the pods are measured": {
+			{"a reading that failed", decide.HoldIncomplete, func(s *decide.Situation) {
+				s.Sample.Observations[disk] = pressure.Observation{Err: errors.New("planted")}
+			}},
+			{"pods that are not listed yet", decide.HoldPodsUnsynced, func(s *decide.Situation) { s.Unsynced = true }},
+			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
+			{"a reading from before the last end", decide.HoldSettling, func(s *decide.Situation) { s.LastEnd = noon() }},
+			{"soft jitter", decide.HoldJitter, func(s *decide.Situation) { wait(s).jitter = &cooldown.Reason{} }},
+			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &cooldown.Reason{} }},
+			{"a request in doubt", decide.HoldUnheard, func(s *decide.Situation) {
+				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}}
+				s.InDoubtRests = noon().Add(second)
+			}},
+			{"a careful start", decide.HoldSettleWindow, func(s *decide.Situation) { s.MetAtStart = noon() }},
+			{"space that comes back", decide.HoldSettleWindow, func(s *decide.Situation) { s.Space = decide.Space{LastEnd: noon()} }},
+			{"the limit a minute", decide.HoldLimited, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+		},
+		"once they are": {
+			{"enough in flight", decide.HoldOnItsWay, func(s *decide.Situation) {
+				s.InFlight = []inflight.Booking{{
+					UID: "uid-other", Expected: pressure.Amounts{}.With(disk, 40), Accepted: noon(), Deadline: noon().Add(time.Minute),
+				}}
+			}},
+			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) { s.Images.Hold = decide.HoldImagesFirst }},
+			{"the limit a minute", decide.HoldLimited, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},
+			{"a pod within its request", decide.HoldWithinRequests, func(s *decide.Situation) {
+				s.Policy.WithinRequests = decide.WithinRequestsAlways
+				measured(s, 0)
+			}},
+			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
+				wait(s).pod = &cooldown.Reason{Kind: cooldown.Refused, Outcome: evict.Denied}
+			}},
+			{"a pod that holds too little", decide.HoldUseless, func(s *decide.Situation) { measured(s, 1) }},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			build := func(add ...trouble) *decide.Situation {
+				s := short(disk)
+				if name == "once they are" {
+					measured(s, 60)
+				}
+				for _, one := range slices.Backward(add) {
+					one.add(s)
+				}
+				return s
+			}
+			if _, hold, detail := decide.Decide(build()); hold != decide.HoldNone {
+				t.Fatalf("nothing is wrong, and it holds: %s: %s", hold, detail)
+			}
+			for i, first := range troubles {
+				if _, hold, _ := decide.Decide(build(first)); hold != first.want {
+					t.Errorf("%s: %q, want %q", first.name, hold, first.want)
+				}
+				for _, later := range troubles[i+1:] {
+					if _, hold, _ := decide.Decide(build(first, later)); hold != first.want {
+						t.Errorf("%s and %s: %q, want %q", first.name, later.name, hold, first.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// wait returns the situation's cooldown, to be changed.
+func wait(s *decide.Situation) *waits {
+	w, is := s.Cooldown.(*waits)
+	if !is {
+		w = &waits{}
+		s.Cooldown = w
+	}
+	return w
+}
+
+// A plan has the candidates in order and what is asked of them, and nothing is written to the
+// situation.
+func TestPlanOfACalmSituation(t *testing.T) {
+	t.Parallel()
+	s := short(pressure.NodeFSAvailable)
+	measured(s, 60)
+	plan, hold, _ := decide.Decide(s)
+	if hold != decide.HoldNone || len(plan.Candidates) != 1 || plan.Candidates[0].Entry.Pod.UID != "uid-hog" {
+		t.Fatalf("%q, %+v", hold, plan.Candidates)
+	}
+	if plan.Required != 40 || plan.Escalation != nil || plan.BypassPDB {
+		t.Errorf("required %d, escalation %v, bypass %v", plan.Required, plan.Escalation, plan.BypassPDB)
+	}
+	again, hold, _ := decide.Decide(s)
+	if hold != decide.HoldNone || len(again.Candidates) != 1 {
+		t.Errorf("decided again: %q, %d candidates", hold, len(again.Candidates))
+	}
+}
+
+// A victim of evictd's own that is not relied on any more gets the hard grace period, before another
+// pod is evicted and although the limit a minute is reached.
+func TestOverdueVictimIsEscalated(t *testing.T) {
+	t.Parallel()
+	build := func() *decide.Situation {
+		s := short(pressure.MemoryAvailable)
+		s.Policy.HardGrace = 5
+		s.Cooldown = waits{node: &cooldown.Reason{}}
+		s.Pods[0].Terminating, s.Pods[0].DeletionGraceSeconds = true, new(int64(3600))
+		s.InFlight = []inflight.Booking{{
+			UID: "uid-hog", Signal: "memory.available", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 60),
+			Accepted: noon().Add(-inflight.HardPatience - second), Deadline: noon().Add(time.Hour), GraceSeconds: 3600,
+		}}
+		return s
+	}
+	for name, test := range map[string]struct {
+		change    func(*decide.Situation)
+		escalates bool
+	}{
+		"a soft victim of an hour":      {func(*decide.Situation) {}, true},
+		"one that others end":           {func(s *decide.Situation) { s.InFlight[0].Signal = "" }, false},
+		"one that is relied on":         {func(s *decide.Situation) { s.InFlight[0].Accepted = noon() }, false},
+		"one that was escalated":        {func(s *decide.Situation) { s.InFlight[0].Escalated = noon().Add(-time.Hour) }, false},
+		"one that holds nothing":        {func(s *decide.Situation) { s.InFlight[0].Expected = pressure.Amounts{} }, false},
+		"one with less grace":           {func(s *decide.Situation) { s.Pods[0].DeletionGraceSeconds = new(int64(5)) }, false},
+		"a soft pressure":               {func(s *decide.Situation) { s.Pressure.Threshold.Hard = false }, false},
+		"no hard grace period":          {func(s *decide.Situation) { s.Policy.HardGrace = 0 }, false},
+		"one of which nothing is known": {func(s *decide.Situation) { s.Uses = &decide.Uses{} }, false},
+	} {
+		s := build()
+		if test.change(s); test.escalates {
+			if _, hold, _ := decide.Decide(s); hold != decide.HoldNone {
+				t.Errorf("%s: held before it is measured: %s", name, hold)
+			}
+		}
+		measured(s, 60)
+		test.change(s)
+		plan, _, _ := decide.Decide(s)
+		if got := plan.Escalation != nil; got != test.escalates {
+			t.Errorf("%s: escalated %v, want %v", name, got, test.escalates)
+		}
+	}
+}

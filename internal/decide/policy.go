@@ -1,0 +1,75 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Policy is what the configuration asks of a decision.
+type Policy struct {
+	// DryRun sends every eviction as a server-side dry run.
+	DryRun bool
+	// Thresholds are the lines the signals should not fall below.
+	Thresholds []pressure.Threshold
+	// MemoryAvailable is how memory.available is measured; what a victim's end
+	// should free is booked in the same measure.
+	MemoryAvailable pressure.MemoryDefinition
+	// Rules are the protections the administrator chose.
+	Rules rank.Rules
+	// WithinRequests says when a pod that does not exceed its request is a candidate.
+	WithinRequests WithinRequests
+	// KubeletHard are the kubelet's own hard thresholds, before which pods within their
+	// requests are evicted; nil where its configuration is not known.
+	KubeletHard []pressure.Threshold
+	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
+	// and hard evictions; 0 leaves the pod its own.
+	SoftGrace, HardGrace int64
+	// BestEffort lets one pod bypass its PodDisruptionBudget under hard pressure, see
+	// docs/adr/0013.
+	BestEffort bool
+	// Stabilization is how long space gets to come back by itself before a pod is evicted for
+	// a disk; 0 is off.
+	Stabilization time.Duration
+	// MinimumReclaim is the share of what is missing that a victim should give back; the zero
+	// value judges no pod by it.
+	MinimumReclaim pressure.Quantity
+	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
+	TaintNode bool
+	// PermitsPerWorkload is how many pods of one workload may be in flight at once, on all
+	// nodes together; 0 means no such limit.
+	PermitsPerWorkload int
+}
+
+// graceCap returns the cap of a grace period, in seconds; 0 is none.
+func (p *Policy) graceCap(hard bool) int64 {
+	if hard {
+		return p.HardGrace
+	}
+	return p.SoftGrace
+}
+
+// grace returns the grace period that a pod would get, in seconds.
+func (p *Policy) grace(hard bool, pod *rank.Pod) int64 {
+	if shorter := CapGrace(p.graceCap(hard), pod); shorter != nil {
+		return *shorter
+	}
+	return pod.GraceSeconds
+}
+
+// kubeletLine returns where the kubelet evicts at once, in evictd's measure of the signal;
+// 0 where that is not known. Gap is by how much less memory.available is by the kubelet's
+// definition than by the kernel's, in bytes.
+func (p *Policy) kubeletLine(now *pressure.Pressure, gap int64) int64 {
+	signal, line := now.Threshold.Signal, int64(0)
+	for i := range p.KubeletHard {
+		if t := &p.KubeletHard[i]; t.Signal == signal {
+			line = max(line, t.Quantity.Of(now.Observed.Capacity))
+		}
+	}
+	if line == 0 || signal != pressure.MemoryAvailable || p.MemoryAvailable != pressure.Kernel {
+		return line
+	}
+	return max(0, line+gap)
+}

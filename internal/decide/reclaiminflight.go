@@ -1,0 +1,77 @@
+package decide
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// reclaimInFlight holds a decision while what is in flight should suffice.
+func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) { return s.reclaimInFlight(&s.Pressure) }
+
+func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
+	expected, relied := s.reliedOn(p)
+	short := ShortageOf(p, expected)
+	if relied && short.Missing == 0 {
+		return HoldOnItsWay, fmt.Sprintf("%d victims on their way out should free the %d that are missing%s%s",
+			len(s.InFlight), short.ToTarget, s.freeAlready(), s.bothLate(p))
+	}
+	if b := s.awaited(p, &short); b != nil {
+		signal := p.Threshold.Signal
+		return HoldOnItsWay, fmt.Sprintf("the line is reached with what is on its way out; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
+			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key(), s.bothLate(p))
+	}
+	return HoldNone, ""
+}
+
+// Covered says why what is in flight suffices; "" where it does not.
+func (s *Situation) Covered() string {
+	_, enough := s.reclaimInFlight(&s.Pressure)
+	return enough
+}
+
+// freeAlready says how much of what is missing is free and not shown yet; "" when nothing is.
+func (s *Situation) freeAlready() string {
+	if s.FreeOnLists == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of it is free on the kernel's per-CPU lists, which MemAvailable does not count",
+		wording.Amount(s.Pressure.Threshold.Signal, s.FreeOnLists))
+}
+
+// awaited returns the victim of evictd's whose end a pressure waits for in the reclaim
+// margin, the one that was accepted first; nil where there is none. Inside the margin
+// nothing is urgent: one victim at a time goes for it, as in the kubelet, and the next only
+// after a reading that shows what the last one gave back. Of a disk no reading shows that
+// at a victim's end, see [stabilization].
+func (s *Situation) awaited(p *pressure.Pressure, short *Shortage) *inflight.Booking {
+	if !short.InMargin() || p.Threshold.Signal.OnDisk() {
+		return nil
+	}
+	signal := p.Threshold.Signal
+	for i := range s.InFlight {
+		b := &s.InFlight[i]
+		own := b.Signal == signal.String() || b.Signal != "" && b.Expected.At(signal) > 0
+		if own && b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) {
+			return b
+		}
+	}
+	return nil
+}
+
+// LookAgain decides by a second reading, just before something irreversible. What the victims
+// should still free was measured before: what they have freed since shows in the reading, so less
+// is missing by now, or as much.
+func (s *Situation) LookAgain(again *pressure.Sample) (Hold, string) {
+	if fault := Incomplete(again, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
+		return HoldIncomplete, fault
+	}
+	if !s.Pressure.HoldsIn(again) {
+		return HoldRecovered, ""
+	}
+	now := s.Pressure
+	now.Observed = again.Of(now.Threshold.Signal)
+	return s.reclaimInFlight(&now)
+}

@@ -1,0 +1,138 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Cooldown answers which pods may not be evicted for now, until when and why. Its answers change
+// nothing; see [cooldown.Tracker].
+type Cooldown interface {
+	Node(now time.Time) (cooldown.Reason, bool)
+	Server(now time.Time) (cooldown.Reason, bool)
+	Jitter(in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
+	Bypass(now time.Time) (cooldown.Reason, bool)
+	Pod(pod *rank.Pod, in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
+	SharedPDB(pod *rank.Pod, now time.Time) string
+}
+
+// Situation is all that is known when a pressure is dealt with.
+type Situation struct {
+	// Pressure is what the node is short of, by Sample.
+	Pressure pressure.Pressure
+	Sample   *pressure.Sample
+	// Incident is the ID of the shortage; "" where there is none.
+	Incident string
+	Policy   *Policy
+	Self     nodepods.Self
+
+	// Pods are those of the node. Unsynced says that the list is not complete, Stale why it
+	// cannot be relied on any more; nil where it can.
+	Pods     []*nodepods.Pod
+	Unsynced bool
+	Stale    error
+
+	// InFlight are the pods in flight, the oldest first. LastEnd is when one ended last from
+	// whose end on the signal must be read anew, ReachBack how far back its reading reaches.
+	InFlight  []inflight.Booking
+	LastEnd   time.Time
+	ReachBack time.Duration
+	// FreeOnLists is how much of the signal is free and not shown yet, see docs/adr/0007.
+	FreeOnLists int64
+	// WouldBe reports whether a pod counts as gone in a dry run, and Simulated how much of what
+	// is available counts as reclaimed from such pods, in the signal's unit.
+	WouldBe   func(uid string) bool
+	Simulated int64
+	// InDoubt is the request for the same resource whose outcome is not known, nil where there
+	// is none, and InDoubtRests until when its pod is not read again. Others are those for other
+	// resources whose pods may be terminating because of them.
+	InDoubt      *InDoubt
+	InDoubtRests time.Time
+	Others       []InDoubt
+
+	Cooldown Cooldown
+	// MetAtStart is when the first reading of a process that knows nothing of the time before
+	// met a threshold of the signal; the zero time when it did not.
+	MetAtStart time.Time
+	// Space is what is known of space that comes back; the zero value for other signals.
+	Space Space
+	// KubeletGap is how much less memory.available is by the kubelet's definition than by the
+	// kernel's, in bytes; 0 where that is not known.
+	KubeletGap int64
+
+	// Uses is what the pods use; nil while they have not been measured for this decision.
+	Uses *Uses
+	// Breakdown says where what is used is; nil where that is not known.
+	Breakdown Breakdown
+	// Images says why unused images are waited for, and Note what else is to be known of them.
+	Images ImagesFirst
+}
+
+// ImagesFirst says why a decision waits until the kubelet has removed unused images. The zero
+// value does not wait.
+type ImagesFirst struct {
+	Hold   Hold
+	Detail string
+	// Note says what is to be known where it does not wait; "" is nothing.
+	Note string
+}
+
+// Resource returns what the node is short of.
+func (s *Situation) Resource() incident.Resource {
+	return incident.ResourceOf(s.Pressure.Threshold.Signal, s.Pressure.Observed)
+}
+
+// Shortage returns the figures of the pressure with what is relied on.
+func (s *Situation) Shortage() Shortage {
+	expected, _ := s.reliedOn(&s.Pressure)
+	return ShortageOf(&s.Pressure, expected)
+}
+
+// Required is [Shortage.Required] of the pressure with what is relied on.
+func (s *Situation) Required() int64 {
+	short := s.Shortage()
+	return short.Required(&s.Pressure, s.Policy.MinimumReclaim)
+}
+
+// waitsIn is [CooldownOf] the pressure.
+func (s *Situation) waitsIn() cooldown.Pressure { return CooldownOf(&s.Pressure, s.Incident) }
+
+// CooldownOf returns what the cooldown needs to know of a pressure. ID is that of its incident.
+func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
+	return cooldown.Pressure{
+		Signal: p.Threshold.Signal, Incident: id, Hard: p.Threshold.Hard, GraceCut: p.GraceCut,
+	}
+}
+
+// newDecision begins the record of the decision.
+func (s *Situation) newDecision() Decision {
+	return Decision{
+		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun,
+		Simulated: s.Simulated, OnTheirWay: s.InFlight,
+	}
+}
+
+// Facts joins what the API server and the node know of each pod. A pod that is in flight, or
+// counts as gone, is terminating: the watch may not tell yet, or never will.
+func (s *Situation) Facts() []rank.Pod {
+	gone := make(map[string]bool, len(s.InFlight))
+	for i := range s.InFlight {
+		gone[s.InFlight[i].UID] = true
+	}
+	facts := s.Uses.Facts(s.Pressure.Threshold.Signal, s.Pods, s.Self)
+	for i := range facts {
+		if uid := facts[i].UID; gone[uid] || s.WouldBe != nil && s.WouldBe(uid) {
+			facts[i].Marks.Terminating = true
+		}
+	}
+	return facts
+}
+
+// supply returns what the pods' ends should give back.
+func (s *Situation) supply() *Supply { return &Supply{Uses: s.Uses, Least: s.Policy.MinimumReclaim} }

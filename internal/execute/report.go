@@ -1,0 +1,48 @@
+package execute
+
+import (
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// Report is what became of a plan.
+type Report struct {
+	// About is the request in doubt whose outcome is all that was found out, where it is about
+	// another resource than the plan; nil where the report is the plan's.
+	About *decide.InDoubt
+	// Verb, BestEffort, Notes and Attempts belong to the decision. Verb means nothing without
+	// attempts.
+	Verb       decide.Verb
+	BestEffort decide.BestEffort
+	Notes      []string
+	Attempts   []decide.Attempt
+	// Hold is why no request was sent; HoldNone where one was, or the plan was canceled
+	// before. Detail says more of it, or why the plan was not carried out to its end.
+	Hold   decide.Hold
+	Detail string
+	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
+	Expected pressure.Amounts
+	// InDoubt is the request whose outcome is not known; nil where there is none. Unread says
+	// that its pod could not be read.
+	InDoubt *decide.InDoubt
+	Unread  bool
+	// Foreign is an earlier request whose pod another has ended meanwhile; nil where there is
+	// none.
+	Foreign *decide.Attempt
+	// Shared are the refusals that hold for other pods too.
+	Shared []Refusal
+	// NoPermit says why there was no eviction permit, by workload. PermitsUnknown says why the
+	// API server could not tell; "" when it could, or was not asked.
+	NoPermit       map[string]string
+	PermitsUnknown string
+	// Stale says that the plan grew too old: the next one goes on where it ended.
+	Stale bool
+}
+
+// Refusal is a budget's answer to the request for one pod that holds for another pod as well.
+type Refusal struct {
+	Pod    *rank.Pod
+	Result evict.Result
+}
