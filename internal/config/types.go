@@ -62,8 +62,8 @@ type EvictdConfiguration struct {
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which
 	// counts page cache that can be given back as available; `workingSet` is the
-	// kubelet's definition, MemTotal minus the working set of the root cgroup. A
-	// field of evictd. Unset means `kernel`.
+	// kubelet's definition since Kubernetes 1.37, MemTotal minus the working set of the
+	// root cgroup and minus huge pages. A field of evictd. Unset means `kernel`.
 	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
 	// signal memory.stall. A field of evictd. Unset means off.
@@ -110,7 +110,7 @@ type MemoryAvailable string
 const (
 	// MemoryKernel is MemAvailable of /proc/meminfo.
 	MemoryKernel MemoryAvailable = "kernel"
-	// MemoryWorkingSet is MemTotal minus the root cgroup's working set.
+	// MemoryWorkingSet is MemTotal minus the root cgroup's working set and minus huge pages.
 	MemoryWorkingSet MemoryAvailable = "workingSet"
 )
 

@@ -22,6 +22,7 @@ SwapFree:        1048576 kB
 HugePages_Total:       3
 HugePages_Free:        3
 Hugepagesize:       2048 kB
+Hugetlb:            6144 kB
 `
 	loadavgText = "3.45 2.43 1.14 5/1020 15213\n"
 

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCgroup2HugepagesReserved: memory that is reserved for huge pages is nobody's
-// to have, used or not. The kernel's definition sees it, the kubelet's does not.
+// to have, used or not. Both definitions see it.
 func TestCgroup2HugepagesReserved(t *testing.T) {
 	const pages, size, slack = 64, 2 * mib, 16 * mib
 	const file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -58,7 +58,8 @@ func TestCgroup2HugepagesReserved(t *testing.T) {
 	byKernel, byWorkingSet := available(Kernel), available(WorkingSet)
 	reserve(before + pages)
 	about("memory.available (kernel) fell by", byKernel-available(Kernel), pages*size)
-	about("memory.available (workingSet) fell by", byWorkingSet-available(WorkingSet), 0)
+	about("memory.available (workingSet) fell by", byWorkingSet-available(WorkingSet), pages*size)
 	reserve(before)
 	about("memory.available (kernel), given back, differs by", byKernel-available(Kernel), 0)
+	about("memory.available (workingSet), given back, differs by", byWorkingSet-available(WorkingSet), 0)
 }

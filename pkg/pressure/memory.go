@@ -27,7 +27,7 @@ func (n *Node) memory() Observation {
 		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
 	}
 	if n.root != nil {
-		return n.workingSetAvailable(total)
+		return n.workingSetAvailable(content, total)
 	}
 	available, err := parseMeminfo(content, "MemAvailable:")
 	if err == nil && available > total {
@@ -39,14 +39,27 @@ func (n *Node) memory() Observation {
 	return Observation{State: Known, Available: available, Capacity: total}
 }
 
-// workingSetAvailable is the kubelet's memory.available (cadvisor
-// container/raw/handler.go sets the root's limit to MemTotal).
-func (n *Node) workingSetAvailable(total int64) Observation {
+// workingSetAvailable is memory.available of the kubelet 1.37 (adjustForHugePages of
+// pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation of
+// pkg/kubelet/eviction): of MemTotal, which is the root cgroup's limit, what the working set
+// and huge pages leave. Percentages are of that and the working set together.
+func (n *Node) workingSetAvailable(meminfo []byte, total int64) Observation {
+	hugePages, err := parseHugePages(meminfo)
+	if err == nil && hugePages > total {
+		err = fmt.Errorf("%d bytes of huge pages are above MemTotal %d", hugePages, total)
+	}
+	if err != nil {
+		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
+	}
 	root, err := n.root.read()
 	if err != nil {
 		return unknown(err)
 	}
-	return Observation{State: Known, Available: total - root.workingSet, Capacity: total}
+	available := total - root.workingSet
+	if hugePages > 0 {
+		available = max(available-hugePages, 0)
+	}
+	return Observation{State: Known, Available: available, Capacity: available + root.workingSet}
 }
 
 // allocatable reads allocatableMemory.available.

@@ -27,6 +27,19 @@ func parseMeminfo(content []byte, key string) (int64, error) {
 	return n * 1024, nil
 }
 
+// parseHugePages returns what huge pages of all sizes hold, used or not, in bytes: the sum
+// of nr_hugepages, as the kubelet's capacity of hugepages. A kernel since Linux 4.16 that
+// has no such line has no huge pages.
+func parseHugePages(meminfo []byte) (int64, error) {
+	if !bytes.HasSuffix(meminfo, []byte("\n")) {
+		return 0, kernelfile.ErrTruncated
+	}
+	if !bytes.Contains(meminfo, []byte("\nHugetlb:")) {
+		return 0, nil
+	}
+	return parseMeminfo(meminfo, "Hugetlb:")
+}
+
 // parseLoadavg returns how many tasks exist: the part after the slash in the
 // fourth of the five fields of /proc/loadavg, "3.45 2.43 1.14 5/102 15213".
 // Threads count, as in the kubelet's pid.available.

@@ -16,8 +16,9 @@ const (
 	// Kernel is MemAvailable of /proc/meminfo: what can be had without swapping,
 	// page cache and reclaimable slab included, hugepages and watermarks not.
 	Kernel MemoryDefinition = iota
-	// WorkingSet is the kubelet's: MemTotal minus the working set of the root
-	// cgroup. It counts active page cache as used.
+	// WorkingSet is that of the kubelet since Kubernetes 1.37: MemTotal minus the working
+	// set of the root cgroup and minus huge pages, used or not, at least 0. It counts
+	// active page cache as used. Earlier kubelets count huge pages as available.
 	WorkingSet
 )
 

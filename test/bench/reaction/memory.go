@@ -18,7 +18,7 @@ import (
 // reading takes microseconds.
 type readings struct {
 	meminfo, stat, usage *os.File // usage is nil on cgroup v2: its root has none
-	total                int64
+	total                int64    // in bytes, without huge pages
 	buffer               []byte
 }
 
@@ -40,7 +40,11 @@ func openReadings() (*readings, error) {
 		return nil, fmt.Errorf("opening the root cgroup's memory.stat: %w", err)
 	}
 	kibibytes, err := r.field(r.meminfo, "MemTotal:")
-	r.total = kibibytes << 10
+	if err != nil {
+		return nil, err
+	}
+	huge, err := r.field(r.meminfo, "Hugetlb:")
+	r.total = (kibibytes - huge) << 10
 	return r, err
 }
 
@@ -58,8 +62,8 @@ func (r *readings) kernel() (int64, error) {
 	return kibibytes << 10, err
 }
 
-// workingSet is the kubelet's memory.available, in bytes: MemTotal less the root
-// cgroup's usage without its inactive file pages (cAdvisor's working set).
+// workingSet is the kubelet's memory.available, in bytes: MemTotal less huge pages and
+// less the root cgroup's usage without its inactive file pages (cAdvisor's working set).
 func (r *readings) workingSet() (int64, error) {
 	if r.usage == nil {
 		return r.workingSet2()
