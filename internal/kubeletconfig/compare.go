@@ -101,6 +101,20 @@ type pair struct {
 
 func (p *pair) line(t *pressure.Threshold) int64 { return t.Quantity.Of(p.seen.Capacity) }
 
+// kubeletLine is a threshold of the kubelet's in the signal's unit. By its definition huge
+// pages are no capacity of memory.available.
+func (p *pair) kubeletLine(t *pressure.Threshold) int64 {
+	if memory := p.node.KubeletMemory; p.twoMeasures() && memory.State == pressure.Known {
+		return t.Quantity.Of(memory.Capacity)
+	}
+	return p.line(t)
+}
+
+// twoMeasures reports whether evictd measures the signal by another definition.
+func (p *pair) twoMeasures() bool {
+	return p.signal == pressure.MemoryAvailable && p.node.Definition != pressure.WorkingSet
+}
+
 // evictions looks for a threshold of the kubelet's that no threshold of evictd's is ahead
 // of.
 func (p *pair) evictions() (Finding, bool) {
@@ -121,7 +135,7 @@ func (p *pair) evictions() (Finding, bool) {
 // seconds, acts as soon as a victim of evictd's takes longer than that to end.
 func (p *pair) ahead(theirs *pressure.Threshold) bool {
 	return slices.ContainsFunc(p.ours, func(t pressure.Threshold) bool {
-		return p.line(&t) > p.line(theirs) && t.Grace <= theirs.Grace
+		return p.line(&t) > p.kubeletLine(theirs) && t.Grace <= theirs.Grace
 	})
 }
 
@@ -130,7 +144,7 @@ func (p *pair) ahead(theirs *pressure.Threshold) bool {
 func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
 	if !theirs.Hard {
 		for i := range p.ours {
-			if p.line(&p.ours[i]) > p.line(theirs) {
+			if p.line(&p.ours[i]) > p.kubeletLine(theirs) {
 				return &p.ours[i]
 			}
 		}
@@ -141,16 +155,16 @@ func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
 // certainty says how certain it is that the kubelet acts first, and the readings that it
 // rests on where the two measure differently.
 func (p *pair) certainty(ours, theirs *pressure.Threshold) (Kind, string) {
-	if theirs.Hard && !ours.Hard && p.line(ours) > p.line(theirs) {
+	if theirs.Hard && !ours.Hard && p.line(ours) > p.kubeletLine(theirs) {
 		return KubeletMaybeFirst, fmt.Sprintf("; it acts first when the signal falls from the one to the other within %v", ours.Grace)
 	}
-	if p.signal != pressure.MemoryAvailable || p.node.Definition == pressure.WorkingSet {
+	if !p.twoMeasures() {
 		return KubeletFirst, ""
 	}
 	if p.node.KubeletMemory.State != pressure.Known {
 		return KubeletMaybeFirst, "; the two measure differently, and the kubelet's figure cannot be read here"
 	}
-	left, leftToKubelet := p.seen.Available-p.line(ours), p.node.KubeletMemory.Available-p.line(theirs)
+	left, leftToKubelet := p.seen.Available-p.line(ours), p.node.KubeletMemory.Available-p.kubeletLine(theirs)
 	readings := fmt.Sprintf("; the two measure differently, and now evictd's line is %s away and the kubelet's %s",
 		rank.Bytes(left), rank.Bytes(leftToKubelet))
 	if leftToKubelet > left {
@@ -166,7 +180,7 @@ func (p *pair) said(ours, theirs *pressure.Threshold) string {
 		manner += " and with one second of grace"
 	}
 	return fmt.Sprintf("the kubelet evicts below %s, %s; evictd below %s",
-		p.written(theirs, " in "+p.file()), manner, p.written(ours, ""))
+		p.written(theirs, p.kubeletLine(theirs), " in "+p.file()), manner, p.written(ours, p.line(ours), ""))
 }
 
 func (p *pair) remedy(theirs *pressure.Threshold) string {
@@ -175,19 +189,19 @@ func (p *pair) remedy(theirs *pressure.Threshold) string {
 		wait = fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
 	return fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
-		wording.Amount(p.signal, p.line(theirs)), wait)
+		wording.Amount(p.signal, p.kubeletLine(theirs)), wait)
 }
 
 func (p *pair) file() string { return strings.Join(p.kubelet.Files, ", ") }
 
 // written returns a threshold as it is written and as an amount, the field it is written
 // in, and the time it waits.
-func (p *pair) written(t *pressure.Threshold, where string) string {
+func (p *pair) written(t *pressure.Threshold, line int64, where string) string {
 	field := "evictionSoft"
 	if t.Hard {
 		field = "evictionHard"
 	}
-	text := wording.Amount(p.signal, p.line(t))
+	text := wording.Amount(p.signal, line)
 	if percent := t.Quantity.String(); strings.HasSuffix(percent, "%") {
 		text, field = percent, text+", "+field
 	}
@@ -217,7 +231,7 @@ func (p *pair) images() (Finding, bool) {
 		return Finding{p.signal, BeforeImages, fmt.Sprintf(
 			"evictd acts below %s and evicts no pod for what unused images hold, and the kubelet deletes these only below %s (imageGCHighThresholdPercent %d in %s); "+
 				"write a threshold of at most %d%% in evictd's configuration, or a lower imageGCHighThresholdPercent in the kubelet's",
-			p.written(&p.ours[i], ""), wording.Amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
+			p.written(&p.ours[i], p.line(&p.ours[i]), ""), wording.Amount(p.signal, mark), p.kubelet.ImageGCHighPercent, p.file(),
 			hundred+1-p.kubelet.ImageGCHighPercent)}, true
 	}
 	return Finding{}, false

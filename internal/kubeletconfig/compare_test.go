@@ -138,6 +138,9 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 		{"two, and evictd's is nearer", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 70*gi
 		}, kubeletconfig.KubeletMaybeFirst, "49.0Gi away and the kubelet's 65.0Gi"},
+		{"two, and the kubelet's percentages are of less, as huge pages are no capacity of its", func(n *kubeletconfig.Node) {
+			n.Definition, n.KubeletMemory.Available, n.KubeletMemory.Capacity = pressure.Kernel, 30*gi, 60*gi
+		}, kubeletconfig.KubeletFirst, "evicts below 5% (3.0Gi, evictionHard in /k.yaml), without asking budgets and with one second of grace; evictd below 1.0Gi (evictionHard); the two measure differently, and now evictd's line is 49.0Gi away and the kubelet's 27.0Gi"},
 		{"two, and the kubelet's is not known", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory = pressure.Kernel, pressure.Observation{}
 		}, kubeletconfig.KubeletMaybeFirst, "cannot be read here"},
@@ -154,6 +157,24 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 				t.Errorf("%q does not say %q", detail, test.because)
 			}
 		})
+	}
+}
+
+// TestPercentagesOfLessThanAll: with huge pages an equal percentage is a lower line in the
+// kubelet, by whose definition they are no capacity.
+func TestPercentagesOfLessThanAll(t *testing.T) {
+	t.Parallel()
+	five := hard(pressure.MemoryAvailable, pressure.Fraction(.05))
+	for capacity, want := range map[int64][]finding{
+		100 * gi: {{pressure.MemoryAvailable, kubeletconfig.KubeletFirst}},
+		60 * gi:  nil,
+	} {
+		node := calm()
+		node.Definition, node.KubeletMemory.Capacity = pressure.Kernel, capacity
+		got := kubeletconfig.Compare([]pressure.Threshold{five}, kubelet(five), node)
+		if diff := cmp.Diff(want, kinds(got)); diff != "" {
+			t.Errorf("of %d bytes (-want +got):\n%s", capacity, diff)
+		}
 	}
 }
 
