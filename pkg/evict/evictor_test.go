@@ -85,7 +85,7 @@ func status(code, fields string) string {
 	return `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":` + code + `,` + fields + `}`
 }
 
-// Texts as kube-apiserver 1.36 sends them.
+// Texts as kube-apiserver 1.37 sends them.
 const (
 	budgetMessage = `"message":"Cannot evict pod as it would violate the pod's disruption budget.","reason":"TooManyRequests"`
 	budgetBlocked = `"details":{"causes":[{"reason":"DisruptionBudget","message":"The disruption budget web needs 2 healthy pods and has 2 currently"}]}`
@@ -154,6 +154,11 @@ func TestOutcomes(t *testing.T) {
 			name:     "403 of a negative budget is BlockedByBudget",
 			eviction: answer{code: 403, body: status("403", `"message":"pdb disruptions allowed is negative","reason":"Forbidden","details":{"name":"web","group":"policy","kind":"poddisruptionbudgets"}`)},
 			want:     evict.Result{Outcome: evict.BlockedByBudget},
+		},
+		{
+			name:     "403 of an overfull budget is BlockedByBudget, also with the cause that 1.37 adds",
+			eviction: answer{code: 403, body: status("403", `"message":"poddisruptionbudget.policy \"web\" is forbidden: DisruptedPods map too big - too many evictions not confirmed by PDB controller","reason":"Forbidden","details":{"name":"web","group":"policy","kind":"poddisruptionbudget","causes":[{"reason":"DisruptionBudget","message":"The disruption budget web does not allow evicting pods currently: too many pending evictions not confirmed by PDB controller"}]}`)},
+			want:     evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"},
 		},
 		{
 			name:     "403 of a policy is Denied, with its message",
