@@ -211,7 +211,7 @@ func (witness) Tick(time.Time, time.Duration)    {}
 func (witness) IncidentBegan(*incident.Incident) {}
 func (witness) IncidentEnded(*incident.Incident) {}
 func (witness) ReadError(string, error)          {}
-func (witness) VictimEnded(*inflight.Ended)         {}
+func (witness) VictimEnded(*inflight.Ended)      {}
 func (witness) LeftAlone(_, _, _ int)            {}
 func (witness) Tainted(_, _ []string, _ bool)    {}
 func (witness) TaintError(error)                 {}

@@ -1,0 +1,74 @@
+package decide_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// A plan is canceled where its pressure is over or cannot be read, and a soft one where a hard
+// pressure began after it.
+func TestPlanIsObsolete(t *testing.T) {
+	t.Parallel()
+	const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
+	hardDisk := func(since time.Time) *pressure.Verdict {
+		return &pressure.Verdict{Pressures: []pressure.Pressure{{Threshold: pressure.Threshold{Signal: disk, Hard: true}, Since: since}}}
+	}
+	for name, test := range map[string]struct {
+		available int64
+		fault     error
+		soft      bool
+		verdict   *pressure.Verdict
+		want      string
+		giveWay   bool
+	}{
+		"it holds on":                              {60, nil, true, &pressure.Verdict{}, "", false},
+		"it is over":                               {100, nil, true, &pressure.Verdict{}, "recovered meanwhile", false},
+		"it cannot be read":                        {60, errors.New("planted"), true, &pressure.Verdict{}, "memory.available could not be read: planted", false},
+		"a hard one began since":                   {60, nil, true, hardDisk(noon().Add(1)), "the hard threshold of nodefs.available was met meanwhile", true},
+		"a hard one was there, and had its turn":   {60, nil, true, hardDisk(noon()), "", false},
+		"a hard one began since, and it is a hard": {60, nil, false, hardDisk(noon().Add(1)), "", false},
+	} {
+		s := short(memory)
+		s.Pressure.Threshold.Hard = !test.soft
+		d := decide.Decision{Time: noon(), Pressure: s.Pressure}
+		s.Sample.Observations[memory].Available = test.available
+		if test.fault != nil {
+			s.Sample.Observations[memory] = pressure.Observation{Err: test.fault}
+		}
+		why, giveWay := decide.Obsolete(&d, s.Policy, s.Sample, test.verdict)
+		if why != test.want || giveWay != test.giveWay {
+			t.Errorf("%s: %q, %v, want %q, %v", name, why, giveWay, test.want, test.giveWay)
+		}
+	}
+}
+
+// The second look holds where the pressure is over, where it cannot be read, and where less is
+// missing by now than is in flight.
+func TestSecondLook(t *testing.T) {
+	t.Parallel()
+	const memory = pressure.MemoryAvailable
+	for name, test := range map[string]struct {
+		again pressure.Observation
+		want  decide.Hold
+	}{
+		"as before":         {pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}, decide.HoldNone},
+		"over":              {pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1000}, decide.HoldRecovered},
+		"unread":            {pressure.Observation{Err: errors.New("planted")}, decide.HoldIncomplete},
+		"covered meanwhile": {pressure.Observation{State: pressure.Known, Available: 80, Capacity: 1000}, decide.HoldOnItsWay},
+	} {
+		s := short(memory)
+		s.InFlight = []inflight.Booking{{
+			UID: "uid-other", Expected: pressure.Amounts{}.With(memory, 30), Accepted: noon(), Deadline: noon().Add(time.Minute),
+		}}
+		var again pressure.Sample
+		again.Observations[memory] = test.again
+		if hold, _ := s.LookAgain(&again); hold != test.want {
+			t.Errorf("%s: %q, want %q", name, hold, test.want)
+		}
+	}
+}
