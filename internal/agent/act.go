@@ -62,11 +62,13 @@ func (a *Agent) takeReport(r execute.Report) {
 	}
 }
 
-// noteEscalations takes the answers about victims that were to end sooner.
+// noteEscalations takes the answers about victims that were to end sooner. They count against no
+// limit: no other pod is evicted.
 func (a *Agent) noteEscalations(d *decide.Decision, now time.Time) {
 	for i := range d.Attempts {
 		if attempt := &d.Attempts[i]; attempt.Escalates {
-			a.noteEscalation(attempt, now)
+			grace := attempt.Grace()
+			a.victims.Escalate(attempt.Entry.Pod.UID, attempt.Result.Outcome, grace, deadlineOf(grace, now), now)
 		}
 	}
 }

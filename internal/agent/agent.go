@@ -141,7 +141,6 @@ type Agent struct {
 	cooldown  *cooldown.Tracker
 	measurer  *measure.Measurer
 	space     measure.Space
-	stalls    stallEnds
 	repeated  map[pressure.Signal]repetition
 	lastID    uint64
 	watched   time.Time       // since when the node has been judged by the policy in force
@@ -178,7 +177,6 @@ func New(options Options) (*Agent, error) {
 		victims:  inflight.New(),
 		cooldown: cooldown.New(options.Policy.Limits, options.Random, brake.WorkloadOf),
 		repeated: map[pressure.Signal]repetition{},
-		stalls:   stallEnds{matters: map[string]bool{}},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),

@@ -35,7 +35,7 @@ func (a *Agent) situation(ctx context.Context, sample *pressure.Sample, p pressu
 	s := &decide.Situation{
 		Pressure: p, Sample: sample, Incident: a.incidentOf(&p), Policy: &a.policy.Policy, Self: a.options.Self,
 		Unsynced: !a.options.Pods.Synced(), Stale: a.podsStale(), Pods: a.options.Pods.List(),
-		InFlight: a.victims.All(), LastEnd: a.lastEnd(signal), ReachBack: measure.ReachBack(&p),
+		InFlight: a.victims.All(), LastEnd: a.victims.LastEnd(signal), ReachBack: measure.ReachBack(&p),
 		WouldBe: a.victims.Simulated().Has, Simulated: a.victims.Simulated().Amount(signal),
 		Cooldown: a.cooldown, MetAtStart: a.start.met[signal], Space: a.spaceOf(signal),
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -29,11 +30,16 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 		Expected: expected,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
-		Deadline: now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin),
+		Deadline: deadlineOf(grace, now),
 
 		GraceSeconds: grace,
 		DryRun:       simulated,
 	})
+}
+
+// deadlineOf returns when a pod should be gone that was given a grace period, in seconds.
+func deadlineOf(grace int64, now time.Time) time.Time {
+	return now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin)
 }
 
 // letGo ends the bookings of victims that have gone: the API server does not list
@@ -56,11 +62,16 @@ func (a *Agent) letGo(now time.Time) []inflight.Booking {
 		return there
 	}
 	ended := a.victims.Observe(now, present, a.cgroupGone)
-	a.stalls.noteEnds(ended, now)
 	a.cooldown.Forget(present)
 	a.options.Recorder.Ledger(now, a.victims.All())
 	a.options.Recorder.LeftAlone(a.cooldown.Waiting(now))
 	return ended
+}
+
+// cgroupGone reports whether a pod's cgroup is known to be missing.
+func (a *Agent) cgroupGone(uid string) bool {
+	there, err := a.options.Cgroups.Present(uid)
+	return err == nil && !there
 }
 
 // listed returns the pods that the API server lists and that have not finished, once for a
@@ -86,36 +97,62 @@ func over(pod *nodepods.Pod) bool {
 	return pod.Finished || pod.Terminating && pod.Started && len(pod.RunningContainers) == 0
 }
 
-// bookLeaving notes what the victims should still free, and the pods that are on
-// their way out although this process did not evict them: by hand, by a controller,
-// by the kubelet, or by evictd before it was started again. So nobody is evicted
-// twice for one deficit. One whose request nobody heard the end of is evictd's own, and is
-// booked as that once its end is known.
+// bookLeaving notes what the victims should still free, and the pods that are in flight although
+// this process did not evict them: by hand, by a controller, by the kubelet, or by evictd before it
+// was started again. So no pod is evicted twice for one deficit. One whose request is in doubt is
+// evictd's own, and is booked as that once its end is known.
 func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) {
-	a.noteUnlisted(pods, uses, p.SampleTime)
-	share := a.stallShareOf(p, pods, uses)
-	lists := sync.OnceValues(a.readLists)
-	a.bookUnlisted(p, uses, share, lists)
+	unlisted := a.observeUnlisted(pods, uses, p.SampleTime)
+	others := inflight.Others{
+		Time: p.SampleTime, StallShare: a.stallShareOf(p, pods, uses),
+		Pods: unlisted, Lists: sync.OnceValues(a.readLists),
+	}
 	for _, pod := range pods {
 		uid, leaves := pod.UID, a.leaves(pod)
 		if !leaves && !a.victims.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)
-		switch {
-		case !known: // a new one is not relied on; a booked one keeps its last figure
-		case !leaves || uses.ByUID[pod.UID].Emptied: // there is nothing to rely on
-			a.victims.Expect(uid, expected)
-		default:
-			since := a.victims.EndingSince(uid, p.SampleTime)
-			a.victims.AddOther(a.weigh(inflight.Booking{
-				Namespace: pod.Namespace, Name: pod.Name, UID: uid,
-				Expected: expected,
-				Accepted: since,
-				Deadline: since.Add(graceLeft(pod) + inflight.DeadlineMargin),
-			}, share), p.SampleTime, lists)
-		}
+		others.Pods = append(others.Pods, inflight.Other{
+			Namespace: pod.Namespace, Name: pod.Name, UID: uid, Leaves: leaves, GraceLeft: graceLeft(pod),
+			Expected: expected, Known: known, Emptied: uses.ByUID[uid].Emptied,
+		})
 	}
+	a.victims.ObserveOthers(&others)
+}
+
+// observeUnlisted notes since when cgroups are there that no listed pod has, and returns what
+// they hold, see docs/adr/0020-a-pod-that-is-not-listed-is-in-flight.md.
+func (a *Agent) observeUnlisted(pods []*nodepods.Pod, uses *decide.Uses, now time.Time) []inflight.Other {
+	var found []inflight.Other
+	for uid, u := range uses.Unlisted {
+		found = append(found, inflight.Other{
+			UID: uid, Unlisted: true, Expected: measure.Expected(u, a.policy.MemoryAvailable), Known: true, Emptied: u.Unused,
+		})
+	}
+	listed := func(uid string) bool {
+		return slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.CgroupUID == uid })
+	}
+	a.victims.ObserveUnlisted(found, listed, now)
+	return found
+}
+
+// stallShare is the part of what the first candidate holds that a pod must hold for its end
+// to matter to a stall, where evictd did not evict it.
+const stallShare = 10
+
+// stallShareOf returns [inflight.Others.StallShare]; 0 for other signals than a stall, and where
+// there is no candidate.
+func (a *Agent) stallShareOf(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) int64 {
+	if p.Threshold.Signal != pressure.MemoryStall {
+		return 0
+	}
+	ranking := rank.Order(decide.RankedBy(p.Threshold.Signal), a.facts(p, pods, uses), a.policy.Rules)
+	if len(ranking.Candidates) == 0 {
+		return 0
+	}
+	first := uses.ByUID[ranking.Candidates[0].Pod.UID]
+	return first.Expected.At(pressure.MemoryAvailable) / stallShare
 }
 
 // asksFor reports whether the walk under way has asked for a pod last: its report says what came

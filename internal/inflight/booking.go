@@ -23,6 +23,10 @@ func PatienceOf(p *pressure.Pressure) time.Duration {
 	return 0
 }
 
+// escalationTries is how many requests are sent to end one victim sooner while the API server does
+// not answer, or is overloaded. A refusal is an answer: there is no second request.
+const escalationTries = 3
+
 // Booking is one victim that is on its way out and what its end should free.
 type Booking struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
@@ -55,6 +59,10 @@ type Booking struct {
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
 	// that is known of it is a cgroup, and the booking ends at its deadline.
 	Unlisted bool `json:"unlisted,omitempty"`
+	// MattersToStall says that others end the pod and that it holds a share of the memory that
+	// matters: its end makes a stall's window be measured anew, see [Others.StallShare]. It is
+	// not kept.
+	MattersToStall bool `json:"-"`
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.
@@ -68,6 +76,12 @@ func (b *Booking) Key() string {
 // Stuck reports whether the victim should have been gone by now.
 func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
 
+// MayEscalate reports whether evictd may ask the victim to end sooner: one of its own, for which
+// no such request was accepted or refused.
+func (b *Booking) MayEscalate() bool {
+	return b.Signal != "" && b.Escalated.IsZero() && b.EscalationsSent < escalationTries
+}
+
 // ReliedOn reports whether the victim's end is still waited for: it is not stuck, and it
 // was asked for no longer than patience ago; 0 means that there is no such limit.
 func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
@@ -76,13 +90,4 @@ func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 		asked = b.Escalated
 	}
 	return !b.Stuck(now) && (patience <= 0 || now.Sub(asked) <= patience)
-}
-
-// EscalationTries is how many requests to shorten its grace period are sent for one victim while the
-// API server does not answer, or is overloaded. A refusal is an answer: there is no second request.
-const EscalationTries = 3
-
-// MayEscalate reports whether a request to shorten the victim's grace period may be sent.
-func (b *Booking) MayEscalate() bool {
-	return b.Escalated.IsZero() && b.EscalationsSent < EscalationTries
 }

@@ -30,7 +30,8 @@ func TestFreeMemoryOnListsIsTheirGrowth(t *testing.T) {
 				tracker.Answered()
 				last = now
 			case 1:
-				tracker.AddOther(inflight.Booking{UID: uid, Accepted: now, Deadline: now.Add(time.Minute)}, now, read)
+				other := inflight.Other{UID: uid, Leaves: true, Known: true, GraceLeft: time.Minute - inflight.DeadlineMargin}
+				tracker.ObserveOthers(&inflight.Others{Time: now, Pods: []inflight.Other{other}, Lists: read})
 				last = now
 			case 2:
 				tracker.Observe(now, func(there string) bool { return there != uid }, nobody)

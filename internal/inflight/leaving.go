@@ -39,9 +39,40 @@ func (t *Tracker) EndingSince(uid string, now time.Time) time.Time {
 	return now
 }
 
-// ObserveUnlisted takes the cgroups that no listed pod has, by their UIDs. One that is listed
-// after all is what the list says.
-func (t *Tracker) ObserveUnlisted(found []string, listed func(uid string) bool, now time.Time) {
+// Others are pods that may be in flight although evictd did not evict them, or are booked, at
+// one moment.
+type Others struct {
+	Time time.Time
+	// StallShare is what one of them must hold of memory, in bytes, for its end to matter to a
+	// stall: how much of a stall an end will end is not known, and on a node of short jobs one
+	// ends at any time. A tenant that makes and deletes small pods must not be able to hold
+	// evictions back. 0 where it makes no difference.
+	StallShare int64
+	Pods       []Other
+	// Lists reads the per-CPU lists: what is there already is read when a pod is first seen to
+	// leave.
+	Lists ReadLists
+}
+
+// Other is what is known of one of them.
+type Other struct {
+	// Namespace, Name and UID identify it; Namespace and Name are "" when Unlisted.
+	Namespace, Name, UID string
+	// Unlisted says that it is a cgroup that no listed pod has.
+	Unlisted bool
+	// Leaves says that a listed pod ends, or has ended and still holds something; GraceLeft is
+	// the most that it may still take.
+	Leaves    bool
+	GraceLeft time.Duration
+	// Expected is what its end should free, and Known that this was measured. Emptied says that
+	// its cgroup is there and uses nothing.
+	Expected       pressure.Amounts
+	Known, Emptied bool
+}
+
+// ObserveUnlisted takes the cgroups that no listed pod has. One that is listed after all is what
+// the list says.
+func (t *Tracker) ObserveUnlisted(found []Other, listed func(uid string) bool, now time.Time) {
 	maps.DeleteFunc(t.unlisted, func(uid string, _ time.Time) bool {
 		if listed(uid) {
 			t.lists.forget(uid)
@@ -49,8 +80,8 @@ func (t *Tracker) ObserveUnlisted(found []string, listed func(uid string) bool, 
 		return listed(uid)
 	})
 	maps.DeleteFunc(t.bookings, func(uid string, b Booking) bool { return b.Unlisted && listed(uid) })
-	for _, uid := range found {
-		if t.unlisted[uid].IsZero() {
+	for i := range found {
+		if uid := found[i].UID; !found[i].Emptied && t.unlisted[uid].IsZero() {
 			t.unlisted[uid] = now
 		}
 	}
@@ -62,4 +93,50 @@ func (t *Tracker) Unlisted(uid string, expected pressure.Amounts, now time.Time)
 	since := t.unlisted[uid]
 	b := Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: since.Add(UnlistedFor)}
 	return b, !now.After(b.Deadline)
+}
+
+// ObserveOthers books those that leave, and takes what booked ones should still free. One of
+// which that is not known is not relied on where it is new, and keeps its last figure where it
+// is booked. One that has emptied leaves nothing to rely on.
+func (t *Tracker) ObserveOthers(seen *Others) {
+	for i := range seen.Pods {
+		o := &seen.Pods[i]
+		b, leaves := t.otherBooking(o, seen.Time)
+		switch {
+		case !o.Known:
+		case !leaves || o.Emptied:
+			t.Expect(o.UID, o.Expected)
+		default:
+			t.addOther(b, seen)
+		}
+	}
+}
+
+// otherBooking returns the booking of a pod that others end, and whether it leaves.
+func (t *Tracker) otherBooking(o *Other, now time.Time) (b Booking, leaves bool) {
+	if o.Unlisted {
+		return t.Unlisted(o.UID, o.Expected, now)
+	}
+	since := t.EndingSince(o.UID, now)
+	return Booking{
+		Namespace: o.Namespace, Name: o.Name, UID: o.UID, Expected: o.Expected,
+		Accepted: since, Deadline: since.Add(o.GraceLeft + DeadlineMargin),
+	}, o.Leaves
+}
+
+// addOther books a pod that others end. Nothing of a stall is expected of one that holds less
+// than the share.
+func (t *Tracker) addOther(b Booking, seen *Others) {
+	if !t.Booked(b.UID) {
+		t.lists.open(b.UID, seen.Time, b.Deadline, seen.Lists)
+	}
+	matters := false
+	if seen.StallShare > 0 && !t.Own(b.UID) {
+		matters = b.Expected.At(pressure.MemoryAvailable) >= seen.StallShare
+		if !matters {
+			b.Expected = b.Expected.With(pressure.MemoryStall, 0)
+		}
+	}
+	t.Book(b)
+	t.amend(b.UID, func(b *Booking) { b.MattersToStall = b.MattersToStall || matters })
 }

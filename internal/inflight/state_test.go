@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -42,7 +43,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: r.IntN(4) == 0,
 		})
 	case 2:
-		l.Amend(uid, func(b *inflight.Booking) { b.EscalationsSent++; b.Escalated = now })
+		l.Escalate(uid, []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}[r.IntN(3)], 1, now.Add(time.Minute), now)
 	default:
 		l.Observe(now, func(there string) bool { return there != uid }, nobody)
 	}
@@ -51,7 +52,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 // says returns all that can be asked of the ledger at a time.
 func says(l *inflight.Tracker, now time.Time) map[string]any {
 	expected, relied := l.Relied(pressure.MemoryAvailable, now, time.Minute)
-	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
+	return map[string]any{"in flight": l.All(), "last end": l.LastEnd(pressure.MemoryAvailable).UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
@@ -112,7 +113,7 @@ func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" }, nobody)
 	next := restarted(t, l, now)
 	booked := next.All()[0]
-	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd().After(now) {
-		t.Errorf("booked %+v, last end %v", booked, next.LastEnd())
+	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd(pressure.MemoryAvailable).After(now) {
+		t.Errorf("booked %+v, last end %v", booked, next.LastEnd(pressure.MemoryAvailable))
 	}
 }

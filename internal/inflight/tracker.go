@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -15,8 +16,9 @@ import (
 type Tracker struct {
 	bookings map[string]Booking
 	lastEnd  time.Time
-	// lastOwnEnd is when a victim ended last that evictd evicted.
-	lastOwnEnd time.Time
+	// lastOwnEnd is when a victim ended last that evictd evicted, lastStallEnd when one of those
+	// or a pod that matters to a stall did.
+	lastOwnEnd, lastStallEnd time.Time
 	// ending is since when listed pods are terminating or have finished, by the pods' UIDs;
 	// unlisted since when cgroups are there that no listed pod has, by theirs.
 	ending, unlisted map[string]time.Time
@@ -37,15 +39,6 @@ func (t *Tracker) Accept(b Booking) {
 		t.lists.accept(b.UID, b.Accepted, b.Deadline)
 	}
 	t.reclaims.follow(&b)
-	t.Book(b)
-}
-
-// AddOther takes a pod that others end. What it gives back may wait where MemAvailable does not
-// show it: what is there already is read when the pod is first seen to leave.
-func (t *Tracker) AddOther(b Booking, now time.Time, read ReadLists) {
-	if !t.Booked(b.UID) {
-		t.lists.open(b.UID, now, b.Deadline, read)
-	}
 	t.Book(b)
 }
 
@@ -78,11 +71,26 @@ func (t *Tracker) Book(b Booking) {
 // growing while its preStop hook runs frees more; signals that the measurement does
 // not tell of keep their figures. A pod that is not booked is ignored.
 func (t *Tracker) Expect(uid string, expected pressure.Amounts) {
-	t.Amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
+	t.amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
 }
 
-// Amend changes a booking. A pod that is not booked is ignored.
-func (t *Tracker) Amend(uid string, change func(*Booking)) {
+// Escalate takes the answer to a request that a victim should end within a shorter grace period,
+// in seconds. Where it was accepted the victim is relied on again, to the new deadline. A pod that
+// is not booked is ignored.
+func (t *Tracker) Escalate(uid string, outcome evict.Outcome, graceSeconds int64, deadline, now time.Time) {
+	t.amend(uid, func(b *Booking) {
+		b.EscalationsSent++
+		switch {
+		case outcome.Next() == evict.Done:
+			b.Escalated, b.GraceSeconds, b.Deadline = now, graceSeconds, deadline
+		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
+			b.EscalationsSent = escalationTries
+		}
+	})
+}
+
+// amend changes a booking. A pod that is not booked is ignored.
+func (t *Tracker) amend(uid string, change func(*Booking)) {
 	if b, booked := t.bookings[uid]; booked {
 		change(&b)
 		t.bookings[uid] = b
@@ -117,6 +125,9 @@ func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking
 		if b.Signal != "" {
 			t.lastOwnEnd = now
 		}
+		if b.Signal != "" || b.MattersToStall {
+			t.lastStallEnd = now
+		}
 	}
 	slices.SortFunc(ended, oldestFirst)
 	return ended
@@ -141,9 +152,14 @@ func (t *Tracker) Relied(signal pressure.Signal, now time.Time, patience time.Du
 	return expected, relied
 }
 
-// LastEnd returns when a victim last ended; the zero time when none has. The next
-// victim is chosen from a newer sample only.
-func (t *Tracker) LastEnd() time.Time { return t.lastEnd }
+// LastEnd returns when a victim last ended from whose end on the signal must be read anew; the
+// zero time when none has. The next victim is chosen from a newer sample only.
+func (t *Tracker) LastEnd(signal pressure.Signal) time.Time {
+	if signal == pressure.MemoryStall {
+		return t.lastStallEnd
+	}
+	return t.lastEnd
+}
 
 // LastOwnEnd returns when a victim last ended that evictd evicted; the zero time when none
 // has.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -72,8 +73,8 @@ func TestLedgerSettles(t *testing.T) {
 	if ended := ledger.Observe(at(2*time.Hour), nobody, nobody); len(ended) != 1 || ledger.Booked("a") {
 		t.Errorf("a pod that has gone is still booked: %v", ended)
 	}
-	if !ledger.LastEnd().Equal(at(2 * time.Hour)) {
-		t.Errorf("last end %v", ledger.LastEnd())
+	if !ledger.LastEnd(pressure.MemoryAvailable).Equal(at(2 * time.Hour)) {
+		t.Errorf("last end %v", ledger.LastEnd(pressure.MemoryAvailable))
 	}
 }
 
@@ -116,7 +117,7 @@ func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 	if ledger.Booked("a") || !ledger.Booked("listed") {
 		t.Errorf("on their way: %+v, want the victim that was listed from the first", ledger.All())
 	}
-	if !ledger.LastEnd().IsZero() {
+	if !ledger.LastEnd(pressure.MemoryAvailable).IsZero() {
 		t.Error("a victim has ended")
 	}
 	ledger.Book(b)
@@ -228,14 +229,37 @@ func TestReliedOn(t *testing.T) {
 	}
 }
 
-func TestLedgerAmends(t *testing.T) {
+// A victim is asked for again until an answer came, and not more than three times without one.
+func TestLedgerEscalates(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.New()
-	ledger.Book(victim("a", 100))
-	for _, uid := range []string{"a", "nobody"} {
-		ledger.Amend(uid, func(b *inflight.Booking) { b.GraceSeconds = 7 })
+	for _, test := range []struct {
+		outcome   evict.Outcome
+		requests  int
+		escalated bool
+	}{
+		{evict.Evicted, 1, true},
+		{evict.WouldEvict, 1, true},
+		{evict.BlockedByBudget, 1, false},
+		{evict.Gone, 1, false},
+		{evict.Unconfirmed, 3, false},
+		{evict.Throttled, 3, false},
+	} {
+		ledger, sent := inflight.New(), 0
+		own := victim("a", 100)
+		own.Signal = "memory.available"
+		ledger.Book(own)
+		for b := own; b.MayEscalate(); b = ledger.All()[0] {
+			for _, uid := range []string{"a", "nobody"} {
+				ledger.Escalate(uid, test.outcome, 7, at(time.Hour), at(time.Minute))
+			}
+			sent++
+		}
+		got := ledger.All()
+		if sent != test.requests || len(got) != 1 || got[0].ReliedOn(at(time.Hour), time.Hour) != test.escalated || (got[0].GraceSeconds == 7) != test.escalated {
+			t.Errorf("%s: %d requests, then %+v; want %d, and relied on again %v", test.outcome, sent, got, test.requests, test.escalated)
+		}
 	}
-	if got := ledger.All(); len(got) != 1 || got[0].GraceSeconds != 7 {
-		t.Errorf("on their way: %+v, want one with 7 s", got)
+	if other := victim("a", 100); other.MayEscalate() {
+		t.Error("a pod that others end may be escalated")
 	}
 }
