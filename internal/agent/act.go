@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
@@ -27,7 +28,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.number(&p.Decision)
 	d := p.Decision
 	a.acting = &d
-	a.victims.Request(d.Time, a.doubts.mayEnd(d.Time), a.readLists)
+	a.victims.Request(d.Time, a.inDoubt.MayEnd(d.Time), a.readLists)
 	a.learn()
 	a.executor.Start(ctx, p)
 }
@@ -44,20 +45,21 @@ func (a *Agent) takeReport(r execute.Report) {
 	a.acting = nil
 	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
-	a.doubts.put(d.Resource(), a.inDoubtAfter(d, &r, now))
+	a.inDoubt.Observe(&indoubt.Report{
+		Decision: d, InDoubt: r.InDoubt, Stays: len(d.Attempts) == 0 && r.Hold != decide.HoldNone && !r.Unread,
+	}, now)
 	learnt := a.learnWaits(d, &r)
 	a.cooldown.Observe(&learnt, now)
 	a.noteEscalations(d, now)
 	a.bookReport(d, &r, now)
-	a.dropBooked() // its pod may be in doubt for another resource, too
-	if !a.doubts.mayEnd(now) {
+	a.inDoubt.Forget(a.victims.Booked) // its pod may be in doubt for another resource, too
+	if !a.inDoubt.MayEnd(now) {
 		a.victims.Answered()
 	}
 	switch {
 	case len(d.Attempts) > 0:
 		a.record(d)
 	case r.Hold != decide.HoldNone:
-		a.restDoubt(d, &r, now)
 		a.holdWith(d, r.Hold, r.Detail)
 	}
 }

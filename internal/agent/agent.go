@@ -14,6 +14,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -153,7 +154,7 @@ type Agent struct {
 	changed  bool   // something of it has changed in this tick
 	inFlight int    // how many victims it had in flight when it was handed over
 
-	doubts   doubts // the requests whose outcome is not known
+	inDoubt  indoubt.Tracker // the requests whose outcome is not known
 	executor *execute.Executor
 	acting   *decide.Decision // what is being carried out; nil when nothing is
 
@@ -287,7 +288,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := a.options.Clock.Now()
 	a.listedNow, a.covered = nil, covered{}
 	ended := a.letGo(started)
-	a.hear(started)
+	a.reconcileInDoubt(started)
 	a.releaseSlots()
 	a.followDryRun(ctx, started)
 	seen := a.options.Sampler.Sample(a.options.Clock.Now())

@@ -39,9 +39,7 @@ func (a *Agent) situation(ctx context.Context, sample *pressure.Sample, p pressu
 		WouldBe: a.victims.Simulated().Has, Simulated: a.victims.Simulated().Amount(signal),
 		Cooldown: a.cooldown, MetAtStart: a.start.met[signal], Space: a.spaceOf(signal),
 	}
-	if open := a.doubts.of(s.Resource()); open != nil {
-		s.InDoubt, s.InDoubtRests = &open.InDoubt, open.rests
-	}
+	s.InDoubt, s.InDoubtRests = a.inDoubt.Of(s.Resource())
 	if a.options.KubeletGap != nil {
 		s.KubeletGap = a.options.KubeletGap(p.SampleTime)
 	}
@@ -75,7 +73,7 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) (decide.Hold, 
 	a.bookLeaving(p, s.Pods, uses)
 	s.Uses, s.Breakdown = uses, measure.Breakdown(p, uses)
 	s.InFlight, s.FreeOnLists = a.victims.All(), a.freeOnLists(p.Threshold.Signal)
-	s.InDoubt, s.Others = a.stillInDoubt(s.Resource(), p.SampleTime)
+	s.InDoubt, s.Others = a.inDoubt.For(s.Resource(), p.SampleTime, a.victims.Booked)
 	s.Images.Hold, s.Images.Detail, s.Images.Note = a.measurer.ImagesFirst(p, uses, s.Shortage().Missing)
 	return decide.HoldNone, ""
 }

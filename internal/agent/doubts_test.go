@@ -11,11 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -221,44 +219,4 @@ func TestASecondDoubtForgetsNoFirst(t *testing.T) {
 		live(t, h.fakeNode, f, h.policy(), 10*time.Second, h.parts)
 		h.wantVictims(t, "next", "large")
 	})
-}
-
-func TestDoubts(t *testing.T) {
-	t.Parallel()
-	about := func(name string, signal pressure.Signal, device uint64) *unheard {
-		return &unheard{InDoubt: decide.InDoubt{
-			Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: name}}},
-			Asked: decide.Decision{Pressure: pressure.Pressure{
-				Threshold: pressure.Threshold{Signal: signal}, Observed: pressure.Observation{Device: device},
-			}},
-		}}
-	}
-	var d doubts
-	put := func(u *unheard) { d.put(u.Asked.Resource(), u) }
-	memory, disk := incident.Resource{Kind: incident.Memory}, incident.Resource{Kind: incident.Bytes, Device: 7}
-	if d.mayEnd(time.Time{}) || d.of(memory) != nil || d.about("a") {
-		t.Error("the zero value has one")
-	}
-	put(about("a", pressure.NodeFSAvailable, 7))
-	put(about("b", pressure.MemoryAvailable, 0))
-	put(about("c", pressure.NodeFSInodesFree, 7))
-	put(about("d", pressure.ImageFSAvailable, 8))
-	put(about("e", pressure.MemoryStall, 0)) // memory, as b
-	uids := func() (uids []string) {
-		for _, u := range d.all() {
-			uids = append(uids, u.UID())
-		}
-		return uids
-	}
-	if diff := cmp.Diff([]string{"a", "c", "d", "e"}, uids()); diff != "" {
-		t.Errorf("in doubt (-want +got):\n%s", diff)
-	}
-	if d.of(memory).UID() != "e" || d.of(disk).UID() != "a" || d.of(incident.Resource{Kind: incident.Bytes, Device: 9}) != nil || d.about("b") || !d.about("c") {
-		t.Errorf("of memory %v, of the disk %v", d.of(memory), d.of(disk))
-	}
-	d.put(disk, nil)
-	d.drop(func(u *unheard) bool { return u.UID() == "c" })
-	if diff := cmp.Diff([]string{"d", "e"}, uids()); diff != "" {
-		t.Errorf("in doubt after two were settled (-want +got):\n%s", diff)
-	}
 }

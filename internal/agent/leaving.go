@@ -7,6 +7,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
@@ -40,6 +41,26 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 // deadlineOf returns when a pod should be gone that was given a grace period, in seconds.
 func deadlineOf(grace int64, now time.Time) time.Time {
 	return now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin)
+}
+
+// reconcileInDoubt settles the requests in doubt when the watch tells that their pods are
+// terminating, or lists them no more.
+func (a *Agent) reconcileInDoubt(now time.Time) {
+	if a.acting != nil || !a.options.Pods.Synced() {
+		return
+	}
+	for _, open := range a.inDoubt.Reconcile(now, a.stays, a.victims.Booked) {
+		if !a.victims.Booked(open.UID()) { // by one before in this loop
+			a.takeReport(execute.Reconciled(open, "the watch of the pods"))
+		}
+	}
+}
+
+// stays reports whether the API server lists a pod that is not being deleted.
+func (a *Agent) stays(uid string) bool {
+	return slices.ContainsFunc(a.options.Pods.List(), func(pod *nodepods.Pod) bool {
+		return pod.UID == uid && !pod.Terminating
+	})
 }
 
 // letGo ends the bookings of victims that have gone: the API server does not list
@@ -109,7 +130,7 @@ func (a *Agent) bookLeaving(p *pressure.Pressure, pods []*nodepods.Pod, uses *de
 	}
 	for _, pod := range pods {
 		uid, leaves := pod.UID, a.leaves(pod)
-		if !leaves && !a.victims.Booked(uid) || a.doubts.about(uid) || a.asksFor(uid) {
+		if !leaves && !a.victims.Booked(uid) || a.inDoubt.About(uid) || a.asksFor(uid) {
 			continue
 		}
 		expected, known := a.expectedOf(p.Threshold.Signal, pod, uses)

@@ -7,11 +7,10 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // A process that is killed under pressure, or just after it, must not evict a second pod for
@@ -113,9 +112,8 @@ func (a *Agent) saveBefore(open *decide.InDoubt) {
 	if a.memory.to == nil {
 		return
 	}
-	r := requestState(open)
-	r.Sent, r.Expires = open.First, open.First.Add(countedFor)
-	a.memory.to.SaveNow(a.memory.begin(r))
+	r := indoubt.RequestOf(open, open.First)
+	a.memory.to.SaveNow(a.memory.begin(&r))
 }
 
 // incidentKept is how long after the last shortage that was written an incident is restored.
@@ -132,7 +130,7 @@ func (a *Agent) export() state.State {
 	return state.State{
 		Incidents: incidents,
 		InFlight:  a.victims.Export(), Cooldown: a.cooldown.Export(),
-		InDoubt: a.doubts.export(),
+		InDoubt: a.inDoubt.Export(),
 	}
 }
 
@@ -141,8 +139,10 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 	a.victims.Restore(s.InFlight, now)
 	a.cooldown.Restore(s.Cooldown, now)
 	a.restoreIncidents(s.Incidents, now)
-	for i := range s.InDoubt {
-		a.restoreInDoubt(&s.InDoubt[i], now)
+	for _, r := range a.inDoubt.Restore(s.InDoubt, now) {
+		a.cooldown.Count(r.OwnerUID, r.Sent)
+		a.victims.AwaitSpace(r.Gone, now)
+		a.changed = true // the next start finds when it was waited for, and not the request
 	}
 }
 
@@ -163,107 +163,6 @@ func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
 			}
 		}
 	}
-}
-
-// countedFor is how long an accepted eviction counts against a limit at most.
-const countedFor = time.Hour
-
-// restoreInDoubt puts back the request whose outcome is not known, so that its pod is read
-// again before any other is evicted. After [decide.DoubtLasts] the API server has given it up, and
-// the list of the pods says what became of it. Whether it was evictd's doing is not known
-// then: it counts against the limits as if it was, and what its pod held of a disk is waited for.
-func (a *Agent) restoreInDoubt(r *state.Request, now time.Time) {
-	if !now.Before(r.Expires) {
-		return
-	}
-	if now.Sub(r.Sent) > decide.DoubtLasts {
-		a.cooldown.Count(r.OwnerUID, r.Sent)
-		a.victims.AwaitSpace(goneInDoubt(r, now), now)
-		a.changed = true // the next start finds when it was waited for, and not the request
-		return
-	}
-	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
-		open := inDoubtOf(r, signal, now)
-		a.doubts.put(open.Asked.Resource(), open)
-	}
-}
-
-// goneInDoubt returns the pod of a request in doubt as one that has ended when it should have, if
-// the request was carried out.
-func goneInDoubt(r *state.Request, now time.Time) inflight.Gone {
-	grace := r.PodGraceSeconds
-	if r.GraceSeconds != nil {
-		grace = *r.GraceSeconds
-	}
-	at := sooner(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now)
-	gone := inflight.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(inflight.CollectedWithin)}
-	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
-		gone.Before = gone.Before.With(signal, r.Shortage.Available)
-	}
-	return gone
-}
-
-// inDoubtOf returns a request as it was when the process before ended.
-func inDoubtOf(r *state.Request, signal pressure.Signal, now time.Time) *unheard {
-	pod := &rank.Pod{
-		Namespace: r.Namespace, Name: r.Name, UID: r.UID, Priority: r.Priority, Created: r.Created,
-		Request: r.Requested, Usage: r.Usage, Sampled: true, GraceSeconds: r.PodGraceSeconds, Ready: r.Ready,
-		Owner: r.Owner, OwnerUID: r.OwnerUID, OwnerAPIVersion: r.OwnerAPIVersion,
-	}
-	attempt := decide.Attempt{
-		Entry: rank.Entry{
-			Pod: pod, Resource: decide.RankedBy(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
-		},
-		GraceSeconds: r.GraceSeconds,
-		Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: r.Stays, Sent: sooner(r.Sent, now)},
-	}
-	if r.PastBudget != "" {
-		attempt.Past = &evict.Budget{Name: r.PastBudget}
-	}
-	why := &r.Shortage
-	asked := decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
-		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
-		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity, Device: why.Resource.Device},
-		Line:      why.Line, Target: why.Target, Since: sooner(why.Since, now), SampleTime: attempt.Result.Sent,
-	}}
-	return &unheard{InDoubt: decide.InDoubt{Attempt: attempt, Expected: r.Expected, Asked: asked, First: sooner(r.First, now)}}
-}
-
-// export returns the requests as values.
-func (d *doubts) export() []state.Request {
-	requests := make([]state.Request, 0, len(d.open))
-	for _, u := range d.open {
-		requests = append(requests, *u.export())
-	}
-	return requests
-}
-
-func (u *unheard) export() *state.Request {
-	r := requestState(&u.InDoubt)
-	r.Sent, r.Stays = u.Attempt.Result.Sent, u.Attempt.Result.Stays
-	r.Expires = r.Sent.Add(countedFor)
-	return r
-}
-
-// requestState returns a request as values, without the time when it was sent.
-func requestState(open *decide.InDoubt) *state.Request {
-	d, attempt := &open.Asked, &open.Attempt
-	pod, p := attempt.Entry.Pod, &d.Pressure
-	r := &state.Request{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Owner: pod.Owner, OwnerUID: pod.OwnerUID, OwnerAPIVersion: pod.OwnerAPIVersion,
-		Created: pod.Created, PodGraceSeconds: pod.GraceSeconds, Priority: pod.Priority,
-		Usage: pod.Usage, Requested: pod.Request, Ready: pod.Ready,
-		GraceSeconds: attempt.GraceSeconds, Expected: open.Expected, Incident: d.Incident, First: open.First,
-		Shortage: state.Shortage{
-			Signal: p.Threshold.Signal.String(), Hard: p.Threshold.Hard, Line: p.Line, Target: p.Target,
-			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.Resource(),
-		},
-	}
-	if attempt.Past != nil {
-		r.PastBudget = attempt.Past.Name
-	}
-	return r
 }
 
 // sooner returns the earlier of two times: one of another process may not be in the future.

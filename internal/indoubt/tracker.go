@@ -1,0 +1,138 @@
+package indoubt
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+)
+
+// restsFor is how long a pod is not read again that was there and may still be evicted by a
+// request in doubt.
+const restsFor = time.Second
+
+// Tracker has the requests in doubt by what the node was short of when they were sent: one for a
+// resource at most. Such a request holds the decisions about that resource, so that no other pod
+// is evicted for the same shortage. It holds no others: a soft request for a disk may be in doubt
+// for half a minute, and memory cannot wait that long. The zero value has none. It is not safe for
+// concurrent use.
+type Tracker struct {
+	open []*request // the oldest first
+}
+
+// request is a request in doubt, and until when its pod is not read again; the zero time before it
+// was.
+type request struct {
+	decide.InDoubt
+
+	rests time.Time
+}
+
+// For returns what a decision needs: the request in doubt about its resource, nil where there is
+// none, and those about other resources whose pods may be terminating because of them. Once a pod
+// is in flight, its request is in doubt no more.
+func (t *Tracker) For(about incident.Resource, now time.Time, inFlight func(uid string) bool) (own *decide.InDoubt, others []decide.InDoubt) {
+	for _, r := range t.open {
+		open := r.InDoubt
+		switch {
+		case inFlight(r.UID()):
+		case open.Asked.Resource() == about:
+			own = &open
+		case open.MayBeOurs(now):
+			others = append(others, open)
+		}
+	}
+	return own, others
+}
+
+// Of returns the request in doubt about a resource, nil where there is none, and until when its
+// pod is not read again because it was read just now; the zero time where it was not.
+func (t *Tracker) Of(about incident.Resource) (open *decide.InDoubt, rests time.Time) {
+	r := t.of(about)
+	if r == nil {
+		return nil, time.Time{}
+	}
+	of := r.InDoubt
+	return &of, r.rests
+}
+
+// MayEnd reports whether a pod may end, or have ended, because of one of the requests.
+func (t *Tracker) MayEnd(now time.Time) bool {
+	return slices.ContainsFunc(t.open, func(r *request) bool { return r.MayBeOurs(now) })
+}
+
+// About reports whether a pod's request is in doubt.
+func (t *Tracker) About(uid string) bool {
+	return slices.ContainsFunc(t.open, func(r *request) bool { return r.UID() == uid })
+}
+
+// Report is what became of a plan, as far as it concerns what is in doubt.
+type Report struct {
+	// Decision is the plan's, with its attempts.
+	Decision *decide.Decision
+	// InDoubt is the request that is in doubt after it; nil where none is.
+	InDoubt *decide.InDoubt
+	// Stays says that its pod was read and is there, and that no request was sent. Where the API
+	// server could not tell, no other request would be answered either, and the cooldown knows.
+	Stays bool
+}
+
+// Observe takes what became of a plan. A request in doubt that may still be carried out stays so
+// while none was sent since. One for the same pod goes on with the row that it is in.
+func (t *Tracker) Observe(done *Report, now time.Time) {
+	about := done.Decision.Resource()
+	before := t.of(about)
+	if done.InDoubt == nil {
+		sent := slices.ContainsFunc(done.Decision.Attempts, func(a decide.Attempt) bool { return !a.Escalates })
+		if before == nil || sent || !before.MayStillApply(now) {
+			t.put(about, nil)
+		}
+		return
+	}
+	r := &request{InDoubt: *done.InDoubt}
+	if before != nil && before.UID() == r.UID() {
+		r.First = before.First
+	}
+	if done.Stays {
+		r.rests = now.Add(restsFor)
+	}
+	t.put(about, r)
+}
+
+// Reconcile takes what the watch of the pods tells, and returns the requests whose pods are
+// terminating, or listed no more, because of them; they stay in doubt until what became of them is
+// observed. After the API server has given a request up its pod's end is another's doing, days
+// later perhaps. Stays reports whether a pod is listed and is not being deleted.
+func (t *Tracker) Reconcile(now time.Time, stays, inFlight func(uid string) bool) []*decide.InDoubt {
+	t.Forget(inFlight)
+	t.open = slices.DeleteFunc(t.open, func(r *request) bool { return !r.MayBeOurs(now) && !stays(r.UID()) })
+	var ended []*decide.InDoubt
+	for _, r := range t.open {
+		if !stays(r.UID()) {
+			ended = append(ended, &r.InDoubt)
+		}
+	}
+	return ended
+}
+
+// Forget drops the requests whose pods are in flight: what becomes of those is known.
+func (t *Tracker) Forget(inFlight func(uid string) bool) {
+	t.open = slices.DeleteFunc(t.open, func(r *request) bool { return inFlight(r.UID()) })
+}
+
+// of returns the one about a resource; nil where there is none.
+func (t *Tracker) of(about incident.Resource) *request {
+	if at := slices.IndexFunc(t.open, func(r *request) bool { return r.Asked.Resource() == about }); at >= 0 {
+		return t.open[at]
+	}
+	return nil
+}
+
+// put keeps the one about a resource in place of the one before; nil is none.
+func (t *Tracker) put(about incident.Resource, r *request) {
+	t.open = slices.DeleteFunc(t.open, func(before *request) bool { return before.Asked.Resource() == about })
+	if r != nil {
+		t.open = append(t.open, r)
+	}
+}
