@@ -96,7 +96,7 @@ bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd be
 
 # AGENTS="--agents=50 --slots=2" makes it smaller; go run ./bench/agents --help lists all.
 .PHONY: bench-agents
-bench-agents: cluster-build ## 200 agents under pressure at once against one API server, without the brake and with it (five minutes)
+bench-agents: cluster-build ## 200 agents under pressure at once against one API server, without permits and with them (five minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/agents $${AGENTS:-}
 
 # Minimizing what is merely interesting takes up to a minute for one input by default,

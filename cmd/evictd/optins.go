@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 )
 
 // optIns are what is off by default and may be switched on at any time by an edit of the
 // file: parts that are there and send nothing.
 type optIns struct {
-	taints *taint.Keeper
-	brake  *brake.Brake // nil where evictd's own namespace is not known
+	taints  *taint.Keeper
+	permits *permits.Semaphore // nil where evictd's own namespace is not known
 }
 
-// ownNamespace is where the brake's Leases are; "" outside a cluster.
+// ownNamespace is where the permits' Leases are; "" outside a cluster.
 func ownNamespace() string { return self().Namespace }
 
 // checkOptIns refuses what is configured and cannot be done here.
@@ -38,7 +38,7 @@ func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	if ownNamespace() == "" {
 		return made
 	}
-	made.brake = brake.New(brake.Options{
+	made.permits = permits.New(permits.Options{
 		Leases: d.clients.evicting.CoordinationV1().Leases(ownNamespace()), Node: d.flags.nodeName,
 		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.PermitsPerWorkload > 0,
 	})

@@ -33,7 +33,7 @@ func (d *daemon) needs(c *config.EvictdConfiguration) []need {
 		needs = append(needs, taintNeeds(d.flags.nodeName))
 	}
 	if c.EvictionPermits.PerWorkload > 0 {
-		needs = append(needs, brakeNeeds(ownNamespace()))
+		needs = append(needs, permitsNeeds(ownNamespace()))
 	}
 	return needs
 }
@@ -59,18 +59,18 @@ func taintNeeds(node string) need {
 	}
 }
 
-func brakeNeeds(namespace string) need {
-	brake := need{
+func permitsNeeds(namespace string) need {
+	permits := need{
 		field: "evictionPermits.perWorkload is set", overlay: "deploy/overlays/permits",
-		with:    "a pod of a workload is asked for when one of its slots is free",
-		without: "soft evictions wait and hard ones go without a slot, or slots are held for too long",
+		with:    "a pod of a workload is evicted when one of its permits is free",
+		without: "soft evictions wait and hard ones go ahead without a permit, or permits are held for too long",
 	}
 	for _, verb := range []string{"get", "list", "create", "update", "delete"} {
-		brake.rights = append(brake.rights, authorizationv1.ResourceAttributes{
+		permits.rights = append(permits.rights, authorizationv1.ResourceAttributes{
 			Verb: verb, Group: coordinationv1.GroupName, Resource: "leases", Namespace: namespace,
 		})
 	}
-	return brake
+	return permits
 }
 
 // baseRights are those without which no pod is evicted, dry run or not.

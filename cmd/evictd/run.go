@@ -208,8 +208,8 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 
 		Taints: d.optIns.taints,
 	}
-	if d.optIns.brake != nil {
-		options.Brake = d.optIns.brake
+	if d.optIns.permits != nil {
+		options.Permits = d.optIns.permits
 	}
 	d.remember(ctx, &options)
 	if d.agent, err = agent.New(options); err != nil {
@@ -273,8 +273,8 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followWakers(ctx) })
 	group.Go(func() error { return d.followOOMKills(ctx) })
 	group.Go(func() error { return d.optIns.taints.Run(ctx) })
-	if d.optIns.brake != nil {
-		group.Go(func() error { return d.optIns.brake.Run(ctx) })
+	if d.optIns.permits != nil {
+		group.Go(func() error { return d.optIns.permits.Run(ctx) })
 	}
 	err := group.Wait()
 	d.flushEvents(ctx)

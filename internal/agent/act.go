@@ -14,7 +14,7 @@ import (
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
 func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
-		Evictor: a.options.Evictor, Permits: a.options.Brake, Taints: a.options.Taints,
+		Evictor: a.options.Evictor, Permits: a.options.Permits, Taints: a.options.Taints,
 		Listed: func(uid string) bool {
 			return slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == uid })
 		},

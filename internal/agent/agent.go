@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
@@ -18,6 +17,7 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -49,16 +49,15 @@ type Taints interface {
 	Settled(ctx context.Context) error
 }
 
-// Brake bounds how many pods of one workload are on their way out at once, on all nodes
-// together.
-type Brake interface {
-	// Take takes a slot for a pod before it is asked for.
-	Take(ctx context.Context, r brake.Request) brake.Answer
-	// Return gives back the slot of a pod that stays. It does not wait.
-	Return(uid string)
-	// Release gives back the slots of pods that are not there any more, and keeps those of
-	// pods that are leaving. It does not wait.
-	Release(there, leaving func(uid string) bool)
+// Permits limits how many pods of one workload are in flight at once, on all nodes together.
+type Permits interface {
+	// Acquire acquires a permit for a pod before its eviction is requested.
+	Acquire(ctx context.Context, r permits.Request) permits.Answer
+	// Release releases the permit of a pod that stays. It does not wait.
+	Release(uid string)
+	// ReleaseEnded releases the permits of pods that are not there any more, and keeps those of
+	// pods that are terminating. It does not wait.
+	ReleaseEnded(there, leaving func(uid string) bool)
 }
 
 // Recorder turns what happened into log lines, events and metrics.
@@ -82,7 +81,7 @@ type Recorder interface {
 
 // Options are the agent's parts. All must be set, except Disk, without which disk
 // pressure evicts nobody, Images, without which no pod waits for unused images, Wake, without
-// which only pacing wakes the loop, KubeletGap, and Taints and Brake, without which there are
+// which only pacing wakes the loop, KubeletGap, and Taints and Permits, without which there are
 // none, whatever the policy says.
 type Options struct {
 	Policy   Policy
@@ -95,7 +94,7 @@ type Options struct {
 	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints
-	Brake    Brake
+	Permits  Permits
 	// Host may be nil: then no decision tells of the memory outside the pods.
 	Host Host
 	// Wake makes the loop take a sample at once, but never sooner after the last one
@@ -176,7 +175,7 @@ func New(options Options) (*Agent, error) {
 		options:  options,
 		reload:   make(chan change),
 		victims:  inflight.New(),
-		cooldown: cooldown.New(options.Policy.Limits, options.Random, brake.WorkloadOf),
+		cooldown: cooldown.New(options.Policy.Limits, options.Random, permits.WorkloadOf),
 		repeated: map[pressure.Signal]repetition{},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,

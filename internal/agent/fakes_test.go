@@ -17,12 +17,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -428,5 +428,5 @@ func errPlanted() error { return errors.New("planted") }
 
 // newCooldown returns a cooldown that remembers nothing and draws that number.
 func newCooldown(limits cooldown.Limits, drawn float64) *cooldown.Tracker {
-	return cooldown.New(limits, func() float64 { return drawn }, brake.WorkloadOf)
+	return cooldown.New(limits, func() float64 { return drawn }, permits.WorkloadOf)
 }

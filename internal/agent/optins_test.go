@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -74,34 +74,34 @@ func (f *fakeTaints) Settled(ctx context.Context) error {
 	return f.fails
 }
 
-// fakeBrake answers by the workload, granted where it says nothing.
-type fakeBrake struct {
+// fakePermits answers by the workload, granted where it says nothing.
+type fakePermits struct {
 	*journal
-	answers map[string]brake.Answer
-	asked   []brake.Request
+	answers map[string]permits.Answer
+	asked   []permits.Request
 	takes   time.Duration
 	leave   map[string]bool // by the UID: the agent said that it is leaving
 }
 
-func (f *fakeBrake) Take(ctx context.Context, r brake.Request) brake.Answer {
+func (f *fakePermits) Acquire(ctx context.Context, r permits.Request) permits.Answer {
 	select {
 	case <-time.After(f.takes):
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
 	f.asked = append(f.asked, r)
-	answer, set := f.answers[brake.WorkloadOf(r.Pod)]
+	answer, set := f.answers[permits.WorkloadOf(r.Pod)]
 	f.mu.Unlock()
 	if !set {
-		answer.Verdict = brake.Granted
+		answer.Verdict = permits.Granted
 	}
 	f.add("take " + r.Pod.Name + " " + string(answer.Verdict))
 	return answer
 }
 
-func (f *fakeBrake) Return(uid string) { f.add("return " + uid) }
+func (f *fakePermits) Release(uid string) { f.add("return " + uid) }
 
-func (f *fakeBrake) Release(there, leaving func(string) bool) {
+func (f *fakePermits) ReleaseEnded(there, leaving func(string) bool) {
 	f.mu.Lock()
 	var over []string
 	if f.leave == nil {
@@ -134,11 +134,11 @@ func (n noted) Evict(ctx context.Context, r evict.Request) evict.Result {
 }
 
 // watchOptIns is watch with the parts that are off by default.
-func watchOptIns(t *testing.T, n *fakeNode, j *journal, taints Taints, b Brake, policy Policy, during time.Duration) {
+func watchOptIns(t *testing.T, n *fakeNode, j *journal, taints Taints, b Permits, policy Policy, during time.Duration) {
 	t.Helper()
 	a, err := New(Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
-		Random: func() float64 { return 0 }, Taints: taints, Brake: b,
+		Random: func() float64 { return 0 }, Taints: taints, Permits: b,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 	})
 }
 
-func brakePolicy() Policy {
+func permitsPolicy() Policy {
 	policy := hardPolicy()
 	policy.PermitsPerWorkload = 2
 	return policy
@@ -256,14 +256,14 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 		n, j := newFakeNode(1000), &journal{}
 		n.run("greedy", 500, 100, workload("one"))
 		n.run("other", 450, 100, workload("two"))
-		b := &fakeBrake{journal: j}
+		b := &fakePermits{journal: j}
 		n.answer = func(r evict.Request) evict.Result {
 			if r.Name == "greedy" {
 				return evict.Result{Outcome: evict.BlockedByBudget}
 			}
 			return evict.Result{Outcome: evict.Evicted}
 		}
-		watchOptIns(t, n, j, nil, b, brakePolicy(), 8*time.Second)
+		watchOptIns(t, n, j, nil, b, permitsPolicy(), 8*time.Second)
 		want := []string{
 			"take greedy Granted", "evict greedy", "return uid-greedy",
 			"take other Granted", "evict other", "release uid-other",
@@ -272,7 +272,7 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
 		r := b.asked[1]
-		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.Slots != 2 || r.DryRun {
+		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.PerWorkload != 2 || r.DryRun {
 			t.Errorf("asked for %+v, want 2 slots for %v in earnest", r, want)
 		}
 		if !maps.Equal(b.leave, map[string]bool{"uid-other": true}) {
@@ -289,8 +289,8 @@ func TestFullWorkloadIsPassedOverAndTheNextIsAskedFor(t *testing.T) {
 			n.run(name, 300, 100, workload("full"))
 		}
 		n.run("other", 350, 200, workload("free"))
-		b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/full": {Verdict: brake.Full, Detail: "two others"}}}
-		watchOptIns(t, n, j, nil, b, brakePolicy(), 5*time.Second)
+		b := &fakePermits{journal: j, answers: map[string]permits.Answer{"shop/ReplicaSet/full": {Verdict: permits.Full, Detail: "two others"}}}
+		watchOptIns(t, n, j, nil, b, permitsPolicy(), 5*time.Second)
 		want := []string{"take a Full", "take other Granted", "evict other", "release uid-other"}
 		got := j.all()
 		if len(got) > 0 && got[0] == "take b Full" {
@@ -299,7 +299,7 @@ func TestFullWorkloadIsPassedOverAndTheNextIsAskedFor(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
-		if notes := n.decisions[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "shop/ReplicaSet/full has no free slot of 2: two others") {
+		if notes := n.decisions[0].Notes; len(notes) != 1 || !strings.Contains(notes[0], "shop/ReplicaSet/full has no free permit of 2: two others") {
 			t.Errorf("notes %q", notes)
 		}
 	})
@@ -310,13 +310,13 @@ func TestNobodyHasAFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
 		n.run("greedy", 950, 100, workload("full"))
-		b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/full": {Verdict: brake.Full}}}
-		watchOptIns(t, n, j, nil, b, brakePolicy(), 59*time.Second)
+		b := &fakePermits{journal: j, answers: map[string]permits.Answer{"shop/ReplicaSet/full": {Verdict: permits.Full}}}
+		watchOptIns(t, n, j, nil, b, permitsPolicy(), 59*time.Second)
 		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []decide.Hold{decide.HoldNoSlot}) {
 			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
 		}
 		if len(b.asked) < 28 || len(b.asked) > 31 { // every slotRest
-			t.Errorf("the brake was asked %d times in 59 s, want about 30", len(b.asked))
+			t.Errorf("the permits were asked %d times in 59 s, want about 30", len(b.asked))
 		}
 	})
 }
@@ -328,16 +328,16 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 			n, j := newFakeNode(1000), &journal{}
 			n.run("greedy", 500, 100, workload("one"))
 			n.run("other", 450, 100, workload("two"))
-			policy := brakePolicy()
+			policy := permitsPolicy()
 			policy.Thresholds[0].Hard = hard
-			unknown := brake.Answer{Verdict: brake.Unknown, Detail: "no answer"}
-			b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/one": unknown, "shop/ReplicaSet/two": unknown}}
+			unknown := permits.Answer{Verdict: permits.Unknown, Detail: "no answer"}
+			b := &fakePermits{journal: j, answers: map[string]permits.Answer{"shop/ReplicaSet/one": unknown, "shop/ReplicaSet/two": unknown}}
 			n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 			watchOptIns(t, n, j, nil, b, policy, 900*time.Millisecond)
-			want, wantNotes := []string{"take greedy Unknown"}, []string{"greedy is not asked for, because the pressure is soft", "other is not"}
+			want, wantNotes := []string{"take greedy Unknown"}, []string{"greedy is not evicted, because the pressure is soft", "other is not"}
 			if hard {
 				want = append(want, "evict greedy", "return uid-greedy", "evict other", "return uid-other")
-				wantNotes = []string{"greedy is asked for without a slot, because the pressure is hard", "other is asked for without a slot"}
+				wantNotes = []string{"greedy is evicted without a permit, because the pressure is hard", "other is evicted without a permit"}
 			}
 			if diff := cmp.Diff(want, j.all()); diff != "" {
 				t.Errorf("hard %t: the order (-want +got):\n%s", hard, diff)
@@ -358,16 +358,16 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 func TestSlotThatNobodyCanTellOfKeepsNobodyFromGoingPastABudget(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		verdict brake.Verdict
+		verdict permits.Verdict
 		want    []string
 	}{
-		{brake.Unknown, []string{"evict alone", "evict oneof3", "delete oneof3"}},
-		{brake.Full, []string{}},
+		{permits.Unknown, []string{"evict alone", "evict oneof3", "delete oneof3"}},
+		{permits.Full, []string{}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			n, j, policy := keptNode(), &journal{}, brakePolicy()
+			n, j, policy := keptNode(), &journal{}, permitsPolicy()
 			policy.BestEffort = true
-			b := &fakeBrake{journal: j, answers: map[string]brake.Answer{"shop/ReplicaSet/rs": {Verdict: test.verdict}}}
+			b := &fakePermits{journal: j, answers: map[string]permits.Answer{"shop/ReplicaSet/rs": {Verdict: test.verdict}}}
 			watchOptIns(t, n, j, nil, b, policy, 900*time.Millisecond)
 			if diff := cmp.Diff(test.want, n.requests()); diff != "" {
 				t.Errorf("%s: requests (-want +got):\n%s", test.verdict, diff)
@@ -376,14 +376,14 @@ func TestSlotThatNobodyCanTellOfKeepsNobodyFromGoingPastABudget(t *testing.T) {
 	}
 }
 
-// Guards invariant 10 with the brake: what it takes to ask for a slot is no way around.
+// Guards invariant 10 with permits: what it takes to acquire one is no way around.
 func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
 		n.run("greedy", 950, 100)
-		b := &fakeBrake{journal: j, takes: 3 * time.Second, answers: map[string]brake.Answer{"shop/ReplicaSet/rs": {Verdict: brake.Unknown}}}
-		watchOptIns(t, n, j, nil, b, brakePolicy(), time.Second)
+		b := &fakePermits{journal: j, takes: 3 * time.Second, answers: map[string]permits.Answer{"shop/ReplicaSet/rs": {Verdict: permits.Unknown}}}
+		watchOptIns(t, n, j, nil, b, permitsPolicy(), time.Second)
 		if diff := cmp.Diff([]string{"take greedy Unknown", "return uid-greedy"}, j.all()); diff != "" {
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
@@ -403,8 +403,8 @@ func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
 				n.stubborn = true
 				n.after(10*time.Second, func() { n.pods["uid-greedy"].memory = 0; n.terminate("uid-greedy") }) // calm: nothing is booked
 			}
-			b := &fakeBrake{journal: j}
-			watchOptIns(t, n, j, nil, b, brakePolicy(), 30*time.Second)
+			b := &fakePermits{journal: j}
+			watchOptIns(t, n, j, nil, b, permitsPolicy(), 30*time.Second)
 			if diff := cmp.Diff([]string{"take greedy Granted", "evict greedy"}, j.all()); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
@@ -415,12 +415,12 @@ func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
 	}
 }
 
-func TestBrakeThatIsOffIsNotAsked(t *testing.T) {
+func TestPermitsThatAreOffAreNotAsked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
 		n.run("greedy", 950, 100)
-		watchOptIns(t, n, j, &fakeTaints{journal: j}, &fakeBrake{journal: j}, hardPolicy(), 10*time.Second)
+		watchOptIns(t, n, j, &fakeTaints{journal: j}, &fakePermits{journal: j}, hardPolicy(), 10*time.Second)
 		if diff := cmp.Diff([]string{"want ", "evict greedy"}, j.all()); diff != "" {
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}

@@ -89,7 +89,7 @@ type Decision struct {
 	// [BestEffortNone] where it did not come up.
 	BestEffort BestEffort
 	// Notes are sentences about what was done besides the requests: the node's taint, the
-	// brake's slots; nil when there is nothing to say.
+	// eviction permits; nil when there is nothing to say.
 	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking

@@ -44,7 +44,7 @@ const (
 	HoldJitter Hold = "SoftJitter"
 	// HoldLimited: the limit of evictions in a time is reached.
 	HoldLimited Hold = "LimitReached"
-	// HoldNoSlot: the workloads of all candidates have no free slot, or nobody knows.
+	// HoldNoSlot: the workloads of all candidates have no free permit, or it is not known.
 	HoldNoSlot Hold = "NoPermit"
 	// HoldUseless: all candidates together could not give back enough, see useless.go.
 	HoldUseless Hold = "InsufficientReclaim"

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -33,10 +33,10 @@ type Evictor interface {
 
 // Permits bound how many pods of one workload are evicted at once, on all nodes together.
 type Permits interface {
-	// Take acquires a permit for a pod before its request is sent.
-	Take(ctx context.Context, r brake.Request) brake.Answer
-	// Return releases the permit of a pod that stays. It does not wait.
-	Return(uid string)
+	// Acquire acquires a permit for a pod before its request is sent.
+	Acquire(ctx context.Context, r permits.Request) permits.Answer
+	// Release releases the permit of a pod that stays. It does not wait.
+	Release(uid string)
 }
 
 // Taints keep taints of evictd's own on the node.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -48,17 +48,17 @@ func TestTheOrderOfARun(t *testing.T) {
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
 		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldSettling},
 		{"no permit, and it is released after a refusal", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = brake.Granted, 1
+			f.permits, p.PermitsPerWorkload = permits.Granted, 1
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
 		{"all permits are taken", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = brake.Full, 1
+			f.permits, p.PermitsPerWorkload = permits.Full, 1
 		}, []string{"acquire a", "acquire b"}, decide.HoldNoSlot},
 		{"permits are not known, soft", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = brake.Unknown, 1
+			f.permits, p.PermitsPerWorkload = permits.Unknown, 1
 		}, []string{"acquire a"}, decide.HoldNoSlot},
 		{"permits are not known, hard", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = brake.Unknown, 1, true
+			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = permits.Unknown, 1, true
 		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
@@ -191,7 +191,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 300 {
-		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, brake.Granted })
+		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, permits.Granted })
 		p := decide.Plan{BypassPDB: random.IntN(2) == 0, PermitsPerWorkload: 1}
 		p.Decision.Pressure.Threshold.Hard = true
 		if random.IntN(2) == 0 {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -21,7 +21,7 @@ type fake struct {
 	unread   error                   // why pods cannot be read; nil when they can
 	budgets  map[string]evict.Budget // by name
 	hangs    time.Duration           // how long an answer takes
-	permits  brake.Verdict           // "" for no permits
+	permits  permits.Verdict         // "" for no permits
 	unlisted string                  // the pod that the watch does not list
 }
 
@@ -93,12 +93,12 @@ func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {
 	return b, nil
 }
 
-func (f *fake) Take(_ context.Context, r brake.Request) brake.Answer {
+func (f *fake) Acquire(_ context.Context, r permits.Request) permits.Answer {
 	f.call("acquire " + r.Pod.Name)
-	return brake.Answer{Verdict: f.permits, Detail: "held for another"}
+	return permits.Answer{Verdict: f.permits, Detail: "held for another"}
 }
 
-func (f *fake) Return(uid string) { f.call("release " + uid) }
+func (f *fake) Release(uid string) { f.call("release " + uid) }
 
 // pod is a pod of a Deployment, and a candidate.
 func pod(name string) decide.Candidate {

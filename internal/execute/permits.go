@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// permits is what a run knows of eviction permits.
-type permits struct {
+// permitsKnown is what a run knows of eviction permits.
+type permitsKnown struct {
 	from    Permits           // nil when there are none
 	full    map[string]string // why, by the workload
 	unknown string            // why the API server could not tell; "" when it could
@@ -24,7 +24,7 @@ type permits struct {
 // does not wait.
 func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
 	p, pod := &r.permits, attempt.Entry.Pod
-	workload := brake.WorkloadOf(pod)
+	workload := permits.WorkloadOf(pod)
 	if p.from == nil || workload == "" {
 		return true
 	}
@@ -35,23 +35,23 @@ func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
 		return r.goesOn(pod)
 	}
 	most := r.plan.PermitsPerWorkload
-	answer := p.from.Take(ctx, brake.Request{Pod: pod, Slots: most, Lasts: lasts(attempt), DryRun: r.plan.Decision.DryRun})
+	answer := p.from.Acquire(ctx, permits.Request{Pod: pod, PerWorkload: most, Lasts: lasts(attempt), DryRun: r.plan.Decision.DryRun})
 	if r.stops(ctx) {
-		p.from.Return(pod.UID)
+		p.from.Release(pod.UID)
 		return false
 	}
 	switch answer.Verdict {
-	case brake.Granted:
+	case permits.Granted:
 		return true
-	case brake.Full:
+	case permits.Full:
 		if p.full == nil {
 			p.full = map[string]string{}
 		}
-		p.full[workload] = fmt.Sprintf("%s has no free slot of %d: %s", workload, most, answer.Detail)
+		p.full[workload] = fmt.Sprintf("%s has no free permit of %d: %s", workload, most, answer.Detail)
 		r.notePermit(p.full[workload])
 		return false
 	default:
-		p.unknown = "whether " + workload + " has a free slot is not known: " + answer.Detail
+		p.unknown = "whether " + workload + " has a free permit is not known: " + answer.Detail
 		return r.goesOn(pod)
 	}
 }
@@ -59,10 +59,10 @@ func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
 // goesOn reports whether a request is sent although it is not known whether there is a permit.
 func (r *run) goesOn(pod *rank.Pod) bool {
 	if r.plan.Decision.Pressure.Threshold.Hard {
-		r.notePermit(pod.Key() + " is asked for without a slot, because the pressure is hard: " + r.permits.unknown)
+		r.notePermit(pod.Key() + " is evicted without a permit, because the pressure is hard: " + r.permits.unknown)
 		return true
 	}
-	r.notePermit(pod.Key() + " is not asked for, because the pressure is soft: " + r.permits.unknown)
+	r.notePermit(pod.Key() + " is not evicted, because the pressure is soft: " + r.permits.unknown)
 	return false
 }
 
@@ -74,7 +74,7 @@ func (r *run) notePermit(text string) {
 // release releases the permit of a pod that stays. One whose request is in doubt may be in flight.
 func (r *run) release(attempt *decide.Attempt) {
 	if o := attempt.Result.Outcome; r.permits.from != nil && !o.Accepted() && o != evict.Unconfirmed {
-		r.permits.from.Return(attempt.Entry.Pod.UID)
+		r.permits.from.Release(attempt.Entry.Pod.UID)
 	}
 }
 

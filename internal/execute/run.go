@@ -30,7 +30,7 @@ type run struct {
 	*Executor
 	plan       decide.Plan
 	candidates []candidate
-	permits    permits
+	permits    permitsKnown
 	canceled   func() error // the cause; nil while the plan is wanted
 	report     Report
 }

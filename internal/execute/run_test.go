@@ -29,11 +29,11 @@ func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
 // What others note of a decision is not why there was no permit.
 func TestFaultHeldSaysWhyThereIsNoPermit(t *testing.T) {
 	t.Parallel()
-	r := &run{permits: permits{full: map[string]string{"shop/Job/night": "full"}}}
-	r.notePermit("shop/Job/night has no free slot of 1")
+	r := &run{permits: permitsKnown{full: map[string]string{"shop/Job/night": "full"}}}
+	r.notePermit("shop/Job/night has no free permit of 1")
 	r.note("2 pods that the budget keeps as well were not asked for")
 	r.reportPermits()
-	if got := r.report; got.Hold != decide.HoldNoSlot || got.Detail != "shop/Job/night has no free slot of 1" {
+	if got := r.report; got.Hold != decide.HoldNoSlot || got.Detail != "shop/Job/night has no free permit of 1" {
 		t.Errorf("%q: %q", got.Hold, got.Detail)
 	}
 }

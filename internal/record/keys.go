@@ -68,7 +68,7 @@ const (
 	messageStateWrite     = "writing the state file failed or was slow"
 	messageOOMKill        = "the kernel killed processes of a pod for want of memory"
 	messageNoOOMKills     = "the pods of OOM kills cannot be told"
-	messageSlot           = "keeping or giving back a slot failed"
+	messagePermit         = "renewing or releasing a permit failed"
 
 	messageKubeletFirst = "the kubelet would evict before evictd"
 	messageKubeletMaybe = "the kubelet may evict before evictd"

@@ -6,32 +6,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 )
 
-// optIns are the metrics of what is off by default: the node's taint and the brake.
+// optIns are the metrics of what is off by default: the node's taint and the eviction permits.
 type optIns struct {
-	taints      *prometheus.GaugeVec
-	taintErrors prometheus.Counter
-	slots       *prometheus.CounterVec
-	held        prometheus.Gauge
-	slotErrors  prometheus.Counter
+	taints       *prometheus.GaugeVec
+	taintErrors  prometheus.Counter
+	permits      *prometheus.CounterVec
+	held         prometheus.Gauge
+	permitErrors prometheus.Counter
 }
 
 func newOptIns(by registrar) optIns {
 	o := optIns{
-		taints:      by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
-		taintErrors: by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
-		slots:       by.counters("slot_requests_total", "Requests for a slot of a workload, by the answer.", "answer"),
-		held:        by.gauge("slots_held", "Slots that this node holds for its victims."),
-		slotErrors:  by.counter("slot_errors_total", "Failures to keep or give back a slot, or to find those from before the start; they are tried again."),
+		taints:       by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
+		taintErrors:  by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
+		permits:      by.counters("permit_requests_total", "Requests for an eviction permit of a workload, by the answer.", "answer"),
+		held:         by.gauge("permits_held", "Eviction permits that this node holds for its victims."),
+		permitErrors: by.counter("permit_errors_total", "Failures to renew or release a permit, or to find those from before the start; they are tried again."),
 	}
 	for _, key := range taint.All.Keys() {
 		o.taints.WithLabelValues(key)
 	}
-	for _, verdict := range brake.Verdicts() {
-		o.slots.WithLabelValues(string(verdict))
+	for _, verdict := range permits.Verdicts() {
+		o.permits.WithLabelValues(string(verdict))
 	}
 	return o
 }
@@ -62,14 +62,16 @@ func (r *Recorder) TaintError(err error) {
 	r.warnNowAndThen(messageTaint, messageTaint, err)
 }
 
-// Slot counts a request for a slot by its answer.
-func (r *Recorder) Slot(v brake.Verdict) { r.metrics.optIns.slots.WithLabelValues(string(v)).Inc() }
+// Permit counts a request for a permit by its answer.
+func (r *Recorder) Permit(v permits.Verdict) {
+	r.metrics.optIns.permits.WithLabelValues(string(v)).Inc()
+}
 
-// SlotsHeld notes how many slots this node holds now.
-func (r *Recorder) SlotsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
+// PermitsHeld notes how many permits this node holds now.
+func (r *Recorder) PermitsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
 
-// SlotError counts a failure to keep or give back a slot and logs it about once a minute.
-func (r *Recorder) SlotError(err error) {
-	r.metrics.optIns.slotErrors.Inc()
-	r.warnNowAndThen(messageSlot, messageSlot, err)
+// PermitError counts a failure to renew or release a permit and logs it about once a minute.
+func (r *Recorder) PermitError(err error) {
+	r.metrics.optIns.permitErrors.Inc()
+	r.warnNowAndThen(messagePermit, messagePermit, err)
 }

@@ -58,7 +58,7 @@ const (
 	// ProtectedHeldOff: its owner's pods came back to the node that evicted them and had
 	// to go again, or as many of them went as limits.perOwnerPerHour allows.
 	ProtectedHeldOff Protection = "OwnerBackOff"
-	// ProtectedSlotless: its workload had no free slot a moment ago (evictionPermits.perWorkload).
+	// ProtectedSlotless: its workload had no free permit a moment ago (evictionPermits.perWorkload).
 	ProtectedSlotless Protection = "NoPermit"
 	// ProtectedUseless: its end would return less than limits.minimumReclaimShare of what is
 	// missing, and the larger candidates suffice.

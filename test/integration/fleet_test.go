@@ -9,7 +9,7 @@ import (
 )
 
 // Twenty agents under hard pressure at once: no budget is violated and no workload has
-// more pods on their way out than the brake has slots. `make bench-agents` is the same
+// more pods on their way out than there are permits. `make bench-agents` is the same
 // with two hundred.
 func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
 	t.Parallel()
@@ -32,9 +32,9 @@ func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
 		t.Errorf("%d evictions were accepted, want %d", result.Outcomes[evict.Evicted], agents*victims)
 	}
 	if result.MostSlots < 1 || result.MostSlots > slots {
-		t.Errorf("%d slots of one workload were held at once, want 1 to %d", result.MostSlots, slots)
+		t.Errorf("%d permits of one workload were held at once, want 1 to %d", result.MostSlots, slots)
 	}
-	if result.Slotless == 0 && result.MostLeaving > slots {
-		t.Errorf("%d pods of one workload were on their way out at once, want %d at most", result.MostLeaving, slots)
+	if result.WithoutPermit == 0 && result.MostLeaving > slots {
+		t.Errorf("%d pods of one workload were in flight at once, want %d at most", result.MostLeaving, slots)
 	}
 }

@@ -21,13 +21,13 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -52,7 +52,7 @@ const (
 	onTheNextTick       = "on the next tick, while the victim is on its way"
 	// With what they name switched on.
 	afterTheTaint  = "after the node has its taint"
-	afterTheSlot   = "after a slot was taken"
+	afterThePermit = "after a slot was taken"
 	afterTheDelete = "after a delete past a budget"
 )
 
@@ -60,7 +60,7 @@ func steps() []string {
 	return []string{
 		beforeTheSample, afterTheSample, afterTheJudgement, beforeThePods, afterTheUsage, beforeTheSecondLook,
 		afterTheSecondLook, atTheIntent, beforeTheRequest, afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick,
-		afterTheTaint, afterTheSlot, afterTheDelete,
+		afterTheTaint, afterThePermit, afterTheDelete,
 	}
 }
 
@@ -159,22 +159,22 @@ func (t mortalTaints) Settled(ctx context.Context) error {
 	return err
 }
 
-// mortalBrake is a brake that may end the process.
-type mortalBrake struct {
-	*brake.Brake
+// mortalPermits is a semaphore that may end the process.
+type mortalPermits struct {
+	*permits.Semaphore
 
 	parts *mortal
 }
 
-// Take takes a slot.
-func (b mortalBrake) Take(ctx context.Context, r brake.Request) brake.Answer {
-	take := b.Brake.Take
-	if b.parts.step == afterTheSlot { // the step is to come, however slow the API server is
-		take = func(ctx context.Context, r brake.Request) brake.Answer { return surely(ctx, b.Brake, r) }
+// Acquire acquires a permit.
+func (b mortalPermits) Acquire(ctx context.Context, r permits.Request) permits.Answer {
+	take := b.Semaphore.Acquire
+	if b.parts.step == afterThePermit { // the step is to come, however slow the API server is
+		take = func(ctx context.Context, r permits.Request) permits.Answer { return surely(ctx, b.Semaphore, r) }
 	}
 	answer := take(ctx, r)
-	if answer.Verdict == brake.Granted {
-		b.parts.reach(afterTheSlot)
+	if answer.Verdict == permits.Granted {
+		b.parts.reach(afterThePermit)
 	}
 	return answer
 }
@@ -215,9 +215,9 @@ func (witness) VictimEnded(*inflight.Ended)      {}
 func (witness) LeftAlone(_, _, _ int)            {}
 func (witness) Tainted(_, _ []string, _ bool)    {}
 func (witness) TaintError(error)                 {}
-func (witness) Slot(brake.Verdict)               {}
-func (witness) SlotsHeld(int)                    {}
-func (witness) SlotError(error)                  {}
+func (witness) Permit(permits.Verdict)           {}
+func (witness) PermitsHeld(int)                  {}
+func (witness) PermitError(error)                {}
 
 // liveOnce is the process: it runs until it is killed or told to end.
 func liveOnce() error {
@@ -291,12 +291,12 @@ func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) f
 		keeper := taint.New(taint.Options{Nodes: client.CoreV1().Nodes(), Node: name, Recorder: quiet})
 		options.Taints, options.Policy.TaintNode = mortalTaints{keeper, parts}, true
 		return keeper.Run
-	case afterTheSlot:
-		one := brake.New(brake.Options{
+	case afterThePermit:
+		one := permits.New(permits.Options{
 			Leases: client.CoordinationV1().Leases(strings.TrimPrefix(name, "node-")), Node: name,
 			Now: time.Now, Random: options.Random, Recorder: quiet, Restore: true,
 		})
-		options.Brake, options.Policy.PermitsPerWorkload = mortalBrake{one, parts}, 1
+		options.Permits, options.Policy.PermitsPerWorkload = mortalPermits{one, parts}, 1
 		return one.Run
 	case afterTheDelete:
 		options.Policy.BestEffort = true
@@ -347,7 +347,7 @@ func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	for name, holds := range k.held {
 		h.group(groupOf(w.pod(name, 100, change)), holds)
 		switch step {
-		case afterTheSlot:
+		case afterThePermit:
 			w.adopt(name)
 		case afterTheDelete:
 			w.budget(name, name)

@@ -357,9 +357,9 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 	}
 }
 
-// What the overlay of the brake gives is enough for it, and holds in evictd's own
+// What the overlay of permits gives is enough for it, and holds in evictd's own
 // namespace alone.
-func TestBrakeOverlay(t *testing.T) {
+func TestPermitsOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account and role are the cluster's
 	const overlay = "../../deploy/overlays/permits/permits.yaml"
 	const settings, lacks = "evictionPermits: {perWorkload: 1}\n", "evictionPermits.perWorkload is set and the account lacks rights for it"
@@ -367,14 +367,14 @@ func TestBrakeOverlay(t *testing.T) {
 	f.says(settings, lacks, may, "the right to get leases and to list leases and to create leases and to update leases and to delete leases is missing; apply deploy/overlays/permits")
 	f.kubectl(t.Context(), "", "apply", "-f", overlay)
 	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
-	own := &slots{world: f.again(t).world}
+	own := &permitWorld{world: f.again(t).world}
 	own.client, own.namespace = f.as(f.here), account
 	request := victim("one")
 	n := own.node(t.Context(), f.near, 0, true)
-	f.until("evictd may take a slot", func(ctx context.Context) bool { return n.Take(ctx, request).Verdict == "Granted" })
+	f.until("evictd may acquire a permit", func(ctx context.Context) bool { return n.Acquire(ctx, request).Verdict == "Granted" })
 	own.outlast(n)
 	f.until("evictd may give it back", func(ctx context.Context) bool {
-		n.Release(nobody, nobody)
+		n.ReleaseEnded(nobody, nobody)
 		return len(own.leases(ctx)) == 0
 	})
 	elsewhere := f.as(f.here).CoordinationV1().Leases(f.namespace)

@@ -1,7 +1,7 @@
 // Command agents puts many agents under hard pressure at the same moment, all in one
-// process and against one real API server, without the brake and with it, and measures
+// process and against one real API server, without permits and with them, and measures
 // what reaches the API server. `make bench-agents` runs it. It ends with 1 when a budget
-// was violated or a workload had more slots than the brake gives.
+// was violated or a workload had more permits than it has.
 package main
 
 import (
@@ -31,7 +31,7 @@ func parse(arguments []string) (fleet.Options, error) {
 	flags.IntVar(&o.PodsPerNode, "pods", pods, "pods on each node")
 	flags.IntVar(&o.Victims, "victims", victims, "pods that must end on each node")
 	flags.IntVar(&o.Unavailable, "unavailable", unavailable, "maxUnavailable of each budget")
-	flags.IntVar(&o.Slots, "slots", slots, "slots of each workload, in the run with the brake")
+	flags.IntVar(&o.Slots, "slots", slots, "permits of each workload, in the run with permits")
 	flags.DurationVar(&o.Patience, "patience", 4*time.Minute, "how long the pressure may last") //nolint:mnd // a default
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
@@ -53,7 +53,7 @@ func run(ctx context.Context, arguments []string) error {
 	})
 }
 
-// compare runs the agents without the brake and with it, and prints both.
+// compare runs the agents without permits and with them, and prints both.
 func compare(ctx context.Context, options fleet.Options) error {
 	slots := options.Slots
 	var rows [][]string
@@ -86,20 +86,20 @@ func name(slots int) string {
 func judge(o *fleet.Options, r *fleet.Result) error {
 	var faults error
 	if r.Violated > 0 {
-		faults = fmt.Errorf("brake %s: budgets were violated %d times: %s", name(o.Slots), r.Violated, strings.Join(r.Budgets, ", "))
+		faults = fmt.Errorf("permits %s: budgets were violated %d times: %s", name(o.Slots), r.Violated, strings.Join(r.Budgets, ", "))
 	}
 	if r.MostSlots > o.Slots {
-		faults = errors.Join(faults, fmt.Errorf("brake %s: %d slots of one workload were held at once", name(o.Slots), r.MostSlots))
+		faults = errors.Join(faults, fmt.Errorf("permits %s: %d permits of one workload were held at once", name(o.Slots), r.MostSlots))
 	}
-	if o.Slots > 0 && r.MostLeaving > o.Slots && r.Slotless == 0 {
-		faults = errors.Join(faults, fmt.Errorf("brake %s: %d pods of one workload were on their way out at once", name(o.Slots), r.MostLeaving))
+	if o.Slots > 0 && r.MostLeaving > o.Slots && r.WithoutPermit == 0 {
+		faults = errors.Join(faults, fmt.Errorf("permits %s: %d pods of one workload were in flight at once", name(o.Slots), r.MostLeaving))
 	}
 	return faults
 }
 
 func header() []string {
 	return []string{
-		"brake", "evictions asked / accepted / refused by a budget", "asked without a slot", "requests", "peak requests/s",
+		"permits", "evictions asked / accepted / refused by a budget", "sent without a permit", "requests", "peak requests/s",
 		"peak evictions/s", "eviction p50 / p99 ms", "slot p50 / p99 ms", "budgets violated", "most of a workload leaving",
 		"most slots held", "over after s",
 	}
@@ -117,7 +117,7 @@ func row(o *fleet.Options, r *fleet.Result) []string {
 	return []string{
 		name(o.Slots),
 		fmt.Sprintf("%d / %d / %d", asked, r.Outcomes[evict.Evicted], r.Outcomes[evict.BlockedByBudget]+r.Outcomes[evict.BudgetPending]),
-		strconv.Itoa(r.Slotless), strconv.Itoa(r.Requests), strconv.Itoa(r.Peak), strconv.Itoa(r.PeakEvictions),
+		strconv.Itoa(r.WithoutPermit), strconv.Itoa(r.Requests), strconv.Itoa(r.Peak), strconv.Itoa(r.PeakEvictions),
 		quantiles(r.Evictions), slots, strconv.Itoa(r.Violated), strconv.Itoa(r.MostLeaving), strconv.Itoa(r.MostSlots),
 		fmt.Sprintf("%.1f", r.Took.Seconds()),
 	}

@@ -1,6 +1,6 @@
 // Package fleet runs many agents in one process against one real API server, all of them
 // under hard pressure at the same moment. What the agents say to the API server is
-// theirs: the watch of their node's pods, the eviction requests, the brake. Their nodes are
+// theirs: the watch of their node's pods, the eviction requests, the permits. Their nodes are
 // made up, and this package plays the scheduler and the kubelets.
 package fleet
 
@@ -32,7 +32,7 @@ type Options struct {
 	Victims int
 	// Unavailable is the budgets' maxUnavailable, in pods.
 	Unavailable int
-	// Slots is the brake's; 0 is none.
+	// Slots is how many permits each workload has; 0 sets no limit.
 	Slots int
 	// Patience is how long the pressure may take to be over on all nodes.
 	Patience time.Duration
@@ -55,7 +55,7 @@ type fleet struct {
 	options   Options
 	client    kubernetes.Interface
 	namespace string // the workloads'
-	own       string // evictd's: the brake's Leases
+	own       string // evictd's: the permits' Leases
 	hands     *hands
 	watcher   *watcher
 	counts    *counts

@@ -16,23 +16,23 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/agent"
-	"github.com/evictd/evictd/internal/brake"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // member is one agent on its node, with a connection of its own.
 type member struct {
-	node  *node
-	wake  chan struct{}
-	pods  *nodepods.Pods
-	brake *brake.Brake
-	agent *agent.Agent
-	tally tally
+	node    *node
+	wake    chan struct{}
+	pods    *nodepods.Pods
+	permits *permits.Semaphore
+	agent   *agent.Agent
+	tally   tally
 }
 
 // tally is an agent's recorder: it counts.
@@ -40,7 +40,7 @@ type tally struct {
 	mu       sync.Mutex
 	outcomes map[evict.Outcome]int
 	slotless int // asked for although nobody knew whether there was a slot
-	verdicts map[brake.Verdict]int
+	verdicts map[permits.Verdict]int
 	unlucky  []string // messages of outcomes that a healthy API server does not give
 }
 
@@ -54,9 +54,9 @@ func (f *fleet) newMember(i int) (*member, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
-	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[brake.Verdict]int{}
+	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[permits.Verdict]int{}
 	m.pods = nodepods.New(client, nodepods.Options{NodeName: f.nodeName(i), Now: time.Now})
-	m.brake = brake.New(brake.Options{
+	m.permits = permits.New(permits.Options{
 		Leases: client.CoordinationV1().Leases(f.own), Node: f.nodeName(i), Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})
 	m.agent, err = agent.New(agent.Options{
@@ -69,7 +69,7 @@ func (f *fleet) newMember(i int) (*member, error) {
 			// of them from the API server. What is sent does not depend on it.
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
-		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Brake: m.brake,
+		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Permits: m.permits,
 		Evictor: evict.New(client.CoreV1().RESTClient(), time.Now),
 		Wake:    m.wake, Random: rand.Float64,
 	})
@@ -97,7 +97,7 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 	for _, m := range f.members {
 		group.Go(func() error { return m.pods.Run(ctx) })
 		group.Go(func() error { return m.agent.Run(ctx) })
-		group.Go(func() error { return m.brake.Run(ctx) })
+		group.Go(func() error { return m.permits.Run(ctx) })
 	}
 	return stop, until(ctx, "every agent is ready", func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.agent.Ready() != nil }), nil
@@ -139,22 +139,22 @@ func (t *tally) Decision(d *decide.Decision) {
 		}
 	}
 	for _, note := range d.Notes {
-		if strings.Contains(note, "without a slot") {
+		if strings.Contains(note, "without a permit") {
 			t.slotless++
 			t.unlucky = append(t.unlucky, note)
 		}
 	}
 }
 
-// Slot counts an answer of the brake's.
-func (t *tally) Slot(v brake.Verdict) {
+// Permit counts an answer to a request for a permit.
+func (t *tally) Permit(v permits.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.verdicts[v]++
 }
 
-// SlotError keeps what went wrong with giving back.
-func (t *tally) SlotError(err error) {
+// PermitError keeps what went wrong with giving back.
+func (t *tally) PermitError(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
@@ -165,8 +165,8 @@ func (t *tally) SlotError(err error) {
 
 // What else there is to record does not matter here.
 
-// SlotsHeld does nothing.
-func (*tally) SlotsHeld(int) {}
+// PermitsHeld does nothing.
+func (*tally) PermitsHeld(int) {}
 
 // Sample does nothing.
 func (*tally) Sample(*pressure.Sample, *pressure.Verdict) {}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -16,10 +16,10 @@ type Result struct {
 	// Outcomes counts the eviction requests by what became of them.
 	Outcomes map[evict.Outcome]int
 	// Verdicts counts the requests for a slot by the answer.
-	Verdicts map[brake.Verdict]int
-	// Slotless counts the evictions that were asked for without a slot, because the API
+	Verdicts map[permits.Verdict]int
+	// WithoutPermit counts the evictions that were sent without a permit, because the API
 	// server could not tell whether there was one.
-	Slotless int
+	WithoutPermit int
 	// Requests counts all requests of the agents; Peak is the most in one second, and
 	// PeakEvictions the most eviction requests.
 	Requests, Peak, PeakEvictions int
@@ -37,7 +37,7 @@ type Result struct {
 }
 
 func (f *fleet) result(begin time.Time, took time.Duration) *Result {
-	r := &Result{Took: took, Outcomes: map[evict.Outcome]int{}, Verdicts: map[brake.Verdict]int{}}
+	r := &Result{Took: took, Outcomes: map[evict.Outcome]int{}, Verdicts: map[permits.Verdict]int{}}
 	for _, m := range f.members {
 		m.tally.mu.Lock()
 		for outcome, n := range m.tally.outcomes {
@@ -46,7 +46,7 @@ func (f *fleet) result(begin time.Time, took time.Duration) *Result {
 		for verdict, n := range m.tally.verdicts {
 			r.Verdicts[verdict] += n
 		}
-		r.Slotless += m.tally.slotless
+		r.WithoutPermit += m.tally.slotless
 		r.Unlucky = append(r.Unlucky, m.tally.unlucky...)
 		m.tally.mu.Unlock()
 	}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/permits"
 )
 
 // watcher sees every state of pods, budgets and slots, in their order, and keeps the
@@ -129,5 +129,5 @@ func (w *watcher) lease(object any, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	held := !gone && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
-	w.most.slots = max(w.most.slots, note(w.slots, lease.Annotations[brake.AnnotationWorkload], lease.Name, held))
+	w.most.slots = max(w.most.slots, note(w.slots, lease.Annotations[permits.AnnotationWorkload], lease.Name, held))
 }

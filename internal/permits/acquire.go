@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 
 // look reads the Leases of a workload, by their names. It takes what the API server has in
 // its memory (version 0), which costs it next to nothing when many nodes ask at once: what
-// is old there makes a request too late, or come again, and never a slot two holders.
-func (b *Brake) look(ctx context.Context, workload string) (map[string]*coordinationv1.Lease, error) {
+// is old there makes a request too late, or come again, and never a permit two holders.
+func (b *Semaphore) look(ctx context.Context, workload string) (map[string]*coordinationv1.Lease, error) {
 	list, err := b.options.Leases.List(ctx, metav1.ListOptions{
-		LabelSelector: LabelSlot + "=" + hashOf(workload), ResourceVersion: "0",
+		LabelSelector: LabelPermit + "=" + hashOf(workload), ResourceVersion: "0",
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the Leases of its slots: %w", err)
+		return nil, fmt.Errorf("listing the Leases of its permits: %w", err)
 	}
 	leases := make(map[string]*coordinationv1.Lease, len(list.Items))
 	for i := range list.Items {
@@ -28,14 +28,14 @@ func (b *Brake) look(ctx context.Context, workload string) (map[string]*coordina
 	return leases, nil
 }
 
-// try takes a slot by its Lease, nil where there is none, and reports whether it was not
+// try takes a permit by its Lease, nil where there is none, and reports whether it was not
 // too late. An error means that nobody can tell.
-func (b *Brake) try(ctx context.Context, lease *coordinationv1.Lease, index int, r *Request) (won bool, err error) {
+func (b *Semaphore) try(ctx context.Context, lease *coordinationv1.Lease, index int, r *Request) (won bool, err error) {
 	workload := WorkloadOf(r.Pod)
 	if lease == nil {
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(workload, index)}}
 	}
-	taken := slot{
+	taken := permit{
 		workload: workload, index: index, lease: lease.Name, identity: b.identity(r.Pod.UID),
 		expires: b.options.Now().Add(r.Lasts), dryRun: r.DryRun,
 	}
@@ -49,21 +49,21 @@ func (b *Brake) try(ctx context.Context, lease *coordinationv1.Lease, index int,
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), evict.IsNotFound(err):
 		return false, nil
 	case evict.MayBeDone(err) && !r.DryRun:
-		b.giveBack(taken)
+		b.releaseLater(taken)
 	}
 	return false, fmt.Errorf("writing Lease %s: %w", lease.Name, err)
 }
 
-// free reports whether the slot of a Lease may be taken: nobody holds it, the same victim
+// free reports whether the permit of a Lease may be taken: nobody holds it, the same victim
 // does, or it has expired.
-func (b *Brake) free(lease *coordinationv1.Lease, r *Request) bool {
+func (b *Semaphore) free(lease *coordinationv1.Lease, r *Request) bool {
 	holder := holderOf(lease)
 	return holder == "" || holder == b.identity(r.Pod.UID) || b.expired(lease.Name, lease.ResourceVersion, durationOf(lease))
 }
 
 // write makes a Lease, or changes it in the version that was read and in no other: that is
-// what keeps a slot from having two holders.
-func (b *Brake) write(ctx context.Context, lease *coordinationv1.Lease, dryRun bool) (*coordinationv1.Lease, error) {
+// what keeps a permit from having two holders.
+func (b *Semaphore) write(ctx context.Context, lease *coordinationv1.Lease, dryRun bool) (*coordinationv1.Lease, error) {
 	var mode []string
 	if dryRun {
 		mode = []string{metav1.DryRunAll}

@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"strings"
@@ -8,24 +8,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What a Lease of the brake says besides its holder.
+// What a permit's Lease says besides its holder.
 const (
-	// LabelSlot marks the Leases of the brake; its value stands for the workload.
-	LabelSlot = "evictd.dev/slot"
+	// LabelPermit marks the Leases of permits; its value stands for the workload.
+	LabelPermit = "evictd.dev/permit"
 	// AnnotationWorkload names the workload, "shop/Deployment/web".
 	AnnotationWorkload = "evictd.dev/workload"
 	// AnnotationVictim names the pod that goes, "shop/web-5d4-x".
 	AnnotationVictim = "evictd.dev/victim"
 )
 
-// unsaid is how long a Lease without a duration holds its slot; evictd writes none.
+// unsaid is how long a Lease without a duration holds its permit; evictd writes none.
 const unsaid = time.Hour
 
-// identity is the holder of a slot: the node, and the victim's UID.
-func (b *Brake) identity(uid string) string { return b.options.Node + "/" + uid }
+// identity is the holder of a permit: the node, and the victim's UID.
+func (b *Semaphore) identity(uid string) string { return b.options.Node + "/" + uid }
 
 // fill writes the request's holder into a Lease.
-func (b *Brake) fill(lease *coordinationv1.Lease, r *Request) {
+func (b *Semaphore) fill(lease *coordinationv1.Lease, r *Request) {
 	now := metav1.NewMicroTime(b.options.Now())
 	identity, seconds := b.identity(r.Pod.UID), int32(r.Lasts/time.Second) //nolint:gosec // a year at most
 	transitions := int32(0)
@@ -33,7 +33,7 @@ func (b *Brake) fill(lease *coordinationv1.Lease, r *Request) {
 		transitions = *before + 1
 	}
 	workload := WorkloadOf(r.Pod)
-	lease.Labels = map[string]string{LabelSlot: hashOf(workload)}
+	lease.Labels = map[string]string{LabelPermit: hashOf(workload)}
 	lease.Annotations = map[string]string{AnnotationWorkload: workload, AnnotationVictim: r.Pod.Key()}
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: &identity, LeaseDurationSeconds: &seconds, LeaseTransitions: &transitions,
@@ -41,7 +41,7 @@ func (b *Brake) fill(lease *coordinationv1.Lease, r *Request) {
 	}
 }
 
-// holderOf returns who holds the slot, "" when nobody does.
+// holderOf returns who holds the permit, "" when nobody does.
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""
@@ -49,7 +49,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return *lease.Spec.HolderIdentity
 }
 
-// durationOf returns how long a Lease holds its slot when nothing changes about it.
+// durationOf returns how long a Lease holds its permit when nothing changes about it.
 func durationOf(lease *coordinationv1.Lease) time.Duration {
 	if lease.Spec.LeaseDurationSeconds == nil {
 		return unsaid
@@ -57,7 +57,7 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	return time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
 }
 
-// told names the victim of a slot and its node, for messages.
+// told names the victim of a permit and its node, for messages.
 func told(lease *coordinationv1.Lease) string {
 	node, _, _ := strings.Cut(holderOf(lease), "/")
 	return lease.Annotations[AnnotationVictim] + " on " + node

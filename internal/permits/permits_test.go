@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"context"
@@ -48,8 +48,8 @@ func TestLeaseNames(t *testing.T) {
 	long := "shop/StatefulSet/" + strings.Repeat("x", 253)
 	seen := map[string]bool{}
 	for _, workload := range []string{long, "shop/Deployment/web", "shop/Deployment/wed", "sho/pDeployment/web"} {
-		for slot := range 2 {
-			name := leaseName(workload, slot)
+		for permit := range 2 {
+			name := leaseName(workload, permit)
 			if len(name) > 63 || seen[name] {
 				t.Errorf("%s: too long, or used twice", name)
 			}
@@ -61,11 +61,11 @@ func TestLeaseNames(t *testing.T) {
 // mute records nothing.
 type mute struct{}
 
-func (mute) Slot(Verdict)    {}
-func (mute) SlotsHeld(int)   {}
-func (mute) SlotError(error) {}
+func (mute) Permit(Verdict)    {}
+func (mute) PermitsHeld(int)   {}
+func (mute) PermitError(error) {}
 
-func newBrake(t *testing.T, client *fake.Clientset) *Brake {
+func newSemaphore(t *testing.T, client *fake.Clientset) *Semaphore {
 	t.Helper()
 	return New(Options{
 		Leases: client.CoordinationV1().Leases("evictd"), Node: "n", Now: time.Now, Random: func() float64 { return 0 }, Recorder: mute{},
@@ -92,15 +92,15 @@ func versioned(t *testing.T) *fake.Clientset {
 }
 
 func request(uid string) Request {
-	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, Slots: 2, Lasts: time.Minute}
+	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, PerWorkload: 2, Lasts: time.Minute}
 }
 
 func TestVictimKeepsItsSlot(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
-	b := newBrake(t, client)
+	b := newSemaphore(t, client)
 	for range 3 {
-		if answer := b.Take(t.Context(), request("a")); answer.Verdict != Granted {
+		if answer := b.Acquire(t.Context(), request("a")); answer.Verdict != Granted {
 			t.Fatal(answer)
 		}
 	}
@@ -108,8 +108,8 @@ func TestVictimKeepsItsSlot(t *testing.T) {
 	if err != nil || len(list.Items) != 1 {
 		t.Errorf("%v, Leases %v, want one", err, list.Items)
 	}
-	if b.Take(t.Context(), request("b")).Verdict != Granted || b.Take(t.Context(), request("c")).Verdict != Full {
-		t.Error("the second slot was not granted, or a third was")
+	if b.Acquire(t.Context(), request("b")).Verdict != Granted || b.Acquire(t.Context(), request("c")).Verdict != Full {
+		t.Error("the second permit was not granted, or a third was")
 	}
 }
 
@@ -117,17 +117,17 @@ func TestPodWithoutAWorkloadNeedsNoSlot(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
 	bare, off := request("a"), request("b")
-	bare.Pod.Owner, off.Slots = "", 0
+	bare.Pod.Owner, off.PerWorkload = "", 0
 	for _, r := range []Request{bare, off} {
-		if answer := newBrake(t, client).Take(t.Context(), r); answer.Verdict != Granted || len(client.Actions()) != 0 {
+		if answer := newSemaphore(t, client).Acquire(t.Context(), r); answer.Verdict != Granted || len(client.Actions()) != 0 {
 			t.Errorf("%+v, and asked %v", answer, client.Actions())
 		}
 	}
 }
 
 // An answer that was not heard leaves nothing behind: what was written after all is
-// removed, unless the victim has taken the slot again since.
-func TestSlotThatWasTakenUnheardIsGivenBack(t *testing.T) {
+// removed, unless the victim has taken the permit again since.
+func TestPermitThatWasTakenUnheardIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
 		client := fake.NewClientset()
@@ -146,12 +146,12 @@ func TestSlotThatWasTakenUnheardIsGivenBack(t *testing.T) {
 			}
 			return true, nil, errors.New("connection reset")
 		})
-		b := newBrake(t, client)
-		if answer := b.Take(t.Context(), request("a")); answer.Verdict != Unknown {
+		b := newSemaphore(t, client)
+		if answer := b.Acquire(t.Context(), request("a")); answer.Verdict != Unknown {
 			t.Fatal(answer)
 		}
-		if again && b.Take(t.Context(), request("a")).Verdict != Granted {
-			t.Fatal("the victim does not get the slot that it has")
+		if again && b.Acquire(t.Context(), request("a")).Verdict != Granted {
+			t.Fatal("the victim does not get the permit that it has")
 		}
 		for _, s := range b.back {
 			if err := b.remove(t.Context(), s); err != nil {
@@ -171,7 +171,7 @@ func TestFasterOnesAreNoFault(t *testing.T) {
 	for _, err := range []error{apierrors.NewAlreadyExists(leases, "x"), apierrors.NewConflict(leases, "x", nil), apierrors.NewNotFound(leases, "x")} {
 		client := fake.NewClientset()
 		client.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, err })
-		if answer := newBrake(t, client).Take(t.Context(), request("a")); answer.Verdict != Full {
+		if answer := newSemaphore(t, client).Acquire(t.Context(), request("a")); answer.Verdict != Full {
 			t.Errorf("%v: %+v", err, answer)
 		}
 	}
@@ -181,8 +181,8 @@ func everybody(string) bool { return true }
 func nobody(string) bool    { return false }
 
 // A pod that is there may never have been asked for, and one of a dry run never is: only
-// those that are leaving keep their slots beyond their time.
-func TestSlotOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
+// those that are leaving keep their permits beyond their time.
+func TestPermitOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		dryRun  bool
@@ -193,41 +193,41 @@ func TestSlotOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
 		"it may stay":     {false, nobody, false},
 		"it is rehearsed": {true, everybody, false},
 	} {
-		b := newBrake(t, versioned(t))
+		b := newSemaphore(t, versioned(t))
 		now := time.Now()
 		b.options.Now = func() time.Time { return now }
 		r := request("a")
 		r.DryRun = c.dryRun
-		b.Take(t.Context(), r)
-		b.Release(everybody, c.leaving)
+		b.Acquire(t.Context(), r)
+		b.ReleaseEnded(everybody, c.leaving)
 		if len(b.held) != 1 || len(b.outlasted) != 0 {
 			t.Errorf("%s: holds %v, before its time", name, b.held)
 		}
 		now = now.Add(r.Lasts + time.Second)
-		b.Release(everybody, c.leaving)
+		b.ReleaseEnded(everybody, c.leaving)
 		if held := len(b.held) == 1; held != c.kept || (len(b.due()) == 1) != c.kept {
 			t.Errorf("%s: held after its time %t, want %t", name, held, c.kept)
 		}
 	}
 }
 
-// renewing is a brake that holds the slot of pod a, which is due for renewal.
-func renewing(t *testing.T, client *fake.Clientset) (*Brake, slot) {
+// renewing is a semaphore that holds the permit of pod a, which is due for renewal.
+func renewing(t *testing.T, client *fake.Clientset) (*Semaphore, permit) {
 	t.Helper()
-	b := newBrake(t, client)
+	b := newSemaphore(t, client)
 	start := time.Now()
 	b.options.Now = func() time.Time { return start.Add(time.Minute - ahead/2) }
 	r := request("a")
-	b.Take(t.Context(), r)
+	b.Acquire(t.Context(), r)
 	held := b.held["a"]
 	held.expires = start.Add(r.Lasts)
 	b.held["a"] = held
-	b.Release(everybody, everybody)
+	b.ReleaseEnded(everybody, everybody)
 	due, asked := b.due()["a"]
 	if !asked {
 		t.Fatalf("%+v is not due", held)
 	}
-	b.Release(everybody, everybody)
+	b.ReleaseEnded(everybody, everybody)
 	if len(b.due()) != 0 {
 		t.Fatal("it is asked for again at once")
 	}
@@ -243,15 +243,15 @@ func leasesOf(t *testing.T, client *fake.Clientset) []coordinationv1.Lease {
 	return list.Items
 }
 
-// Whatever comes between, a slot that is given back while it is renewed leaves no Lease.
-func TestSlotThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
+// Whatever comes between, a permit that is released while it is renewed leaves no Lease.
+func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, heard := range map[string]bool{"the answer comes": true, "the answer is lost": false} {
 		client := versioned(t)
 		b, due := renewing(t, client)
 		client.PrependReactor("update", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
-			b.Return("a") // the version that it has by now is old in a moment
-			b.back = nil  // which the API server refuses to delete
+			b.Release("a") // the version that it has by now is old in a moment
+			b.back = nil   // which the API server refuses to delete
 			update, ok := action.(kubetesting.UpdateAction)
 			if !ok || heard {
 				return false, nil, nil
@@ -291,15 +291,15 @@ func TestUnheardRenewalIsTriedAgain(t *testing.T) {
 	}
 	now := b.options.Now().Add(renewalPause)
 	b.options.Now = func() time.Time { return now }
-	b.Release(everybody, everybody)
+	b.ReleaseEnded(everybody, everybody)
 	if len(b.due()) != 1 {
 		t.Error("it is not tried again")
 	}
 }
 
-// A slot that somebody else has taken over, or whose Lease was deleted by hand, is not this
-// node's any more: it is neither taken back nor given back.
-func TestLostSlotIsForgottenAndSaid(t *testing.T) {
+// A permit that somebody else has taken over, or whose Lease was deleted by hand, is not this
+// node's any more: it is neither taken back nor released.
+func TestLostPermitIsForgottenAndSaid(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{true, false} {
 		client := versioned(t)
@@ -318,8 +318,8 @@ func TestLostSlotIsForgottenAndSaid(t *testing.T) {
 		}
 		before := leasesOf(t, client)
 		err := b.renew(t.Context(), "a", due)
-		if err == nil || !strings.Contains(err.Error(), "is still leaving") || len(b.held) != 0 || len(b.back) != 0 {
-			t.Errorf("deleted %t: %v, holds %v, gives back %v", deleted, err, b.held, b.back)
+		if err == nil || !strings.Contains(err.Error(), "is still terminating") || len(b.held) != 0 || len(b.back) != 0 {
+			t.Errorf("deleted %t: %v, holds %v, releases %v", deleted, err, b.held, b.back)
 		}
 		if after := leasesOf(t, client); !slices.EqualFunc(before, after, func(a, b coordinationv1.Lease) bool { return a.ResourceVersion == b.ResourceVersion }) {
 			t.Errorf("deleted %t: wrote %v", deleted, after)
@@ -329,14 +329,14 @@ func TestLostSlotIsForgottenAndSaid(t *testing.T) {
 
 func TestReleaseAsksOnlyAboutHolders(t *testing.T) {
 	t.Parallel()
-	b := newBrake(t, fake.NewClientset())
-	b.Take(t.Context(), request("a"))
-	b.Take(t.Context(), request("b"))
+	b := newSemaphore(t, fake.NewClientset())
+	b.Acquire(t.Context(), request("a"))
+	b.Acquire(t.Context(), request("b"))
 	var asked []string
-	b.Release(func(uid string) bool { asked = append(asked, uid); return uid == "a" }, nobody)
+	b.ReleaseEnded(func(uid string) bool { asked = append(asked, uid); return uid == "a" }, nobody)
 	slices.Sort(asked)
 	if !slices.Equal(asked, []string{"a", "b"}) || len(b.held) != 1 || len(b.back) != 1 || b.back[0].identity != "n/b" {
-		t.Errorf("asked about %v, holds %v, gives back %v", asked, b.held, b.back)
+		t.Errorf("asked about %v, holds %v, releases %v", asked, b.held, b.back)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestEndOfTheContextIsUnknown(t *testing.T) {
 	client.PrependReactor("list", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, context.DeadlineExceeded
 	})
-	if answer := newBrake(t, client).Take(t.Context(), request("a")); answer.Verdict != Unknown || answer.Detail == "" {
+	if answer := newSemaphore(t, client).Acquire(t.Context(), request("a")); answer.Verdict != Unknown || answer.Detail == "" {
 		t.Errorf("%+v", answer)
 	}
 }
@@ -356,7 +356,7 @@ func page() error {
 	return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "leases"}, "x", "<html>", 0, true)
 }
 
-// A proxy's 404 says nothing of a Lease: its slot is neither lost nor given back by it, and
+// A proxy's 404 says nothing of a Lease: its permit is neither lost nor released by it, and
 // is not somebody else's.
 func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
 	t.Parallel()
@@ -368,64 +368,64 @@ func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
 	if err := b.renew(t.Context(), "a", due); err == nil || len(b.held) != 1 {
 		t.Errorf("renewing: %v, holds %v", err, b.held)
 	}
-	for _, s := range []slot{due, unread} {
+	for _, s := range []permit{due, unread} {
 		if err := b.remove(t.Context(), s); err == nil {
-			t.Errorf("version %q: given back", s.version)
+			t.Errorf("version %q: released", s.version)
 		}
 	}
 	writing := fake.NewClientset()
 	writing.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, page() })
-	other := newBrake(t, writing)
-	if answer := other.Take(t.Context(), request("b")); answer.Verdict != Unknown || len(other.back) != 1 {
-		t.Errorf("%+v, gives back %v; want it unknown, and looked at again", answer, other.back)
+	other := newSemaphore(t, writing)
+	if answer := other.Acquire(t.Context(), request("b")); answer.Verdict != Unknown || len(other.back) != 1 {
+		t.Errorf("%+v, releases %v; want it unknown, and looked at again", answer, other.back)
 	}
 }
 
-// A slot that is taken while those from before the start are read stays as it was taken.
-func TestSlotTakenDuringTheRestoreStays(t *testing.T) {
+// A permit that is taken while those from before the start are read stays as it was taken.
+func TestPermitTakenDuringTheRestoreStays(t *testing.T) {
 	t.Parallel()
-	b := newBrake(t, fake.NewClientset())
-	newer := slot{lease: "x-0", identity: "n/a", version: "2"}
+	b := newSemaphore(t, fake.NewClientset())
+	newer := permit{lease: "x-0", identity: "n/a", version: "2"}
 	b.options.Now = func() time.Time {
-		b.hold("a", newer) // as by a Take on the loop's goroutine
+		b.hold("a", newer) // as by a Acquire on the loop's goroutine
 		return time.Time{}
 	}
-	b.readopt("a", slot{lease: "x-0", identity: "n/a", version: "1"}, time.Minute)
+	b.readopt("a", permit{lease: "x-0", identity: "n/a", version: "1"}, time.Minute)
 	if got := b.held["a"]; got != newer {
 		t.Errorf("holds %+v, want %+v", got, newer)
 	}
 }
 
-// counting notes what was told of the slots held.
+// counting notes what was told of the permits held.
 type counting struct {
 	mute
 
 	held int
 }
 
-func (c *counting) SlotsHeld(n int) { c.held = n }
+func (c *counting) PermitsHeld(n int) { c.held = n }
 
-// A request in earnest drops what dry runs hold, and tells so although it gets no slot.
+// A request in earnest drops what dry runs hold, and tells so although it gets no permit.
 func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
-	b, told := newBrake(t, client), &counting{}
+	b, told := newSemaphore(t, client), &counting{}
 	b.options.Recorder = told
 	rehearsed := request("a")
 	rehearsed.DryRun = true
-	if b.Take(t.Context(), rehearsed); told.held != 1 {
+	if b.Acquire(t.Context(), rehearsed); told.held != 1 {
 		t.Fatalf("%d held, want one", told.held)
 	}
 	client.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, errors.New("no route to host")
 	})
-	if b.Take(t.Context(), request("b")); told.held != 0 || len(b.held) != 0 {
+	if b.Acquire(t.Context(), request("b")); told.held != 0 || len(b.held) != 0 {
 		t.Errorf("told of %d held, holds %v", told.held, b.held)
 	}
 }
 
 // A webhook for Leases fails, and a node is lost: its Lease cannot be removed, and this node's
-// own are found and given back all the same.
+// own are found and released all the same.
 func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
 	t.Parallel()
 	minute := int32(60)
@@ -433,7 +433,7 @@ func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
 		return &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "evictd", Name: leaseName("shop/Job/night", index), UID: "u", ResourceVersion: "1",
-				Labels: map[string]string{LabelSlot: hashOf("shop/Job/night")}, Annotations: map[string]string{AnnotationWorkload: "shop/Job/night"},
+				Labels: map[string]string{LabelPermit: hashOf("shop/Job/night")}, Annotations: map[string]string{AnnotationWorkload: "shop/Job/night"},
 			},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &minute, RenewTime: &renewed},
 		}
@@ -459,14 +459,14 @@ func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- b.Run(ctx) }()
 		synctest.Wait()
-		b.Return("mine")
+		b.Release("mine")
 		time.Sleep(30 * time.Second)
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 		if want := []string{leaseName("shop/Job/night", 1)}; !slices.Equal(removed, want) {
-			t.Errorf("given back: %v, want this node's own, %v", removed, want)
+			t.Errorf("released: %v, want this node's own, %v", removed, want)
 		}
 		if len(told.errors) != 1 || !strings.Contains(told.errors[0].Error(), "failed calling webhook") {
 			t.Errorf("told %v, want the fault of the foreign Lease once", told.errors)
@@ -481,33 +481,33 @@ type tells struct {
 	errors []error
 }
 
-func (r *tells) SlotError(err error) { r.errors = append(r.errors, err) }
+func (r *tells) PermitError(err error) { r.errors = append(r.errors, err) }
 
-// Slots are made fewer while a victim holds one of a higher index: it gets another, and the
-// first is given back.
+// PerWorkload are made fewer while a victim holds one of a higher index: it gets another, and the
+// first is released.
 func TestFaultFewerSlotsLoseNoLease(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
-	b := newBrake(t, client)
+	b := newSemaphore(t, client)
 	for _, uid := range []string{"a", "b"} {
-		if answer := b.Take(t.Context(), request(uid)); answer.Verdict != Granted {
+		if answer := b.Acquire(t.Context(), request(uid)); answer.Verdict != Granted {
 			t.Fatal(answer)
 		}
 	}
-	b.Return("a") // of index 0
+	b.Release("a") // of index 0
 	fewer := request("b")
-	fewer.Slots = 1
+	fewer.PerWorkload = 1
 	for _, s := range b.back { // as Run does
 		if err := b.remove(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	b.back = nil
-	if answer := b.Take(t.Context(), fewer); answer.Verdict != Granted {
+	if answer := b.Acquire(t.Context(), fewer); answer.Verdict != Granted {
 		t.Fatal(answer)
 	}
 	if len(b.back) != 1 || b.back[0].lease != leaseName("shop/Job/night", 1) {
-		t.Errorf("to be given back: %+v, want the slot of index 1", b.back)
+		t.Errorf("to be released: %+v, want the permit of index 1", b.back)
 	}
 	for _, s := range b.back {
 		s.version = "" // as after a renewal that was not heard

@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"context"
@@ -18,33 +18,33 @@ import (
 )
 
 const (
-	// requestTimeout bounds one request that gives back or looks for slots.
+	// requestTimeout bounds one request that releases or looks for permits.
 	requestTimeout = 5 * time.Second
 	// What failed is tried again after a second, then after twice as long each time.
 	firstWait   = time.Second
 	longestWait = 6 * time.Second
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
-	// abandoned is how long after its end by the clock a slot of another node is taken for
-	// one that nobody will give back: more than clocks differ.
+	// abandoned is how long after its end by the clock a permit of another node is taken for
+	// one that nobody will release: more than clocks differ.
 	abandoned = 24 * time.Hour
 )
 
-// Return gives back the slot of a pod that stays. It does not wait for the API server.
-func (b *Brake) Return(uid string) {
+// Release releases the permit of a pod that stays. It does not wait for the API server.
+func (b *Semaphore) Release(uid string) {
 	b.mu.Lock()
 	s, held := b.held[uid]
 	delete(b.held, uid)
-	b.options.Recorder.SlotsHeld(len(b.held))
+	b.options.Recorder.PermitsHeld(len(b.held))
 	b.mu.Unlock()
 	if held {
-		b.giveBack(s)
+		b.releaseLater(s)
 	}
 }
 
-func (b *Brake) giveBack(s slot) {
+func (b *Semaphore) releaseLater(s permit) {
 	if s.dryRun {
-		return // there is nothing to give back
+		return // there is nothing to release
 	}
 	b.mu.Lock()
 	b.back = append(b.back, s)
@@ -55,9 +55,9 @@ func (b *Brake) giveBack(s slot) {
 	}
 }
 
-// Run gives back what is to be given back, and renews what is to be kept, until the context
+// Run releases what is to be released, and renews what is to be kept, until the context
 // ends. What is still held then is found by the next process, or expires.
-func (b *Brake) Run(ctx context.Context) error {
+func (b *Semaphore) Run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { b.keep(ctx) })
 	defer keeping.Wait()
@@ -82,7 +82,7 @@ func (b *Brake) Run(ctx context.Context) error {
 
 // persist does something until it succeeds, or the time has come after which it need not
 // be done; the zero time is never.
-func (b *Brake) persist(ctx context.Context, until time.Time, do func(context.Context) error) {
+func (b *Semaphore) persist(ctx context.Context, until time.Time, do func(context.Context) error) {
 	backoff := wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter}
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		bounded, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -91,21 +91,21 @@ func (b *Brake) persist(ctx context.Context, until time.Time, do func(context.Co
 		if err == nil || ctx.Err() != nil {
 			return true, nil
 		}
-		b.options.Recorder.SlotError(err)
+		b.options.Recorder.PermitError(err)
 		return !until.IsZero() && b.options.Now().After(until), nil
 	}) // it ends with the context otherwise
 }
 
-// remove deletes the Lease of a slot, in the version in which it was written and in no
+// remove deletes the Lease of a permit, in the version in which it was written and in no
 // other: by now it may be somebody else's.
-func (b *Brake) remove(ctx context.Context, s slot) error {
+func (b *Semaphore) remove(ctx context.Context, s permit) error {
 	if s.version == "" {
 		lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 		switch {
 		case evict.IsNotFound(err):
 			return nil
 		case err != nil:
-			return fmt.Errorf("reading Lease %s, to give its slot back: %w", s.lease, err)
+			return fmt.Errorf("reading Lease %s, to release its permit: %w", s.lease, err)
 		case holderOf(lease) != s.identity, b.uses(s): // or it was taken again since
 			return nil
 		}
@@ -117,47 +117,47 @@ func (b *Brake) remove(ctx context.Context, s slot) error {
 	if err == nil || evict.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
-	return fmt.Errorf("giving back the slot of Lease %s: %w", s.lease, err)
+	return fmt.Errorf("releasing the permit of Lease %s: %w", s.lease, err)
 }
 
-// restoreIfAllowed does without, and says so, where there is no right to list: slots must
-// be given back all the same.
-func (b *Brake) restoreIfAllowed(ctx context.Context) error {
+// restoreIfAllowed does without, and says so, where there is no right to list: permits must
+// be released all the same.
+func (b *Semaphore) restoreIfAllowed(ctx context.Context) error {
 	err := b.restore(ctx)
 	if apierrors.IsForbidden(err) {
-		b.options.Recorder.SlotError(err)
+		b.options.Recorder.PermitError(err)
 		return nil
 	}
 	return err
 }
 
-// restore finds the slots that this node held when its evictd was killed: the victims may
+// restore finds the permits that this node held when its evictd was killed: the victims may
 // be on their way still. It also removes what nodes that do not come back have left; one that
 // cannot be removed keeps this node's own from nothing.
-func (b *Brake) restore(ctx context.Context) error {
-	list, err := b.options.Leases.List(ctx, metav1.ListOptions{LabelSelector: LabelSlot})
+func (b *Semaphore) restore(ctx context.Context) error {
+	list, err := b.options.Leases.List(ctx, metav1.ListOptions{LabelSelector: LabelPermit})
 	if err != nil {
-		return fmt.Errorf("looking for slots from before the start: %w", err)
+		return fmt.Errorf("looking for permits from before the start: %w", err)
 	}
 	for i := range list.Items {
 		lease := &list.Items[i]
-		s := slot{workload: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
+		s := permit{workload: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
 		node, victim, _ := strings.Cut(s.identity, "/")
 		switch {
 		case node == b.options.Node:
 			b.readopt(victim, s, durationOf(lease))
 		case b.isAbandoned(lease):
 			if err := b.remove(ctx, s); err != nil {
-				b.options.Recorder.SlotError(err) // and the next start tries again
+				b.options.Recorder.PermitError(err) // and the next start tries again
 			}
 		}
 	}
 	return nil
 }
 
-// readopt holds a slot again whose victim is not known to this process. Where it holds
-// one of the victim's already it has taken the slot again itself.
-func (b *Brake) readopt(victim string, s slot, lasts time.Duration) {
+// readopt holds a permit again whose victim is not known to this process. Where it holds
+// one of the victim's already it has taken the permit again itself.
+func (b *Semaphore) readopt(victim string, s permit, lasts time.Duration) {
 	s.expires = b.options.Now().Add(lasts)
 	if index, err := strconv.Atoi(s.lease[strings.LastIndex(s.lease, "-")+1:]); err == nil {
 		s.index = index // it only says where to look first
@@ -169,7 +169,7 @@ func (b *Brake) readopt(victim string, s slot, lasts time.Duration) {
 	}
 }
 
-func (b *Brake) isAbandoned(lease *coordinationv1.Lease) bool {
+func (b *Semaphore) isAbandoned(lease *coordinationv1.Lease) bool {
 	renewed := lease.Spec.RenewTime
 	return renewed != nil && b.options.Now().Sub(renewed.Time) > durationOf(lease)+abandoned
 }

@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"crypto/sha256"
@@ -18,7 +18,7 @@ import (
 // A ReplicaSet whose name ends in the pod's own pod-template-hash was made by a
 // Deployment: both come from its controller (k8s.io/kubernetes
 // pkg/controller/deployment/sync.go, getNewReplicaSet). So the old and the new pods of a
-// rollout share their slots.
+// rollout share their permits.
 func WorkloadOf(pod *rank.Pod) string {
 	if pod.Owner == "" {
 		return ""
@@ -33,9 +33,9 @@ func WorkloadOf(pod *rank.Pod) string {
 	return pod.Namespace + "/" + owner
 }
 
-// leaseName returns the name of the Lease of a workload's slot.
-func leaseName(workload string, slot int) string {
-	return "evictd-slot-" + hashOf(workload) + "-" + strconv.Itoa(slot)
+// leaseName returns the name of the Lease of a workload's permit.
+func leaseName(workload string, permit int) string {
+	return "evictd-permit-" + hashOf(workload) + "-" + strconv.Itoa(permit)
 }
 
 // hashOf stands for a workload in names and labels, for which its own name may be too

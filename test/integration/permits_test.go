@@ -17,47 +17,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/evictd/evictd/internal/brake"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// hushed records nothing of the brake's but what went wrong.
+// hushed records nothing of the permits but what went wrong.
 type hushed struct{ tb testing.TB }
 
-func (hushed) Slot(brake.Verdict) {}
-func (hushed) SlotsHeld(int)      {}
+func (hushed) Permit(permits.Verdict) {}
+func (hushed) PermitsHeld(int)        {}
 
-func (h hushed) SlotError(err error) {
+func (h hushed) PermitError(err error) {
 	if h.tb.Context().Err() == nil {
 		h.tb.Log(err)
 	}
 }
 
-// slotNode is one node's brake, with a clock of its own.
-type slotNode struct {
-	*brake.Brake
+// permitsNode is one node's semaphore, with a clock of its own.
+type permitsNode struct {
+	*permits.Semaphore
 	name string
 	skew time.Duration
 }
 
-// slots is a world whose clock the test sets.
-type slots struct {
+// permitWorld is a world whose clock the test sets.
+type permitWorld struct {
 	*world
 	clock atomic.Int64 // what has been added to it
 }
 
-func (s *slots) advance(d time.Duration) { s.clock.Add(int64(d)) }
+func (s *permitWorld) advance(d time.Duration) { s.clock.Add(int64(d)) }
 
-// node starts a node's brake; the end of it is a crash.
-func (s *slots) node(ctx context.Context, name string, skew time.Duration, restore bool) *slotNode {
+// node starts a node's semaphore; the end of it is a crash.
+func (s *permitWorld) node(ctx context.Context, name string, skew time.Duration, restore bool) *permitsNode {
 	s.t.Helper()
-	b := brake.New(brake.Options{
+	b := permits.New(permits.Options{
 		Leases: s.client.CoordinationV1().Leases(s.namespace), Node: name,
 		Now:    func() time.Time { return time.Now().Add(skew + time.Duration(s.clock.Load())) },
 		Random: rand.Float64, Recorder: hushed{s.t}, Restore: restore,
 	})
 	go func() { _ = b.Run(ctx) }()
-	return &slotNode{Brake: b, name: name, skew: skew}
+	return &permitsNode{Semaphore: b, name: name, skew: skew}
 }
 
 const slotLasts = time.Minute
@@ -66,35 +66,35 @@ const slotLasts = time.Minute
 func everybody(string) bool { return true }
 func nobody(string) bool    { return false }
 
-// outlast lets the time pass until a node has renewed its slot.
-func (s *slots) outlast(n *slotNode) {
+// outlast lets the time pass until a node has renewed its permit.
+func (s *permitWorld) outlast(n *permitsNode) {
 	s.t.Helper()
 	before := s.leases(s.t.Context())[0].Spec.RenewTime
-	s.until("the slot is renewed", func(ctx context.Context) bool {
+	s.until("the permit is renewed", func(ctx context.Context) bool {
 		s.advance(2 * time.Second)
-		n.Release(everybody, everybody)
+		n.ReleaseEnded(everybody, everybody)
 		leases := s.leases(ctx)
 		return len(leases) == 1 && holder(&leases[0]) == n.name+"/one" && leases[0].Spec.RenewTime.After(before.Time)
 	})
 }
 
 // victim is a pod of the one workload there is.
-func victim(uid string) brake.Request {
-	return brake.Request{
-		Pod:   &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
-		Slots: 3, Lasts: slotLasts,
+func victim(uid string) permits.Request {
+	return permits.Request{
+		Pod:         &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
+		PerWorkload: 3, Lasts: slotLasts,
 	}
 }
 
-func (s *slots) leases(ctx context.Context) []coordinationv1.Lease {
+func (s *permitWorld) leases(ctx context.Context) []coordinationv1.Lease {
 	s.t.Helper()
 	list, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
 	s.must(err)
 	return list.Items
 }
 
-// cached waits until the API server's cache, from which a brake reads, has so many Leases.
-func (s *slots) cached(n int) {
+// cached waits until the API server's cache, from which a semaphore reads, has so many Leases.
+func (s *permitWorld) cached(n int) {
 	s.t.Helper()
 	s.until("the API server's cache has the Leases", func(ctx context.Context) bool {
 		list, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -102,13 +102,13 @@ func (s *slots) cached(n int) {
 	})
 }
 
-// surely asks for a slot until the API server, however slow, has said yes or no: a victim that
-// has its slot already keeps it.
-func surely(ctx context.Context, b *brake.Brake, r brake.Request) brake.Answer {
+// surely asks for a permit until the API server, however slow, has said yes or no: a victim that
+// has its permit already keeps it.
+func surely(ctx context.Context, b *permits.Semaphore, r permits.Request) permits.Answer {
 	const times = 10
-	answer := b.Take(ctx, r)
-	for i := 1; i < times && answer.Verdict == brake.Unknown; i++ {
-		answer = b.Take(ctx, r)
+	answer := b.Acquire(ctx, r)
+	for i := 1; i < times && answer.Verdict == permits.Unknown; i++ {
+		answer = b.Acquire(ctx, r)
 	}
 	return answer
 }
@@ -121,7 +121,7 @@ func holder(lease *coordinationv1.Lease) string {
 }
 
 // count watches the Leases and returns the most that were held at once so far.
-func (s *slots) count() func() int {
+func (s *permitWorld) count() func() int {
 	s.t.Helper()
 	watching, err := s.client.CoordinationV1().Leases(s.namespace).Watch(s.t.Context(), metav1.ListOptions{})
 	s.must(err)
@@ -146,16 +146,16 @@ func (s *slots) count() func() int {
 	return func() int { mu.Lock(); defer mu.Unlock(); return most }
 }
 
-// Twenty nodes want a slot of one workload at the same moment, a hundred times. Now the
-// holders give their slots back, now they crash and their slots expire, by clocks that are
-// hours apart. Never do more nodes think that they hold a slot than there are, and what
+// Twenty nodes want a permit of one workload at the same moment, a hundred times. Now the
+// holders give their permits back, now they crash and their permits expire, by clocks that are
+// hours apart. Never do more nodes think that they hold a permit than there are, and what
 // they think is what the API server has.
-func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
+func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 	t.Parallel()
-	s := &slots{world: newWorld(t)}
+	s := &permitWorld{world: newWorld(t)}
 	const nodes, rounds = 20, 100
 	most := s.count()
-	all := make([]*slotNode, nodes)
+	all := make([]*permitsNode, nodes)
 	for i := range all {
 		all[i] = s.node(t.Context(), fmt.Sprintf("node-%d", i), time.Duration(i-nodes/2)*time.Hour, false)
 	}
@@ -168,12 +168,12 @@ func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
 			racing.Go(func() {
 				<-begin
 				uid := fmt.Sprintf("%d-%d", round, i)
-				switch answer := surely(t.Context(), n.Brake, victim(uid)); answer.Verdict {
-				case brake.Granted:
+				switch answer := surely(t.Context(), n.Semaphore, victim(uid)); answer.Verdict {
+				case permits.Granted:
 					holders[i] = n.name + "/" + uid
-				case brake.Unknown:
+				case permits.Unknown:
 					t.Errorf("round %d: %s", round, answer.Detail)
-				case brake.Full:
+				case permits.Full:
 				}
 			})
 		}
@@ -193,12 +193,12 @@ func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
 			}
 			held++
 			if !written[identity] {
-				t.Errorf("round %d: %s thinks that it holds a slot, and the API server has %v", round, identity, written)
+				t.Errorf("round %d: %s thinks that it holds a permit, and the API server has %v", round, identity, written)
 			}
 		}
 		granted += held
 		if held > 3 {
-			t.Fatalf("round %d: %d nodes think that they hold one of 3 slots", round, held)
+			t.Fatalf("round %d: %d nodes think that they hold one of 3 permits", round, held)
 		}
 		if round%2 == 0 { // they crash, and what they hold expires
 			var looking sync.WaitGroup
@@ -206,9 +206,9 @@ func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
 				if holders[i] != "" {
 					all[i] = s.node(t.Context(), all[i].name, all[i].skew, false)
 				}
-				looking.Go(func() { // a slot's end counts from when it was seen as it is
-					if answer := surely(t.Context(), all[i].Brake, victim(fmt.Sprintf("%d-%d-again", round, i))); answer.Verdict != brake.Full {
-						t.Errorf("round %d: %s while all slots are held: %+v", round, all[i].name, answer)
+				looking.Go(func() { // a permit's end counts from when it was seen as it is
+					if answer := surely(t.Context(), all[i].Semaphore, victim(fmt.Sprintf("%d-%d-again", round, i))); answer.Verdict != permits.Full {
+						t.Errorf("round %d: %s while all permits are held: %+v", round, all[i].name, answer)
 					}
 				})
 			}
@@ -217,60 +217,60 @@ func TestBrakeNeverHasMoreHoldersThanSlots(t *testing.T) {
 			continue
 		}
 		for _, n := range all {
-			n.Release(nobody, nobody)
+			n.ReleaseEnded(nobody, nobody)
 		}
-		s.until("the slots are given back", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+		s.until("the permits are given back", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 	}
-	t.Logf("%d slots granted in %d rounds, %d of them taken over; at most %d held at once", granted, rounds, takenOver, most())
+	t.Logf("%d permits granted in %d rounds, %d of them taken over; at most %d held at once", granted, rounds, takenOver, most())
 	if granted < rounds || takenOver < rounds/2 || most() > 3 {
-		t.Errorf("%d slots granted, %d taken over, at most %d held at once: the test shows nothing, or too many were held", granted, takenOver, most())
+		t.Errorf("%d permits granted, %d taken over, at most %d held at once: the test shows nothing, or too many were held", granted, takenOver, most())
 	}
 }
 
-// A slot is free when its victim has ended, and not before, also where the process that
+// A permit is free when its victim has ended, and not before, also where the process that
 // took it was killed; nothing is left behind.
-func TestBrakeFindsItsSlotsAgainAfterAKill(t *testing.T) {
+func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	t.Parallel()
-	s := &slots{world: newWorld(t)}
+	s := &permitWorld{world: newWorld(t)}
 	request := victim("one")
-	request.Slots = 1
+	request.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
-	if answer := s.node(life, "node-a", 0, false).Take(t.Context(), request); answer.Verdict != brake.Granted {
+	if answer := s.node(life, "node-a", 0, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	kill()
 	s.cached(1)
 	again, other := s.node(t.Context(), "node-a", 0, true), s.node(t.Context(), "node-b", -5*time.Hour, false)
 	next := victim("two")
-	next.Slots = 1
-	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
-		t.Fatalf("another node's request while the slot is held: %+v", answer)
+	next.PerWorkload = 1
+	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
+		t.Fatalf("another node's request while the permit is held: %+v", answer)
 	}
-	s.until("the second process gives the slot back once its victim has ended", func(ctx context.Context) bool {
-		again.Release(nobody, nobody)
+	s.until("the second process gives the permit back once its victim has ended", func(ctx context.Context) bool {
+		again.ReleaseEnded(nobody, nobody)
 		return len(s.leases(ctx)) == 0
 	})
 	s.cached(0)
-	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Granted {
+	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Granted {
 		t.Errorf("another node's request once the victim has ended: %+v", answer)
 	}
 }
 
-// A victim that takes longer than its slot lasts keeps it on a node that is there, for as
+// A victim that takes longer than its permit lasts keeps it on a node that is there, for as
 // long as that takes, also across a restart; then the next one goes.
-func TestBrakeVictimThatOutlastsItsSlotKeepsIt(t *testing.T) {
+func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	t.Parallel()
-	s := &slots{world: newWorld(t)}
+	s := &permitWorld{world: newWorld(t)}
 	request, next := victim("one"), victim("two")
-	request.Slots, next.Slots = 1, 1
+	request.PerWorkload, next.PerWorkload = 1, 1
 	life, kill := context.WithCancel(t.Context())
 	n, other := s.node(life, "node-a", 0, false), s.node(t.Context(), "node-b", 3*time.Hour, false)
-	if answer := n.Take(t.Context(), request); answer.Verdict != brake.Granted {
+	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	waits := func(when string) {
 		t.Helper()
-		if answer := other.Take(t.Context(), next); answer.Verdict != brake.Full {
+		if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Full {
 			t.Fatalf("%s: %+v, want it to wait", when, answer)
 		}
 	}
@@ -283,63 +283,63 @@ func TestBrakeVictimThatOutlastsItsSlotKeepsIt(t *testing.T) {
 	n = s.node(t.Context(), "node-a", 0, true)
 	s.outlast(n)
 	waits("renewed by the next process")
-	s.until("the slot is given back once the victim has ended", func(ctx context.Context) bool {
-		n.Release(nobody, nobody)
+	s.until("the permit is given back once the victim has ended", func(ctx context.Context) bool {
+		n.ReleaseEnded(nobody, nobody)
 		return len(s.leases(ctx)) == 0
 	})
-	if answer := other.Take(t.Context(), next); answer.Verdict != brake.Granted {
+	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Granted {
 		t.Errorf("the next, once the victim has ended: %+v", answer)
 	}
 }
 
-// A node that does not come back: its slot is free when it has not changed for as long as
+// A node that does not come back: its permit is free when it has not changed for as long as
 // it says, by the clock of whoever waits for it, and what nobody waits for is removed.
-func TestBrakeSlotOfALostNode(t *testing.T) {
+func TestPermitOfALostNode(t *testing.T) {
 	t.Parallel()
-	s := &slots{world: newWorld(t)}
+	s := &permitWorld{world: newWorld(t)}
 	request := victim("one")
-	request.Slots = 1
+	request.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
-	if answer := s.node(life, "lost", 3*time.Hour, false).Take(t.Context(), request); answer.Verdict != brake.Granted {
+	if answer := s.node(life, "lost", 3*time.Hour, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	kill()
 	s.cached(1)
 	next := victim("two")
-	next.Slots = 1
+	next.PerWorkload = 1
 	other := s.node(t.Context(), "node-b", 0, false)
-	take := func(want brake.Verdict, when string) {
+	take := func(want permits.Verdict, when string) {
 		t.Helper()
-		if answer := other.Take(t.Context(), next); answer.Verdict != want {
+		if answer := other.Acquire(t.Context(), next); answer.Verdict != want {
 			t.Fatalf("%s: %+v, want %s", when, answer, want)
 		}
 	}
-	take(brake.Full, "seen for the first time")
+	take(permits.Full, "seen for the first time")
 	s.advance(slotLasts - time.Second)
-	take(brake.Full, "just before its end")
+	take(permits.Full, "just before its end")
 	s.advance(2 * time.Second)
-	take(brake.Granted, "after its end")
+	take(permits.Granted, "after its end")
 	s.advance(slotLasts + 25*time.Hour)
 	s.node(t.Context(), "node-c", 0, true)
 	s.until("what nobody gives back is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 }
 
-func TestBrakeInADryRunWritesNothing(t *testing.T) {
+func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	t.Parallel()
-	s := &slots{world: newWorld(t)}
+	s := &permitWorld{world: newWorld(t)}
 	n := s.node(t.Context(), "node-a", 0, false)
 	request := victim("one")
-	request.Slots, request.DryRun = 1, true
-	if answer := n.Take(t.Context(), request); answer.Verdict != brake.Granted || len(s.leases(t.Context())) != 0 {
+	request.PerWorkload, request.DryRun = 1, true
+	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 0 {
 		t.Errorf("%+v, and %d Leases, want none", answer, len(s.leases(t.Context())))
 	}
 	next := victim("two")
-	next.Slots, next.DryRun = 1, true
-	if answer := n.Take(t.Context(), next); answer.Verdict != brake.Full {
+	next.PerWorkload, next.DryRun = 1, true
+	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Full {
 		t.Errorf("the second of this node's: %+v, want what it would be in earnest", answer)
 	}
 	next.DryRun = false
-	if answer := n.Take(t.Context(), next); answer.Verdict != brake.Granted || len(s.leases(t.Context())) != 1 {
+	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 1 {
 		t.Errorf("in earnest: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
 	}
 }
@@ -374,9 +374,9 @@ func (s *scene) owned() {
 
 func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases") }
 
-// The API server cannot tell of slots: a hard eviction goes on without one, and says so; a
+// The API server cannot tell of permits: a hard eviction goes on without one, and says so; a
 // soft one waits, says so, and goes when it can tell again.
-func TestBrakeThatCannotTellIsOpenForHardAndClosedForSoftEvictions(t *testing.T) {
+func TestPermitsThatAreNotKnownHoldSoftEvictionsOnly(t *testing.T) {
 	t.Parallel()
 	for kind, thresholds := range map[string]string{
 		"hard": "evictionHard: {memory.available: 500Mi}\n",
@@ -399,14 +399,14 @@ func TestBrakeThatCannotTellIsOpenForHardAndClosedForSoftEvictions(t *testing.T)
 			if kind == "soft" {
 				s.endure(5 * time.Second)
 				if got := s.hand.taken(); len(got) != 0 || !strings.Contains(s.daemon.log.String(), `"hold":"NoPermit"`) {
-					t.Errorf("evicted %v without a slot, or did not say why not", got)
+					t.Errorf("evicted %v without a permit, or did not say why not", got)
 				}
 				s.proxy.instead(nil)
 			}
 			s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
 			s.proxy.instead(nil)
 			s.within("the pressure is over", s.relieved)
-			s.until("no slot is left behind", func(ctx context.Context) bool {
+			s.until("no permit is left behind", func(ctx context.Context) bool {
 				leases, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
 				return err == nil && len(leases.Items) == 0
 			})

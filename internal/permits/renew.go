@@ -1,4 +1,4 @@
-package brake
+package permits
 
 import (
 	"context"
@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// ahead is how long before its end a slot is renewed: time for three requests that
+	// ahead is how long before its end a permit is renewed: time for three requests that
 	// nobody answers. A victim that ends within its grace period needs none.
 	ahead = 20 * time.Second
-	// longer is how long a slot is held from its renewal on. It is short, because the slot
+	// longer is how long a permit is held from its renewal on. It is short, because the permit
 	// of a node that is lost is not free before.
 	longer = time.Minute
 	// renewalPause is how long after a renewal was asked for it may be asked for again.
 	renewalPause = 2 * time.Second
 )
 
-// Release gives back the slots of the pods that are not there any more, and has those of
-// pods that are leaving renewed for as long as that takes. A slot whose pod is there and not
+// ReleaseEnded releases the permits of the pods that are not there any more, and has those of
+// pods that are leaving renewed for as long as that takes. A permit whose pod is there and not
 // known to be leaving, because the answer to its request was not heard, ends at its time;
-// so does a dry run's, whose pod stays. Release does not wait for the API server, and asks
-// only about pods that hold a slot.
-func (b *Brake) Release(there, leaving func(uid string) bool) {
+// so does a dry run's, whose pod stays. ReleaseEnded does not wait for the API server, and asks
+// only about pods that hold a permit.
+func (b *Semaphore) ReleaseEnded(there, leaving func(uid string) bool) {
 	b.mu.Lock()
 	now := b.options.Now()
 	var over []string
@@ -45,12 +45,12 @@ func (b *Brake) Release(there, leaving func(uid string) bool) {
 	}
 	b.mu.Unlock()
 	for _, uid := range over {
-		b.Return(uid)
+		b.Release(uid)
 	}
 }
 
-// askToRenew has a slot renewed. The lock is held.
-func (b *Brake) askToRenew(uid string, s slot, now time.Time) {
+// askToRenew has a permit renewed. The lock is held.
+func (b *Semaphore) askToRenew(uid string, s permit, now time.Time) {
 	if now.Sub(s.asked) < renewalPause {
 		return
 	}
@@ -62,9 +62,9 @@ func (b *Brake) askToRenew(uid string, s slot, now time.Time) {
 	}
 }
 
-// keep renews what is asked for until the context ends. It is not done where slots are
-// given back, since one that cannot be given back is tried until its time is over.
-func (b *Brake) keep(ctx context.Context) {
+// keep renews what is asked for until the context ends. It is not done where permits are
+// released, since one that cannot be released is tried until its time is over.
+func (b *Semaphore) keep(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -76,17 +76,17 @@ func (b *Brake) keep(ctx context.Context) {
 			err := b.renew(bounded, uid, s)
 			cancel()
 			if err != nil && ctx.Err() == nil {
-				b.options.Recorder.SlotError(err)
+				b.options.Recorder.PermitError(err)
 			}
 		}
 	}
 }
 
-// due returns the slots that are to be renewed, by their victims' UIDs.
-func (b *Brake) due() map[string]slot {
+// due returns the permits that are to be renewed, by their victims' UIDs.
+func (b *Semaphore) due() map[string]permit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	due := map[string]slot{}
+	due := map[string]permit{}
 	for uid, s := range b.held {
 		if s.due {
 			s.due = false
@@ -96,16 +96,16 @@ func (b *Brake) due() map[string]slot {
 	return due
 }
 
-// renew writes the Lease of a slot anew. A slot that is somebody else's by now, because
+// renew writes the Lease of a permit anew. A permit that is somebody else's by now, because
 // nobody could be asked for too long, is lost; one whose Lease somebody has deleted is meant
 // to be free.
-func (b *Brake) renew(ctx context.Context, uid string, s slot) error {
+func (b *Semaphore) renew(ctx context.Context, uid string, s permit) error {
 	lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 	switch {
 	case evict.IsNotFound(err):
 		return b.lose(uid, s, "was deleted")
 	case err != nil:
-		return fmt.Errorf("reading Lease %s, to keep its slot: %w", s.lease, err)
+		return fmt.Errorf("reading Lease %s, to renew its permit: %w", s.lease, err)
 	case holderOf(lease) != s.identity:
 		return b.lose(uid, s, "is held for "+told(lease))
 	}
@@ -115,19 +115,19 @@ func (b *Brake) renew(ctx context.Context, uid string, s slot) error {
 	written, err := b.options.Leases.Update(ctx, lease, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
-		b.renewed(uid, s, slot{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
+		b.renewed(uid, s, permit{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
 		return nil
 	case apierrors.IsConflict(err), evict.IsNotFound(err):
 		return nil // the next try reads what became of it
 	case evict.MayBeDone(err):
-		b.renewed(uid, s, slot{expires: s.expires})
+		b.renewed(uid, s, permit{expires: s.expires})
 	}
-	return fmt.Errorf("keeping the slot of Lease %s: %w", s.lease, err)
+	return fmt.Errorf("renewing the permit of Lease %s: %w", s.lease, err)
 }
 
 // renewed notes as what a Lease was written, or, without a version, that it may have been.
-// A slot that was given back meanwhile is given back in this version too.
-func (b *Brake) renewed(uid string, before, as slot) {
+// A permit that was released meanwhile is released in this version too.
+func (b *Semaphore) renewed(uid string, before, as permit) {
 	after := before
 	after.uid, after.version, after.expires = as.uid, as.version, as.expires
 	b.mu.Lock()
@@ -141,18 +141,18 @@ func (b *Brake) renewed(uid string, before, as slot) {
 		return
 	}
 	b.mu.Unlock()
-	b.giveBack(after)
+	b.releaseLater(after)
 }
 
-// lose forgets a slot that this node does not hold any more, and says so where its victim
+// lose forgets a permit that this node does not hold any more, and says so where its victim
 // should have one.
-func (b *Brake) lose(uid string, s slot, why string) error {
+func (b *Semaphore) lose(uid string, s permit, why string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now, held := b.held[uid]; !held || now.version != s.version {
-		return nil // it was given back, or taken again
+		return nil // it was released, or taken again
 	}
 	delete(b.held, uid)
-	b.options.Recorder.SlotsHeld(len(b.held))
-	return fmt.Errorf("keeping the slot of Lease %s: it %s, and the victim %s is still leaving", s.lease, why, uid)
+	b.options.Recorder.PermitsHeld(len(b.held))
+	return fmt.Errorf("renewing the permit of Lease %s: it %s, and the victim %s is still terminating", s.lease, why, uid)
 }

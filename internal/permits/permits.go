@@ -1,0 +1,262 @@
+package permits
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// acquireTimeout bounds asking for a permit: a node under hard pressure goes on without one
+// after it.
+const acquireTimeout = 5 * time.Second
+
+// Request asks for a permit for one victim.
+type Request struct {
+	// Pod is the victim; one without a workload needs no permit.
+	Pod *rank.Pod
+	// PerWorkload is how many the workload has; 0 sets no limit.
+	PerWorkload int
+	// Lasts is how long the permit is held when nothing is heard of the node any more: until
+	// the victim must have ended. While this node says that it is leaving it keeps the
+	// permit, see [Semaphore.ReleaseEnded].
+	Lasts time.Duration
+	// DryRun asks the API server by server-side dry runs.
+	DryRun bool
+}
+
+// Verdict is what became of a request for a permit.
+type Verdict string
+
+// The verdicts.
+const (
+	// Granted: the pod has a permit, or needs none.
+	Granted Verdict = "Granted"
+	// Full: all permits of the workload are taken.
+	Full Verdict = "Full"
+	// Unknown: the API server could not tell, or there was no response.
+	Unknown Verdict = "Unknown"
+)
+
+// Verdicts returns every verdict, so that metrics can be created at start.
+func Verdicts() []Verdict { return []Verdict{Granted, Full, Unknown} }
+
+// Answer is a verdict and why.
+type Answer struct {
+	Verdict Verdict
+	// Detail says who holds the permits, or what went wrong; "" when Granted.
+	Detail string
+}
+
+// Recorder is told what the semaphore does.
+type Recorder interface {
+	// Permit tells the answer to a request that was made of the API server.
+	Permit(v Verdict)
+	// PermitsHeld tells how many permits this node holds now.
+	PermitsHeld(n int)
+	// PermitError tells why a permit could not be renewed or released, or what was left at the
+	// start not be found. It is tried again, but where the permit is lost.
+	PermitError(err error)
+}
+
+// Options are what a [Semaphore] needs; all of them, except Restore.
+type Options struct {
+	// Leases is the client of the API, for evictd's own namespace.
+	Leases coordinationv1client.LeaseInterface
+	// Node is the name of the node, the holder's name.
+	Node string
+	// Now is the clock. Its times are compared with each other only.
+	Now func() time.Time
+	// Random returns numbers in [0,1), so that the nodes do not all try the first permit.
+	Random func() float64
+	// Recorder is told what is done.
+	Recorder Recorder
+	// Restore looks, once, for permits that an earlier process has left.
+	Restore bool
+}
+
+// permit is one that this node holds, or may hold.
+type permit struct {
+	workload string
+	index    int
+	lease    string    // the Lease's name
+	identity string    // its holder
+	uid      types.UID // of the Lease as it was written; "" when there was no response
+	version  string
+	expires  time.Time // by this node's clock, from before it was written
+	due      bool      // it is to be renewed
+	asked    time.Time // when that was last asked for
+	dryRun   bool
+}
+
+// seen is a Lease of somebody else's, and since when it has been as it is.
+type seen struct {
+	version string
+	since   time.Time
+	lasts   time.Duration
+}
+
+// Semaphore hands out the permits. Its methods may be called from several goroutines, Acquire from
+// one at a time.
+type Semaphore struct {
+	options   Options
+	returned  chan struct{} // holds one value after something was released
+	outlasted chan struct{} // holds one value after a permit became due for renewal
+
+	mu        sync.Mutex        // guards all below
+	held      map[string]permit // by the victim's UID
+	acquiring string            // the UID of the pod that a permit is being taken for; "" when none is
+	others    map[string]seen   // by the Lease's name
+	back      []permit          // to be released
+}
+
+// New returns a semaphore that holds nothing.
+func New(options Options) *Semaphore {
+	return &Semaphore{
+		options: options, returned: make(chan struct{}, 1), outlasted: make(chan struct{}, 1),
+		held: map[string]permit{}, others: map[string]seen{},
+	}
+}
+
+// Acquire takes a free permit of the pod's workload. A pod that has one keeps it, for as long
+// as the request says from now on.
+func (b *Semaphore) Acquire(ctx context.Context, r Request) Answer {
+	workload := WorkloadOf(r.Pod)
+	if workload == "" || r.PerWorkload == 0 {
+		return Answer{Verdict: Granted}
+	}
+	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
+	defer cancel()
+	answer := b.acquireOne(ctx, workload, &r)
+	b.end()
+	b.options.Recorder.Permit(answer.Verdict)
+	return answer
+}
+
+// acquireOne looks at all permits by one request and tries those that are free one after the
+// other. What was looked at may be old by then: only the write decides.
+func (b *Semaphore) acquireOne(ctx context.Context, workload string, r *Request) Answer {
+	leases, err := b.look(ctx, workload)
+	if err != nil {
+		return Answer{Verdict: Unknown, Detail: err.Error()}
+	}
+	first, busy := b.begin(r)
+	holders := b.holders(leases, busy, r)
+	for i := range r.PerWorkload {
+		if len(holders) >= r.PerWorkload { // more than there are, where there were more before
+			break
+		}
+		index := (first + i) % r.PerWorkload
+		name := leaseName(workload, index)
+		if holders[name] != "" {
+			continue
+		}
+		won, err := b.try(ctx, leases[name], index, r)
+		switch {
+		case err != nil:
+			return Answer{Verdict: Unknown, Detail: err.Error()}
+		case won:
+			return Answer{Verdict: Granted}
+		}
+		holders[name] = "a faster node"
+	}
+	return Answer{Verdict: Full, Detail: "held for " + strings.Join(slices.Sorted(maps.Values(holders)), ", ")}
+}
+
+// holders returns who holds which permits, by the Lease's name: by what was read, and this
+// node itself for its other victims, also in a dry run.
+func (b *Semaphore) holders(leases map[string]*coordinationv1.Lease, busy map[string]bool, r *Request) map[string]string {
+	holders := map[string]string{}
+	for name, lease := range leases {
+		if !b.free(lease, r) {
+			holders[name] = told(lease)
+		}
+	}
+	for name := range busy {
+		holders[name] = "another pod on " + b.options.Node
+	}
+	return holders
+}
+
+// begin returns the permit to try first and the Leases that this node holds for other
+// victims. What dry runs hold means nothing to a request that is none.
+func (b *Semaphore) begin(r *Request) (first int, busy map[string]bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.acquiring = r.Pod.UID
+	first = int(b.options.Random() * float64(r.PerWorkload))
+	busy = map[string]bool{}
+	for uid, s := range b.held {
+		switch {
+		case s.dryRun && !r.DryRun:
+			delete(b.held, uid)
+		case uid == r.Pod.UID && s.index < r.PerWorkload:
+			first = s.index
+		case uid != r.Pod.UID && s.workload == WorkloadOf(r.Pod):
+			busy[s.lease] = true
+		}
+	}
+	b.options.Recorder.PermitsHeld(len(b.held))
+	return first, busy
+}
+
+func (b *Semaphore) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.acquiring = ""
+}
+
+// uses reports whether the victim of a permit has it again, or is taking one.
+func (b *Semaphore) uses(s permit) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, uid, _ := strings.Cut(s.identity, "/")
+	now, held := b.held[uid]
+	return held && now.lease == s.lease || uid == b.acquiring
+}
+
+// hold notes a permit of the victim's, and releases another that it had: of an index that is
+// none any more, since there are fewer permits now.
+func (b *Semaphore) hold(uid string, s permit) {
+	b.mu.Lock()
+	before, held := b.held[uid]
+	b.note(uid, s)
+	b.mu.Unlock()
+	if held && before.lease != s.lease {
+		b.releaseLater(before)
+	}
+}
+
+// note does so where the lock is held.
+func (b *Semaphore) note(uid string, s permit) {
+	b.held[uid] = s
+	delete(b.others, s.lease)
+	b.options.Recorder.PermitsHeld(len(b.held))
+}
+
+// expired reports whether a Lease of somebody else's has been as it is for as long as it
+// holds its permit. It is seen now; the first time starts the wait.
+func (b *Semaphore) expired(name, version string, lasts time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.options.Now()
+	for other, s := range b.others {
+		if now.Sub(s.since) > s.lasts+unsaid {
+			delete(b.others, other) // of a workload that nobody evicts any more
+		}
+	}
+	before, known := b.others[name]
+	if !known || before.version != version {
+		b.others[name] = seen{version: version, since: now, lasts: lasts}
+		return false
+	}
+	return now.Sub(before.since) >= lasts
+}
