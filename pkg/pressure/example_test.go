@@ -1,0 +1,65 @@
+package pressure_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// A node with 500 MiB available is below a hard threshold of 1 GiB. Here it is a file of the
+// example's own; without HostRoot it is this machine's.
+func ExampleNode() {
+	root, err := os.MkdirTemp("", "node")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(root)
+	meminfo := "MemTotal: 8388608 kB\nMemFree: 204800 kB\nMemAvailable: 512000 kB\n"
+	if err = os.Mkdir(filepath.Join(root, "proc"), 0o700); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err = os.WriteFile(filepath.Join(root, "proc/meminfo"), []byte(meminfo), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	node, err := pressure.Open(pressure.Options{HostRoot: root, Signals: []pressure.Signal{pressure.MemoryAvailable}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer node.Close()
+	judge := pressure.NewJudge(pressure.JudgeOptions{Thresholds: []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(1 << 30), Hard: true},
+	}})
+	sample := node.Sample(time.Now())
+	verdict := judge.Judge(&sample)
+	for _, p := range verdict.Pressures {
+		fmt.Println(p.Threshold, "misses", p.Deficit()>>20, "MiB")
+	}
+	// Output:
+	// memory.available<1073741824 (hard) misses 524 MiB
+}
+
+// A signal that cannot be read is unknown, and no pressure: nobody may take it for zero.
+func ExampleJudge() {
+	judge := pressure.NewJudge(pressure.JudgeOptions{Thresholds: []pressure.Threshold{
+		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(0.1), Hard: true},
+	}})
+	sample := pressure.Sample{Time: time.Unix(1700000000, 0)}
+	sample.Observations[pressure.PIDAvailable] = pressure.Observation{State: pressure.Known, Available: 3000, Capacity: 32768}
+	fmt.Println(len(judge.Judge(&sample).Pressures), "pressure")
+
+	sample.Time = sample.Time.Add(time.Second)
+	sample.Observations[pressure.PIDAvailable] = pressure.Observation{State: pressure.Unknown, Err: os.ErrPermission}
+	verdict := judge.Judge(&sample)
+	fmt.Println(len(verdict.Pressures), "pressures, unknown:", verdict.Unknown[0])
+	// Output:
+	// 1 pressure
+	// 0 pressures, unknown: pid.available
+}

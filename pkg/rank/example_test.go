@@ -1,0 +1,44 @@
+package rank_test
+
+import (
+	"fmt"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// The lower priority goes first of two pods that use more memory than they asked for. A pod that was
+// not read is no candidate.
+func ExampleOrder() {
+	const mi = 1 << 20
+	pods := []rank.Pod{
+		{Namespace: "shop", Name: "web", UID: "1", Owner: "ReplicaSet/web", Priority: 100, Request: 100 * mi, Usage: 900 * mi, Sampled: true},
+		{Namespace: "shop", Name: "batch", UID: "2", Owner: "Job/batch", Request: 100 * mi, Usage: 300 * mi, Sampled: true},
+		{Namespace: "shop", Name: "new", UID: "3", Owner: "Job/new"},
+	}
+	ranking := rank.Order(rank.Memory, pods, rank.Rules{})
+	for _, c := range ranking.Candidates {
+		fmt.Println(c.Position, c.Pod.Key(), "-", c.Why())
+	}
+	for _, p := range ranking.Protected {
+		fmt.Println("-", p.Pod.Key(), "-", p.Protection)
+	}
+	// Output:
+	// 1 shop/batch - uses 300.0Mi, asked for 100.0Mi, 200.0Mi over; priority 0; ahead of the next by: lower priority
+	// 2 shop/web - uses 900.0Mi, asked for 100.0Mi, 800.0Mi over; priority 100
+	// - shop/new - NoUsageSample
+}
+
+// Why one candidate goes before another is told key by key, up to the one that decides.
+func ExampleCompare() {
+	ranking := rank.Order(rank.PIDs, []rank.Pod{
+		{Namespace: "shop", Name: "web", UID: "1", Usage: 40, Sampled: true},
+		{Namespace: "shop", Name: "forks", UID: "2", Usage: 900, Sampled: true},
+	}, rank.Rules{})
+	steps, _ := rank.Compare(&ranking.Candidates[0], &ranking.Candidates[1])
+	for _, step := range steps {
+		fmt.Println(step.Key, step.A, step.B, step.Decides)
+	}
+	// Output:
+	// lower priority 0 0 false
+	// larger usage over request 900 40 true
+}
