@@ -204,6 +204,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
 
+		Held:           d.held,
 		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
 
 		Taints: d.optIns.taints,
@@ -233,6 +234,16 @@ func self() nodepods.Self {
 		Namespace: os.Getenv("POD_NAMESPACE"),
 		Name:      os.Getenv("POD_NAME"),
 	}
+}
+
+// held returns what a pod's cgroup tells in detail; nil where it cannot be read, as of a pod that
+// has ended already.
+func (d *daemon) held(uid string) *usage.Detail {
+	detail, err := d.host.tree.Detail(uid)
+	if err != nil {
+		return nil
+	}
+	return detail
 }
 
 // listen opens the server's port.

@@ -18,7 +18,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 		Listed: func(uid string) bool {
 			return slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == uid })
 		},
-		BeforeSend: a.saveBefore, Intent: a.options.Recorder.Intent, Now: a.options.Clock.Now,
+		BeforeSend: a.saveBefore, Intent: a.options.Recorder.Intent, Held: a.options.Held, Now: a.options.Clock.Now,
 	})
 }
 
@@ -78,7 +78,7 @@ func (a *Agent) noteEscalations(d *decide.Decision, now time.Time) {
 // bookReport books who is in flight by what became of a plan.
 func (a *Agent) bookReport(d *decide.Decision, r *execute.Report, now time.Time) {
 	if accepted := d.Victim(); accepted != nil && !accepted.Escalates {
-		a.book(d, accepted, r.Expected, now)
+		a.book(d, accepted, r, now)
 	}
 	if gone := d.Gone(); gone != nil {
 		a.bookGone(gone, r.Expected, now)

@@ -21,6 +21,7 @@ import (
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // stalledAfter is how long the loop may make no progress before Alive says so. It
@@ -119,6 +120,9 @@ type Options struct {
 	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
 	// where MemAvailable does not show them; nil where that cannot be read.
 	FreeOnCPULists func() (int64, error)
+	// Held reads what a pod's cgroup tells in detail, on the executor's goroutine; it returns nil
+	// where that is not known. Nil tells it of no victim.
+	Held func(uid string) *usage.Detail
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64
 	// Clock is the time by which the loop samples, decides and waits, and the executor sends; nil

@@ -18,7 +18,7 @@ import (
 )
 
 // book notes an accepted eviction, and nothing else: a refusal frees nothing.
-func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pressure.Amounts, now time.Time) {
+func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, r *execute.Report, now time.Time) {
 	simulated := accepted.Result.Outcome.Simulated()
 	if simulated && !a.policy.DryRun {
 		return // the dry run ended meanwhile
@@ -28,7 +28,8 @@ func (a *Agent) book(d *decide.Decision, accepted *decide.Attempt, expected pres
 	a.cooldown.Accept(cooldown.VictimOf(&d.Ranking, pod, simulated), now)
 	a.victims.Accept(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: expected,
+		Expected: r.Expected,
+		Held:     r.Held,
 		Signal:   d.Pressure.Threshold.Signal.String(),
 		Accepted: now,
 		Deadline: deadlineOf(grace, now),

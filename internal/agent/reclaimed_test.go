@@ -257,3 +257,27 @@ func TestAnotherMeasureStartsTheBooksAnew(t *testing.T) {
 		})
 	}
 }
+
+// What the victim's cgroup told when its eviction was accepted comes with its end.
+func TestWhatTheVictimHeldComesWithItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 5 * time.Second
+		n.run("first", 300, 0)
+		n.host = 650 * mebi
+		a := newAgent(t, n, hardPolicy())
+		sockets := int64(40 * mebi)
+		a.options.Held = func(uid string) *usage.Detail {
+			if uid != "uid-first" {
+				t.Errorf("%s is read", uid)
+			}
+			return &usage.Detail{Sockets: &sockets}
+		}
+		a.executor = a.newExecutor()
+		runFor(t, a, 10*time.Second)
+		if len(n.ended) != 1 || n.ended[0].Booking.Held == nil || *n.ended[0].Booking.Held.Sockets != sockets {
+			t.Errorf("ended: %+v", n.ended)
+		}
+	})
+}

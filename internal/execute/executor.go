@@ -9,6 +9,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // ShutdownWait is how long a request that is under way at SIGTERM may still take.
@@ -46,8 +47,8 @@ type Taints interface {
 }
 
 // Options are an executor's parts. All must be set, except Permits and Taints, without which
-// there are none, whatever the plan says. Listed, BeforeSend and Intent are called on the
-// executor's goroutine.
+// there are none, whatever the plan says, and Held. Listed, BeforeSend, Intent and Held are called
+// on the executor's goroutine.
 type Options struct {
 	Evictor Evictor
 	Permits Permits
@@ -59,6 +60,9 @@ type Options struct {
 	BeforeSend func(r *decide.InDoubt)
 	// Intent records a request that is about to be sent.
 	Intent func(d *decide.Decision, a *decide.Attempt)
+	// Held reads what a pod's cgroup tells in detail, right after its eviction was accepted;
+	// nil where that is not known. It is not called in a dry run.
+	Held func(uid string) *usage.Detail
 	// Now is the clock.
 	Now func() time.Time
 }

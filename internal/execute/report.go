@@ -5,6 +5,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // Report is what became of a plan.
@@ -24,6 +25,9 @@ type Report struct {
 	Detail string
 	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
 	Expected pressure.Amounts
+	// Held is what the last attempt's pod held in detail when its eviction was accepted; nil
+	// where that is not known.
+	Held *usage.Detail
 	// InDoubt is the request whose outcome is not known; nil where there is none. Unread says
 	// that its pod could not be read.
 	InDoubt *decide.InDoubt

@@ -180,6 +180,9 @@ func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt
 	switch {
 	case step == evict.Done:
 		r.report.Verb = decide.Acted
+		if r.options.Held != nil && !r.plan.Decision.DryRun {
+			r.report.Held = r.options.Held(c.Entry.Pod.UID)
+		}
 	case attempt.Result.Outcome == evict.Unconfirmed && !r.plan.Decision.DryRun:
 		r.report.InDoubt = r.inDoubt(c, attempt, attempt.Result.Sent)
 	}

@@ -1,12 +1,14 @@
 package execute
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // A pod that was denied before the budget refused another stays denied: it is not deleted past the
@@ -43,5 +45,24 @@ func TestFaultPermitOfANegativeGraceLasts(t *testing.T) {
 	attempt := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{GraceSeconds: -13835058055}}}
 	if got, want := lasts(&attempt), evict.RequestTimeout+decide.LookTimeout+time.Second+decide.CleanUp; got != want {
 		t.Errorf("its permit lasts %v, want %v", got, want)
+	}
+}
+
+// What the victim holds in detail is read once, after its eviction was accepted: never before the
+// request, for a pod that stays, or in a dry run.
+func TestHeldIsReadOfTheVictimAlone(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []bool{false, true} {
+		e := newFake(func(f *fake) { f.answers = map[string]evict.Result{"first": {Outcome: evict.Denied}} })
+		options, detail := e.options(), &usage.Detail{}
+		options.Held = func(uid string) *usage.Detail { e.call("held " + uid); return detail }
+		p := decide.Plan{Decision: decide.Decision{Time: time.Now(), DryRun: dryRun}, Candidates: []decide.Candidate{pod("first"), pod("next"), pod("last")}}
+		r := newRun(New(options), p, func() error { return nil })
+		r.evictInOrder(t.Context())
+		calls := strings.Join(e.all(), ", ")
+		read := strings.HasSuffix(calls, "evict next, held next") && r.report.Held == detail
+		if read == dryRun || strings.Count(calls, "held") > 1 || dryRun && strings.Contains(calls, "held") {
+			t.Errorf("dry run %t: %s; reported %v", dryRun, calls, r.report.Held)
+		}
 	}
 }

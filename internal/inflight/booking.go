@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // DeadlineMargin is how long after its grace period a victim may still take to disappear before
@@ -36,6 +37,9 @@ type Booking struct {
 	// Expected is what its end should still give back by the last measurement. A signal
 	// that is not known expects nothing.
 	Expected pressure.Amounts `json:"expected,omitzero"`
+	// Held is what its cgroup told in detail when its eviction was accepted; nil where that is
+	// not known, and after a restart.
+	Held *usage.Detail `json:"-"`
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that
 	// evictd found terminating.
 	Signal string `json:"signal,omitempty"`

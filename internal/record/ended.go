@@ -57,6 +57,9 @@ func (r *Recorder) VictimEnded(e *inflight.Ended) {
 		zap.Time(keyAccepted, b.Accepted.UTC()), zap.Time(keyDeadline, b.Deadline.UTC()),
 		zap.Float64(keyDuration, e.Took().Seconds()), zap.Bool(keyOverran, e.Overran()),
 	}
+	if b.Held != nil {
+		fields = append(fields, zap.Any(keyHeld, b.Held))
+	}
 	if e.Expected != nil {
 		fields = append(fields, zap.Int64(keyExpected, *e.Expected))
 	}

@@ -15,6 +15,7 @@ const (
 	keyExpected     = "expected"
 	keyExpectedLast = "expected_last"
 	keyFiles        = "files"
+	keyHeld         = "held"
 	keyIncident     = "incident"
 	keyKind         = "kind"
 	keyKubelets     = "kubelet_evictions"

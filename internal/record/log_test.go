@@ -27,6 +27,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // keysOf adds every key of an object to into, but not the reasons below "protected" and
@@ -36,7 +37,7 @@ func keysOf(value any, into map[string]bool) {
 	case map[string]any:
 		for key, inner := range v {
 			into[key] = true
-			if key != "protected" && key != "breakdown" {
+			if key != "protected" && key != "breakdown" && key != "held" {
 				keysOf(inner, into)
 			}
 		}
@@ -240,7 +241,9 @@ func TestStuckVictimIsSaidOnce(t *testing.T) {
 func TestVictimEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.VictimEnded(ended())
+	first, kernel := ended(), 9*mi
+	first.Booking.Held = &usage.Detail{Cgroup: usage.CgroupV2, Kernel: &kernel}
+	r.VictimEnded(first)
 	unknown := ended()
 	unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
 	r.VictimEnded(unknown)
@@ -249,6 +252,7 @@ func TestVictimEnded(t *testing.T) {
 		"level": "info", "msg": "victim ended", "victim": "shop/over", "uid": "uid-over", "signal": "memory.available", "unit": "bytes",
 		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z", "duration_seconds": 46., "overran": true,
 		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "released": float64(310 * mi),
+		"held": map[string]any{"cgroup": "v2", "kernel": float64(9 * mi)}, // what is not known is not 0
 	}
 	delete(lines[0], "ts")
 	if diff := cmp.Diff(want, lines[0]); diff != "" {
@@ -405,7 +409,9 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.OOMKillsUnread(errors.New("x"))
 	r.StateFailure(state.WriteFailed, errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
-	r.VictimEnded(ended())
+	victim := ended()
+	victim.Booking.Held = &usage.Detail{}
+	r.VictimEnded(victim)
 	r.IncidentBegan(incidentEnded())
 	r.IncidentEnded(incidentEnded())
 	r.Tainted([]string{"x"}, nil, false)
