@@ -2,23 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// defaultKubeletPort is the kubelet's port where the node does not name it.
-const defaultKubeletPort = 10250
 
 // disk measures the pods' disk use by the source that the configuration in force
 // names. It is asked under disk pressure only.
@@ -101,23 +94,4 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[st
 		volumes[pod.CgroupUID] = pod.DiskVolumes
 	}
 	return usage.DiskUses(summary, dedicated, volumes), nil
-}
-
-// summaryURL says where the node's kubelet answers: at the address that the kubelet told the
-// pod (status.hostIP), or at the Node's where it is "", as outside of a cluster. The port is
-// the Node's.
-func summaryURL(node *corev1.Node, address string) (string, error) {
-	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
-	if port == 0 {
-		port = defaultKubeletPort
-	}
-	for _, one := range node.Status.Addresses {
-		if address == "" && one.Type == corev1.NodeInternalIP {
-			address = one.Address
-		}
-	}
-	if address == "" {
-		return "", errors.New("finding the kubelet: the node has no address of type InternalIP, and $HOST_IP is not set")
-	}
-	return "https://" + net.JoinHostPort(address, strconv.Itoa(int(port))) + "/stats/summary", nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -56,7 +58,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case err == nil:
 			d.compareCapacity(node)
 			d.optIns.taints.Found(node)
-			d.foundNode(node)
+			d.foundNode(string(node.UID))
 			d.checkBaseRights(ctx)
 			d.checkRights(ctx, d.inForce.Load())
 			return nil
@@ -94,4 +96,26 @@ func (d *daemon) compareCapacity(node *corev1.Node) {
 		d.logger.Warn("the memory that is read is not the node's capacity: check --host-root and --node-name",
 			zap.Int64("read_bytes", read), zap.Int64("node_bytes", reported))
 	}
+}
+
+// defaultKubeletPort is the kubelet's port where the node does not name it.
+const defaultKubeletPort = 10250
+
+// summaryURL says where the node's kubelet answers: at the address that the kubelet told the
+// pod (status.hostIP), or at the Node's where it is "", as outside of a cluster. The port is
+// the Node's.
+func summaryURL(node *corev1.Node, address string) (string, error) {
+	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
+	if port == 0 {
+		port = defaultKubeletPort
+	}
+	for _, one := range node.Status.Addresses {
+		if address == "" && one.Type == corev1.NodeInternalIP {
+			address = one.Address
+		}
+	}
+	if address == "" {
+		return "", errors.New("finding the kubelet: the node has no address of type InternalIP, and $HOST_IP is not set")
+	}
+	return "https://" + net.JoinHostPort(address, strconv.Itoa(int(port))) + "/stats/summary", nil
 }

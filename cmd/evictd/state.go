@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/state"
@@ -74,8 +73,8 @@ func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 }
 
 // foundNode tells the store what the node's UID is, once it is known.
-func (d *daemon) foundNode(node *corev1.Node) {
+func (d *daemon) foundNode(uid string) {
 	if d.state != nil {
-		d.state.SetNodeUID(string(node.UID))
+		d.state.SetNodeUID(uid)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -14,7 +12,7 @@ import (
 // UnlistedFor is how long a pod is relied on that the API server does not list. Its grace
 // period is not known: the kubelet gives it the one in its spec (pkg/kubelet/pod_workers.go,
 // calculateEffectiveGracePeriod), and this is the one of a pod that writes none.
-const UnlistedFor = corev1.DefaultTerminationGracePeriodSeconds*time.Second + DeadlineMargin
+const UnlistedFor = time.Duration(nodepods.DefaultGraceSeconds)*time.Second + DeadlineMargin
 
 // ObserveEnding takes which listed pods are terminating or have finished. A pod that others end
 // is relied on from when it was first seen so: the API server's times are by another clock, and

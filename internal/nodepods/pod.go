@@ -17,8 +17,8 @@ const (
 	// kindDaemonSet is compared without an API group: a third party's DaemonSet
 	// also starts its pods again on the same node.
 	kindDaemonSet = "DaemonSet"
-	// defaultGraceSeconds is what the API server writes when a pod says nothing.
-	defaultGraceSeconds = int64(corev1.DefaultTerminationGracePeriodSeconds)
+	// DefaultGraceSeconds is the grace period that the API server writes when a pod says nothing.
+	DefaultGraceSeconds = int64(corev1.DefaultTerminationGracePeriodSeconds)
 	// reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
 	reasonEvicted = "Evicted"
 )
@@ -102,13 +102,23 @@ type Pod struct {
 	ImageKeys []string `json:"-"`
 }
 
+// Decode returns what evictd keeps of a pod that the caller decodes as the API server writes it,
+// and the name of its node.
+func Decode(into func(object any) error) (pod *Pod, node string, err error) {
+	var object corev1.Pod
+	if err := into(&object); err != nil {
+		return nil, "", err
+	}
+	return FromAPI(&object), object.Spec.NodeName, nil
+}
+
 // FromAPI returns what evictd keeps of a pod. It shares the pod's labels and nothing else.
 func FromAPI(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		Namespace: pod.Namespace, Name: pod.Name,
 		UID: string(pod.UID), CgroupUID: string(pod.UID),
 		Created:        pod.CreationTimestamp.Time,
-		GraceSeconds:   defaultGraceSeconds,
+		GraceSeconds:   DefaultGraceSeconds,
 		MemoryRequest:  request(pod, rank.Memory),
 		StorageRequest: request(pod, rank.Disk),
 		Labels:         pod.Labels,

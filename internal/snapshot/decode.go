@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evictd/evictd/internal/config"
@@ -135,14 +134,14 @@ func (s *NodeSnapshot) decodePod(here string, text []byte) (*nodepods.Pod, error
 	if err := cmp.Or(checkAmounts(here+".spec", form.Spec, false), checkAmounts(here+".status", form.Status, false)); err != nil {
 		return nil, err
 	}
-	var object corev1.Pod
-	if err := strictly(here, text, &object); err != nil {
+	pod, node, err := nodepods.Decode(func(object any) error { return strictly(here, text, object) })
+	if err != nil {
 		return nil, err
 	}
-	if node := object.Spec.NodeName; node != "" && node != s.NodeName {
+	if node != "" && node != s.NodeName {
 		return nil, fmt.Errorf("%s.spec.nodeName: is %q, and the snapshot is of node %q; keep the pods of one node", here, node, s.NodeName)
 	}
-	return nodepods.FromAPI(&object), nil
+	return pod, nil
 }
 
 // checkAmounts refuses what no pod can ask for.
