@@ -1,0 +1,206 @@
+package inflight_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// world is a node with pods, for random histories of a tracker.
+type world struct {
+	random  *rand.Rand
+	tracker *inflight.Tracker
+	now     time.Time
+	holds   map[string]int64 // what the pods that are there hold of memory, by UID
+	ending  map[string]bool  // those that others end, and those of them that are not listed
+	hidden  map[string]bool
+}
+
+func (w *world) present(uid string) bool { return w.holds[uid] > 0 }
+func (w *world) gone(uid string) bool    { return !w.present(uid) }
+func (w *world) memory(uid string) pressure.Amounts {
+	return pressure.Amounts{}.With(pressure.MemoryAvailable, w.holds[uid])
+}
+
+// happen makes one random thing happen to a pod.
+func (w *world) happen() {
+	w.now = w.now.Add(time.Duration(w.random.IntN(20_000)) * time.Millisecond)
+	uid := fmt.Sprintf("pod-%d", w.random.IntN(6))
+	if w.gone(uid) {
+		w.holds[uid] = w.random.Int64N(100) + 1
+	}
+	deadline := w.now.Add(time.Duration(w.random.IntN(120)) * time.Second)
+	switch w.random.IntN(7) {
+	case 0: // an eviction, perhaps of a pod that is in flight already, never of a would-be victim
+		if !w.tracker.Simulated().Has(uid) {
+			b := victim(uid, w.holds[uid])
+			b.Accepted, b.Deadline, b.Signal, b.DryRun = w.now, deadline, "memory.available", w.random.IntN(2) == 0
+			w.tracker.Accept(b)
+		}
+	case 1, 2:
+		w.end(uid)
+	case 3: // it is measured again
+		w.holds[uid] = w.random.Int64N(100) + 1
+		w.tracker.Expect(uid, w.memory(uid))
+	case 4:
+		outcomes := []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}
+		w.tracker.Escalate(uid, outcomes[w.random.IntN(len(outcomes))], 1, deadline, w.now)
+	case 5: // it has ended
+		delete(w.holds, uid)
+		delete(w.ending, uid)
+		delete(w.hidden, uid)
+		w.tracker.Observe(w.now, w.present, w.gone)
+	default: // a restart
+		kept := w.tracker.Export()
+		w.tracker = inflight.New()
+		w.tracker.Restore(kept, w.now)
+	}
+	w.observePods()
+}
+
+// end lets others end a pod: it is listed and terminating, or only its cgroup is left.
+func (w *world) end(uid string) {
+	w.ending[uid], w.hidden[uid] = true, w.random.IntN(2) == 0
+	o := inflight.Other{UID: uid, Unlisted: w.hidden[uid], Leaves: true, Known: true, GraceLeft: time.Minute, Expected: w.memory(uid)}
+	w.tracker.ObserveUnlisted([]inflight.Other{o}, func(uid string) bool { return !w.hidden[uid] }, w.now)
+	w.tracker.ObserveOthers(&inflight.Others{Time: w.now, Pods: []inflight.Other{o}, Lists: noLists})
+}
+
+// observePods brings the would-be victims up to date, as before each sample.
+func (w *world) observePods() {
+	var pods []*nodepods.Pod
+	for uid := range w.holds {
+		pods = append(pods, &nodepods.Pod{UID: uid, CgroupUID: uid, Terminating: w.ending[uid]})
+	}
+	w.tracker.Simulated().ObservePods(pods)
+	w.tracker.Simulated().Measure(func(uid, _ string) pressure.Amounts { return w.memory(uid) })
+}
+
+// histories runs a check of what is booked before and after each step of many random histories.
+func histories(t *testing.T, check func(w *world, before []inflight.Booking) error) {
+	t.Helper()
+	for seed := range uint64(150) {
+		w := &world{
+			random: rand.New(rand.NewPCG(seed, 7)), tracker: inflight.New(), now: at(0),
+			holds: map[string]int64{}, ending: map[string]bool{}, hidden: map[string]bool{},
+		}
+		for step := range 60 {
+			before := w.tracker.All()
+			w.happen()
+			if err := check(w, before); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+		}
+	}
+}
+
+// However often and by whom a pod is ended, what it holds is relied on once, by the last
+// measurement: no byte is in flight twice, or in flight and counted as reclaimed.
+func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
+	t.Parallel()
+	counted, simulated := 0, 0
+	histories(t, func(w *world, _ []inflight.Booking) error {
+		const memory = pressure.MemoryAvailable
+		got, relied := w.tracker.Relied(memory, w.now, 0)
+		all := got + w.tracker.Simulated().Amount(memory)
+		most := int64(0)
+		for uid, holds := range w.holds {
+			if w.tracker.Booked(uid) || w.tracker.Simulated().Has(uid) {
+				most += holds
+			}
+		}
+		if all > most || !relied && got != 0 {
+			return fmt.Errorf("%d are relied on and %d counted as reclaimed, of %d that the pods hold", got, all-got, most)
+		}
+		if relied {
+			counted++
+		}
+		if all > got {
+			simulated++
+		}
+		return nil
+	})
+	if counted < 1000 || simulated < 100 {
+		t.Errorf("relied on %d times, simulated %d times: the histories are not worth testing", counted, simulated)
+	}
+}
+
+// A pod that is present stays booked, over a restart too, with the deadline that it had: only a
+// dry run's, and one that is not listed, end at it. Only an answer moves a deadline, and one that
+// has gone is booked no more.
+func TestAPodThatIsPresentStaysBooked(t *testing.T) {
+	t.Parallel()
+	kept := 0
+	histories(t, func(w *world, before []inflight.Booking) error {
+		after := map[string]inflight.Booking{}
+		for _, b := range w.tracker.All() {
+			after[b.UID] = b
+			if w.gone(b.UID) {
+				return fmt.Errorf("%s is booked and has gone", b.UID)
+			}
+		}
+		for _, b := range before {
+			a, booked := after[b.UID]
+			mayEnd := (b.DryRun || b.Unlisted) && w.now.After(b.Deadline)
+			if !booked && w.present(b.UID) && !mayEnd {
+				return fmt.Errorf("%+v is forgotten at %v", b, w.now)
+			}
+			same := a.Signal == b.Signal && a.DryRun == b.DryRun && a.Unlisted == b.Unlisted && a.Escalated.Equal(b.Escalated)
+			if booked && same && (!a.Deadline.Equal(b.Deadline) || !a.Accepted.Equal(b.Accepted)) {
+				return fmt.Errorf("%+v became %+v", b, a)
+			}
+			if booked && same {
+				kept++
+			}
+		}
+		return nil
+	})
+	if kept < 1000 {
+		t.Errorf("kept %d times: the histories are not worth testing", kept)
+	}
+}
+
+// Asking a tracker anything does not change it.
+func TestAskingChangesNothing(t *testing.T) {
+	t.Parallel()
+	histories(t, func(w *world, _ []inflight.Booking) error {
+		l, s := w.tracker, w.tracker.Simulated()
+		before := fmt.Sprintf("%+v", *l)
+		exported := fmt.Sprintf("%+v", l.Export())
+		for _, signal := range pressure.Signals() {
+			l.Relied(signal, w.now, inflight.HardPatience)
+			l.LastEnd(signal)
+			l.Returning(signal)
+			s.Amount(signal)
+		}
+		for i := range 7 {
+			uid := fmt.Sprintf("pod-%d", i) // one more than there ever are
+			l.Booked(uid)
+			l.Own(uid)
+			l.EndingSince(uid, w.now)
+			l.Unlisted(uid, w.memory(uid), w.now)
+			s.Has(uid)
+		}
+		for _, b := range l.All() {
+			b.Deadline = time.Time{}
+			b.MayEscalate()
+		}
+		s.AddTo(&pressure.Sample{})
+		s.HoldsDisk()
+		s.Empty()
+		_, _, _, _ = l.Len(), l.FreeOnLists(), l.LastOwnEnd(), l.LastDiskEnd()
+		if after := fmt.Sprintf("%+v", *l); after != before {
+			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
+		}
+		if again := fmt.Sprintf("%+v", l.Export()); again != exported {
+			return fmt.Errorf("it exported\n%s\nand exports\n%s", exported, again)
+		}
+		return nil
+	})
+}
