@@ -13,29 +13,33 @@ import (
 // endings are the metrics of victims that have gone.
 type endings struct {
 	took             *prometheus.HistogramVec
-	expected, actual *prometheus.CounterVec
+	expected, actual vectors[*prometheus.CounterVec]
 }
 
 // newEndings returns the metrics with every series. The two counters have none for a
 // signal of which nobody can know what a victim's end gives back.
 func newEndings(by registrar) endings {
-	const unit = ", in the signal's own unit (bytes, tasks)"
+	measured := func(s pressure.Signal) bool { return s.Reclaim() == pressure.ReclaimMeasured }
 	e := endings{
 		took: by.histograms("victim_termination_seconds", "From the acceptance of an eviction to the pod's end: the API server does not list it any more and its cgroup is not there. "+
 			"Overran is true where that was after its deadline, which is its grace period and 15 seconds. Victims of a pod of evictd's that was replaced since are not counted.", endingBuckets(), "overran"),
-		expected: by.counters("released_expected_total", "What victims that have gone held by the last measurement before they began to end"+unit+
-			". A victim counts only where evictd_released_actual_total can count it too.", "signal"),
-		actual: by.counters("released_actual_total", "What the node got back by the end of the victims that evictd_released_expected_total counts"+unit+
-			": by how much what is available and what the other pods hold, together, grew from that measurement to the end. "+
-			"What other pods took or gave back meanwhile is not in it; what processes outside of pods and the kernel did is. Less than nothing counts as nothing.", "signal"),
+		expected: newVectors(measured, func(unit string) *prometheus.CounterVec {
+			return by.counters("reclaim_expected_"+unit+"_total", "What victims that have gone held by the last measurement before they began to end. "+
+				"A victim counts only where evictd_reclaim_actual_"+unit+"_total can count it too.", "signal")
+		}),
+		actual: newVectors(measured, func(unit string) *prometheus.CounterVec {
+			return by.counters("reclaim_actual_"+unit+"_total", "What the node got back by the end of the victims that evictd_reclaim_expected_"+unit+"_total counts"+
+				": by how much what is available and what the other pods hold, together, grew from that measurement to the end. "+
+				"What other pods took or gave back meanwhile is not in it; what processes outside of pods and the kernel did is. Less than nothing counts as nothing.", "signal")
+		}),
 	}
 	for _, overran := range []bool{false, true} {
 		e.took.WithLabelValues(strconv.FormatBool(overran))
 	}
 	for _, signal := range pressure.Signals() {
-		if signal.Reclaim() == pressure.ReclaimMeasured {
-			e.expected.WithLabelValues(signal.String())
-			e.actual.WithLabelValues(signal.String())
+		if measured(signal) {
+			e.expected.of(signal).WithLabelValues(signal.String())
+			e.actual.of(signal).WithLabelValues(signal.String())
 		}
 	}
 	return e
@@ -64,9 +68,9 @@ func (r *Recorder) VictimEnded(e *inflight.Ended) {
 		fields = append(fields, zap.Int64(keyExpected, *e.Expected))
 	}
 	if e.Reclaim != nil {
-		fields = append(fields, zap.Int64(keyExpectedLast, e.Reclaim.Expected), zap.Int64(keyReleased, e.Reclaim.Actual))
-		r.metrics.endings.expected.WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
-		r.metrics.endings.actual.WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
+		fields = append(fields, zap.Int64(keyExpectedLast, e.Reclaim.Expected), zap.Int64(keyReclaimed, e.Reclaim.Actual))
+		r.metrics.endings.expected.of(e.Signal).WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
+		r.metrics.endings.actual.of(e.Signal).WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
 	}
 	r.logger.Info(messageGone, fields...)
 }

@@ -25,7 +25,7 @@ const (
 	keyOverran      = "overran"
 	keyPod          = "pod"
 	keyReason       = "reason"
-	keyReleased     = "released"
+	keyReclaimed    = "reclaimed"
 	keyRepeats      = "repeats"
 	keySignal       = "signal"
 	keySince        = "since"

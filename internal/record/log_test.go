@@ -251,20 +251,20 @@ func TestVictimEnded(t *testing.T) {
 	want := map[string]any{
 		"level": "info", "msg": "victim ended", "victim": "shop/over", "uid": "uid-over", "signal": "memory.available", "unit": "bytes",
 		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z", "duration_seconds": 46., "overran": true,
-		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "released": float64(310 * mi),
+		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "reclaimed": float64(310 * mi),
 		"held": map[string]any{"cgroup": "v2", "kernel": float64(9 * mi)}, // what is not known is not 0
 	}
 	delete(lines[0], "ts")
 	if diff := cmp.Diff(want, lines[0]); diff != "" {
 		t.Errorf("line (-want +got):\n%s", diff)
 	}
-	if _, told := lines[1]["released"]; told || lines[1]["overran"] != false {
+	if _, told := lines[1]["reclaimed"]; told || lines[1]["overran"] != false {
 		t.Errorf("without a release: %v", lines[1])
 	}
 	less := ended()
 	less.Reclaim = &inflight.Reclaim{Expected: mi, Actual: -mi}
 	r.VictimEnded(less)
-	for name, want := range map[string]int64{"evictd_released_expected_total": 291 * mi, "evictd_released_actual_total": 310 * mi} {
+	for name, want := range map[string]int64{"evictd_reclaim_expected_bytes_total": 291 * mi, "evictd_reclaim_actual_bytes_total": 310 * mi} {
 		if got := value(t, r, name, "signal", "memory.available"); got != float64(want) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}

@@ -56,7 +56,7 @@ type metrics struct {
 	onTheirWay    prometheus.Gauge
 	stuck         prometheus.Gauge
 	ranked        *prometheus.GaugeVec
-	disk          *prometheus.GaugeVec
+	disk          vectors[*prometheus.GaugeVec]
 	reloads       *prometheus.CounterVec
 	lastReload    prometheus.Gauge
 	readErrors    *prometheus.CounterVec
@@ -79,19 +79,21 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 	by := registrar{promauto.With(registerer)}
 	m := &metrics{
-		evictions:     by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
-		decisions:     by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
-		holds:         by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
-		bestEffort:    by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
-		escalations:   by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
-		tick:          by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
-		lastTick:      by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
-		reaction:      by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
-		request:       by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
-		onTheirWay:    by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
-		stuck:         by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
-		ranked:        by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.", "protection"),
-		disk:          by.gauges("disk_used", "Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.", "signal", "part"),
+		evictions:   by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
+		decisions:   by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
+		holds:       by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		bestEffort:  by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
+		escalations: by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
+		tick:        by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
+		lastTick:    by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
+		reaction:    by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
+		request:     by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
+		onTheirWay:  by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
+		stuck:       by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
+		ranked:      by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.", "protection"),
+		disk: newVectors(pressure.Signal.OnDisk, func(unit string) *prometheus.GaugeVec {
+			return by.gauges("disk_used_"+unit, "What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.", "signal", "part")
+		}),
 		reloads:       by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
 		lastReload:    by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
 		readErrors:    by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
@@ -223,9 +225,9 @@ func (m *metrics) decided(d *decide.Decision) {
 func (m *metrics) diskUsed(signal pressure.Signal, b decide.Breakdown) {
 	for _, part := range decide.Parts() {
 		if amount, known := b[part]; known {
-			m.disk.WithLabelValues(signal.String(), string(part)).Set(float64(amount))
+			m.disk.of(signal).WithLabelValues(signal.String(), string(part)).Set(float64(amount))
 		} else {
-			m.disk.DeleteLabelValues(signal.String(), string(part))
+			m.disk.of(signal).DeleteLabelValues(signal.String(), string(part))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func expect(t *testing.T, r *rig, text string, names ...string) {
 func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	expect(t, r, "", "evictd_signal_available", "evictd_signal_capacity", "evictd_pressure", "evictd_threshold_line")
+	expect(t, r, "", "evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_pressure", "evictd_threshold_line_bytes")
 	r.InForce(false, []pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
@@ -85,19 +85,19 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	held := pressureOn(pressure.MemoryAvailable, pressure.Fraction(.5), 0, 100)
 	r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{held}})
 	expect(t, r, `
-# HELP evictd_signal_available What is left of the signal, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
-# TYPE evictd_signal_available gauge
-evictd_signal_available{signal="allocatableMemory.available"} -5
-evictd_signal_available{signal="memory.available"} 0
-# HELP evictd_signal_capacity What there is of the signal in all, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
-# TYPE evictd_signal_capacity gauge
-evictd_signal_capacity{signal="allocatableMemory.available"} 90
-evictd_signal_capacity{signal="memory.available"} 100
-# HELP evictd_threshold_line The line the signal should not fall below, in the signal's own unit (bytes, inodes, tasks, microseconds); missing while it is not known.
-# TYPE evictd_threshold_line gauge
-evictd_threshold_line{kind="Hard",signal="memory.available"} 50
-evictd_threshold_line{kind="Soft",signal="memory.available"} 70
-`, "evictd_signal_available", "evictd_signal_capacity", "evictd_threshold_line")
+# HELP evictd_signal_available_bytes What is left of the signal; missing while it is not known.
+# TYPE evictd_signal_available_bytes gauge
+evictd_signal_available_bytes{signal="allocatableMemory.available"} -5
+evictd_signal_available_bytes{signal="memory.available"} 0
+# HELP evictd_signal_capacity_bytes What there is of the signal in all; missing while it is not known.
+# TYPE evictd_signal_capacity_bytes gauge
+evictd_signal_capacity_bytes{signal="allocatableMemory.available"} 90
+evictd_signal_capacity_bytes{signal="memory.available"} 100
+# HELP evictd_threshold_line_bytes The amount below which the threshold is met; missing while it is not known.
+# TYPE evictd_threshold_line_bytes gauge
+evictd_threshold_line_bytes{kind="Hard",signal="memory.available"} 50
+evictd_threshold_line_bytes{kind="Soft",signal="memory.available"} 70
+`, "evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_threshold_line_bytes")
 	for is, want := range map[string]float64{"Known": 0, "Unknown": 1, "Absent": 0} {
 		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", is); got != want {
 			t.Errorf("pid.available %s = %v, want %v", is, got, want)
@@ -138,9 +138,9 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	for _, source := range record.Sources() {
 		value(t, r, "evictd_read_errors_total", "source", source)
 	}
-	for _, signal := range []string{"memory.available", "allocatableMemory.available", "pid.available"} {
-		value(t, r, "evictd_released_expected_total", "signal", signal)
-		value(t, r, "evictd_released_actual_total", "signal", signal)
+	for signal, unit := range map[string]string{"memory.available": "bytes", "allocatableMemory.available": "bytes", "pid.available": "tasks"} {
+		value(t, r, "evictd_reclaim_expected_"+unit+"_total", "signal", signal)
+		value(t, r, "evictd_reclaim_actual_"+unit+"_total", "signal", signal)
 	}
 	for _, request := range record.APIRequests() {
 		for _, class := range record.APIClasses() {
@@ -369,40 +369,40 @@ func TestDiskUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const head = `
-# HELP evictd_disk_used Where what is used of a disk was at the last decision about it, in the signal's own unit (bytes, inodes); missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
-# TYPE evictd_disk_used gauge
+# HELP evictd_disk_used_inodes What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
+# TYPE evictd_disk_used_inodes gauge
 `
 	useless := held(decide.HoldUseless)
 	p := useless.Pressure
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
-	expect(t, r, "", "evictd_disk_used")
+	expect(t, r, "", "evictd_disk_used_inodes")
 	useless.Breakdown = brokenDown()
 	r.Decision(useless)
-	expect(t, r, head+`evictd_disk_used{part="Deleted",signal="nodefs.inodesFree"} 0
-evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used{part="Logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used{part="Other",signal="nodefs.inodesFree"} 40
-`, "evictd_disk_used")
+	expect(t, r, head+`evictd_disk_used_inodes{part="Deleted",signal="nodefs.inodesFree"} 0
+evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used_inodes{part="Logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
+`, "evictd_disk_used_inodes")
 	delete(useless.Breakdown, decide.PartDeleted)
 	r.Decision(useless)
 	memory := decision() // it changes nothing here
 	memory.Breakdown = decide.Breakdown{decide.PartOther: 1}
 	r.Decision(memory)
-	expect(t, r, head+`evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used{part="Logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used{part="Other",signal="nodefs.inodesFree"} 40
-`, "evictd_disk_used")
+	expect(t, r, head+`evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
+evictd_disk_used_inodes{part="Logs",signal="nodefs.inodesFree"} 20
+evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
+`, "evictd_disk_used_inodes")
 	r.Decision(held(decide.HoldUsageUnknown))
-	expect(t, r, "", "evictd_disk_used")
+	expect(t, r, "", "evictd_disk_used_inodes")
 	r.Decision(partlyMeasured())
-	expect(t, r, head+`evictd_disk_used{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used{part="Layers",signal="nodefs.inodesFree"} 10
-`, "evictd_disk_used")
+	expect(t, r, head+`evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
+evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
+`, "evictd_disk_used_inodes")
 	r.Decision(useless)
 	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
-	expect(t, r, "", "evictd_disk_used")
+	expect(t, r, "", "evictd_disk_used_inodes")
 }
 
 // TestMetricsDoc keeps docs/metrics.md as the registry is.

@@ -38,19 +38,19 @@ type signals struct {
 	thresholds []pressure.Threshold
 	age        func() (time.Duration, bool)
 
-	available, capacity, state, line, pressure, underDesc, forecast, watchAge *prometheus.Desc
+	available, capacity, line                      descriptions
+	state, pressure, underDesc, forecast, watchAge *prometheus.Desc
 }
 
 func newSignals() *signals {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
 	}
-	const unit = "in the signal's own unit (bytes, inodes, tasks, microseconds)"
 	return &signals{
-		available: desc("signal_available", "What is left of the signal, "+unit+"; missing while it is not known.", "signal"),
-		capacity:  desc("signal_capacity", "What there is of the signal in all, "+unit+"; missing while it is not known.", "signal"),
+		available: describe("signal_available", "What is left of the signal; missing while it is not known.", "signal"),
+		capacity:  describe("signal_capacity", "What there is of the signal in all; missing while it is not known.", "signal"),
 		state:     desc("signal_state", "1 for the state the signal is in: known, unknown (could not be read) or absent (the node has no such signal).", "signal", "state"),
-		line:      desc("threshold_line", "The line the signal should not fall below, "+unit+"; missing while it is not known.", "signal", "kind"),
+		line:      describe("threshold_line", "The amount below which the threshold is met; missing while it is not known.", "signal", "kind"),
 		pressure:  desc("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.", "signal", "kind"),
 		underDesc: desc("under_pressure", "1 while the signal counts as under pressure: a threshold of it is met, grace period or not, or was within the transition period; else 0.", "signal"),
 		forecast:  desc("forecast_seconds", "When the signal meets its hard threshold if it goes on as it did over the last seconds; 0 when it is met, +Inf when it is not being used up; missing while that is not known.", "signal"),
@@ -60,8 +60,13 @@ func newSignals() *signals {
 
 // Describe sends the descriptions.
 func (s *signals) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{s.available, s.capacity, s.state, s.line, s.pressure, s.underDesc, s.forecast, s.watchAge} {
+	for _, d := range []*prometheus.Desc{s.state, s.pressure, s.underDesc, s.forecast, s.watchAge} {
 		ch <- d
+	}
+	for _, all := range []descriptions{s.available, s.capacity, s.line} {
+		for _, d := range all {
+			ch <- d
+		}
 	}
 }
 
@@ -75,7 +80,7 @@ func (s *signals) Collect(ch chan<- prometheus.Metric) {
 	for i := range s.thresholds {
 		t := &s.thresholds[i]
 		if seen := s.sample.Of(t.Signal); seen.State == pressure.Known {
-			gauge(ch, s.line, float64(t.Quantity.Of(seen.Capacity)), t.Signal.String(), t.Kind())
+			s.line.gauge(ch, t.Signal, t.Quantity.Of(seen.Capacity), t.Kind())
 		}
 	}
 	if s.age == nil {
@@ -93,8 +98,8 @@ func (s *signals) collectSignal(ch chan<- prometheus.Metric, signal pressure.Sig
 	}
 	gauge(ch, s.underDesc, number(s.under[signal]), name)
 	if seen.State == pressure.Known {
-		gauge(ch, s.available, float64(seen.Available), name)
-		gauge(ch, s.capacity, float64(seen.Capacity), name)
+		s.available.gauge(ch, signal, seen.Available)
+		s.capacity.gauge(ch, signal, seen.Capacity)
 	}
 	if f := s.forecasts[signal]; f.Known {
 		gauge(ch, s.forecast, secondsUntil(f.After), name)

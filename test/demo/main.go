@@ -201,7 +201,7 @@ func (d *demo) metrics(ctx context.Context) error {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		counted := strings.HasPrefix(line, "evictd_evictions_total{") && fields[len(fields)-1] != "0"
-		if counted || strings.HasPrefix(line, `evictd_signal_available{signal="memory.available"`) ||
+		if counted || strings.HasPrefix(line, `evictd_signal_available_bytes{signal="memory.available"`) ||
 			strings.HasPrefix(line, "evictd_reaction_seconds_sum") || strings.HasPrefix(line, "evictd_reaction_seconds_count") {
 			show(line)
 		}

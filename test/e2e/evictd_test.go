@@ -116,7 +116,7 @@ type ending struct {
 	Took         float64 `json:"duration_seconds"`
 	Overran      bool    `json:"overran"`
 	ExpectedLast int64   `json:"expected_last"`
-	Released     int64   `json:"released"`
+	Reclaimed    int64   `json:"reclaimed"`
 }
 
 // ended waits until evictd has said that the victim has gone.
@@ -135,7 +135,7 @@ func (s *scene) ended(pod *corev1.Pod) (e ending) {
 		}
 		return false
 	}))
-	s.Logf("it took %.1f s; %d MiB were expected and %d came back", e.Took, e.ExpectedLast>>20, e.Released>>20)
+	s.Logf("it took %.1f s; %d MiB were expected and %d came back", e.Took, e.ExpectedLast>>20, e.Reclaimed>>20)
 	return e
 }
 
@@ -169,7 +169,7 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 		t.Errorf("one decision should hold the budget's refusal and the next pod's eviction: %+v", d)
 	}
 	// By this signal nothing counts but pods: what came back is what the victim held.
-	if e := s.ended(&next.Pod); e.ExpectedLast < 100<<20 || max(e.Released-e.ExpectedLast, e.ExpectedLast-e.Released) > 20<<20 || e.Overran {
+	if e := s.ended(&next.Pod); e.ExpectedLast < 100<<20 || max(e.Reclaimed-e.ExpectedLast, e.ExpectedLast-e.Reclaimed) > 20<<20 || e.Overran {
 		t.Errorf("the end of the victim: %+v", e)
 	}
 }

@@ -204,7 +204,7 @@ func (s *scene) filledElsewhere(before int32) {
 	// They are told again every 30 s.
 	s.within(2*time.Minute, "the metric tells whose the space is", func(ctx context.Context) bool {
 		used := func(part string) float64 {
-			return s.count(ctx, "evictd_disk_used", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
+			return s.count(ctx, "evictd_disk_used_bytes", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
 		}
 		pods := used("Layers") + used("Logs") + used("EmptyDirs")
 		return used("Other") >= greedyMiB && used("EmptyDirs") >= modestMiB && pods < modestMiB+10
@@ -280,7 +280,7 @@ func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 			evicted := s.evicted()
 			modest := s.modest()
 			greedy := s.writer("greedy", test.flags)
-			line := s.count(t.Context(), "evictd_threshold_line", map[string]string{"signal": test.signal})
+			line := s.count(t.Context(), "evictd_threshold_line_"+node.UnitOf(test.signal), map[string]string{"signal": test.signal})
 			s.writes(greedy)
 			d := s.gone(&greedy.Pod)
 			if d.Signal != test.signal || d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {

@@ -95,7 +95,7 @@ func newImageScene(t *testing.T) *scene {
 // disk returns how large the node's filesystem is, in bytes, and left how much of it is left.
 func (s *scene) disk() int64 {
 	s.Helper()
-	return int64(s.count(s.Context(), "evictd_signal_capacity", map[string]string{"signal": node.ImageSpace}))
+	return int64(s.count(s.Context(), "evictd_signal_capacity_bytes", map[string]string{"signal": node.ImageSpace}))
 }
 
 func (s *scene) left() int64 {

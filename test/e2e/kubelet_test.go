@@ -106,8 +106,8 @@ func (s *scene) missing(ctx context.Context) int64 {
 	if err != nil {
 		return -1
 	}
-	left, _ := node.Value(families, "evictd_signal_available", map[string]string{"signal": node.PodMemory})
-	line, there := node.Value(families, "evictd_threshold_line", map[string]string{"signal": node.PodMemory, "kind": "Hard"})
+	left, _ := node.Value(families, "evictd_signal_available_bytes", map[string]string{"signal": node.PodMemory})
+	line, there := node.Value(families, "evictd_threshold_line_bytes", map[string]string{"signal": node.PodMemory, "kind": "Hard"})
 	if !there {
 		return -1
 	}

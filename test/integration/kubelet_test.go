@@ -73,7 +73,7 @@ func TestKubeletThatWouldActFirstIsWarnedAbout(t *testing.T) {
 	}
 	s.reconfigure("evictionHard: {memory.available: 4Gi}\n")
 	s.within("the configuration is in force", func() bool {
-		line, _ := s.daemon.metric("evictd_threshold_line")
+		line, _ := s.daemon.metric("evictd_threshold_line_bytes")
 		return line == 4<<30
 	})
 	if n := strings.Count(s.daemon.log.String(), "are not known and not compared"); n != 1 {

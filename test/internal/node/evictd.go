@@ -244,7 +244,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
 			return taken > before && (dry == 1) == p.DryRun
 		}
-		inForce, there := Value(families, "evictd_threshold_line", map[string]string{"signal": p.Signal, "kind": "Hard"})
+		inForce, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": "Hard"})
 		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
 	})
 	if err != nil {
@@ -295,4 +295,16 @@ func (n *Node) WriteRankConfiguration() error {
 		return fmt.Errorf("writing the configuration for evictd rank: %w", err)
 	}
 	return nil
+}
+
+// UnitOf returns the unit that ends the names of a signal's metrics; not for memory.stall.
+func UnitOf(signal string) string {
+	switch {
+	case strings.HasSuffix(signal, ".inodesFree"):
+		return "inodes"
+	case signal == "pid.available":
+		return "tasks"
+	default:
+		return "bytes"
+	}
 }
