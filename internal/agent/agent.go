@@ -139,7 +139,7 @@ type Agent struct {
 	reload  chan change
 
 	judge     *pressure.Judge
-	incidents incident.Tracker
+	incidents *incident.Tracker
 	pacer     *pressure.Pacer
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
@@ -187,6 +187,7 @@ func New(options Options) (*Agent, error) {
 		reading: errors.New("no sample has been read yet"),
 	}
 	a.executor = a.newExecutor()
+	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
 	a.memory.to = options.Memory
 	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {

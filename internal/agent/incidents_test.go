@@ -24,9 +24,8 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 		n.host = 490 * mebi
 		policy := jitteryPolicy()
 		policy.Transition = time.Minute
-		a := newAgent(t, n, policy)
 		kills := int64(3)
-		a.options.OOMKills = func() (int64, error) { return kills, nil }
+		a := newAgent(t, n, policy, func(o *Options) { o.OOMKills = func() (int64, error) { return kills, nil } })
 		n.after(2*time.Second, func() { n.host -= 110 * mebi }) // the line is touched
 		n.after(3*time.Second, func() { n.host += 110 * mebi })
 		n.after(5*time.Second, func() { n.unknown = errPlanted() })

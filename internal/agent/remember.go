@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // A process that is killed under pressure, or just after it, must not evict a second pod for
@@ -116,19 +114,10 @@ func (a *Agent) saveBefore(open *decide.InDoubt) {
 	a.memory.to.SaveNow(a.memory.begin(&r))
 }
 
-// incidentKept is how long after the last shortage that was written an incident is restored.
-// A shortage in which nothing changes is not written again while it lasts.
-const incidentKept = 24 * time.Hour
-
 // export returns what the loop knows as plain values.
 func (a *Agent) export() state.State {
-	open := a.incidents.Export()
-	incidents := make([]state.Incident, 0, len(open))
-	for i := range open {
-		incidents = append(incidents, state.Incident{Incident: open[i], Expires: open[i].Short.Add(incidentKept)})
-	}
 	return state.State{
-		Incidents: incidents,
+		Incidents: a.incidents.Export(),
 		InFlight:  a.victims.Export(), Cooldown: a.cooldown.Export(),
 		InDoubt: a.inDoubt.Export(),
 	}
@@ -138,37 +127,17 @@ func (a *Agent) export() state.State {
 func (a *Agent) restore(s *state.State, now time.Time) {
 	a.victims.Restore(s.InFlight, now)
 	a.cooldown.Restore(s.Cooldown, now)
-	a.restoreIncidents(s.Incidents, now)
-	for _, r := range a.inDoubt.Restore(s.InDoubt, now) {
-		a.cooldown.Count(r.OwnerUID, r.Sent)
-		a.victims.AwaitSpace(r.Gone, now)
-		a.changed = true // the next start finds when it was waited for, and not the request
-	}
-}
-
-// restoreIncidents opens those again that were open. The first sample closes what is over.
-func (a *Agent) restoreIncidents(kept []state.Incident, now time.Time) {
-	open := make([]incident.Incident, 0, len(kept))
-	for _, k := range kept {
-		if now.Before(k.Expires) && int(k.Incident.Signal) < pressure.SignalCount {
-			k.Incident.Began, k.Incident.Short = sooner(k.Incident.Began, now), sooner(k.Incident.Short, now)
-			open = append(open, k.Incident)
-		}
-	}
-	a.incidents.Restore(open)
-	for i := range open {
-		for _, v := range open[i].Victims {
+	a.incidents.Restore(s.Incidents, now)
+	for _, open := range a.incidents.Open() {
+		for _, v := range open.Victims {
 			if v.DryRun && !a.victims.Booked(v.UID) {
 				a.victims.Simulated().Restore(v.UID)
 			}
 		}
 	}
-}
-
-// sooner returns the earlier of two times: one of another process may not be in the future.
-func sooner(t, limit time.Time) time.Time {
-	if t.After(limit) {
-		return limit
+	for _, r := range a.inDoubt.Restore(s.InDoubt, now) {
+		a.cooldown.Count(r.OwnerUID, r.Sent)
+		a.victims.AwaitSpace(r.Gone, now)
+		a.changed = true // the next start finds when it was waited for, and not the request
 	}
-	return t
 }

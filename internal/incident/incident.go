@@ -40,8 +40,8 @@ type Incident struct {
 	More    int      `json:"more,omitempty"`
 	// Before is what had happened on the node when the incident began.
 	Before Others `json:"before"`
-	// During is what the kernel and the kubelet did since. The zero value until the incident
-	// has ended.
+	// During is what the kernel and the kubelet did since; not known until the incident has
+	// ended.
 	During Others `json:"during"`
 }
 

@@ -7,12 +7,16 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Tracker follows which incidents are open. It is not safe for concurrent use. The zero value
-// has none.
+// Tracker follows which incidents are open, and what others did in each. It is not safe for
+// concurrent use. The zero value has none, and knows nothing of others.
 type Tracker struct {
+	others Sources
 	// open has at most one incident for a resource, the oldest first.
 	open []*Incident
 }
+
+// New returns a tracker without incidents, which asks the sources when one begins and ends.
+func New(others Sources) *Tracker { return &Tracker{others: others} }
 
 // Observe takes a sample, judged by the thresholds in force, and returns copies of the
 // incidents that began and that ended with it. An incident begins when a threshold is met,
@@ -28,6 +32,7 @@ func (t *Tracker) Observe(sample *pressure.Sample, thresholds []pressure.Thresho
 	t.open = slices.DeleteFunc(t.open, func(i *Incident) bool {
 		over := i.Short.Before(sample.Time) && sample.Time.Sub(i.Short) >= transition
 		if over {
+			i.During = t.others.during(&i.Before)
 			ended = append(ended, i.clone())
 		}
 		return over
@@ -57,6 +62,7 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 			return nil
 		}
 		i = newIncident(signal, seen, sample.Time)
+		i.Before = t.others.before()
 		t.open = append(t.open, i)
 		return i
 	}
@@ -75,7 +81,7 @@ func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time
 		ID:       signal.String() + "-" + at.UTC().Format("20060102T150405.000Z"),
 		Resource: ResourceOf(signal, seen), Signal: signal,
 		Began: at, Short: at, Lowest: seen.Available,
-		Before: Others{OOMKills: -1}, During: Others{OOMKills: -1},
+		During: Others{OOMKills: -1},
 	}
 }
 
@@ -158,15 +164,6 @@ func (t *Tracker) Add(id string, v Victim) {
 	}
 }
 
-// NoteBefore notes what others had done when the incident with that ID began.
-func (t *Tracker) NoteBefore(id string, before Others) {
-	for _, i := range t.open {
-		if i.ID == id {
-			i.Before = before
-		}
-	}
-}
-
 // Any reports whether an incident is open.
 func (t *Tracker) Any() bool { return len(t.open) > 0 }
 
@@ -177,22 +174,11 @@ func (t *Tracker) ForgetDryRuns() {
 	}
 }
 
-// Export returns copies of the open incidents, the oldest first.
-func (t *Tracker) Export() []Incident {
+// Open returns copies of the open incidents, the oldest first.
+func (t *Tracker) Open() []Incident {
 	open := make([]Incident, 0, len(t.open))
 	for _, i := range t.open {
 		open = append(open, i.clone())
 	}
 	return open
-}
-
-// Restore opens the incidents that were open before a restart. Of several of one resource, or of
-// one signal whose device is not known, the first counts. What is open already stays.
-func (t *Tracker) Restore(open []Incident) {
-	for n := range open {
-		if t.of(open[n].Signal, pressure.Observation{Device: open[n].Resource.Device}) == nil {
-			restored := open[n].clone()
-			t.open = append(t.open, &restored)
-		}
-	}
 }

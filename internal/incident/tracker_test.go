@@ -169,7 +169,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 	low := reading{pressure.MemoryAvailable: 90}
 	before.Observe(n.after(0, low), thresholds(), transition)
 	var restarted Tracker
-	restarted.Restore(before.Export())
+	restarted.Restore(before.Export(), n.at)
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
 	}
@@ -193,7 +193,7 @@ func TestIncidentProperties(t *testing.T) {
 				short = sample.Time
 			}
 			tracker.Observe(sample, thresholds()[:2], transition)
-			id, open := tracker.ID(pressure.MemoryAvailable, pressure.Observation{}), tracker.Export()
+			id, open := tracker.ID(pressure.MemoryAvailable, pressure.Observation{}), tracker.Open()
 			if want := !short.IsZero() && (sample.Time.Equal(short) || sample.Time.Sub(short) < transition); want != (id != "") {
 				t.Fatalf("seed %d: open is %v %v after the last shortage", seed, id != "", sample.Time.Sub(short))
 			}
@@ -239,8 +239,8 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 		}
 	}
 	var restarted Tracker
-	restarted.Restore(tracker.Export())
-	open := restarted.Export()
+	restarted.Restore(tracker.Export(), n.at)
+	open := restarted.Open()
 	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(pressure.ImageFSAvailable, pressure.Observation{}) != first {
 		t.Errorf("open: %+v, want one with both victims", open)
 	}
@@ -251,8 +251,8 @@ func TestUnknownDevicesAreRestored(t *testing.T) {
 	t.Parallel()
 	n, before, restarted := newNode(), Tracker{}, Tracker{}
 	before.Observe(n.after(0, reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}), thresholds(), transition)
-	restarted.Restore(before.Export())
-	if diff := cmp.Diff(before.Export(), restarted.Export()); diff != "" || len(before.Export()) != 2 {
+	restarted.Restore(before.Export(), n.at)
+	if diff := cmp.Diff(before.Open(), restarted.Open()); diff != "" || len(before.Open()) != 2 {
 		t.Errorf("(-before +after):\n%s", diff)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // nothing is known. The entries of each list are the oldest first.
 type State struct {
 	// Incidents are those that are open.
-	Incidents []Incident `json:"incidents,omitempty"`
+	Incidents []incident.State `json:"incidents,omitempty"`
 	// InFlight are the victims in flight.
 	InFlight inflight.State `json:"inFlight,omitzero"`
 	// Cooldown is which pods may not be evicted for now.
@@ -21,12 +21,6 @@ type State struct {
 	// InDoubt are the requests whose outcome is not known: they are about to be sent, or were
 	// not answered. There is one for a resource at most, and none is left out for its size.
 	InDoubt []Request `json:"inDoubt,omitempty"`
-}
-
-// Incident is one that is open.
-type Incident struct {
-	Incident incident.Incident `json:"incident"`
-	Expires  time.Time         `json:"expires"`
 }
 
 // Request is one eviction request whose outcome is not known, with what is needed to book

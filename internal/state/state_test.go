@@ -47,7 +47,7 @@ func random(r *rand.Rand, most int) State {
 		s.Cooldown.Backoff.Server = &server[0]
 	}
 	for range r.IntN(most + 1) {
-		s.Incidents = append(s.Incidents, Incident{Expires: when(), Incident: incident.Incident{
+		s.Incidents = append(s.Incidents, incident.State{Expires: when(), Incident: incident.Incident{
 			ID: text("memory.available"), Resource: incident.Resource{Kind: incident.Bytes, Device: r.Uint64()},
 			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),

@@ -1,0 +1,78 @@
+package incident
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Evicted is a pod that the kubelet has evicted. Pod is namespace/name, UID the API server's, and
+// At when that was; the zero time where it is not known.
+type Evicted struct {
+	Pod, UID string
+	At       time.Time
+}
+
+// Sources tell what others than evictd have done on the node: what happened in an incident is
+// the difference of two looks. The zero value knows nothing.
+type Sources struct {
+	// OOMKills returns how many processes the kernel has killed for want of memory since boot;
+	// nil where that cannot be read.
+	OOMKills func() (int64, error)
+	// Evicted returns the listed pods that the kubelet has evicted, which stay listed until they
+	// are collected, in a slice of the caller's own; nil where there are none.
+	Evicted func() []Evicted
+	// Fault is told why OOMKills failed; it must be set where OOMKills is.
+	Fault func(source string, err error)
+}
+
+// before returns what others had done until now.
+func (s *Sources) before() Others {
+	others, pods := Others{OOMKills: s.oomKills()}, s.evicted()
+	if more := len(pods) - KubeletsKept; more > 0 {
+		slices.SortFunc(pods, func(a, b Evicted) int { return a.At.Compare(b.At) })
+		others.Unnamed, pods = pods[more-1].At, pods[more:]
+	}
+	for i := range pods {
+		others.Kubelets = append(others.Kubelets, pods[i].UID)
+	}
+	return others
+}
+
+// during returns what others did since.
+func (s *Sources) during(before *Others) Others {
+	others := Others{OOMKills: -1}
+	if now := s.oomKills(); now >= 0 && before.OOMKills >= 0 {
+		others.OOMKills = max(0, now-before.OOMKills)
+	}
+	for _, pod := range s.evicted() {
+		unnamed := !before.Unnamed.IsZero() && !pod.At.After(before.Unnamed)
+		if !unnamed && !slices.Contains(before.Kubelets, pod.UID) {
+			others.Kubelets = append(others.Kubelets, pod.Pod)
+		}
+	}
+	slices.Sort(others.Kubelets)
+	return others
+}
+
+// oomKills returns how many processes the kernel has killed since boot; negative where that is
+// not known.
+func (s *Sources) oomKills() int64 {
+	if s.OOMKills == nil {
+		return -1
+	}
+	kills, err := s.OOMKills()
+	if err != nil {
+		s.Fault(string(pressure.ProcSource), err)
+		return -1
+	}
+	return kills
+}
+
+func (s *Sources) evicted() []Evicted {
+	if s.Evicted == nil {
+		return nil
+	}
+	return s.Evicted()
+}

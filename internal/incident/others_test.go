@@ -1,0 +1,77 @@
+package incident
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// What others did in an incident is what they did since it began, and not known where one of
+// the two looks failed.
+func TestIncidentTellsWhatOthersDid(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("planted")
+	for name, test := range map[string]struct {
+		before, after func() (int64, error)
+		old           int // how many pods the kubelet evicted before
+		want          int64
+		faults        int
+	}{
+		"nothing happened":       {kills(3), kills(3), 0, 0, 0},
+		"two processes killed":   {kills(3), kills(5), 2, 2, 0},
+		"more than are named":    {kills(3), kills(4), KubeletsKept + 9, 1, 0},
+		"the first look failed":  {func() (int64, error) { return 0, failed }, kills(5), 0, -1, 1},
+		"the second look failed": {kills(3), func() (int64, error) { return 0, failed }, 0, -1, 1},
+		"it cannot be read":      {nil, nil, 0, -1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n, faults := newNode(), 0
+			var pods []Evicted
+			for i := range test.old {
+				pods = append(pods, Evicted{Pod: fmt.Sprint("shop/old", i), UID: fmt.Sprint("old", i), At: n.at.Add(-time.Duration(i) * time.Second)})
+			}
+			tracker := New(Sources{
+				OOMKills: test.before, Evicted: func() []Evicted { return slices.Clone(pods) },
+				Fault: func(string, error) { faults++ },
+			})
+			began, _ := tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
+			if named := len(began[0].Before.Kubelets); named != min(test.old, KubeletsKept) {
+				t.Errorf("names %d pods that were evicted before", named)
+			}
+			tracker.others.OOMKills = test.after
+			pods = append(pods, Evicted{Pod: "shop/b", UID: "b", At: n.at.Add(time.Second)}, Evicted{Pod: "shop/a", UID: "a", At: n.at.Add(time.Second)})
+			_, ended := tracker.Observe(n.after(transition, nil), thresholds(), transition)
+			if got := ended[0].During; got.OOMKills != test.want || !slices.Equal(got.Kubelets, []string{"shop/a", "shop/b"}) || faults != test.faults {
+				t.Errorf("%+v with %d faults; want %d kills, shop/a, shop/b, %d faults", got, faults, test.want, test.faults)
+			}
+		})
+	}
+}
+
+func kills(n int64) func() (int64, error) { return func() (int64, error) { return n, nil } }
+
+// An incident is restored for a day after its last shortage, with no time in the future.
+func TestIncidentsExpire(t *testing.T) {
+	t.Parallel()
+	n, tracker := newNode(), Tracker{}
+	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
+	kept := tracker.Export()
+	for after, want := range map[time.Duration]int{-time.Hour: 1, restoredFor - 1: 1, restoredFor: 0} {
+		var restarted Tracker
+		restarted.Restore(kept, n.at.Add(after))
+		open := restarted.Open()
+		if len(open) != want || want == 1 && open[0].Short.After(n.at.Add(after)) {
+			t.Errorf("%v after: open %+v, want %d and none of the future", after, open, want)
+		}
+	}
+	kept[0].Incident.Signal = pressure.Signal(pressure.SignalCount)
+	var restarted Tracker
+	if restarted.Restore(kept, n.at); restarted.Any() {
+		t.Error("an incident of a signal that does not exist was restored")
+	}
+}
