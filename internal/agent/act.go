@@ -29,7 +29,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	d := p.Decision
 	a.acting = &d
 	a.victims.Request(d.Time, a.inDoubt.MayEnd(d.Time), a.readLists)
-	a.learn()
+	a.memory.Learn()
 	a.executor.Start(ctx, p)
 }
 
@@ -37,7 +37,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 // books the victim, remembers the refusals and records the decision.
 func (a *Agent) takeReport(r execute.Report) {
 	now := a.options.Clock.Now()
-	defer a.saveReport()
+	defer a.memory.Answered()
 	d := a.acting
 	if r.About != nil {
 		d = r.About.Decision(now, a.victims.All())

@@ -115,7 +115,7 @@ type Options struct {
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has
 	// kept of the process before; nil when nothing is known of the time before the start, and
 	// then the start is a careful one, see start.go. The zero State says that nothing was.
-	Memory     Memory
+	Memory     state.Memory
 	Remembered *state.State
 	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
 	// where MemAvailable does not show them; nil where that cannot be read.
@@ -153,10 +153,7 @@ type Agent struct {
 	covered   covered         // see covered.go
 	start     start           // what the first samples met, see start.go
 
-	memory   memory // what survives a restart, see remember.go
-	changed  bool   // something of it has changed in this tick
-	inFlight int    // how many victims it had in flight when it was handed over
-
+	memory   *state.Keeper   // what survives a restart, see remember.go
 	inDoubt  indoubt.Tracker // the requests whose outcome is not known
 	executor *execute.Executor
 	acting   *decide.Decision // what is being carried out; nil when nothing is
@@ -188,14 +185,13 @@ func New(options Options) (*Agent, error) {
 	}
 	a.executor = a.newExecutor()
 	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
-	a.memory.to = options.Memory
+	a.memory = state.NewKeeper(options.Memory, a.export)
 	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {
 		a.restore(options.Remembered, a.options.Clock.Now())
 	}
 	a.adopt(options.Policy)
-	a.inFlight = a.victims.Len()
-	a.memory.learn(a.export())
+	a.memory.Restored()
 	return a, nil
 }
 
@@ -207,7 +203,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.changed = a.changed || a.policy.DryRun && !policy.DryRun
+	a.memory.Changed(a.policy.DryRun && !policy.DryRun)
 	if a.acting != nil {
 		a.executor.Cancel(errors.New("the configuration changed"))
 	}
@@ -283,7 +279,7 @@ func (a *Agent) drain() {
 	if a.acting != nil {
 		a.takeReport(<-a.executor.Reports())
 	}
-	a.saveAtTheEnd()
+	a.memory.SaveNow()
 }
 
 // tick reads the node once, judges, and acts or says why not. It returns the time
@@ -305,7 +301,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.followReturning(sample, ended)
 	a.space.Observe(sample, &verdict, a.policy.Stabilization)
 	if len(verdict.Pressures) > 0 {
-		a.changed = a.victims.ObserveLists(started, a.readLists) || a.changed
+		a.memory.Changed(a.victims.ObserveLists(started, a.readLists))
 	}
 	a.noteStart(sample, &verdict)
 	if a.acting != nil {
@@ -314,7 +310,8 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		a.relieve(ctx, sample, &verdict)
 	}
 	a.followReclaim(started, ended)
-	a.saveChanges(ended)
+	a.memory.Changed(len(ended) > 0)
+	a.memory.SaveChanged(a.victims.Len())
 	if len(verdict.Pressures) == 0 {
 		a.warmUp(started)
 	}

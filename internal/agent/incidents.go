@@ -14,7 +14,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 		return
 	}
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
-	a.changed = a.changed || len(began) > 0 || len(ended) > 0
+	a.memory.Changed(len(began) > 0 || len(ended) > 0)
 	for i := range began {
 		a.options.Recorder.IncidentBegan(&began[i])
 	}

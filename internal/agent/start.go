@@ -43,7 +43,8 @@ func (a *Agent) noteStart(sample *pressure.Sample, verdict *pressure.Verdict) {
 	for signal := range s.read {
 		s.read[signal] = s.read[signal] || sample.Observations[signal].State == pressure.Known
 		if !s.met[signal].IsZero() && !s.counted {
-			s.counted, a.changed = true, true
+			s.counted = true
+			a.memory.Changed(true)
 			a.cooldown.LeaveOne(sample.Time)
 		}
 	}

@@ -1,0 +1,119 @@
+package state
+
+import (
+	"slices"
+	"sync"
+)
+
+// Memory keeps states for the next process.
+type Memory interface {
+	// Save keeps a state in place of the one before. It does not wait.
+	Save(s State)
+	// SaveNow is Save, and waits until the state is kept, for a bounded moment.
+	SaveNow(s State)
+}
+
+// Keeper hands what its owner knows to a [Memory] when it should: before a request is sent, after
+// each report, at the end, and after a tick that changed something. See docs/adr/0014. Only
+// [Keeper.BeforeSend] may be called from another goroutine than the owner's.
+type Keeper struct {
+	to     Memory // nil keeps nothing
+	export func() State
+
+	changed  bool // something of the state was changed since it was handed over
+	inFlight int  // how many victims were in flight then
+
+	mu      sync.Mutex // guards all below
+	known   State
+	sending *Request // the request that is under way; nil where there is none
+}
+
+// NewKeeper returns a keeper that hands over what export returns, which is called on the owner's
+// goroutine alone. A memory that is nil keeps nothing.
+func NewKeeper(to Memory, export func() State) *Keeper { return &Keeper{to: to, export: export} }
+
+// Restored takes what is known at the start for what is kept already.
+func (k *Keeper) Restored() {
+	k.Learn()
+	k.inFlight = len(k.known.InFlight.Ledger.Bookings)
+}
+
+// Learn takes what is known now for the next request: it is handed over together with it.
+func (k *Keeper) Learn() {
+	if k.to != nil {
+		k.learn()
+	}
+}
+
+// Changed notes whether something of the state was changed.
+func (k *Keeper) Changed(is bool) { k.changed = k.changed || is }
+
+// SaveChanged hands the state over where something of it was changed since it last was, or another
+// number of victims is in flight.
+func (k *Keeper) SaveChanged(inFlight int) {
+	if k.changed || inFlight != k.inFlight {
+		k.Save()
+	}
+}
+
+// Save hands the state over.
+func (k *Keeper) Save() {
+	k.changed = false
+	if k.to != nil {
+		s := k.learn()
+		k.inFlight = len(s.InFlight.Ledger.Bookings)
+		k.to.Save(s)
+	}
+}
+
+// SaveNow is Save, and waits until the state is kept: the process ends.
+func (k *Keeper) SaveNow() {
+	if k.to != nil {
+		k.to.SaveNow(k.learn())
+	}
+}
+
+// BeforeSend hands a request over that is about to be sent, with what was known last: if the
+// process ends before its answer, the next one reads its pod before any other is evicted.
+func (k *Keeper) BeforeSend(r *Request) {
+	if k.to != nil {
+		k.to.SaveNow(k.begin(r))
+	}
+}
+
+// Answered hands over what is known after a plan was carried out, or its request was settled:
+// nothing is under way any more, and what became of the request is part of the state.
+func (k *Keeper) Answered() {
+	k.mu.Lock()
+	k.sending = nil
+	k.mu.Unlock()
+	k.Save()
+}
+
+func (k *Keeper) learn() State {
+	known := k.export()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known = known
+	return k.joined()
+}
+
+func (k *Keeper) begin(r *Request) State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.sending = r
+	return k.joined()
+}
+
+// joined returns what is known with the request that is under way, in place of one in doubt about
+// the same resource. The lock is held.
+func (k *Keeper) joined() State {
+	joined := k.known
+	if k.sending != nil {
+		others := slices.DeleteFunc(slices.Clone(joined.InDoubt), func(r Request) bool {
+			return r.Shortage.Resource == k.sending.Shortage.Resource
+		})
+		joined.InDoubt = append(others, *k.sending)
+	}
+	return joined
+}
