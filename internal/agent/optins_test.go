@@ -19,7 +19,6 @@ import (
 	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // journal is what happened, in its order.
@@ -425,14 +424,4 @@ func TestPermitsThatAreOffAreNotAsked(t *testing.T) {
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
 	})
-}
-
-func TestTaintsOfSignals(t *testing.T) {
-	t.Parallel()
-	verdict := &pressure.Verdict{}
-	verdict.Under[pressure.MemoryStall], verdict.Under[pressure.NodeFSInodesFree], verdict.Under[pressure.PIDAvailable] = true, true, true
-	want := []string{"evictd.dev/memory-pressure", "evictd.dev/disk-pressure", "evictd.dev/pid-pressure"}
-	if diff := cmp.Diff(want, under(verdict).Keys()); diff != "" {
-		t.Errorf("the taints (-want +got):\n%s", diff)
-	}
 }

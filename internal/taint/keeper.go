@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // A change that failed is tried again after a second, then after twice as long each
@@ -35,6 +37,19 @@ type Wanted struct {
 	// DryRun sends what would be set as a server-side dry run; what is there is removed
 	// as if nothing were wanted.
 	DryRun bool
+}
+
+// WantedBy returns the wish that follows from a verdict: a taint for each signal that counts as
+// under pressure. Until the node has been watched for a transition period by the policy in force,
+// what an earlier process or policy has set stays: that it is calm is not known before.
+func WantedBy(verdict *pressure.Verdict, watched, transition time.Duration, dryRun bool) Wanted {
+	w := Wanted{Keep: watched < transition, DryRun: dryRun}
+	for signal, under := range verdict.Under {
+		if under {
+			w.Pressures |= Of(pressure.Signal(signal))
+		}
+	}
+	return w
 }
 
 // real returns what the node should really carry when it carries something already.
