@@ -114,7 +114,7 @@ type Options struct {
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has
 	// kept of the process before; nil when nothing is known of the time before the start, and
-	// then the start is a careful one, see start.go. The zero State says that nothing was.
+	// then the start is a careful one, see docs/adr/0014. The zero State says that nothing was.
 	Memory     state.Memory
 	Remembered *state.State
 	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
@@ -151,7 +151,6 @@ type Agent struct {
 	looked    time.Time       // when a walk was last looked at, see keepwatch.go
 	listedNow map[string]bool // what listed has returned in this tick; nil before
 	covered   covered         // see covered.go
-	start     start           // what the first samples met, see start.go
 
 	memory   *state.Keeper   // what survives a restart, see remember.go
 	inDoubt  indoubt.Tracker // the requests whose outcome is not known
@@ -186,9 +185,10 @@ func New(options Options) (*Agent, error) {
 	a.executor = a.newExecutor()
 	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
 	a.memory = state.NewKeeper(options.Memory, a.export)
-	a.start.careful = options.Remembered == nil
 	if options.Remembered != nil {
 		a.restore(options.Remembered, a.options.Clock.Now())
+	} else {
+		a.cooldown.StartCarefully(inflight.CollectedWithin)
 	}
 	a.adopt(options.Policy)
 	a.memory.Restored()
@@ -303,7 +303,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	if len(verdict.Pressures) > 0 {
 		a.memory.Changed(a.victims.ObserveLists(started, a.readLists))
 	}
-	a.noteStart(sample, &verdict)
+	a.memory.Changed(a.cooldown.ObserveStart(sample, &verdict))
 	if a.acting != nil {
 		a.cancelWhenObsolete(ctx, a.acting, sample, &verdict)
 	} else {

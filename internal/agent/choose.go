@@ -37,7 +37,7 @@ func (a *Agent) situation(ctx context.Context, sample *pressure.Sample, p pressu
 		Unsynced: !a.options.Pods.Synced(), Stale: a.podsStale(), Pods: a.options.Pods.List(),
 		InFlight: a.victims.All(), LastEnd: a.victims.LastEnd(signal), ReachBack: measure.ReachBack(&p),
 		WouldBe: a.victims.Simulated().Has, Simulated: a.victims.Simulated().Amount(signal),
-		Cooldown: a.cooldown, MetAtStart: a.start.met[signal], Space: a.spaceOf(signal),
+		Cooldown: a.cooldown, Space: a.spaceOf(signal),
 	}
 	s.InDoubt, s.InDoubtRests = a.inDoubt.Of(s.Resource())
 	if a.options.KubeletGap != nil {

@@ -51,7 +51,7 @@ func (l *limiter) sort() {
 	slices.SortStableFunc(l.recent, func(a, b accepted) int { return a.at.Compare(b.at) })
 }
 
-// leaveOne, see [Tracker.LeaveOne].
+// leaveOne counts as many evictions as leave one for the coming minute; without a limit none.
 func (l *limiter) leaveOne(now time.Time) {
 	before, _ := l.within(time.Minute, l.limits.PerMinute, now, anyOwner)
 	if all := l.limits.PerMinute - 1 - before; all > 0 {

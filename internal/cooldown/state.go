@@ -43,7 +43,7 @@ type CountedState struct {
 	// At is when it was accepted.
 	At time.Time `json:"at"`
 	// Count is how many it counts as; 0 means 1. More than one are those of which nothing is
-	// known, see [Tracker.LeaveOne].
+	// known, see [Tracker.ObserveStart].
 	Count int `json:"count,omitempty"`
 	// DryRun says that nothing happened to the pod.
 	DryRun  bool      `json:"dryRun,omitempty"`

@@ -28,6 +28,8 @@ const (
 	ServerBackOff
 	// SoftJitter: the first soft eviction of an incident waits for a random time.
 	SoftJitter
+	// CarefulStart: what was evicted before the start is not known.
+	CarefulStart
 	// BypassBackOff: bypassing a PDB came to nothing a moment ago.
 	BypassBackOff
 	// KindCount is how many kinds there are.
@@ -103,6 +105,7 @@ type Tracker struct {
 	permits  permits
 	jitters  [pressure.SignalCount]jitter
 	bypass   time.Time
+	start    start
 }
 
 // New returns a tracker that remembers nothing. Random returns numbers in [0,1); workload
@@ -146,12 +149,6 @@ func (t *Tracker) Accept(v Victim, now time.Time) {
 
 // Count counts an eviction against the limits of which nothing is known but when it was.
 func (t *Tracker) Count(owner string, at time.Time) { t.limiter.count(owner, false, at) }
-
-// LeaveOne counts as many evictions as leave one for the coming minute. It is for a process
-// that does not know how many there were before its start, and found the node under
-// pressure: an agent that is restarted again and again must not evict a minute's worth each
-// time. Without a limit it counts none.
-func (t *Tracker) LeaveOne(now time.Time) { t.limiter.leaveOne(now) }
 
 // Retry forgets which pods were tried in a pressure: no other candidate is left.
 func (t *Tracker) Retry(signal pressure.Signal) { t.tried[signal].refused = nil }

@@ -30,7 +30,7 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 		tracker.Observe(&report, now)
 	case 1:
 		tracker.Draw(in, now)
-		tracker.LeaveOne(now)
+		tracker.limiter.leaveOne(now)
 	default:
 		happen(tracker, r, now)
 	}

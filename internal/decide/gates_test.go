@@ -16,7 +16,7 @@ import (
 )
 
 // waits is a cooldown by values: what is set waits.
-type waits struct{ node, server, jitter, bypass, pod *cooldown.Reason }
+type waits struct{ node, server, start, jitter, bypass, pod *cooldown.Reason }
 
 func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 	if r == nil {
@@ -28,6 +28,7 @@ func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) }
 func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
 
+func (w waits) Start(pressure.Signal, time.Time) (cooldown.Reason, bool)    { return asked(w.start) }
 func (w waits) Jitter(cooldown.Pressure, time.Time) (cooldown.Reason, bool) { return asked(w.jitter) }
 
 func (w waits) Bypass(time.Time) (cooldown.Reason, bool) { return asked(w.bypass) }
@@ -94,7 +95,9 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}}
 				s.InDoubtRests = noon().Add(second)
 			}},
-			{"a careful start", decide.HoldSettleWindow, func(s *decide.Situation) { s.MetAtStart = noon() }},
+			{"a careful start", decide.HoldSettleWindow, func(s *decide.Situation) {
+				wait(s).start = &cooldown.Reason{Until: noon().Add(inflight.CollectedWithin)}
+			}},
 			{"space that comes back", decide.HoldSettleWindow, func(s *decide.Situation) { s.Space = decide.Space{LastEnd: noon()} }},
 			{"the limit a minute", decide.HoldLimited, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
 		},

@@ -16,6 +16,7 @@ import (
 type Cooldown interface {
 	Node(now time.Time) (cooldown.Reason, bool)
 	Server(now time.Time) (cooldown.Reason, bool)
+	Start(signal pressure.Signal, now time.Time) (cooldown.Reason, bool)
 	Jitter(in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
 	Bypass(now time.Time) (cooldown.Reason, bool)
 	Pod(pod *rank.Pod, in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
@@ -57,9 +58,6 @@ type Situation struct {
 	Others       []InDoubt
 
 	Cooldown Cooldown
-	// MetAtStart is when the first reading of a process that knows nothing of the time before
-	// met a threshold of the signal; the zero time when it did not.
-	MetAtStart time.Time
 	// Space is what is known of space that comes back; the zero value for other signals.
 	Space Space
 	// KubeletGap is how much less memory.available is by the kubelet's definition than by the

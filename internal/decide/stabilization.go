@@ -30,18 +30,14 @@ type Space struct {
 }
 
 // carefulStart holds a decision about a disk that was short from the start while a victim of the
-// process before may still give space back.
+// process before may still give space back, unless the disk would be full before that.
 func carefulStart(s *Situation, _ *Decision) (Hold, string) {
 	p := &s.Pressure
-	if s.MetAtStart.IsZero() || !p.Threshold.Signal.OnDisk() {
+	why, waits := s.Cooldown.Start(p.Threshold.Signal, p.SampleTime)
+	if !waits || TooLate(p, why.Until.Sub(p.SampleTime)) {
 		return HoldNone, ""
 	}
-	wait := inflight.CollectedWithin - p.SampleTime.Sub(s.MetAtStart)
-	if wait <= 0 || TooLate(p, wait) {
-		return HoldNone, ""
-	}
-	return HoldSettleWindow, fmt.Sprintf("evictd does not know which pods ended before it started, and the space of one may come back: waiting %v at most",
-		wait.Round(100*time.Millisecond))
+	return HoldSettleWindow, why.Detail
 }
 
 // stabilization holds a decision about a disk while space may come back by itself.
