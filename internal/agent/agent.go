@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -23,10 +22,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
-
-// stalledAfter is how long the loop may make no progress before Alive says so. It
-// is far above the longest pause between two samples.
-const stalledAfter = 30 * time.Second
 
 // Sampler reads the node. The sample's time is the argument: the moment just
 // before the reading.
@@ -157,9 +152,7 @@ type Agent struct {
 	executor *execute.Executor
 	acting   *decide.Decision // what is being carried out; nil when nothing is
 
-	mu       sync.Mutex // guards what the probes read
-	progress time.Time
-	reading  error
+	health health
 }
 
 // New returns an agent that has not started.
@@ -180,7 +173,6 @@ func New(options Options) (*Agent, error) {
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),
-		reading: errors.New("no sample has been read yet"),
 	}
 	a.executor = a.newExecutor()
 	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
@@ -241,9 +233,7 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts;
 // one that is under way gets a few seconds to be answered and recorded.
 func (a *Agent) Run(ctx context.Context) error {
-	a.mu.Lock()
-	a.progress = a.options.Clock.Now() // a first tick that hangs should be noticed too
-	a.mu.Unlock()
+	a.health.begin(a.options.Clock.Now())
 	timer := a.options.Clock.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time
@@ -315,7 +305,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	if len(verdict.Pressures) == 0 {
 		a.warmUp(started)
 	}
-	a.noteProgress(started, sample, &verdict)
+	a.health.observe(started, sample, &verdict)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
 }
@@ -348,33 +338,8 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 	}
 }
 
-// noteProgress keeps what the probes ask for.
-func (a *Agent) noteProgress(now time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.progress = now
-	switch {
-	case len(verdict.Unknown) > 0:
-		faults := make([]error, 0, len(verdict.Unknown))
-		for _, signal := range verdict.Unknown {
-			faults = append(faults, fmt.Errorf("%v has no figure, and no pod is evicted for %s until it has one: %w",
-				signal, needsReading(signal), sample.Of(signal).Err))
-		}
-		a.reading = errors.Join(faults...)
-	case !verdict.Stale:
-		a.reading = nil
-	}
-}
-
 // Alive returns an error when the loop has made no progress for too long.
-func (a *Agent) Alive(now time.Time) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.progress.IsZero() && now.Sub(a.progress) > stalledAfter {
-		return fmt.Errorf("no tick for %v", now.Sub(a.progress).Round(time.Second))
-	}
-	return nil
-}
+func (a *Agent) Alive(now time.Time) error { return a.health.alive(now) }
 
 // Ready returns an error until the node's pods are known and the last sample was
 // complete, and while the list of the pods has grown too old.
@@ -385,15 +350,5 @@ func (a *Agent) Ready() error {
 	if err := a.podsStale(); err != nil {
 		return fmt.Errorf("no pod is evicted: %w", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.reading
-}
-
-// needsReading names what no pod is evicted for while a signal is unknown.
-func needsReading(signal pressure.Signal) string {
-	if signal.Kind() == pressure.MemoryKind {
-		return "memory"
-	}
-	return "it"
+	return a.health.ready()
 }
