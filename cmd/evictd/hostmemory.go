@@ -48,13 +48,13 @@ func newHostMemory(reader *hostinfo.Reader, failed func(error)) *hostMemory {
 	return h
 }
 
-// MemoryUsed is for [agent.Host].
+// MemoryUsed is for [decisions.Host].
 func (h *hostMemory) MemoryUsed(incident string, now time.Time) decide.Breakdown {
 	b, _ := h.used.Of(incident, now)
 	return b
 }
 
-// Processes is for [agent.Host].
+// Processes is for [decisions.Host].
 func (h *hostMemory) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	return h.processes.Of(incident, now)
 }

@@ -25,7 +25,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 // act has a plan carried out. The loop goes on watching the node meanwhile and decides nothing
 // until the report is there.
 func (a *Agent) act(ctx context.Context, p decide.Plan) {
-	a.number(&p.Decision)
+	a.decisions.Number(&p.Decision)
 	d := p.Decision
 	a.acting = &d
 	a.victims.Request(d.Time, a.inDoubt.MayEnd(d.Time), a.readLists)
@@ -58,9 +58,9 @@ func (a *Agent) takeReport(r execute.Report) {
 	}
 	switch {
 	case len(d.Attempts) > 0:
-		a.record(d)
+		a.decisions.Record(d)
 	case r.Hold != decide.HoldNone:
-		a.holdWith(d, r.Hold, r.Detail)
+		a.decisions.Hold(d, r.Hold, r.Detail)
 	}
 }
 

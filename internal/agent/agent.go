@@ -10,6 +10,7 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/indoubt"
@@ -92,7 +93,7 @@ type Options struct {
 	Taints   Taints
 	Permits  Permits
 	// Host may be nil: then no decision tells of the memory outside the pods.
-	Host Host
+	Host decisions.Host
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
@@ -140,8 +141,7 @@ type Agent struct {
 	cooldown  *cooldown.Tracker
 	measurer  *measure.Measurer
 	space     measure.Space
-	repeated  map[pressure.Signal]repetition
-	lastID    uint64
+	decisions *decisions.Journal
 	watched   time.Time       // since when the node has been judged by the policy in force
 	looked    time.Time       // when a walk was last looked at, see keepwatch.go
 	listedNow map[string]bool // what listed has returned in this tick; nil before
@@ -169,10 +169,10 @@ func New(options Options) (*Agent, error) {
 		reload:   make(chan change),
 		victims:  inflight.New(),
 		cooldown: cooldown.New(options.Policy.Limits, options.Random, permits.WorkloadOf),
-		repeated: map[pressure.Signal]repetition{},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),
+		decisions: decisions.New(options.Recorder.Decision, options.Host),
 	}
 	a.executor = a.newExecutor()
 	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
@@ -290,6 +290,9 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.wantTaints(&verdict)
 	a.followReturning(sample, ended)
 	a.space.Observe(sample, &verdict, a.policy.Stabilization)
+	for i := range verdict.Pressures {
+		a.decisions.Follow(&verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i]))
+	}
 	if len(verdict.Pressures) > 0 {
 		a.memory.Changed(a.victims.ObserveLists(started, a.readLists))
 	}
@@ -321,7 +324,6 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		dealt[p.Threshold.Signal] = true
 		a.drawJitter(&p)
 		s, plan, hold, detail := a.consider(ctx, sample, p)
-		a.noteMemory(&plan.Decision) // which asks for what is not known yet
 		if noneLeft(&plan) {
 			a.cooldown.Retry(p.Threshold.Signal)
 		}
@@ -330,7 +332,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			a.covered.by(&p, &short)
 		}
 		if hold != decide.HoldNone {
-			a.holdWith(&plan.Decision, hold, detail)
+			a.decisions.Hold(&plan.Decision, hold, detail)
 			continue
 		}
 		a.act(ctx, plan)

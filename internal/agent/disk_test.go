@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/measure/measuretest"
@@ -214,7 +215,7 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 					n.run("old", 1, 0)
 					policy := diskPolicy(pressure.NodeFSAvailable)
 					policy.MinimumReclaim = pressure.Fraction(least)
-					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, sayAgainAfter+5*time.Second)
+					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, decisions.SayAgainAfter+5*time.Second)
 					n.wantVictims(t, test.want...)
 					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
 						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
@@ -341,7 +342,7 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 				n.run("broken", 1, 0)
 				measured := map[string]usage.DiskUse{"uid-small": measuretest.PartsOf(false, 9, 0, 0, 0)}
 				maps.Copy(measured, test.another)
-				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, sayAgainAfter+5*time.Second)
+				runDisk(t, n, &fakeDisk{node: n, measured: measured}, pressure.NodeFSAvailable, decisions.SayAgainAfter+5*time.Second)
 				d := n.last(t)
 				if d.Hold != decide.HoldUsageUnknown || !strings.HasSuffix(d.Detail, test.detail) {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
@@ -396,7 +397,7 @@ func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
 				policy := diskPolicy(n.signal)
 				policy.Thresholds[0].MinReclaim, policy.MinimumReclaim = pressure.Absolute(50), pressure.Fraction(test.least)
 				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
-				runFor(t, a, sayAgainAfter+10*time.Second)
+				runFor(t, a, decisions.SayAgainAfter+10*time.Second)
 				n.wantVictims(t, test.want...)
 				if d := n.last(t); !strings.Contains(d.Detail, test.detail) {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)

@@ -16,13 +16,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // fall is a node whose memory a process of the host eats at a constant rate, so fast that
 // nothing is left before the first victim's grace period is over; a spike stops within a
 // second of the line.
-func fall(t *testing.T, seed uint64, spike bool) (victims []string, decisions []decide.Decision) {
+func fall(t *testing.T, seed uint64, spike bool) (victims []string, decided []decide.Decision) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -55,10 +56,10 @@ func fall(t *testing.T, seed uint64, spike bool) (victims []string, decisions []
 			t.Errorf("running: %v", err)
 		}
 		both.Wait()
-		victims, decisions = n.victims(), n.decisions
+		victims, decided = n.victims(), n.decisions
 		time.Sleep(2 * time.Minute) // until the last victim has ended
 	})
-	return victims, decisions
+	return victims, decided
 }
 
 // eat takes so many MiB a second until no more than so many are left.
@@ -87,13 +88,13 @@ func TestFallThatOutrunsTheGraceTakesASecond(t *testing.T) {
 	t.Parallel()
 	told := regexp.MustCompile(`^shop/first is not relied on: its grace ends in 5\ds, memory\.available is exhausted in (\d|1\d)(\.\d)?s$`)
 	for seed := range uint64(spikeSeeds) {
-		victims, decisions := fall(t, seed, false)
+		victims, decided := fall(t, seed, false)
 		if diff := cmp.Diff([]string{"first", "second"}, victims); diff != "" {
 			t.Errorf("seed %d: victims (-want +got):\n%s", seed, diff)
 			continue
 		}
-		at := slices.IndexFunc(decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted && d.Victim().Entry.Pod.Name == "second" })
-		if d := &decisions[at]; !told.MatchString(d.NotReliedOn) || d.Pressure.Forecast.Exhausted >= time.Minute {
+		at := slices.IndexFunc(decided, func(d decide.Decision) bool { return d.Verb == decide.Acted && d.Victim().Entry.Pod.Name == "second" })
+		if d := &decided[at]; !told.MatchString(d.NotReliedOn) || d.Pressure.Forecast.Exhausted >= time.Minute {
 			t.Errorf("seed %d: the second's record says %q, forecast %+v", seed, d.NotReliedOn, d.Pressure.Forecast)
 		}
 		if victims, _ = fall(t, seed, true); len(victims) != 1 {
@@ -206,7 +207,7 @@ func TestTwoThatComeTooLateAreReliedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, a := bookedLate(t, nil)
 		goOn(t, n, a, 10*time.Second, 20)
-		a.repeated = map[pressure.Signal]repetition{} // say it again
+		a.decisions = decisions.New(a.options.Recorder.Decision, nil) // say it again
 		goOn(t, n, a, time.Second, 20)
 		if d := n.last(t); d.Hold != decide.HoldOnItsWay || d.NotReliedOn != "" ||
 			!strings.Contains(d.Detail, "the grace of 2 of them ends only after memory.available is exhausted, in ") {

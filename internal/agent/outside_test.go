@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/internal/decisions"
 )
 
 // fakeHost answers after a time, as one that reads in the background.
@@ -24,7 +24,7 @@ func (h *fakeHost) MemoryUsed(string, time.Time) decide.Breakdown {
 
 func (h *fakeHost) Processes(of string, now time.Time) ([]decide.Process, bool) {
 	at, known := h.asked[of]
-	if !known || now.Sub(at) >= sayAgainAfter {
+	if !known || now.Sub(at) >= decisions.SayAgainAfter {
 		at = now
 		h.asked[of] = at
 		h.reads++
@@ -41,9 +41,8 @@ func TestHoldNamesProcessesOutsideThePods(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := hostOnNode(0)
-		a := newAgent(t, n, untilExhaustionPolicy())
 		host := &fakeHost{takes: 2 * time.Second, asked: map[string]time.Time{}}
-		a.options.Host = host
+		a := newAgent(t, n, untilExhaustionPolicy(), func(o *Options) { o.Host = host })
 		began := time.Now()
 		runFor(t, a, time.Minute)
 		n.wantVictims(t)
@@ -69,26 +68,12 @@ func TestEvictionDoesNotWaitForTheHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("greedy", 960, 10)
-		a := newAgent(t, n, hardPolicy())
 		host := &fakeHost{takes: time.Hour, asked: map[string]time.Time{}}
-		a.options.Host = host
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Host = host })
 		runFor(t, a, time.Second)
 		n.wantVictims(t, "greedy")
 		if d := n.decisions[0]; d.Outside != nil || host.reads != 0 || d.Breakdown["Anonymous"] != 7 {
 			t.Errorf("outside %v, breakdown %v, %d readings", d.Outside, d.Breakdown, host.reads)
 		}
 	})
-}
-
-// Only a shortage of the whole node's memory asks what the host has of it.
-func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
-	t.Parallel()
-	a := &Agent{options: Options{Host: &fakeHost{}}}
-	for _, signal := range pressure.Signals() {
-		want := signal == pressure.MemoryAvailable || signal == pressure.MemoryStall
-		d := &decide.Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}}
-		if got := a.asksHost(d); got != want {
-			t.Errorf("%s: %v, want %v", signal, got, want)
-		}
-	}
 }

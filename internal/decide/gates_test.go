@@ -28,7 +28,8 @@ func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) }
 func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
 
-func (w waits) Start(pressure.Signal, time.Time) (cooldown.Reason, bool)    { return asked(w.start) }
+func (w waits) Start(pressure.Signal, time.Time) (cooldown.Reason, bool) { return asked(w.start) }
+
 func (w waits) Jitter(cooldown.Pressure, time.Time) (cooldown.Reason, bool) { return asked(w.jitter) }
 
 func (w waits) Bypass(time.Time) (cooldown.Reason, bool) { return asked(w.bypass) }

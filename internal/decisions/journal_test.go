@@ -1,0 +1,111 @@
+package decisions
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// host counts what it is asked for, and answers after so many questions.
+type host struct{ pending, asked, processes int }
+
+func (h *host) MemoryUsed(string, time.Time) decide.Breakdown {
+	h.asked++
+	return decide.Breakdown{"Anonymous": int64(h.asked)}
+}
+
+func (h *host) Processes(string, time.Time) ([]decide.Process, bool) {
+	h.processes++
+	if h.processes <= h.pending {
+		return nil, true
+	}
+	return []decide.Process{{Name: "leak"}}, false
+}
+
+func about(signal pressure.Signal, hard bool, at time.Duration) *decide.Decision {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(at)
+	return &decide.Decision{Time: now, Pressure: pressure.Pressure{SampleTime: now, Threshold: pressure.Threshold{Signal: signal, Hard: hard}}}
+}
+
+// A hold is recorded when it begins, when it changes and after 30 s, for each signal by itself;
+// what acted is always recorded, and the hold after it too.
+func TestHoldIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
+	var recorded []decide.Decision
+	j := New(func(d *decide.Decision) { recorded = append(recorded, *d) }, nil)
+	for n, step := range []struct {
+		at     time.Duration
+		signal pressure.Signal
+		hard   bool
+		why    decide.Hold // HoldNone acts
+		said   bool
+	}{
+		{0, memory, true, decide.HoldSettling, true},
+		{time.Second, memory, true, decide.HoldSettling, false},
+		{time.Second, disk, true, decide.HoldSettling, true},
+		{2 * time.Second, memory, true, decide.HoldLimited, true},
+		{3 * time.Second, memory, false, decide.HoldLimited, true},
+		{3*time.Second + SayAgainAfter - 1, memory, false, decide.HoldLimited, false},
+		{3*time.Second + SayAgainAfter, memory, false, decide.HoldLimited, true},
+		{34 * time.Second, memory, false, decide.HoldNone, true},
+		{34 * time.Second, memory, false, decide.HoldLimited, true},
+		{34 * time.Second, memory, false, decide.HoldNone, true},
+		{34 * time.Second, disk, true, decide.HoldLimited, true},
+	} {
+		d, before := about(step.signal, step.hard, step.at), len(recorded)
+		if step.why == decide.HoldNone {
+			d.Verb = decide.Acted
+			j.Number(d)
+			j.Record(d)
+		} else {
+			j.Hold(d, step.why, "detail")
+		}
+		if said := len(recorded) > before; said != step.said {
+			t.Errorf("step %d: recorded %v, want %v", n, said, step.said)
+		} else if last := recorded[len(recorded)-1]; said && (last.Hold != step.why || step.why != decide.HoldNone && (last.Verb != decide.Held || last.Detail != "detail")) {
+			t.Errorf("step %d: recorded %+v", n, last)
+		}
+	}
+	for n := range recorded {
+		if recorded[n].ID != uint64(n+1) {
+			t.Errorf("decision %d has the ID %d", n, recorded[n].ID)
+		}
+	}
+}
+
+// A recorded decision about memory asks once what it is used by, and one that is not recorded
+// never. A hold that lacks candidates is recorded when the processes outside the pods are known.
+func TestDecisionAsksTheHostOnce(t *testing.T) {
+	t.Parallel()
+	var recorded []decide.Decision
+	h := &host{pending: 2}
+	j := New(func(d *decide.Decision) { recorded = append(recorded, *d) }, h)
+	for at := range 5 {
+		j.Hold(about(pressure.MemoryAvailable, true, time.Duration(at)*time.Second), decide.HoldNoCandidates, "")
+	}
+	if len(recorded) != 1 || h.asked != 1 || h.processes != 3 || recorded[0].Outside[0].Name != "leak" || recorded[0].Breakdown["Anonymous"] != 1 {
+		t.Errorf("asked %d and %d times for %+v", h.asked, h.processes, recorded)
+	}
+	disk := about(pressure.NodeFSAvailable, true, 0)
+	disk.Breakdown = decide.Breakdown{decide.PartLogs: 7}
+	if j.Hold(disk, decide.HoldNoCandidates, ""); h.asked != 1 || h.processes != 3 || recorded[1].Breakdown[decide.PartLogs] != 7 {
+		t.Errorf("asked %d and %d times about a disk: %+v", h.asked, h.processes, recorded[1])
+	}
+}
+
+// Only a shortage of the whole node's memory asks what the host has of it.
+func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
+	t.Parallel()
+	for _, signal := range pressure.Signals() {
+		h := &host{}
+		New(nil, h).Follow(&about(signal, true, 0).Pressure, "")
+		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.MemoryStall}, signal)
+		if got := h.asked == 1; got != want {
+			t.Errorf("%s: %v, want %v", signal, got, want)
+		}
+	}
+}
