@@ -1,9 +1,8 @@
-// Package agent is one tick, readable on one screen, and the only place where the
-// four questions meet: is the node short of something (pkg/pressure), what does
-// each pod use (pkg/usage), who goes first (pkg/rank), how does it go (pkg/evict).
+// Package agent is the loop: one tick, readable on one screen, and the only place where all else
+// meets. docs/architecture.md reads it aloud.
 //
-//	sample ─▶ judge ─▶ measure the pods ─▶ rank ─▶ look again ─▶ evict ─▶ record
+//	Sample ─▶ Verdict ─▶ Situation ─▶ Plan or Hold ─▶ Report
 //
-// Nothing flows back. Every outcome is a [Decision], also that nobody was evicted,
-// and a [Recorder] makes log lines, events and metrics of it.
+// Every outcome is a [decide.Decision], also that no pod was evicted, and a [Recorder] makes log
+// lines, Events and metrics of it.
 package agent

@@ -11,5 +11,6 @@
 // Acquiring a permit is two requests, or one where none is free: the Leases of the workload
 // are listed, and a free one is written.
 //
-// A Lease is deleted when its permit is released, so that a calm cluster has none.
+// A Lease is deleted when its permit is released, so that a calm cluster has none. See
+// docs/adr/0028-eviction-permits-are-leases.md.
 package permits
