@@ -111,23 +111,23 @@ func (f *runFlags) newLogger(w io.Writer) (*zap.Logger, error) {
 
 // daemon is the object graph of `evictd run`.
 type daemon struct {
-	flags    *runFlags
-	inForce  atomic.Pointer[config.EvictdConfiguration]
-	logger   *zap.Logger
-	clients  *clients
-	host     *host
-	events   *record.Events
-	recorder *record.Recorder
-	wakers   *pressure.Wakers
-	pods     *nodepods.Pods
-	reader   *hostinfo.Reader
-	kills    *usage.OOMKills // nil where the cgroups do not count them
-	optIns   optIns
-	agent    *agent.Agent
-	state    *state.Store // nil where none is kept
-	server   *httpd.Server
-	refused  refusal
-	noTreaty string // why the kubelet's configuration was not compared, as it was last said
+	flags        *runFlags
+	inForce      atomic.Pointer[config.EvictdConfiguration]
+	logger       *zap.Logger
+	clients      *clients
+	host         *host
+	events       *record.Events
+	recorder     *record.Recorder
+	wakers       *pressure.Wakers
+	pods         *nodepods.Pods
+	reader       *hostinfo.Reader
+	kills        *usage.OOMKills // nil where the cgroups do not count them
+	optIns       optIns
+	agent        *agent.Agent
+	state        *state.Store // nil where none is kept
+	server       *httpd.Server
+	refused      refusal
+	uncheckedWhy string // why the kubelet's configuration was not compared, as it was last said
 }
 
 // build opens what can be opened and connects the parts. The queue of
@@ -153,7 +153,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	seen := d.host.current().Sample(time.Now())
 	d.warn(loaded, &seen)
-	policy.KubeletHard = d.keepTreaty(loaded, policy.Thresholds, d.host.current())
+	policy.KubeletHard = d.checkKubeletThresholds(loaded, policy.Thresholds, d.host.current())
 	d.openWakers()
 	if err := d.connect(ctx, policy, registry); err != nil {
 		return nil, err
@@ -362,7 +362,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 		return err
 	}
 	seen := sampler.Sample(time.Now()) // while the sampler is not the loop's
-	policy.KubeletHard = d.keepTreaty(c, policy.Thresholds, sampler)
+	policy.KubeletHard = d.checkKubeletThresholds(c, policy.Thresholds, sampler)
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}

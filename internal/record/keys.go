@@ -75,5 +75,5 @@ const (
 	messageKubeletMaybe = "the kubelet may evict before evictd"
 	messageBeforeImages = "evictd would evict before the kubelet deletes unused images"
 	messageKubeletEntry = "an entry of the kubelet's configuration is not understood"
-	messageNoTreaty     = "the kubelet's thresholds are not known and not compared with evictd's"
+	messageNotCompared  = "the kubelet's thresholds are not known and not compared with evictd's"
 )

@@ -415,7 +415,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.IncidentBegan(incidentEnded())
 	r.IncidentEnded(incidentEnded())
 	r.Tainted([]string{"x"}, nil, false)
-	r.Treaty(&kubeletconfig.Configuration{Files: []string{"x"}, Unread: []string{"y"}}, &kubeletconfig.Result{})
+	r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"x"}, Unread: []string{"y"}}, &kubeletconfig.Result{})
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

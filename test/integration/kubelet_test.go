@@ -52,7 +52,7 @@ func TestKubeletThatWouldActFirstIsWarnedAbout(t *testing.T) {
 	s.kubeletSays(head + "evictionHard: {memory.available: 1Gi}\n")
 	s.start()
 	s.within("evictd is ready", s.ready)
-	s.expectTreaty(1, 1)
+	s.expectThresholdCheck(1, 1)
 	for _, fragment := range []string{
 		"the kubelet would evict before evictd", "below 1.0Gi (evictionHard in ", "evictd below 500.0Mi (evictionHard)", "write a threshold above 1.0Gi in evictd's",
 	} {
@@ -61,7 +61,7 @@ func TestKubeletThatWouldActFirstIsWarnedAbout(t *testing.T) {
 		}
 	}
 	s.reconfigure("evictionHard: {memory.available: 2Gi}\n")
-	s.expectTreaty(1, 0)
+	s.expectThresholdCheck(1, 0)
 	s.kubeletSays("evictionHard: [")
 	s.reconfigure("evictionHard: {memory.available: 3Gi}\n")
 	s.within("the kubelet's file is not understood", func() bool {
@@ -97,7 +97,7 @@ func (s *scene) reconfigure(policy string) {
 	s.must(os.Rename(path+".new", path))
 }
 
-func (s *scene) expectTreaty(read, first float64) {
+func (s *scene) expectThresholdCheck(read, first float64) {
 	s.t.Helper()
 	s.within("the two configurations were compared", func() bool {
 		r, told := s.daemon.metric("evictd_kubelet_config_read")

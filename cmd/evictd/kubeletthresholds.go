@@ -51,21 +51,21 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	return nil, fmt.Errorf("%w; to have the two compared, mount the file and name it by --kubelet-config", errors.Join(faults...))
 }
 
-// keepTreaty compares the thresholds with the kubelet's, and says what it finds. That the
+// checkKubeletThresholds compares the thresholds with the kubelet's, and says what it finds. That the
 // kubelet's are not known is said once. It returns the kubelet's hard ones; nil where they
 // are not known.
-func (d *daemon) keepTreaty(
+func (d *daemon) checkKubeletThresholds(
 	c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node,
 ) (hard []pressure.Threshold) {
 	kubelet, err := d.flags.readKubelet()
 	if err != nil {
-		if text := err.Error(); text != d.noTreaty {
-			d.noTreaty = text
-			d.recorder.NoTreaty(d.flags.kubeletConfig != "", err)
+		if text := err.Error(); text != d.uncheckedWhy {
+			d.uncheckedWhy = text
+			d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
 		}
 		return nil
 	}
-	d.noTreaty = ""
+	d.uncheckedWhy = ""
 	sample := sampler.Sample(time.Now())
 	dedicated, err := sampler.DedicatedImageFS()
 	result := kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
@@ -74,6 +74,6 @@ func (d *daemon) keepTreaty(
 		KubeletMemory:    d.host.memory(pressure.WorkingSet),
 		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
 	})
-	d.recorder.Treaty(kubelet, &result)
+	d.recorder.KubeletThresholds(kubelet, &result)
 	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }

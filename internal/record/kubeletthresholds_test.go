@@ -8,10 +8,10 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-func TestTreatyIsSaidAndShown(t *testing.T) {
+func TestKubeletThresholdCheckIsLoggedAndShown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Treaty(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
+	r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"/k.yaml"}, Unread: []string{"evictionHard[x]: is no signal"}}, &kubeletconfig.Result{
 		Compared: []pressure.Signal{pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.ImageFSAvailable},
 		Findings: []kubeletconfig.Finding{
 			{Signal: pressure.MemoryAvailable, Kind: kubeletconfig.KubeletFirst, Detail: "first"},
@@ -38,8 +38,8 @@ evictd_kubelet_acts_first{signal="nodefs.available"} 0
 	if got := value(t, r, "evictd_kubelet_config_read"); got != 1 {
 		t.Errorf("evictd_kubelet_config_read = %v, want 1", got)
 	}
-	r.NoTreaty(false, errors.New("nothing is there"))
-	r.NoTreaty(true, errors.New("nothing is there"))
+	r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
+	r.KubeletThresholdsUnknown(true, errors.New("nothing is there"))
 	expect(t, r, "", "evictd_kubelet_acts_first")
 	if got := value(t, r, "evictd_kubelet_config_read"); got != 0 {
 		t.Errorf("evictd_kubelet_config_read = %v, want 0", got)

@@ -7,9 +7,9 @@ import (
 	"github.com/evictd/evictd/internal/kubeletconfig"
 )
 
-// Treaty notes what the kubelet's configuration means beside evictd's, at start and after
+// KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after
 // each change of evictd's.
-func (r *Recorder) Treaty(kubelet *kubeletconfig.Configuration, result *kubeletconfig.Result) {
+func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, result *kubeletconfig.Result) {
 	for _, entry := range kubelet.Unread {
 		r.logger.Warn(messageKubeletEntry, zap.Strings(keyFiles, kubelet.Files), zap.String(keyDetail, entry))
 	}
@@ -18,18 +18,18 @@ func (r *Recorder) Treaty(kubelet *kubeletconfig.Configuration, result *kubeletc
 		level, message := said(f.Kind)
 		r.logger.Log(level, message, zap.Stringer(keySignal, f.Signal), zap.String(keyDetail, f.Detail))
 	}
-	r.metrics.treaty(result)
+	r.metrics.kubeletThresholds(result)
 }
 
-// NoTreaty notes that the kubelet's configuration is not known, and so not compared. It is
+// KubeletThresholdsUnknown notes that the kubelet's configuration is not known, and so not compared. It is
 // a warning where somebody has said where the file is.
-func (r *Recorder) NoTreaty(named bool, err error) {
+func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
 	level := zapcore.InfoLevel
 	if named {
 		level = zapcore.WarnLevel
 	}
-	r.logger.Log(level, messageNoTreaty, zap.Error(err))
-	r.metrics.treaty(nil)
+	r.logger.Log(level, messageNotCompared, zap.Error(err))
+	r.metrics.kubeletThresholds(nil)
 }
 
 // said returns how a finding is said. That the kubelet may act first is no reason to get
@@ -45,8 +45,8 @@ func said(kind kubeletconfig.Kind) (zapcore.Level, string) {
 	}
 }
 
-// treaty sets the gauges; nil says that the kubelet's configuration is not known.
-func (m *metrics) treaty(result *kubeletconfig.Result) {
+// kubeletThresholds sets the gauges; nil says that the kubelet's configuration is not known.
+func (m *metrics) kubeletThresholds(result *kubeletconfig.Result) {
 	m.kubeletRead.Set(number(result != nil))
 	m.kubeletFirst.Reset()
 	if result == nil {
