@@ -85,22 +85,22 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 		"nobody listens": {
 			refusing(t),
 			[]string{"no answer from the API server at http://127.0.0.1:", "check that it runs there", "connection refused"},
-			"the API server does not answer; nobody is evicted until it does",
+			"the API server does not answer; no pod is evicted until it does",
 		},
 		"another authority": {
 			selfSigned.URL,
 			[]string{"the certificate of the API server at https://", "check the certificate authority in --kubeconfig /"},
-			"the API server cannot be trusted; nobody is evicted until it can",
+			"the API server cannot be trusted; no pod is evicted until it can",
 		},
 		"401": {
 			answering(t, apierrors.NewUnauthorized("Unauthorized")),
 			[]string{"does not accept the credentials; renew the token or certificate in --kubeconfig /"},
-			"the API server does not accept the credentials; nobody is evicted until it does",
+			"the API server does not accept the credentials; no pod is evicted until it does",
 		},
 		"403": {
 			answering(t, apierrors.NewForbidden(nodes, "node-1", nil)),
 			[]string{"the account lacks the right to get nodes; grant it, as the ClusterRole in deploy/daemonset.yaml does"},
-			"the node may not be read; until then its capacity is not checked and nobody is evicted for disk",
+			"the node may not be read; until then its capacity is not checked and no pod is evicted for disk",
 		},
 		"404": {
 			answering(t, apierrors.NewNotFound(nodes, "node-1")),

@@ -123,7 +123,7 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	}
 	c, err := clientcmd.NewDefaultClientConfig(*file, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("%w; mend it so that kubectl can use it", err)
+		return nil, fmt.Errorf("%w; fix it so that kubectl can use it", err)
 	}
 	return c, nil
 }

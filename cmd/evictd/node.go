@@ -35,13 +35,13 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 func unreadNode(err error) string {
 	switch apiFaultOf(err) {
 	case faultUnreached:
-		return "the API server does not answer; nobody is evicted until it does"
+		return "the API server does not answer; no pod is evicted until it does"
 	case faultUntrusted:
-		return "the API server cannot be trusted; nobody is evicted until it can"
+		return "the API server cannot be trusted; no pod is evicted until it can"
 	case faultCredentials:
-		return "the API server does not accept the credentials; nobody is evicted until it does"
+		return "the API server does not accept the credentials; no pod is evicted until it does"
 	case faultRight:
-		return "the node may not be read; until then its capacity is not checked and nobody is evicted for disk"
+		return "the node may not be read; until then its capacity is not checked and no pod is evicted for disk"
 	default:
 		return "the node cannot be read; trying again"
 	}

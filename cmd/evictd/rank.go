@@ -29,7 +29,7 @@ func newRankCommand() *cobra.Command {
 	var flags rankFlags
 	cmd := &cobra.Command{
 		Use:   "rank {--config FILE --node-name NAME | --snapshot FILE}",
-		Short: "Print who would go first right now, and why; evicts nobody",
+		Short: "Print which pod would be evicted first now, and why; evicts no pod",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return printRanking(cmd.Context(), &flags, cmd)
@@ -42,7 +42,7 @@ func newRankCommand() *cobra.Command {
 	f.StringVar(&flags.why, "why", "", "tell the whole story of one pod, NAMESPACE/POD, instead of the table")
 	f.BoolVarP(&flags.watch, "watch", "w", false, "draw the table again every --interval, until interrupted")
 	f.DurationVar(&flags.interval, "interval", intervalDefault, "how often --watch looks")
-	f.IntVar(&flags.budgets, "budgets", budgetsDefault, "ask about the budgets of so many candidates, by server-side dry runs; 0 asks nobody")
+	f.IntVar(&flags.budgets, "budgets", budgetsDefault, "ask about the budgets of so many candidates, by server-side dry runs; 0 asks about none")
 	f.StringVar(&flags.snapshot, "snapshot", "", "rank a recorded node, without a cluster; - reads it from stdin")
 	f.StringVar(&flags.save, "save", "", "record what is seen of the node in a new file; - writes it to stdout instead of the ranking")
 	return cmd

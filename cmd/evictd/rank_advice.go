@@ -20,9 +20,9 @@ func adviceOnFixed(protection rank.Protection) string {
 	case rank.ProtectedMirror, rank.ProtectedStatic:
 		return "The kubelet runs it from a file of the node, and the API cannot end it: to be rid of it, remove the file."
 	case rank.ProtectedCritical:
-		return "Pods of priority 2000000000 and above are never evicted, by the kubelet neither: only another priority class would change that."
+		return "Pods of priority 2000000000 and above are never evicted, not by the kubelet either: only another priority class would change that."
 	case rank.ProtectedTerminating:
-		return "It is on its way out already: nothing is to be done, unless it hangs (finalizers, volumes, its grace period)."
+		return "It is terminating already. Nothing is to be done unless it hangs (finalizers, volumes, its grace period)."
 	case rank.ProtectedFinished:
 		return "It has ended and uses nothing that its eviction would free: delete it to be rid of the object."
 	case rank.ProtectedUnsampled:
@@ -38,7 +38,7 @@ func adviceOnChosen(protection rank.Protection) string {
 	case rank.ProtectedDaemonSet:
 		return "It would be started here again at once. protect.daemonSets: false makes DaemonSet pods candidates."
 	case rank.ProtectedBare:
-		return "Nobody would start it again. A controller (a Deployment, a Job) makes it a candidate, and so does protect.barePods: false."
+		return "Nothing would start it again. A controller (a Deployment, a Job) makes it a candidate, and so does protect.barePods: false."
 	case rank.ProtectedPinned:
 		return "Its controller writes spec.nodeName and would make it again right here. Let the scheduler choose the node, or set protect.pinnedPods: false."
 	case rank.ProtectedPriority:
@@ -52,7 +52,7 @@ func adviceOnChosen(protection rank.Protection) string {
 	case rank.ProtectedWithinRequests:
 		return "It uses no more than it requested. With protect.withinRequests: untilExhaustion it becomes a candidate when the node really runs out. With protect.withinRequests: never it would be one now, behind those that use more than they requested."
 	case rank.ProtectedGuarantee:
-		return "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so does it when nobody else is left."
+		return "The pods of that queue use less memory together than it is guaranteed. A smaller queues[].guaranteed makes them candidates; so it does when no other candidate is left."
 	default:
 		return ""
 	}
@@ -63,13 +63,13 @@ func adviceOnChosen(protection rank.Protection) string {
 func adviceOnMoment(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedBackingOff:
-		return "It was refused a short while ago and is asked for again by itself: the decision's attempts say by what."
+		return "Its eviction was refused a short while ago and will be retried: the decision's attempts say what refused it."
 	case rank.ProtectedHeldOff:
 		return "Its owner's pods come back to this node and have to go again, or its owner has lost limits.perOwnerPerHour pods in the last hour: the decision's held_off says which, and until when. Where they come back, look at why the scheduler or their controller chooses this node."
 	case rank.ProtectedSlotless:
-		return "As many pods of its workload are on their way out in the whole cluster as evictionPermits.perWorkload allows: it waits until one of them has ended."
+		return "As many pods of its workload are in flight in the whole cluster as evictionPermits.perWorkload allows: it waits until one of them has ended."
 	case rank.ProtectedUseless:
-		return "Its end would return too little of what is missing, and larger candidates suffice. limits.minimumReclaimShare: 0% switches that off."
+		return "Its eviction would free too little of what is missing, and larger candidates suffice. limits.minimumReclaimShare: 0% switches that off."
 	default:
 		return ""
 	}

@@ -98,7 +98,7 @@ func (f *rankFlags) checkValues(changed func(string) bool) error {
 	case changed("save") && f.save == "":
 		return errors.New("--save is empty: name a file, or - for stdout")
 	case f.budgets < 0:
-		return fmt.Errorf("--budgets %d: write 0 to ask nobody, or how many candidates to ask about", f.budgets)
+		return fmt.Errorf("--budgets %d: write 0 to ask about none, or how many candidates to ask about", f.budgets)
 	case f.interval < intervalLowest:
 		return fmt.Errorf("--interval %v: write at least %v; each look lists the node's pods", f.interval, intervalLowest)
 	case f.save != "" && f.save != standardStream:

@@ -217,7 +217,7 @@ func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
 		"stdout":        {live, []string{"--save", "-", "-o", "wide"}, "--save - writes the snapshot to stdout and no ranking: leave --output and --why out, or name a file"},
 		"interval":      {live, []string{"--interval", "1s"}, "--interval is for --watch: add it, or leave --interval out"},
 		"interval 1ms":  {live, []string{"-w", "--interval", "1ms"}, "--interval 1ms: write at least 500ms; each look lists the node's pods"},
-		"fewer budgets": {live, []string{"--budgets", "-1"}, "--budgets -1: write 0 to ask nobody, or how many candidates to ask about"},
+		"fewer budgets": {live, []string{"--budgets", "-1"}, "--budgets -1: write 0 to ask about none, or how many candidates to ask about"},
 		"why no pod":    {live, []string{"--why", "web"}, `--why "web": write NAMESPACE/POD`},
 		"why nothing":   {live, []string{"--why", ""}, `--why "": write NAMESPACE/POD`},
 		"no snapshot":   {live, []string{"--snapshot", ""}, "--snapshot is empty: name a file, or - for stdin"},

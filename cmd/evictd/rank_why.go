@@ -134,7 +134,7 @@ func (s *story) neighbours(all []rank.Entry) {
 	s.say("")
 	place := s.entry.Position - 1
 	if place == 0 {
-		s.say("Nobody goes before it.")
+		s.say("No candidate goes before it.")
 	} else {
 		before := &all[place-1]
 		s.say("Candidate %d, %s, goes before it:", before.Position, before.Pod.Key())
@@ -142,7 +142,7 @@ func (s *story) neighbours(all []rank.Entry) {
 	}
 	s.say("")
 	if place+1 == len(all) {
-		s.say("Nobody goes after it.")
+		s.say("No candidate goes after it.")
 		return
 	}
 	after := &all[place+1]
@@ -187,7 +187,7 @@ func keyInWords(key rank.Key) string {
 func keyRule(key rank.Key) string {
 	switch key {
 	case rank.KeyExceeds:
-		return "who uses more than it asked for goes first"
+		return "the pod that uses more than its request goes first"
 	case rank.KeyPriority:
 		return "the lower goes first"
 	case rank.KeyOver:
@@ -205,7 +205,7 @@ func keyRule(key rank.Key) string {
 func (s *story) budget() {
 	answer := reportedBudget(s.seen, s.entry)
 	if answer == nil {
-		s.say("Budget: nobody was asked, so it is not known whether one keeps it.")
+		s.say("Budget: the API server was not asked, so it is not known whether a PDB blocks it.")
 		return
 	}
 	switch evict.Outcome(answer.Outcome) {

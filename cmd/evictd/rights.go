@@ -41,7 +41,7 @@ func (d *daemon) needs(c *config.EvictdConfiguration) []need {
 func bestEffortNeeds() need {
 	return need{
 		field: "disruptionBudgets is bestEffort", overlay: "deploy/overlays/best-effort",
-		with: "under hard pressure a pod may be deleted past its budget", without: "budgets are respected",
+		with: "under hard pressure a pod may be deleted although its budget blocks it", without: "budgets are respected",
 		rights: []authorizationv1.ResourceAttributes{
 			{Verb: "delete", Resource: "pods"},
 			{Verb: "get", Group: policyv1.GroupName, Resource: "poddisruptionbudgets"},

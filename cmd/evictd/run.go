@@ -57,7 +57,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
-	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict nobody: every request is a server-side dry run")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
 	cmd.Flags().StringVar(&flags.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
 	cmd.Flags().StringVar(&flags.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
@@ -310,7 +310,7 @@ func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
 		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
 	}
 	if err := checkDisk(d.flags.hostRoot, c); err != nil {
-		d.logger.Warn("the pods' disk use cannot be measured; nobody is evicted for disk until it can", zap.Error(err))
+		d.logger.Warn("the pods' disk use cannot be measured; no pod is evicted for disk until it can", zap.Error(err))
 	}
 }
 

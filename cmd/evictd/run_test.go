@@ -156,7 +156,7 @@ func TestRunEndsInTimeWithoutAnAPIServer(t *testing.T) {
 	defer terminate()
 	code := start(ctx, runCommand(t, log, machine(t), refusing(t)))
 	log.await(patience(t), t, "watching the node's pods failed")
-	log.await(patience(t), t, "the API server does not answer; nobody is evicted until it does")
+	log.await(patience(t), t, "the API server does not answer; no pod is evicted until it does")
 	terminate()
 	select {
 	case got := <-code:

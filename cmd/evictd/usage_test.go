@@ -108,7 +108,7 @@ func TestUnusableKubeconfigs(t *testing.T) {
 		},
 		"no certificate": {
 			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1', certificate-authority: none.pem}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",
-			"no such file or directory; mend it so that kubectl can use it",
+			"no such file or directory; fix it so that kubectl can use it",
 		},
 		"no URL": {
 			kubeconfigHead + "clusters: [{name: c, cluster: {server: 'not a URL'}}]\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n",

@@ -49,7 +49,7 @@ func TestWalkEndsWhenEnoughBeginsToLeave(t *testing.T) {
 				n.after(test.leaves, func() { n.terminate("uid-small") })
 				watch(t, n, hardPolicy(), 25*time.Second)
 				n.wantVictims(t, test.victims...)
-				if said := strings.Contains(n.decisions[0].Detail, "on their way out should free"); said != (len(test.victims) == 1) {
+				if said := strings.Contains(n.decisions[0].Detail, "in flight should free"); said != (len(test.victims) == 1) {
 					t.Errorf("the record of the walk: %q", n.decisions[0].Detail)
 				}
 			})

@@ -189,7 +189,7 @@ func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
 		n.run("small", 10, 0)
 		n.host = 950 * mebi
 		watch(t, n, hardPolicy(), time.Second)
-		if d := n.last(t); d.Hold != decide.HoldNoCandidates || !strings.Contains(d.Detail, "1 pods on the node, 1 of them on their way out") {
+		if d := n.last(t); d.Hold != decide.HoldNoCandidates || !strings.Contains(d.Detail, "1 pods on the node, 1 of them terminating") {
 			t.Errorf("decision %+v", d)
 		}
 	})

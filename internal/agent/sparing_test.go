@@ -40,7 +40,7 @@ func TestOnePodAsksForAllThatABudgetKeeps(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, time.Second)
 		n.wantVictims(t, "web00", "free")
-		if notes, want := n.decisions[0].Notes, []string{"29 more that PodDisruptionBudget shop/web keeps were not asked for"}; !slices.Equal(notes, want) {
+		if notes, want := n.decisions[0].Notes, []string{"29 more that PodDisruptionBudget shop/web blocks were not tried"}; !slices.Equal(notes, want) {
 			t.Errorf("notes %q, want %q", notes, want)
 		}
 		if _, blocked, _ := a.cooldown.Waiting(time.Now()); blocked != 30 {

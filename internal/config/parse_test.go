@@ -197,7 +197,7 @@ func TestParseFaults(t *testing.T) {
 		}},
 		{"stall between two samples", "memoryStall: {threshold: 0.5%, window: 1s}\nsampling: {maxInterval: 2s}", []string{
 			`memoryStall.threshold: Invalid value: "0.5%": must be between 1% and 99%: remove memoryStall to switch it off`,
-			`memoryStall.window: Invalid value: "1s": must not be shorter than sampling.maxInterval, 2s: nobody would look in between`,
+			`memoryStall.window: Invalid value: "1s": must not be shorter than sampling.maxInterval, 2s: there would be no sample in between`,
 		}},
 		{"stall of all or nothing", "memoryStall: {threshold: 100%, window: -1s}", []string{
 			`memoryStall.threshold: Invalid value: "100%": must be between 1% and 99%: remove memoryStall to switch it off`,
@@ -225,8 +225,8 @@ func TestParseFaults(t *testing.T) {
 			`protect.withinRequests: Unsupported value: "sometimes": supported values: "always", "never", "untilExhaustion"`,
 		}},
 		{"limits of nothing", "limits: {evictionsPerMinute: 0, perOwnerPerHour: -1}", []string{
-			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict nobody`,
-			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict nobody`,
+			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,
+			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict no pod`,
 		}},
 		{"a settle window of the past", "disk: {stabilizationWindow: -1s}", []string{
 			`disk.stabilizationWindow: Invalid value: "-1s": must be between 0s, which switches it off, and 5m0s`,
@@ -299,7 +299,7 @@ func TestParseFaults(t *testing.T) {
 			`evictionHard[cpu.available]: Invalid value: "5%": unknown signal: must be one of memory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
 			`evictionHard[memory.available]: Invalid value: "100.0%": would always be met: write "100%" to switch the threshold off, or a smaller percentage`,
 			`evictionSoftGracePeriod[nodefs.available]: Required value: the soft threshold of this signal needs a grace period: add one`,
-			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict nobody`,
+			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func (v *validator) memoryStall(path *field.Path, stall *MemoryStall) {
 			fmt.Sprintf("must be between %s and %s", stallWindowShortest, stallWindowLongest)))
 	case window < pause:
 		v.add(field.Invalid(path.Child("window"), window.String(),
-			fmt.Sprintf("must not be shorter than sampling.maxInterval, %s: nobody would look in between", pause)))
+			fmt.Sprintf("must not be shorter than sampling.maxInterval, %s: there would be no sample in between", pause)))
 	}
 }
 
@@ -218,6 +218,6 @@ func (v *validator) stabilizationWindow() {
 
 func (v *validator) atLeastOne(path *field.Path, n int32) {
 	if n < 1 {
-		v.add(field.Invalid(path, n, "must be at least 1: use dryRun to evict nobody"))
+		v.add(field.Invalid(path, n, "must be at least 1: use dryRun to evict no pod"))
 	}
 }

@@ -47,7 +47,7 @@ func (u *InDoubt) MayRetry(now time.Time) bool { return now.Sub(u.First) < evict
 
 // Undecided says why the request is waited for.
 func (u *InDoubt) Undecided() string {
-	return u.Attempt.Entry.Pod.Key() + " is not on its way out, and may not be asked for again; the last request for it may still be carried out"
+	return u.Attempt.Entry.Pod.Key() + " is not terminating, and may not be evicted again yet; the last request for it may still be carried out"
 }
 
 // Decision returns the record of what became of the request after its own decision. OnTheirWay are

@@ -159,7 +159,7 @@ func noCandidates(ranking *rank.Ranking) string {
 			leaving++
 		}
 	}
-	return fmt.Sprintf("%d pods on the node, %d of them on their way out and too small to suffice, the others protected",
+	return fmt.Sprintf("%d pods on the node, %d of them terminating and too small to suffice, the others protected",
 		len(ranking.Protected), leaving)
 }
 

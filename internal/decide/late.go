@@ -86,6 +86,6 @@ func (s *Situation) bothLate(p *pressure.Pressure) string {
 	if len(late) < 2 {
 		return ""
 	}
-	return fmt.Sprintf("; the grace of %d of them ends only after %v is exhausted, in %v, and nobody else goes for that before one of them has",
+	return fmt.Sprintf("; the grace of %d of them ends only after %v is exhausted, in %v, and no other pod is evicted for that before one of them has",
 		len(late), p.Threshold.Signal, wording.Rounded(exhausted))
 }

@@ -49,7 +49,7 @@ func (r *run) bypassPDB(ctx context.Context) {
 		victim, err := r.leastViolated(ctx, blocked, read)
 		if err != nil {
 			r.report.BestEffort = decide.BestEffortUnknown
-			r.hold(decide.HoldBudgetUnknown, "nobody goes past a budget: "+err.Error())
+			r.hold(decide.HoldBudgetUnknown, "no pod bypasses a PDB: "+err.Error())
 			return
 		}
 		budget, there := read[victim.budgetKey()]
@@ -103,7 +103,7 @@ func (r *run) insufficient(blocked []*candidate) string {
 	if decide.Suffice(r.plan.Required, reclaims) {
 		return ""
 	}
-	return fmt.Sprintf("nobody goes past a budget: all %d candidates that budgets keep could return %s of the %s that are needed",
+	return fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
 		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
 }
 

@@ -18,7 +18,7 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
 	switch {
 	case err != nil:
 		r.report.InDoubt, r.report.Unread = open, true
-		r.hold(decide.HoldUnheard, fmt.Sprintf("whether %s is on its way out is still not known: %v", open.Attempt.Entry.Pod.Key(), err))
+		r.hold(decide.HoldUnheard, fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err))
 	case fate != evict.Stays:
 		r.left(open, now)
 	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.moveFirst(open.UID())):
@@ -43,7 +43,7 @@ func (r *run) lookAside(ctx context.Context, other *decide.InDoubt) (left bool) 
 		return true
 	}
 	if (err != nil || other.MayStillApply(now)) && r.moveLast(other.UID()) {
-		r.note(fmt.Sprintf("%s is asked for last: a request for it, about %v, was not answered and may still be carried out",
+		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
 			other.Attempt.Entry.Pod.Key(), other.Asked.Pressure.Threshold.Signal))
 	}
 	return false
@@ -62,7 +62,7 @@ func (r *run) left(open *decide.InDoubt, now time.Time) {
 		return
 	}
 	r.report.Expected, r.report.Foreign = open.Expected, &open.Attempt
-	r.hold(decide.HoldOnItsWay, open.Attempt.Entry.Pod.Key()+" is on its way out, or has ended, by another's doing")
+	r.hold(decide.HoldOnItsWay, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
 }
 
 // Reconciled returns the report that a request in doubt was carried out; how says what told.
@@ -77,7 +77,7 @@ func (r *Report) reconcile(open *decide.InDoubt, how string) {
 	attempt := open.Attempt
 	attempt.Result = evict.Result{
 		Outcome: accepted(&attempt),
-		Message: "the answer to the request was not heard; " + how + " settled it",
+		Message: "there was no response to the request; " + how + " settled it",
 	}
 	if attempt.Past != nil {
 		r.BestEffort = decide.BestEffortDeleted

@@ -28,7 +28,7 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 		shared++
 	}
 	if shared > 0 {
-		r.note(fmt.Sprintf("%d more that PodDisruptionBudget %s/%s keeps were not asked for", shared, pod.Namespace, result.Budget))
+		r.note(fmt.Sprintf("%d more that PodDisruptionBudget %s/%s blocks were not tried", shared, pod.Namespace, result.Budget))
 	}
 }
 

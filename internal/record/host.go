@@ -99,7 +99,7 @@ func (r *Recorder) OOMKilled(k *OOMKill) {
 	r.logger.Warn(messageOOMKill, fields...)
 }
 
-// OOMKillsUnread notes, about once a minute, that the pods of OOM kills cannot be told.
+// OOMKillsUnread notes, about once a minute, that the pods of OOM kills are not known.
 func (r *Recorder) OOMKillsUnread(err error) {
 	r.warnNowAndThen(messageNoOOMKills, messageNoOOMKills, err)
 }

@@ -45,7 +45,7 @@ const (
 const (
 	messageDecision       = "decision"
 	messageIntent         = "sending an eviction request"
-	messageDelete         = "deleting a pod past its budget"
+	messageDelete         = "deleting a pod that its budget blocks"
 	messageEscalate       = "asking again with a shorter grace period"
 	messageGone           = "victim ended"
 	messageStuck          = "victim does not end"
@@ -59,7 +59,7 @@ const (
 	messageReadError      = "reading failed"
 	messageWatch          = "watching the node's pods failed"
 	messageWakeups        = "the kernel wakes the loop"
-	messageNoWakeups      = "the kernel does not wake the loop, pacing goes on alone"
+	messageNoWakeups      = "the kernel does not wake the loop, which goes on by pacing alone"
 	messageApplied        = "configuration applied"
 	messageRefused        = "configuration refused, the old one stays in force"
 	messageRefusedAtStart = "configuration refused at the start"
@@ -68,7 +68,7 @@ const (
 	messageTaint          = "tainting the node failed"
 	messageStateWrite     = "writing the state file failed or was slow"
 	messageOOMKill        = "the kernel killed processes of a pod for want of memory"
-	messageNoOOMKills     = "the pods of OOM kills cannot be told"
+	messageNoOOMKills     = "the pods of OOM kills are not known"
 	messagePermit         = "renewing or releasing a permit failed"
 
 	messageKubeletFirst = "the kubelet would evict before evictd"

@@ -373,7 +373,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 		of       float64
 	}{
 		{past, &past.Attempts[0], "sending an eviction request", nil, 4},
-		{past, &past.Attempts[1], "deleting a pod past its budget", "over-pdb", 4},
+		{past, &past.Attempts[1], "deleting a pod that its budget blocks", "over-pdb", 4},
 		{again, &again.Attempts[0], "asking again with a shorter grace period", nil, 0},
 	} {
 		r := newRig(t)

@@ -72,7 +72,7 @@ func act(a *decide.Attempt, ending, pod string) string {
 		return fmt.Sprintf("delete%s %s past PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
 			"no candidate could be evicted, and disruptionBudgets is bestEffort", ending, pod, past.Name, past.Desired, past.Healthy)
 	case a.Escalates:
-		return fmt.Sprintf("ask%s again for %s, which is on its way out and should have ended by now", ending, pod)
+		return fmt.Sprintf("ask%s again for %s, which is terminating and should have ended by now", ending, pod)
 	default:
 		return "evict" + ending + " " + pod
 	}
@@ -88,11 +88,11 @@ func refusal(d *decide.Decision, a *decide.Attempt, pod string) string {
 	case evict.Denied:
 		return "evictd may not evict " + pod + ": the API server denies it"
 	case evict.Misconfigured:
-		return "evictd cannot evict " + pod + " until somebody mends its budgets: more than one PodDisruptionBudget selects it"
+		return "evictd cannot evict " + pod + " until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it"
 	case evict.Unconfirmed:
 		text := "evictd asked to evict " + pod + " and got no answer"
 		if !d.DryRun {
-			text += ": it may be on its way out"
+			text += ": it may be terminating"
 		}
 		return text
 	default:
@@ -157,7 +157,7 @@ func grace(a *decide.Attempt) string {
 
 // heldMessage returns the text for the node.
 func (r *Recorder) heldMessage(d *decide.Decision) string {
-	text := "evictd evicts nobody: " + string(d.Hold)
+	text := "evictd evicts no pod: " + string(d.Hold)
 	if d.Detail != "" {
 		text += " (" + shorten(d.Detail, answerLimit) + ")"
 	}

@@ -79,17 +79,17 @@ type metrics struct {
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 	by := registrar{promauto.With(registerer)}
 	m := &metrics{
-		evictions:   by.counters("evictions_total", "Eviction requests by what became of them. One whose answer was not heard counts as Unknown, and once more when it is known what it came to.", "signal", "outcome", "dry_run"),
-		decisions:   by.counters("decisions_total", "Decisions by what they came to.", "signal", "verb"),
-		holds:       by.counters("holds_total", "Decisions to evict nobody although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
-		bestEffort:  by.counters("best_effort_total", "Decisions that might go past a PodDisruptionBudget, since disruptionBudgets is bestEffort and no candidate could be evicted, by what came of it.", "result", "dry_run"),
-		escalations: by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by what became of them. They are no evictions_total.", "outcome", "dry_run"),
+		evictions:   by.counters("evictions_total", "Eviction requests by outcome. A request without a response counts as Unknown, and once more when its outcome is known.", "signal", "outcome", "dry_run"),
+		decisions:   by.counters("decisions_total", "Decisions by their result.", "signal", "verb"),
+		holds:       by.counters("holds_total", "Decisions to evict no pod although a threshold holds, by reason. A hold that goes on is recorded about every 30 seconds.", "signal", "hold"),
+		bestEffort:  by.counters("best_effort_total", "Decisions that might bypass a PodDisruptionBudget, because disruptionBudgets is bestEffort and no candidate could be evicted, by result.", "result", "dry_run"),
+		escalations: by.counters("escalations_total", "Requests to shorten the grace period of a victim that should have ended by now, by outcome. Not included in evictd_evictions_total.", "outcome", "dry_run"),
 		tick:        by.histogram("tick_duration_seconds", "How long one tick took: read the node, judge, decide. Requests are sent beside it.", tickBuckets()),
 		lastTick:    by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
 		reaction:    by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
 		request:     by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
-		onTheirWay:  by.gauge("victims_on_their_way", "Pods on their way out: evictd's victims, and those that others end and that evictd saw under pressure."),
-		stuck:       by.gauge("victims_stuck", "Of evictd_victims_on_their_way, those that should have ended by now and have not. They are not relied on."),
+		onTheirWay:  by.gauge("victims_in_flight", "Pods in flight: evictd's victims, and pods that others end and that evictd saw under pressure."),
+		stuck:       by.gauge("victims_stuck", "Of evictd_victims_in_flight, those that should have ended by now and have not. They are not relied on."),
 		ranked:      by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.", "protection"),
 		disk: newVectors(pressure.Signal.OnDisk, func(unit string) *prometheus.GaugeVec {
 			return by.gauges("disk_used_"+unit, "What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.", "signal", "part")
@@ -102,9 +102,9 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		build:         by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
 		wakes:         newWakes(by),
 		endings:       newEndings(by),
-		heldOff:       by.gauge("owners_held_off", "Owners none of whose pods is evicted for the moment, because pods of theirs that were evicted came back to this node and had to go again."),
-		blocked:       by.gauge("pods_blocked_by_budget", "Pods that are left alone for the moment because a PodDisruptionBudget refused; each is asked for again, where there is still pressure, after 5 minutes at most (a fifth more at random)."),
-		misconfigured: by.gauge("pods_misconfigured", "Pods that are left alone for the moment because more than one PodDisruptionBudget selects them, which nobody can evict; each is asked for again, where there is still pressure, after 10 minutes at most (a fifth more at random)."),
+		heldOff:       by.gauge("owners_in_backoff", "Owners in back-off: their pods came back to this node after an eviction and had to be evicted again."),
+		blocked:       by.gauge("pods_blocked_by_budget", "Pods in back-off because a PodDisruptionBudget blocks them. Under pressure each is retried after 5 minutes at most, with up to a fifth of jitter."),
+		misconfigured: by.gauge("pods_misconfigured", "Pods in back-off because more than one PodDisruptionBudget selects them: the Eviction API refuses such pods. Under pressure each is retried after 10 minutes at most, with up to a fifth of jitter."),
 		apiErrors:     newAPIErrors(by),
 		stateFailures: newStateFailures(by),
 		optIns:        newOptIns(by),

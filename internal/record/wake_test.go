@@ -43,7 +43,7 @@ evictd_wakeups{source="Node"} 1
 	for _, line := range lines {
 		delete(line, "ts")
 	}
-	const off = "the kernel does not wake the loop, pacing goes on alone"
+	const off = "the kernel does not wake the loop, which goes on by pacing alone"
 	want := []map[string]any{
 		{"level": "info", "msg": "the kernel wakes the loop", "source": "Node", "window_seconds": 2.0},
 		{"level": "info", "msg": off, "source": "Kubepods", "error": "read-only file system"},

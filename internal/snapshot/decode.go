@@ -237,10 +237,10 @@ func strictly(path string, text []byte, into any) error {
 
 func wrongType(path string, err error) error {
 	if typed, wrong := errors.AsType[*json.UnmarshalTypeError](err); wrong {
-		return fmt.Errorf("%s: holds a %s where a %s belongs; save the snapshot again, or mend the value",
+		return fmt.Errorf("%s: holds a %s where a %s belongs; save the snapshot again, or fix the value",
 			below(path, strings.TrimPrefix(typed.Field, "NodeSnapshot.")), typed.Value, typed.Type)
 	}
-	return fmt.Errorf("%s: %w; save the snapshot again, or mend the value", below(path, ""), err)
+	return fmt.Errorf("%s: %w; save the snapshot again, or fix the value", below(path, ""), err)
 }
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }

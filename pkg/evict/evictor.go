@@ -82,7 +82,7 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result, mayBeD
 	default:
 		unheard.Outcome = Gone // not by this request
 	}
-	unheard.Message += "; reading the pod again settled it"
+	unheard.Message += "; reading the pod again showed the outcome"
 	return unheard
 }
 

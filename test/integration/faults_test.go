@@ -147,7 +147,7 @@ func (s *scene) pressed() { s.host.free(300) }
 // relieved reports whether evictd has seen the end of the pressure and of its victim.
 func (s *scene) relieved() bool {
 	pressed, told := s.daemon.metric("evictd_pressure")
-	leaving, counted := s.daemon.metric("evictd_victims_on_their_way")
+	leaving, counted := s.daemon.metric("evictd_victims_in_flight")
 	return told && counted && pressed == 0 && leaving == 0 && len(s.hand.taken()) > 0
 }
 

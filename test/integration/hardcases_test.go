@@ -111,7 +111,7 @@ func TestHardCasePodThatIgnoresSIGTERMFor300s(t *testing.T) {
 	s.pressed()
 	s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
 	s.within("it is counted", func() bool {
-		leaving, told := s.daemon.metric("evictd_victims_on_their_way")
+		leaving, told := s.daemon.metric("evictd_victims_in_flight")
 		return told && leaving == 1
 	})
 	if stuck, _ := s.daemon.metric("evictd_victims_stuck"); stuck != 0 {
@@ -373,7 +373,7 @@ func TestHardCaseWebhookThinksWhileAnotherPodLeaves(t *testing.T) {
 	s.within("the webhook was asked", func() bool { return hook.count("large") > 0 })
 	s.must(s.client.CoreV1().Pods(s.namespace).Delete(t.Context(), drained.Name, metav1.DeleteOptions{}))
 	s.within("evictd counts the pod that leaves", func() bool {
-		leaving, _ := s.daemon.metric("evictd_victims_on_their_way")
+		leaving, _ := s.daemon.metric("evictd_victims_in_flight")
 		return leaving == 1
 	})
 	hook.release()

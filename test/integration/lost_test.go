@@ -42,7 +42,7 @@ func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
 	s.host.end(large, 1024)
 	s.within("the pressure is over", func() bool {
 		pressed, _ := s.daemon.metric("evictd_pressure")
-		leaving, told := s.daemon.metric("evictd_victims_on_their_way")
+		leaving, told := s.daemon.metric("evictd_victims_in_flight")
 		return told && pressed == 0 && leaving == 0
 	})
 	if got := s.hand.taken(); len(got) != 0 {

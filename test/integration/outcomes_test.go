@@ -440,7 +440,7 @@ func TestOutcomeUnknownIsSettledByReadingThePodAgain(t *testing.T) {
 	pod := w.pod("web", 100)
 	config := unlimited()
 	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper { return &cut{inner: rt} }))
-	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Evicted, "reading the pod again settled it")
+	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Evicted, "reading the pod again showed the outcome")
 }
 
 func TestOutcomeUnknownWithoutAServer(t *testing.T) {
