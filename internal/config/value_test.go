@@ -187,7 +187,7 @@ func againstKubelet(t *testing.T, text string) {
 
 // kubeletsThreshold is parseThresholdStatement, parsePercentage (both
 // pkg/kubelet/eviction/helpers.go) and GetThresholdQuantity
-// (pkg/kubelet/eviction/api/types.go) of Kubernetes 1.36.
+// (pkg/kubelet/eviction/api/types.go) of Kubernetes 1.37.
 func kubeletsThreshold(text string) (line func(capacity int64) *resource.Quantity, off bool, err error) {
 	if !strings.HasSuffix(text, "%") {
 		quantity, bad := resource.ParseQuantity(text)
