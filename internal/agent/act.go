@@ -5,9 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/indoubt"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
@@ -28,7 +29,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.decisions.Number(&p.Decision)
 	d := p.Decision
 	a.acting = &d
-	a.victims.Request(d.Time, a.inDoubt.MayEnd(d.Time), a.readLists)
+	a.victims.Request(d.Time)
 	a.memory.Learn()
 	a.executor.Start(ctx, p)
 }
@@ -45,16 +46,12 @@ func (a *Agent) takeReport(r execute.Report) {
 	a.acting = nil
 	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
-	a.inDoubt.Observe(&indoubt.Report{
-		Decision: d, InDoubt: r.InDoubt, Stays: len(d.Attempts) == 0 && r.Hold != decide.HoldNone && !r.Unread,
-	}, now)
 	learnt := a.learnWaits(d, &r)
 	a.cooldown.Observe(&learnt, now)
-	a.noteEscalations(d, now)
-	a.bookReport(d, &r, now)
-	a.inDoubt.Forget(a.victims.Booked) // its pod may be in doubt for another resource, too
-	if !a.inDoubt.MayEnd(now) {
-		a.victims.Answered()
+	if victim := a.victims.ObserveReport(d, &r, a.policy.DryRun, now); victim != nil {
+		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
+		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
+		a.cooldown.Accept(cooldown.VictimOf(&d.Ranking, pod, simulated), now)
 	}
 	switch {
 	case len(d.Attempts) > 0:
@@ -64,26 +61,14 @@ func (a *Agent) takeReport(r execute.Report) {
 	}
 }
 
-// noteEscalations takes the answers about victims that were to end sooner. They count against no
-// limit: no other pod is evicted.
-func (a *Agent) noteEscalations(d *decide.Decision, now time.Time) {
-	for i := range d.Attempts {
-		if attempt := &d.Attempts[i]; attempt.Escalates {
-			grace := attempt.Grace()
-			a.victims.Escalate(attempt.Entry.Pod.UID, attempt.Result.Outcome, grace, deadlineOf(grace, now), now)
+// reconcileInDoubt takes what the watch tells of the requests in doubt.
+func (a *Agent) reconcileInDoubt(now time.Time) {
+	if a.acting != nil {
+		return
+	}
+	for _, open := range a.victims.Settled(now) {
+		if !a.victims.Booked(open.UID()) { // by one before in this loop
+			a.takeReport(execute.Reconciled(open, "the watch of the pods"))
 		}
-	}
-}
-
-// bookReport books who is in flight by what became of a plan.
-func (a *Agent) bookReport(d *decide.Decision, r *execute.Report, now time.Time) {
-	if accepted := d.Victim(); accepted != nil && !accepted.Escalates {
-		a.book(d, accepted, r, now)
-	}
-	if gone := d.Gone(); gone != nil {
-		a.bookGone(gone, r.Expected, now)
-	}
-	if r.Foreign != nil {
-		a.bookForeign(r.Foreign, r.Expected, now)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -137,18 +137,16 @@ type Agent struct {
 	judge     *pressure.Judge
 	incidents *incident.Tracker
 	pacer     *pressure.Pacer
-	victims   *inflight.Tracker
+	victims   *victims.Follower
 	cooldown  *cooldown.Tracker
 	measurer  *measure.Measurer
 	space     measure.Space
 	decisions *decisions.Journal
-	watched   time.Time       // since when the node has been judged by the policy in force
-	looked    time.Time       // when a walk was last looked at, see keepwatch.go
-	listedNow map[string]bool // what listed has returned in this tick; nil before
-	covered   covered         // see covered.go
+	watched   time.Time // since when the node has been judged by the policy in force
+	looked    time.Time // when a plan was last looked at, see keepwatch.go
+	covered   covered   // see covered.go
 
-	memory   *state.Keeper   // what survives a restart, see remember.go
-	inDoubt  indoubt.Tracker // the requests whose outcome is not known
+	memory   *state.Keeper // what survives a restart, see remember.go
 	executor *execute.Executor
 	acting   *decide.Decision // what is being carried out; nil when nothing is
 
@@ -167,13 +165,17 @@ func New(options Options) (*Agent, error) {
 	a := &Agent{
 		options:  options,
 		reload:   make(chan change),
-		victims:  inflight.New(),
 		cooldown: cooldown.New(options.Policy.Limits, options.Random, permits.WorkloadOf),
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),
 		decisions: decisions.New(options.Recorder.Decision, options.Host),
 	}
+	a.victims = victims.New(victims.Options{
+		Pods: options.Pods, Cgroups: options.Cgroups, Measurer: a.measurer, FreeOnCPULists: options.FreeOnCPULists,
+		Fault: options.Recorder.ReadError, Permits: options.Permits,
+		SentLast: func(uid string) bool { return a.acting != nil && a.executor.SentLast(uid) },
+	})
 	a.executor = a.newExecutor()
 	a.incidents = incident.New(incident.Sources{OOMKills: options.OOMKills, Evicted: a.kubeletsVictims, Fault: options.Recorder.ReadError})
 	a.memory = state.NewKeeper(options.Memory, a.export)
@@ -199,10 +201,8 @@ func (a *Agent) adopt(policy Policy) {
 	if a.acting != nil {
 		a.executor.Cancel(errors.New("the configuration changed"))
 	}
-	if a.policy.MemoryAvailable != policy.MemoryAvailable {
-		a.victims.RestartBooks()
-	}
 	a.policy = policy
+	a.victims.Adopt(policy.MemoryAvailable)
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
@@ -276,11 +276,11 @@ func (a *Agent) drain() {
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := a.options.Clock.Now()
-	a.listedNow, a.covered = nil, covered{}
-	ended := a.letGo(started)
+	a.covered = covered{}
+	ended := a.endVictims(started)
 	a.reconcileInDoubt(started)
-	a.releaseSlots()
-	a.followDryRun(ctx, started)
+	a.victims.ReleasePermits()
+	a.victims.Simulate(ctx, started)
 	seen := a.options.Sampler.Sample(a.options.Clock.Now())
 	sample := a.victims.Simulated().AddTo(&seen)
 	verdict := a.judge.Judge(sample)
@@ -288,13 +288,13 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.options.Recorder.Sample(&seen, &verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated().Has)
 	a.wantTaints(&verdict)
-	a.followReturning(sample, ended)
+	a.victims.ObserveSpace(sample, ended, a.evictedInIncidents())
 	a.space.Observe(sample, &verdict, a.policy.Stabilization)
 	for i := range verdict.Pressures {
 		a.decisions.Follow(&verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i]))
 	}
 	if len(verdict.Pressures) > 0 {
-		a.memory.Changed(a.victims.ObserveLists(started, a.readLists))
+		a.memory.Changed(a.victims.ObserveLists(started))
 	}
 	a.memory.Changed(a.cooldown.ObserveStart(sample, &verdict))
 	if a.acting != nil {
@@ -302,7 +302,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	} else {
 		a.relieve(ctx, sample, &verdict)
 	}
-	a.followReclaim(started, ended)
+	a.tellVictims(started, ended)
 	a.memory.Changed(len(ended) > 0)
 	a.memory.SaveChanged(a.victims.Len())
 	if len(verdict.Pressures) == 0 {
@@ -311,6 +311,25 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.health.observe(started, sample, &verdict)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
+}
+
+// endVictims ends what is known of pods that have gone, and returns the victims among them.
+func (a *Agent) endVictims(now time.Time) []inflight.Booking {
+	ended := a.victims.Begin(now)
+	if a.options.Pods.Synced() {
+		a.cooldown.Forget(a.victims.Present)
+		a.options.Recorder.Ledger(now, a.victims.All())
+		a.options.Recorder.LeftAlone(a.cooldown.Waiting(now))
+	}
+	return ended
+}
+
+// tellVictims tells of the victims that have ended what the node got back by it.
+func (a *Agent) tellVictims(now time.Time, ended []inflight.Booking) {
+	sample := func() pressure.Sample { return a.options.Sampler.Sample(a.options.Clock.Now()) }
+	for _, victim := range a.victims.ObserveReclaim(now, ended, sample) {
+		a.options.Recorder.VictimEnded(&victim)
+	}
 }
 
 // relieve deals with the pressures in order until one of them has sent a request. A

@@ -140,7 +140,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims, a.cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
+		a.victims.Tracker, a.cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")

@@ -5,9 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // consider decides about a pressure: what is known, then what the pods use, then a second look at
@@ -39,11 +37,11 @@ func (a *Agent) situation(ctx context.Context, sample *pressure.Sample, p pressu
 		WouldBe: a.victims.Simulated().Has, Simulated: a.victims.Simulated().Amount(signal),
 		Cooldown: a.cooldown, Space: a.spaceOf(signal),
 	}
-	s.InDoubt, s.InDoubtRests = a.inDoubt.Of(s.Resource())
+	s.InDoubt, s.InDoubtRests = a.victims.InDoubt.Of(s.Resource())
 	if a.options.KubeletGap != nil {
 		s.KubeletGap = a.options.KubeletGap(p.SampleTime)
 	}
-	s.FreeOnLists = a.freeOnLists(signal)
+	s.FreeOnLists = a.victims.FreeOn(signal)
 	a.measurer.FollowImages(ctx, &p, s.Incident, a.options.Pods.List)
 	return s
 }
@@ -70,10 +68,9 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) (decide.Hold, 
 	if hold != decide.HoldNone {
 		return hold, detail
 	}
-	a.bookLeaving(p, s.Pods, uses)
-	s.Uses, s.Breakdown = uses, measure.Breakdown(p, uses)
-	s.InFlight, s.FreeOnLists = a.victims.All(), a.freeOnLists(p.Threshold.Signal)
-	s.InDoubt, s.Others = a.inDoubt.For(s.Resource(), p.SampleTime, a.victims.Booked)
+	a.victims.ObserveUses(s, uses)
+	s.Breakdown = measure.Breakdown(p, uses)
+	s.InDoubt, s.Others = a.victims.InDoubt.For(s.Resource(), p.SampleTime, a.victims.Booked)
 	s.Images.Hold, s.Images.Detail, s.Images.Note = a.measurer.ImagesFirst(p, uses, s.Shortage().Missing)
 	return decide.HoldNone, ""
 }
@@ -85,12 +82,6 @@ func (a *Agent) queryOf(s *decide.Situation) measure.Query {
 	return measure.Query{
 		Pressure: &s.Pressure, Pods: s.Pods, Incident: s.Incident, NewerThan: a.victims.LastOwnEnd(), Enough: s.Required(),
 	}
-}
-
-// facts joins what the API server and the node know of each pod.
-func (a *Agent) facts(p *pressure.Pressure, pods []*nodepods.Pod, uses *decide.Uses) []rank.Pod {
-	s := decide.Situation{Pressure: *p, Pods: pods, Uses: uses, Self: a.options.Self, InFlight: a.victims.All(), WouldBe: a.victims.Simulated().Has}
-	return s.Facts()
 }
 
 // podsStale returns why the list of pods cannot be relied on any more; nil while it can.

@@ -43,3 +43,11 @@ func (a *Agent) kubeletsVictims() []incident.Evicted {
 func (a *Agent) evictedByKubelet() []*nodepods.Pod {
 	return slices.DeleteFunc(a.options.Pods.List(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
 }
+
+// evictedInIncidents is [Agent.evictedByKubelet] while an incident is open; nil while none is.
+func (a *Agent) evictedInIncidents() []*nodepods.Pod {
+	if !a.incidents.Any() {
+		return nil
+	}
+	return append([]*nodepods.Pod{}, a.evictedByKubelet()...)
+}

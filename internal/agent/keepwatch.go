@@ -76,7 +76,6 @@ func (a *Agent) coveredMeanwhile(ctx context.Context, d *decide.Decision, sample
 	if hold != decide.HoldNone {
 		return ""
 	}
-	a.bookLeaving(&s.Pressure, s.Pods, uses)
-	s.InFlight, s.FreeOnLists = a.victims.All(), a.freeOnLists(planned.Signal)
+	a.victims.ObserveUses(s, uses)
 	return s.Covered()
 }

@@ -152,38 +152,6 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 	})
 }
 
-// For a disk and a stall nobody knows what an end gives back; for tasks, only where all
-// of them could be counted.
-func TestReleaseThatNobodyKnows(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		a := newAgent(t, n, hardPolicy())
-		sample := pressure.Sample{Time: time.Now()}
-		for i := range sample.Observations {
-			sample.Observations[i] = pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1000}
-		}
-		pods := []usage.Pod{{UID: "a", Anonymous: 5, WorkingSet: 7, Tasks: 3, TasksKnown: true}, {UID: "b", Anonymous: 1, WorkingSet: 1}}
-		books := booksOf(sample, pods, pressure.Kernel)
-		want := map[pressure.Signal]int64{pressure.MemoryAvailable: 106, pressure.AllocatableMemoryAvailable: 108}
-		for _, signal := range pressure.Signals() {
-			got, gotKnown := books.Sum(signal)
-			if sum, known := want[signal]; gotKnown != known || got != sum {
-				t.Errorf("%v: known %v, %d; want %v, %d", signal, gotKnown, got, known, sum)
-			}
-		}
-		counted := booksOf(sample, pods[:1], pressure.Kernel)
-		if got, known := counted.Sum(pressure.PIDAvailable); !known || got != 103 {
-			t.Errorf("tasks that were counted: %d, known %v", got, known)
-		}
-		n.unread = errPlanted()
-		nothing := a.readBooks()
-		if _, known := nothing.Sum(pressure.MemoryAvailable); known {
-			t.Error("books that are not complete are known")
-		}
-	})
-}
-
 // growing is a sampler and a reader of cgroups of a pod that grows all the time: by a MiB
 // from one reading to the next.
 type growing struct{ *fakeNode }

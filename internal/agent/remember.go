@@ -20,7 +20,7 @@ func (a *Agent) export() state.State {
 	return state.State{
 		Incidents: a.incidents.Export(),
 		InFlight:  a.victims.Export(), Cooldown: a.cooldown.Export(),
-		InDoubt: a.inDoubt.Export(),
+		InDoubt: a.victims.InDoubt.Export(),
 	}
 }
 
@@ -36,7 +36,7 @@ func (a *Agent) restore(s *state.State, now time.Time) {
 			}
 		}
 	}
-	for _, r := range a.inDoubt.Restore(s.InDoubt, now) {
+	for _, r := range a.victims.InDoubt.Restore(s.InDoubt, now) {
 		a.cooldown.Count(r.OwnerUID, r.Sent)
 		a.victims.AwaitSpace(r.Gone, now)
 		a.memory.Changed(true) // the next start finds when it was waited for, and not the request

@@ -18,7 +18,7 @@ func (a *Agent) warmUp(now time.Time) {
 	pods := a.options.Pods.List()
 	a.victims.ObserveEnding(pods, now)
 	if uses := a.measurer.WarmUp(pods, now); uses != nil {
-		a.observeUnlisted(pods, uses, now)
+		a.victims.ObserveUnlisted(pods, uses, now)
 		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
 	}
 }

@@ -1,0 +1,121 @@
+package victims
+
+import (
+	"context"
+	"time"
+
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// ObserveReclaim returns the victims that have ended, with what the node got back by it. It reads
+// the cgroups of all pods and, right after them, the node: a victim that takes a gigabyte a second
+// would otherwise be seen at two sizes.
+func (f *Follower) ObserveReclaim(now time.Time, ended []inflight.Booking, sample func() pressure.Sample) []inflight.Ended {
+	return f.ObserveBooks(now, ended, func() inflight.Books {
+		pods, err := f.options.Measurer.Collect()
+		if err != nil {
+			return inflight.Books{}
+		}
+		return booksOf(sample(), pods, f.memory)
+	})
+}
+
+// booksOf returns the books by a sample and what the pods hold.
+func booksOf(sample pressure.Sample, pods []usage.Pod, memory pressure.MemoryDefinition) inflight.Books {
+	books := inflight.Books{Held: make(map[string]pressure.Amounts, len(pods))}
+	for _, signal := range pressure.Signals() {
+		if seen := sample.Of(signal); seen.State == pressure.Known {
+			books.Available = books.Available.With(signal, seen.Available)
+		}
+	}
+	for i := range pods {
+		books.Held[pods[i].UID] = measure.Expected(&pods[i], memory)
+	}
+	return books
+}
+
+// ObserveSpace takes which disk victims have ended since the last tick: evictd's own, and those that
+// the kubelet has evicted; nil where no incident is open.
+func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Booking, evictedByKubelet []*nodepods.Pod) {
+	var kubelets []inflight.KubeletEvicted
+	if evictedByKubelet != nil {
+		kubelets = make([]inflight.KubeletEvicted, 0, len(evictedByKubelet))
+	}
+	for _, pod := range evictedByKubelet {
+		held, known := f.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+		kubelets = append(kubelets, inflight.KubeletEvicted{UID: pod.UID, Measured: known, Held: held})
+	}
+	var stays func(uid string) bool
+	if f.options.Pods.Synced() {
+		stays = f.stays
+	}
+	f.Tracker.ObserveSpace(sample, ended, kubelets, stays)
+}
+
+// simulatedDiskEvery is how often disks are measured for would-be victims that hold part of
+// one. The kubelet computes these figures once a minute.
+const simulatedDiskEvery = time.Minute
+
+// Simulate brings the would-be victims of a dry run up to date before a sample is read, see
+// docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md.
+func (f *Follower) Simulate(ctx context.Context, now time.Time) {
+	s := f.Simulated()
+	if s.Empty() || !f.options.Pods.Synced() {
+		return
+	}
+	pods := f.options.Pods.List()
+	if s.ObservePods(pods); s.Empty() {
+		return
+	}
+	read, _ := f.options.Measurer.Collect() // a fault was reported; a pod that is missing keeps its figures
+	if s.HoldsDisk() {
+		f.options.Measurer.RefreshDisk(ctx, now, pods, simulatedDiskEvery)
+	}
+	s.Measure(func(uid, cgroup string) pressure.Amounts { return f.heldBy(uid, cgroup, read) })
+}
+
+// heldBy returns what is known of what a pod holds now, in the measure of each signal.
+func (f *Follower) heldBy(uid, cgroup string, read []usage.Pod) pressure.Amounts {
+	var held pressure.Amounts
+	for i := range read {
+		if read[i].UID == cgroup {
+			held = measure.Expected(&read[i], f.memory)
+		}
+	}
+	if onDisk, known := f.options.Measurer.LastOnDisk(uid, cgroup); known {
+		held = held.Updated(onDisk)
+	}
+	return held
+}
+
+// ObserveLists takes what the kernel's per-CPU lists hold under pressure. It reports whether
+// something has changed that a restart must not forget.
+func (f *Follower) ObserveLists(now time.Time) (shrunk bool) {
+	return f.Tracker.ObserveLists(now, f.readLists)
+}
+
+// readLists reads the kernel's per-CPU lists; false where that cannot be done, and nothing
+// counts then.
+func (f *Follower) readLists() (int64, bool) {
+	if f.options.FreeOnCPULists == nil {
+		return 0, false
+	}
+	bytes, err := f.options.FreeOnCPULists()
+	if err != nil {
+		f.options.Fault(string(pressure.ProcSource), err)
+		return 0, false
+	}
+	return bytes, true
+}
+
+// FreeOn returns how much of the signal is free on these lists and not shown yet, in its unit.
+func (f *Follower) FreeOn(signal pressure.Signal) int64 {
+	if signal != pressure.MemoryAvailable || f.memory != pressure.Kernel {
+		return 0
+	}
+	return f.FreeOnLists()
+}

@@ -1,0 +1,80 @@
+package victims
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/indoubt"
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Request notes that a plan is about to be carried out.
+func (f *Follower) Request(now time.Time) { f.Tracker.Request(now, f.InDoubt.MayEnd(now), f.readLists) }
+
+// ObserveReport books who is in flight by what became of a plan. It returns the request that was
+// accepted for a new victim; nil where there is none. A refusal frees nothing. DryRun is the policy's
+// that is in force now: what a dry run before it has simulated is not booked any more.
+func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun bool, now time.Time) *decide.Attempt {
+	f.InDoubt.Observe(&indoubt.Report{
+		Decision: d, InDoubt: r.InDoubt, Stays: len(d.Attempts) == 0 && r.Hold != decide.HoldNone && !r.Unread,
+	}, now)
+	f.escalate(d, now)
+	victim := d.Victim()
+	if victim != nil && (victim.Escalates || victim.Result.Outcome.Simulated() && !dryRun) {
+		victim = nil
+	}
+	if victim != nil {
+		f.accept(d, victim, r, now)
+	}
+	if gone := d.Gone(); gone != nil { // the next decision measures what its cgroup still holds
+		f.acceptOther(gone, r.Expected, now, now.Add(inflight.UnlistedFor))
+	}
+	if r.Foreign != nil { // for as long as its own grace period lasts
+		f.acceptOther(r.Foreign, r.Expected, now, deadlineOf(r.Foreign.Entry.Pod.GraceSeconds, now))
+	}
+	f.InDoubt.Forget(f.Booked) // its pod may be in doubt for another resource, too
+	if !f.InDoubt.MayEnd(now) {
+		f.Answered()
+	}
+	return victim
+}
+
+// accept books an accepted eviction.
+func (f *Follower) accept(d *decide.Decision, accepted *decide.Attempt, r *execute.Report, now time.Time) {
+	pod, grace := accepted.Entry.Pod, accepted.Grace()
+	f.Accept(inflight.Booking{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Expected: r.Expected, Held: r.Held, Signal: d.Pressure.Threshold.Signal.String(),
+		Accepted: now, Deadline: deadlineOf(grace, now), GraceSeconds: grace,
+		DryRun: accepted.Result.Outcome.Simulated(),
+	})
+}
+
+// acceptOther books a pod that is no victim of evictd's: the API server has forgotten it, or another
+// has ended it since its request. It counts against no limit, and its grace period is not shortened.
+// While it is booked it is no candidate.
+func (f *Follower) acceptOther(attempt *decide.Attempt, expected pressure.Amounts, now, deadline time.Time) {
+	pod := attempt.Entry.Pod
+	f.Accept(inflight.Booking{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Expected: expected, Accepted: now, Deadline: deadline,
+	})
+}
+
+// escalate takes the answers about victims that were to end sooner. They count against no
+// limit: no other pod is evicted.
+func (f *Follower) escalate(d *decide.Decision, now time.Time) {
+	for i := range d.Attempts {
+		if attempt := &d.Attempts[i]; attempt.Escalates {
+			grace := attempt.Grace()
+			f.Escalate(attempt.Entry.Pod.UID, attempt.Result.Outcome, grace, deadlineOf(grace, now), now)
+		}
+	}
+}
+
+// deadlineOf returns when a pod should be gone that was given a grace period, in seconds.
+func deadlineOf(grace int64, now time.Time) time.Time {
+	return now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin)
+}
