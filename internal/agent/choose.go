@@ -52,7 +52,7 @@ func (a *Agent) spaceOf(signal pressure.Signal) decide.Space {
 		return decide.Space{}
 	}
 	back, since := a.victims.Returning(signal)
-	return decide.Space{Returning: back, ReturningSince: since, LastEnd: a.victims.LastDiskEnd(), Rise: a.space.Rise(signal)}
+	return decide.Space{Returning: back, ReturningSince: since, LastEnd: a.victims.LastDiskEnd(), Rise: a.measurer.Rise(signal)}
 }
 
 // measure adds what the pods use to a situation, and brings what is in flight up to date by it. A

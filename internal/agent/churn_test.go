@@ -124,8 +124,7 @@ func TestFaultPodsThatMatteredToAStallAreForgotten(t *testing.T) {
 			})
 		}
 		share, mattered := 0.3, 0
-		a := newAgent(t, n, stallPolicy())
-		a.options.Sampler, a.options.Pods = stalling{n, &share}, lateList{n}
+		a := newAgent(t, n, stallPolicy(), func(o *Options) { o.Sampler, o.Pods = stalling{n, &share}, lateList{n} })
 		for range pods * every / (100 * time.Millisecond) {
 			a.tick(t.Context())
 			synctest.Wait()

@@ -50,10 +50,12 @@ func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
 				n.run("greedy", 450, 10)
 				test.leave(n)
 				empty := func() bool { return between(start, 5*time.Second, time.Hour) }
-				a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Cgroups = emptied{n, "uid-stuck", empty} })
-				if !test.listed {
-					a.options.Pods = listless{n, "stuck", nil}
-				}
+				a := newAgent(t, n, hardPolicy(), func(o *Options) {
+					o.Cgroups = emptied{n, "uid-stuck", empty}
+					if !test.listed {
+						o.Pods = listless{n, "stuck", nil}
+					}
+				})
 				n.after(5*time.Second, func() { n.pods["uid-stuck"].memory, n.host = 0, 500*mebi })
 				runFor(t, a, 7*time.Second)
 				got := n.victims()

@@ -89,8 +89,7 @@ func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
 			return evict.Result{Outcome: taken(r)}
 		}
 		replaced := func() bool { return len(n.victims()) == 0 }
-		a := newAgent(t, n, hardPolicy())
-		a.options.Pods = listless{n, "replaced", replaced}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = listless{n, "replaced", replaced} })
 		runFor(t, a, 3*time.Second)
 		n.wantVictims(t, "guarded") // what the other's cgroup still holds suffices
 		if way := a.victims.All(); len(way) != 1 || way[0].Signal != "" {

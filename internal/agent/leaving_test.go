@@ -230,8 +230,7 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("forced", 100, 0)
-		a := newAgent(t, n, hardPolicy())
-		a.options.Pods = noPods{n}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = noPods{n} })
 		a.victims.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if !a.victims.Booked("uid-forced") {

@@ -33,10 +33,9 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 		}
 		policy := hardPolicy()
 		policy.Limits = cooldown.Limits{PerMinute: 1}
-		a := newAgent(t, n, policy)
-		a.options.Evictor = forgets{n}
-		a.executor = a.newExecutor()
-		a.options.Pods = listless{n, "hog", func() bool { return len(n.victims()) == 0 }}
+		a := newAgent(t, n, policy, func(o *Options) {
+			o.Evictor, o.Pods = forgets{n}, listless{n, "hog", func() bool { return len(n.victims()) == 0 }}
+		})
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog")
 		way := a.victims.All()

@@ -37,15 +37,16 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 				n.run("next", 300, 100)
 				n.host = 130 * mebi // 70 are available
 				onLists, gone := int64(base), false
-				a := newAgent(t, n, hardPolicy())
-				a.options.FreeOnCPULists = func() (int64, error) {
-					n.mu.Lock()
-					defer n.mu.Unlock()
-					if !test.known {
-						return 0, errPlanted()
+				a := newAgent(t, n, hardPolicy(), func(o *Options) {
+					o.FreeOnCPULists = func() (int64, error) {
+						n.mu.Lock()
+						defer n.mu.Unlock()
+						if !test.known {
+							return 0, errPlanted()
+						}
+						return onLists, nil
 					}
-					return onLists, nil
-				}
+				})
 				// The victim ends two seconds after its acceptance: its memory goes to the lists.
 				n.after(n.ends, func() {
 					n.host, onLists, gone = n.host+freed, onLists+freed, true
@@ -68,11 +69,12 @@ func TestCPUListsAreReadForAPodThatGoesAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.host = 950 * mebi
-		a := newAgent(t, n, hardPolicy())
-		a.options.FreeOnCPULists = func() (int64, error) {
-			t.Error("the lists were read")
-			return 0, nil
-		}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) {
+			o.FreeOnCPULists = func() (int64, error) {
+				t.Error("the lists were read")
+				return 0, nil
+			}
+		})
 		runFor(t, a, 5*time.Second)
 	})
 }
@@ -91,8 +93,9 @@ func TestEndOfOthersHoldsNothingBackForLong(t *testing.T) {
 				n.run("next", 300, 100)
 				n.host = 130 * mebi
 				onLists := int64(0)
-				a := newAgent(t, n, hardPolicy())
-				a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+				a := newAgent(t, n, hardPolicy(), func(o *Options) {
+					o.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+				})
 				// Ten minutes later a job ends by itself that would suffice, and the host takes what it held.
 				n.after(later+grown, func() { onLists = 90 * mebi })
 				time.AfterFunc(later+time.Millisecond, func() {
@@ -130,8 +133,9 @@ func TestCPUListsCountWhileTheVictimIsReliedOn(t *testing.T) {
 		n.host, n.stubborn = 130*mebi, true
 		onLists := int64(0)
 		n.after(30*time.Second, func() { onLists = 100 * mebi })
-		a := newAgent(t, n, hardPolicy())
-		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		a := newAgent(t, n, hardPolicy(), func(o *Options) {
+			o.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		})
 		runFor(t, a, 50*time.Minute)
 		n.wantVictims(t, "patient", "next")
 	})
@@ -157,8 +161,9 @@ func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
 		n.behind = true // the watch tells of its end alone
 		n.after(n.ends, func() { n.host, onLists = n.host+freed, onLists+freed })
 		n.after(n.ends+10*time.Second, func() { n.host, onLists = n.host-freed, onLists-freed })
-		a := newAgent(t, n, hardPolicy())
-		a.options.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		a := newAgent(t, n, hardPolicy(), func(o *Options) {
+			o.FreeOnCPULists = func() (int64, error) { n.mu.Lock(); defer n.mu.Unlock(); return onLists, nil }
+		})
 		n.unlooked = errPlanted()
 		runFor(t, a, time.Minute)
 		n.wantVictims(t, "greedy")
@@ -275,11 +280,12 @@ func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 				n.host = 130 * mebi
 				lists := &cpuLists{node: n, bytes: 200 * mebi}
 				lists.take(ends, 500*mebi)
-				a := newAgent(t, n, hardPolicy())
-				a.options.FreeOnCPULists = lists.read
-				if test.unlisted {
-					a.options.Pods = listless{n, "other", nil}
-				}
+				a := newAgent(t, n, hardPolicy(), func(o *Options) {
+					o.FreeOnCPULists = lists.read
+					if test.unlisted {
+						o.Pods = listless{n, "other", nil}
+					}
+				})
 				n.mu.Lock()
 				test.leaves(n)
 				n.mu.Unlock()

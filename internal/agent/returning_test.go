@@ -146,14 +146,14 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	a.incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
-		a.victims.ObserveSpace(&sample, nil, a.evictedInIncidents())
+		a.victims.ObserveSpace(&sample, nil, a.incidents.Any())
 		if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
 		sample.Time = sample.Time.Add(time.Second)
 	}
 	n.pods["uid-new"].api.Status = n.pods["uid-old"].api.Status
-	a.victims.ObserveSpace(&sample, nil, a.evictedInIncidents())
+	a.victims.ObserveSpace(&sample, nil, a.incidents.Any())
 	if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}

@@ -19,8 +19,7 @@ func TestFaultDeadWatchIsAHold(t *testing.T) {
 		n.run("listed", 60, 10)
 		n.run("unlisted", 900, 0)
 		dead := true
-		a := newAgent(t, n, hardPolicy())
-		a.options.Pods = listless{n, "unlisted", func() bool { return !dead }}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = listless{n, "unlisted", func() bool { return !dead }} })
 		a.options.PodsStale = func() error {
 			if dead {
 				return errPlanted()

@@ -38,8 +38,7 @@ func forcedNode() *fakeNode {
 
 func watchForgotten(t *testing.T, n *fakeNode, during time.Duration, listed func() bool) *Agent {
 	t.Helper()
-	a := newAgent(t, n, hardPolicy())
-	a.options.Pods = listless{n, "forced", listed}
+	a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = listless{n, "forced", listed} })
 	runFor(t, a, during)
 	return a
 }

@@ -172,13 +172,13 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 type tellsLate struct {
 	*fakeNode
 
-	lists int
+	armed bool // the next look is the one after which it tells
 }
 
 func (f *tellsLate) List() []*nodepods.Pod {
 	pods := f.fakeNode.List()
-	if f.lists++; f.lists == 1 {
-		f.pods["uid-greedy"].api = f.pods["uid-greedy"].leaving
+	if f.armed {
+		f.armed, f.pods["uid-greedy"].api = false, f.pods["uid-greedy"].leaving
 	}
 	return pods
 }
@@ -190,14 +190,15 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 		n := newFakeNode(1000)
 		n.behind, n.stubborn, n.unlooked = true, true, errPlanted()
 		n.run("greedy", 950, 100)
-		a := newAgent(t, n, hardPolicy())
+		late := &tellsLate{fakeNode: n}
+		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = late })
 		n.answer = func(r evict.Request) evict.Result {
 			n.terminate(r.UID)
 			return lost(r)
 		}
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())
-		a.options.Pods = &tellsLate{fakeNode: n}
+		late.armed = true
 		time.Sleep(2 * time.Second) // the API server's rest
 		a.tick(t.Context())
 		for _, b := range a.victims.All() {

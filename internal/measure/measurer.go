@@ -71,6 +71,7 @@ type Measurer struct {
 	asked    bool // a measurement of the disks is under way
 	measured chan Reading
 	images   imageCount
+	space    [pressure.SignalCount][]spaceReading // of disks under pressure, the oldest first
 }
 
 // New returns a Measurer that has read nothing.

@@ -11,19 +11,14 @@ import (
 // the loop makes ten a second with the default sampling.
 const spaceReadings = 20
 
-// Space is what has been seen of disks under pressure whose space may come back by itself. The zero
-// value has seen nothing.
-type Space struct {
-	readings [pressure.SignalCount][]spaceReading // the oldest first
-}
-
+// spaceReading is one reading of a disk under pressure whose space may come back by itself.
 type spaceReading struct {
 	at        time.Time
 	available int64
 }
 
-// Observe follows the disks that are under pressure, for a window.
-func (s *Space) Observe(sample *pressure.Sample, verdict *pressure.Verdict, window time.Duration) {
+// ObserveSpace follows the disks that are under pressure, for a window.
+func (m *Measurer) ObserveSpace(sample *pressure.Sample, verdict *pressure.Verdict, window time.Duration) {
 	if window == 0 || verdict.Stale {
 		return
 	}
@@ -33,19 +28,19 @@ func (s *Space) Observe(sample *pressure.Sample, verdict *pressure.Verdict, wind
 			met[lines[i].Threshold.Signal] = lines[i].Threshold.Signal.OnDisk()
 		}
 	}
-	for signal := range s.readings {
+	for signal := range m.space {
 		switch seen := sample.Observations[signal]; {
 		case met[signal]:
-			s.keep(pressure.Signal(signal), spaceReading{sample.Time, seen.Available}, window)
+			m.keepSpace(pressure.Signal(signal), spaceReading{sample.Time, seen.Available}, window)
 		case seen.State == pressure.Known:
-			s.readings[signal] = s.readings[signal][:0]
+			m.space[signal] = m.space[signal][:0]
 		}
 	}
 }
 
 // keep keeps the readings of one window.
-func (s *Space) keep(signal pressure.Signal, now spaceReading, window time.Duration) {
-	kept := s.readings[signal]
+func (m *Measurer) keepSpace(signal pressure.Signal, now spaceReading, window time.Duration) {
+	kept := m.space[signal]
 	if n := len(kept); n > 0 && now.at.Sub(kept[n-1].at) < window/spaceReadings {
 		return
 	}
@@ -53,13 +48,13 @@ func (s *Space) keep(signal pressure.Signal, now spaceReading, window time.Durat
 	for old < len(kept) && now.at.Sub(kept[old].at) > window {
 		old++
 	}
-	s.readings[signal] = append(slices.Delete(kept, 0, old), now)
+	m.space[signal] = append(slices.Delete(kept, 0, old), now)
 }
 
 // Rise returns how far the signal stands above its lowest within the window, in its unit. Each point
 // is the median of three readings in a row: a single odd one is neither.
-func (s *Space) Rise(signal pressure.Signal) int64 {
-	kept := s.readings[signal]
+func (m *Measurer) Rise(signal pressure.Signal) int64 {
+	kept := m.space[signal]
 	if len(kept) < 3 {
 		return 0
 	}

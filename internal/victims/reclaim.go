@@ -2,8 +2,10 @@ package victims
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -38,22 +40,37 @@ func booksOf(sample pressure.Sample, pods []usage.Pod, memory pressure.MemoryDef
 	return books
 }
 
-// ObserveSpace takes which disk victims have ended since the last tick: evictd's own, and those that
-// the kubelet has evicted; nil where no incident is open.
-func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Booking, evictedByKubelet []*nodepods.Pod) {
+// ObserveSpace takes which disk victims have ended since the last tick: evictd's own, and, while an
+// incident is open, those that the kubelet has evicted.
+func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Booking, incidentOpen bool) {
 	var kubelets []inflight.KubeletEvicted
-	if evictedByKubelet != nil {
-		kubelets = make([]inflight.KubeletEvicted, 0, len(evictedByKubelet))
-	}
-	for _, pod := range evictedByKubelet {
-		held, known := f.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
-		kubelets = append(kubelets, inflight.KubeletEvicted{UID: pod.UID, Measured: known, Held: held})
+	if incidentOpen {
+		kubelets = []inflight.KubeletEvicted{}
+		for _, pod := range f.evictedByKubelet() {
+			held, known := f.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+			kubelets = append(kubelets, inflight.KubeletEvicted{UID: pod.UID, Measured: known, Held: held})
+		}
 	}
 	var stays func(uid string) bool
 	if f.options.Pods.Synced() {
 		stays = f.stays
 	}
 	f.Tracker.ObserveSpace(sample, ended, kubelets, stays)
+}
+
+// Evicted returns the listed pods that the kubelet has evicted, as an incident names them.
+func (f *Follower) Evicted() []incident.Evicted {
+	var evicted []incident.Evicted
+	for _, pod := range f.evictedByKubelet() {
+		evicted = append(evicted, incident.Evicted{Pod: pod.Key(), UID: pod.UID, At: pod.KubeletEvictedAt})
+	}
+	return evicted
+}
+
+// evictedByKubelet returns the listed pods that the kubelet has evicted. They stay listed until
+// they are collected.
+func (f *Follower) evictedByKubelet() []*nodepods.Pod {
+	return slices.DeleteFunc(f.options.Pods.List(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
 }
 
 // simulatedDiskEvery is how often disks are measured for would-be victims that hold part of
