@@ -58,7 +58,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
-		if _, remembered := a.victims.Tracker.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.victims.Booked("uid-forced") {
+		if _, remembered := a.victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.victims.Booked("uid-forced") {
 			t.Error("it is remembered although it has gone")
 		}
 	})
