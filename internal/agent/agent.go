@@ -248,7 +248,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if noneLeft(&plan) {
 			a.cooldown.Retry(p.Threshold.Signal)
 		}
-		if hold == decide.HoldOnItsWay {
+		if hold == decide.HoldReclaimInProgress {
 			short := s.Shortage()
 			a.covered.by(&p, &short)
 		}

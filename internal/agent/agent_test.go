@@ -96,12 +96,12 @@ func TestEachHoldIsNamed(t *testing.T) {
 		want  decide.Hold
 		setUp func(n *fakeNode, policy *Policy)
 	}{
-		{decide.HoldPodsUnsynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
+		{decide.HoldPodsNotSynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
 		{decide.HoldUsageUnknown, func(n *fakeNode, _ *Policy) { n.unread = errPlanted() }},
 		{decide.HoldNoCandidates, func(n *fakeNode, _ *Policy) {
 			n.pods["uid-greedy"].api.OwnerReferences = nil
 		}},
-		{decide.HoldOnItsWay, func(n *fakeNode, _ *Policy) {
+		{decide.HoldReclaimInProgress, func(n *fakeNode, _ *Policy) {
 			n.run("leaving", 110, 0)
 			n.host = 30 * mebi // nothing is available, a tenth is wanted
 			n.stubborn = true
@@ -238,7 +238,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		if len(n.evictions) != 0 || a.acting != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")
 		}
-		if diff := cmp.Diff([]decide.Hold{decide.HoldSettling}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldAwaitingNewerSample}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		time.Sleep(time.Millisecond)
@@ -448,7 +448,7 @@ func TestLimitPerMinute(t *testing.T) {
 		if got := len(n.evictions); got != 2 {
 			t.Errorf("%d evictions in 50 s, want 2", got)
 		}
-		if !slices.Contains(n.holds(), decide.HoldLimited) {
+		if !slices.Contains(n.holds(), decide.HoldLimitReached) {
 			t.Errorf("holds = %v, want the limit named", n.holds())
 		}
 	})

@@ -178,7 +178,7 @@ func TestBestEffort(t *testing.T) {
 		},
 		{
 			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { n.unbudgeted = errPlanted() },
-			asked, decide.BestEffortUnknown,
+			asked, decide.BestEffortBudgetUnknown,
 		},
 		{
 			"a budget that is not there keeps nobody: its pod is asked for again", func(n *fakeNode, _ *Policy) {
@@ -203,7 +203,7 @@ func TestBestEffort(t *testing.T) {
 			"the refusal names no budget: nobody", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.BlockedByBudget})
 			},
-			asked, decide.BestEffortUnknown,
+			asked, decide.BestEffortBudgetUnknown,
 		},
 		{
 			"all whom budgets keep would not suffice: nobody", func(n *fakeNode, policy *Policy) {
@@ -211,7 +211,7 @@ func TestBestEffort(t *testing.T) {
 				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
 			},
-			asked, decide.BestEffortUseless,
+			asked, decide.BestEffortInsufficientReclaim,
 		},
 		{
 			"the delete is denied", func(n *fakeNode, _ *Policy) {
@@ -250,9 +250,9 @@ func TestBestEffortForADisk(t *testing.T) {
 		want     []string
 		came     decide.BestEffort
 	}{
-		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, decide.BestEffortUseless},
+		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, decide.BestEffortInsufficientReclaim},
 		{"as much", 0.6, 60, true, []string{"delete kept"}, decide.BestEffortDeleted},
-		{"less than is missing while not all is known", 0, 49, false, []string{}, decide.BestEffortUseless},
+		{"less than is missing while not all is known", 0, 49, false, []string{}, decide.BestEffortInsufficientReclaim},
 		{"less than is missing and nobody judges", 0, 49, true, []string{"delete kept"}, decide.BestEffortDeleted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 			if d.Verb != decide.Acted || victim == nil || victim.Past == nil || *victim.Past != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
 				t.Errorf("dry run %v: the record %+v", dryRun, d)
 			}
-			if diff := cmp.Diff([]decide.Hold{decide.HoldLimited}, n.holds()); diff != "" {
+			if diff := cmp.Diff([]decide.Hold{decide.HoldLimitReached}, n.holds()); diff != "" {
 				t.Errorf("dry run %v: it does not count against the limit (-want +got):\n%s", dryRun, diff)
 			}
 		})
@@ -313,7 +313,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 		n := keptNode()
 		n.ends = 20 * time.Second
 		watch(t, n, bestEffortPolicy(), 15*time.Second)
-		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("it is not relied on (-want +got):\n%s", diff)
 		}
 	})

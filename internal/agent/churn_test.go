@@ -69,7 +69,7 @@ func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
 			}
 		})
 		n.wantVictims(t, "greedy", "greedy")
-		if slices.Contains(n.holds(), decide.HoldSettling) {
+		if slices.Contains(n.holds(), decide.HoldAwaitingNewerSample) {
 			t.Errorf("holds %v: a window was restarted", n.holds())
 		}
 	})

@@ -263,7 +263,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 				runDiskBy(t, n, disk, policy, 5*time.Second)
 				n.wantVictims(t, test.want...)
 				d := n.decisions[len(n.decisions)-1]
-				if test.detail != "" && (d.Hold != decide.HoldUseless || d.Detail != test.detail || d.Breakdown[decide.PartOther] != 950-test.held) {
+				if test.detail != "" && (d.Hold != decide.HoldInsufficientReclaim || d.Detail != test.detail || d.Breakdown[decide.PartOther] != 950-test.held) {
 					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
 				}
 			})
@@ -286,7 +286,7 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 				policy.MinimumReclaim = pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(9, 1, 1, 1), "uid-b": measuretest.DiskUse(9, 1, 1, 1)}}
 				runDiskBy(t, n, disk, policy, 5*time.Minute)
-				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldUseless}, n.holds()); diff != "" {
+				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldInsufficientReclaim}, n.holds()); diff != "" {
 					t.Errorf("holds (-want +got):\n%s", diff)
 				}
 				if got := disk.asked.Load(); got < 20 || got > 40 {
@@ -477,7 +477,7 @@ func TestRankNow(t *testing.T) {
 		for _, e := range ranking.Protected {
 			reasons[e.Pod.Name] = e.Protection
 		}
-		if diff := cmp.Diff(map[string]rank.Protection{"self": rank.ProtectedSelf, "unread": rank.ProtectedUnsampled}, reasons); diff != "" {
+		if diff := cmp.Diff(map[string]rank.Protection{"self": rank.ProtectedSelf, "unread": rank.ProtectedNoUsageSample}, reasons); diff != "" {
 			t.Errorf("%v, protected (-want +got):\n%s", signal, diff)
 		}
 	}

@@ -182,8 +182,8 @@ func TestFaultWouldBeVictimsOwnStallNamesAnother(t *testing.T) {
 			n.pods["uid-bound"].limitHits += 5
 		})
 		n.wantVictims(t, "greedy")
-		if d := n.last(t); d.Hold != decide.HoldOwnLimits {
-			t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, decide.HoldOwnLimits)
+		if d := n.last(t); d.Hold != decide.HoldStalledWithinOwnLimits {
+			t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, decide.HoldStalledWithinOwnLimits)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
 		})
 		watch(t, n, hardPolicy(), time.Hour+40*time.Second)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 	})

@@ -209,7 +209,7 @@ func TestTwoThatComeTooLateAreReliedOn(t *testing.T) {
 		goOn(t, n, a, 10*time.Second, 20)
 		a.decisions = decisions.New(a.options.Recorder.Decision, nil) // say it again
 		goOn(t, n, a, time.Second, 20)
-		if d := n.last(t); d.Hold != decide.HoldOnItsWay || d.NotReliedOn != "" ||
+		if d := n.last(t); d.Hold != decide.HoldReclaimInProgress || d.NotReliedOn != "" ||
 			!strings.Contains(d.Detail, "the grace of 2 of them ends only after memory.available is exhausted, in ") {
 			t.Errorf("hold %q, %q, not relied on %q", d.Hold, d.Detail, d.NotReliedOn)
 		}

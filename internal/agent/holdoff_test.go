@@ -78,12 +78,12 @@ func TestPinnedPodGoesLogarithmicallyOften(t *testing.T) {
 			if got, most := len(n.evictions), 2+int(math.Log2(during.Minutes())); got != most {
 				t.Errorf("%d evictions in %v, want %d", got, during, most)
 			}
-			at := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldOwners })
+			at := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldOwnerBackOff })
 			if at < 0 || !strings.Contains(n.decisions[at].Detail, "came back to this node and were evicted again: held off until ") {
 				t.Fatalf("holds %v", n.holds())
 			}
 			for _, e := range n.decisions[at].Ranking.Protected {
-				if e.Protection != rank.ProtectedHeldOff || !strings.Contains(e.Detail, "held off until") {
+				if e.Protection != rank.ProtectedOwnerBackOff || !strings.Contains(e.Detail, "held off until") {
 					t.Errorf("%s is %q: %q", e.Pod.Key(), e.Protection, e.Detail)
 				}
 			}

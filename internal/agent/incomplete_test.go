@@ -34,7 +34,7 @@ func TestInvariant01IncompleteReadingEvictsNobody(t *testing.T) {
 		if len(n.evictions) != 0 {
 			t.Errorf("evicted %v from an incomplete reading", n.victims())
 		}
-		if diff := cmp.Diff([]decide.Hold{decide.HoldIncomplete}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldIncompleteReading}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "allocatableMemory.available has no figure, and no pod is evicted for memory until it has one") ||

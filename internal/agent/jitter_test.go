@@ -60,21 +60,21 @@ func TestSoftJitter(t *testing.T) {
 		want   []time.Duration
 		holds  []decide.Hold
 	}{
-		{"half of it", 0.5, nil, []time.Duration{softGrace + 5*time.Second}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
-		{"nearly all of it", 0.999, nil, []time.Duration{softGrace + 9990*time.Millisecond}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
-		{"none of it", 0, nil, []time.Duration{softGrace}, []decide.Hold{decide.HoldOnItsWay}},
-		{"switched off", 0.5, func(_ *fakeNode, p *Policy) { p.Limits.SoftJitter = 0 }, []time.Duration{softGrace}, []decide.Hold{decide.HoldOnItsWay}},
+		{"half of it", 0.5, nil, []time.Duration{softGrace + 5*time.Second}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
+		{"nearly all of it", 0.999, nil, []time.Duration{softGrace + 9990*time.Millisecond}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
+		{"none of it", 0, nil, []time.Duration{softGrace}, []decide.Hold{decide.HoldReclaimInProgress}},
+		{"switched off", 0.5, func(_ *fakeNode, p *Policy) { p.Limits.SoftJitter = 0 }, []time.Duration{softGrace}, []decide.Hold{decide.HoldReclaimInProgress}},
 		{"only the first of a pressure waits", 0.5, func(n *fakeNode, _ *Policy) {
 			n.pods["uid-first"].memory, n.pods["uid-second"].memory = 40*mebi, 30*mebi
 			n.host += 240 * mebi
-		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
+		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
 		{"a hard threshold that is met meanwhile goes at once", 0.5, func(n *fakeNode, _ *Policy) {
 			n.after(softGrace+2*time.Second, func() { n.host += 60 * mebi })
-		}, []time.Duration{softGrace + 2*time.Second}, []decide.Hold{decide.HoldJitter, decide.HoldOnItsWay}},
+		}, []time.Duration{softGrace + 2*time.Second}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
 		{"a hard threshold alone", 0.5, func(n *fakeNode, p *Policy) {
 			n.host += 60 * mebi
 			p.Thresholds = p.Thresholds[:1]
-		}, []time.Duration{0}, []decide.Hold{decide.HoldOnItsWay}},
+		}, []time.Duration{0}, []decide.Hold{decide.HoldReclaimInProgress}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,7 @@ func TestACutGraceHasNoJitter(t *testing.T) {
 		policy := jitteryPolicy()
 		policy.CutGrace = true
 		evictedAt(t, n, policy, 0.99, 8*time.Second)
-		if d := n.last(t); !d.Pressure.GraceCut || slices.Contains(n.holds(), decide.HoldJitter) || len(n.evictions) != 1 {
+		if d := n.last(t); !d.Pressure.GraceCut || slices.Contains(n.holds(), decide.HoldSoftJitter) || len(n.evictions) != 1 {
 			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
 		}
 	})

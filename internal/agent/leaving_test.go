@@ -109,7 +109,7 @@ func TestSecondLookCountsWhatIsOnItsWay(t *testing.T) {
 		a.options.Sampler = &freesMeanwhile{n, 0}
 		a.tick(t.Context())
 		synctest.Wait()
-		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" || len(n.evictions) != 0 {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
 		}
 	})
@@ -283,7 +283,7 @@ func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 		if len(before) != 0 {
 			t.Errorf("evicted %v although the kubelet's victim sufficed", before)
 		}
-		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()[:1]); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()[:1]); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		n.wantVictims(t, "second")

@@ -311,7 +311,7 @@ func TestNobodyHasAFreeSlot(t *testing.T) {
 		n.run("greedy", 950, 100, workload("full"))
 		b := &fakePermits{journal: j, answers: map[string]permits.Answer{"shop/ReplicaSet/full": {Verdict: permits.Full}}}
 		watchOptIns(t, n, j, nil, b, permitsPolicy(), 59*time.Second)
-		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []decide.Hold{decide.HoldNoSlot}) {
+		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []decide.Hold{decide.HoldNoPermit}) {
 			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
 		}
 		if len(b.asked) < 28 || len(b.asked) > 31 { // every slotRest
@@ -347,7 +347,7 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 					t.Errorf("hard %t: notes %q", hard, notes)
 				}
 			}
-			if d := n.decisions[0]; !hard && (d.Verb != decide.Held || d.Hold != decide.HoldNoSlot) {
+			if d := n.decisions[0]; !hard && (d.Verb != decide.Held || d.Hold != decide.HoldNoPermit) {
 				t.Errorf("the decision: %+v", d)
 			}
 		})

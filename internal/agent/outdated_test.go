@@ -50,7 +50,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 		return 100
 	}
 	left := steps(map[time.Duration]int64{0: 188, met: 88})
-	waits := []decide.Hold{decide.HoldUsageUnknown, decide.HoldOnItsWay}
+	waits := []decide.Hold{decide.HoldUsageUnknown, decide.HoldReclaimInProgress}
 	const older = "the figures of 2 pods are from before the pressure; those of shop/greedy are "
 	for _, test := range []struct {
 		name      string

@@ -184,7 +184,7 @@ func TestSettleWindow(t *testing.T) {
 				n := &spaceNode{signal: pressure.NodeFSAvailable, available: test.available}
 				acted := settle(t, n, 2*time.Minute)
 				if test.to == 0 {
-					if len(acted) > 0 || cmp.Diff([]decide.Hold{decide.HoldSettleWindow}, n.holds()) != "" {
+					if len(acted) > 0 || cmp.Diff([]decide.Hold{decide.HoldStabilizationWindow}, n.holds()) != "" {
 						t.Errorf("evictions after %v; holds %v", acted, n.holds())
 					}
 					return

@@ -72,7 +72,7 @@ func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 				if len(n.decisions) > 0 {
 					d = n.decisions[len(n.decisions)-1]
 				}
-				if mode == decide.WithinRequestsUntilExhaustion && (d.Hold != decide.HoldUseless || d.Detail != "each of the 6 candidates would return less than "+
+				if mode == decide.WithinRequestsUntilExhaustion && (d.Hold != decide.HoldInsufficientReclaim || d.Detail != "each of the 6 candidates would return less than "+
 					"limits.minimumReclaimShare (5%) of the 20.0Mi that are missing, and larger pods go first when memory.available runs out; "+
 					"shop/leaker alone uses 800.0Mi and is protected: WithinRequests") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
@@ -94,7 +94,7 @@ func TestFaultReclaimMarginTakesCacheHolders(t *testing.T) {
 		n.after(3*time.Second, func() { n.host -= 10 * mebi })
 		watch(t, n, marginPolicy(), time.Minute)
 		n.wantVictims(t)
-		if d := n.last(t); d.Hold != decide.HoldUseless || !strings.HasPrefix(d.Detail,
+		if d := n.last(t); d.Hold != decide.HoldInsufficientReclaim || !strings.HasPrefix(d.Detail,
 			"all 6 candidates together could return 614.4Ki of the 15.6Mi that are missing to 70.0Mi, limits.minimumReclaimShare is 5%: look at ") {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
@@ -134,7 +134,7 @@ func TestFaultReclaimMarginTakesSeveralAtOnce(t *testing.T) {
 				if got := len(n.victims()); got != 4 || leaving != 0 {
 					t.Errorf("%d pods went in 35 s, 10 s each, and %d before the last had ended", got, leaving)
 				}
-				if d := n.last(t); d.Hold != decide.HoldOnItsWay || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
+				if d := n.last(t); d.Hold != decide.HoldReclaimInProgress || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 				}
 			})

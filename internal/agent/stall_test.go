@@ -132,7 +132,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-bound"].limitHits += 5
 			},
 			[]string{},
-			decide.HoldOwnLimits,
+			decide.HoldStalledWithinOwnLimits,
 		},
 		{
 			"and another stalls too", func(n *fakeNode) {
@@ -149,7 +149,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-other"].waited += 5 * time.Millisecond
 			},
 			[]string{},
-			decide.HoldOwnLimits,
+			decide.HoldStalledWithinOwnLimits,
 		},
 		{
 			"on cgroup v1", func(n *fakeNode) {
@@ -158,7 +158,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				n.pods["uid-other"].waited += 90 * time.Millisecond
 			},
 			[]string{},
-			decide.HoldOwnLimits,
+			decide.HoldStalledWithinOwnLimits,
 		},
 		{"nobody met a limit", func(n *fakeNode) { n.noPodStalls = true }, []string{"greedy"}, ""},
 		{"it cannot be told", func(n *fakeNode) { n.unstalled = errPlanted() }, []string{}, decide.HoldUsageUnknown},
@@ -177,7 +177,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 				if d := n.last(t); test.hold != "" && d.Hold != test.hold {
 					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.hold)
 				}
-				if d := n.last(t); test.hold == decide.HoldOwnLimits && !strings.Contains(d.Detail, "shop/bound") {
+				if d := n.last(t); test.hold == decide.HoldStalledWithinOwnLimits && !strings.Contains(d.Detail, "shop/bound") {
 					t.Errorf("detail %q does not say which pod", d.Detail)
 				}
 			})

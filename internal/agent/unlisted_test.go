@@ -52,7 +52,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		n.after(20*time.Second, func() { delete(n.pods, "uid-forced") })
 		a := watchForgotten(t, n, 40*time.Second, nil)
 		n.wantVictims(t)
-		if diff := cmp.Diff([]decide.Hold{decide.HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {

@@ -175,7 +175,7 @@ func TestFaultUnreadStallStarvesNoEviction(t *testing.T) {
 		share := 0.3
 		stall(t, n, &share, 10*time.Second, func() {})
 		n.wantVictims(t, "hog")
-		if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldOnItsWay}, n.holds()); diff != "" {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 	})

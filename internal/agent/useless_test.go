@@ -46,7 +46,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"all 2 candidates together could return 30.0Mi of the 80.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
@@ -67,7 +67,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{"b", "a"},
-			decide.HoldOnItsWay,
+			decide.HoldReclaimInProgress,
 			"",
 		},
 		{
@@ -77,7 +77,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("b", 20, 0)
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"",
 		},
 		{
@@ -96,7 +96,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 15, 0)
 			},
 			[]string{"a"},
-			decide.HoldOnItsWay,
+			decide.HoldReclaimInProgress,
 			"",
 		},
 		{
@@ -105,7 +105,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 10, 0)
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"shop/leaker alone uses 950.0Mi and is protected: NoController",
 		},
 		{
@@ -115,7 +115,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.run("a", 10, 0)
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"all 1 candidates together could return 10.0Mi of the 30.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
@@ -127,7 +127,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.after(3*time.Second, func() { n.host = 860 * mebi })
 			},
 			[]string{"b"}, // and the other when it has ended
-			decide.HoldOnItsWay,
+			decide.HoldReclaimInProgress,
 			"",
 		},
 		{
@@ -137,7 +137,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.pods["uid-cached"].cache = 500 * mebi
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"",
 		},
 		{
@@ -192,7 +192,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{},
-			decide.HoldOnItsWay,
+			decide.HoldReclaimInProgress,
 			"",
 		},
 		{
@@ -203,7 +203,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{},
-			decide.HoldUseless,
+			decide.HoldInsufficientReclaim,
 			"all 1 candidates together could return 20.0Mi of the 50.0Mi",
 		},
 		{
@@ -214,7 +214,7 @@ func TestWhoWouldHelp(t *testing.T) {
 				n.terminate("uid-leaving")
 			},
 			[]string{"a"},
-			decide.HoldOnItsWay,
+			decide.HoldReclaimInProgress,
 			"",
 		},
 	} {
@@ -272,14 +272,14 @@ func TestLeakerBehindABudget(t *testing.T) {
 			t.Errorf("asked for (-want +got):\n%s", diff)
 		}
 		first, held := n.decisions[0], n.decisions[1]
-		want := map[string]rank.Protection{"ahead": rank.ProtectedUseless, "behind": rank.ProtectedUseless}
+		want := map[string]rank.Protection{"ahead": rank.ProtectedReclaimTooSmall, "behind": rank.ProtectedReclaimTooSmall}
 		if diff := cmp.Diff(want, reasonsOf(&first)); diff != "" {
 			t.Errorf("protected, first decision (-want +got):\n%s", diff)
 		}
 		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumReclaimShare is 5%" {
 			t.Errorf("detail %q", got)
 		}
-		if held.Hold != decide.HoldUseless || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff") {
+		if held.Hold != decide.HoldInsufficientReclaim || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff") {
 			t.Errorf("second decision: hold %q, detail %q", held.Hold, held.Detail)
 		}
 		if got := len(n.decisions); got != 4 {
@@ -332,7 +332,7 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 					t.Error(err)
 				}
 				n.wantVictims(t, test.want...)
-				if d := n.last(t); test.detail != "" && (d.Hold != decide.HoldUseless || !strings.Contains(d.Detail, test.detail)) {
+				if d := n.last(t); test.detail != "" && (d.Hold != decide.HoldInsufficientReclaim || !strings.Contains(d.Detail, test.detail)) {
 					t.Errorf("hold %q, detail %q, want %q", d.Hold, d.Detail, test.detail)
 				}
 			})
@@ -351,7 +351,7 @@ func TestWhoWouldHelpWithTasks(t *testing.T) {
 		a := newAgent(t, n, policy)
 		a.options.Sampler = withDisk{n, pressure.PIDAvailable}
 		a.tick(t.Context())
-		if d := n.last(t); d.Hold != decide.HoldUseless || d.Detail != "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host" {
+		if d := n.last(t); d.Hold != decide.HoldInsufficientReclaim || d.Detail != "all 2 candidates together could return 49 tasks of the 50 tasks that are missing: look at processes of the host" {
 			t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 		}
 	})
@@ -389,7 +389,7 @@ func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
 		n.run("a", 10, 0)
 		n.after(20*time.Second, func() { n.pods["uid-a"].memory, n.host = 60*mebi, 880*mebi })
 		watch(t, n, helpingPolicy(), 25*time.Second)
-		if d := n.decisions[0]; d.Hold != decide.HoldUseless || n.decisions[1].Verb != decide.Acted {
+		if d := n.decisions[0]; d.Hold != decide.HoldInsufficientReclaim || n.decisions[1].Verb != decide.Acted {
 			t.Errorf("decisions %+v", n.decisions)
 		}
 	})
@@ -413,7 +413,7 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())
 		d := n.last(t)
-		want := map[string]rank.Protection{"often": rank.ProtectedHeldOff, "refused": rank.ProtectedBackingOff}
+		want := map[string]rank.Protection{"often": rank.ProtectedOwnerBackOff, "refused": rank.ProtectedBackingOff}
 		if diff := cmp.Diff(want, reasonsOf(&d)); diff != "" {
 			t.Errorf("protected (-want +got):\n%s", diff)
 		}

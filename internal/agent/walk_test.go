@@ -292,7 +292,7 @@ func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 		if got := len(n.looks); got < 10 || got > 12 { // after 1, 3, 7, 13 s, then every 6 s
 			t.Errorf("looked %d times in a minute, want about 11", got)
 		}
-		if d := n.last(t); d.Verb != decide.Held || d.Hold != decide.HoldUnheard && d.Hold != decide.HoldBackingOff {
+		if d := n.last(t); d.Verb != decide.Held || d.Hold != decide.HoldRequestInDoubt && d.Hold != decide.HoldBackingOff {
 			t.Errorf("the record does not say that it is not known: %+v", d)
 		}
 	})
@@ -406,7 +406,7 @@ func TestBlindSecondLookIsNotARecovery(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff([]decide.Hold{decide.HoldIncomplete}, n.holds()); diff != "" || len(n.evictions) != 0 {
+		if diff := cmp.Diff([]decide.Hold{decide.HoldIncompleteReading}, n.holds()); diff != "" || len(n.evictions) != 0 {
 			t.Errorf("%d evictions; holds (-want +got):\n%s", len(n.evictions), diff)
 		}
 	})
@@ -442,7 +442,7 @@ func TestLimitPerOwner(t *testing.T) {
 		policy := hardPolicy()
 		policy.Limits = cooldown.Limits{PerOwnerPerHour: 2}
 		watch(t, n, policy, 50*time.Second)
-		if d := n.last(t); len(n.evictions) != 2 || d.Hold != decide.HoldLimited || !strings.Contains(d.Detail, "perOwnerPerHour") {
+		if d := n.last(t); len(n.evictions) != 2 || d.Hold != decide.HoldLimitReached || !strings.Contains(d.Detail, "perOwnerPerHour") {
 			t.Errorf("%d evictions of one owner in 50 s, want 2; the last decision: %+v", len(n.evictions), d)
 		}
 	})

@@ -11,13 +11,13 @@ const (
 	BestEffortDeleted BestEffort = "Deleted"
 	// BestEffortRefused: the delete was refused, or nobody heard the answer.
 	BestEffortRefused BestEffort = "Refused"
-	// BestEffortUnknown: a budget could not be read.
-	BestEffortUnknown BestEffort = "BudgetUnknown"
-	// BestEffortUseless: all that budgets keep could not return what is missing.
-	BestEffortUseless BestEffort = "InsufficientReclaim"
+	// BestEffortBudgetUnknown: a budget could not be read.
+	BestEffortBudgetUnknown BestEffort = "BudgetUnknown"
+	// BestEffortInsufficientReclaim: all that budgets keep could not return what is missing.
+	BestEffortInsufficientReclaim BestEffort = "InsufficientReclaim"
 )
 
 // BestEfforts returns all but BestEffortNone, so that metrics can be created at start.
 func BestEfforts() []BestEffort {
-	return []BestEffort{BestEffortDeleted, BestEffortRefused, BestEffortUnknown, BestEffortUseless}
+	return []BestEffort{BestEffortDeleted, BestEffortRefused, BestEffortBudgetUnknown, BestEffortInsufficientReclaim}
 }

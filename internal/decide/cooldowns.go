@@ -40,9 +40,9 @@ func protectionOf(kind cooldown.Kind) rank.Protection {
 	case cooldown.Refused:
 		return rank.ProtectedBackingOff
 	case cooldown.NoPermit:
-		return rank.ProtectedSlotless
+		return rank.ProtectedNoPermit
 	default:
-		return rank.ProtectedHeldOff
+		return rank.ProtectedOwnerBackOff
 	}
 }
 
@@ -52,12 +52,12 @@ func allWait(waiting *[cooldown.KindCount]int, last *[cooldown.KindCount]string)
 	refused, backOff, limited := waiting[cooldown.Refused], waiting[cooldown.OwnerBackOff], waiting[cooldown.OwnerLimit]
 	switch {
 	case waiting[cooldown.NoPermit] > 0:
-		return HoldNoSlot, "the last of them: " + last[cooldown.NoPermit]
+		return HoldNoPermit, "the last of them: " + last[cooldown.NoPermit]
 	case backOff > 0:
-		return HoldOwners, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
+		return HoldOwnerBackOff, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
 			backOff, limited, refused, last[cooldown.OwnerBackOff])
 	case limited > 0:
-		return HoldLimited, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
+		return HoldLimitReached, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
 			limited, refused, last[cooldown.OwnerLimit])
 	default:
 		return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)

@@ -72,14 +72,14 @@ func Decide(s *Situation) (Plan, Hold, string) {
 // newerSample waits for a reading that does not reach back to the last victim's end.
 func newerSample(s *Situation, _ *Decision) (Hold, string) {
 	if !s.LastEnd.IsZero() && !s.Pressure.SampleTime.After(s.LastEnd.Add(s.ReachBack)) {
-		return HoldSettling, ""
+		return HoldAwaitingNewerSample, ""
 	}
 	return HoldNone, ""
 }
 
 func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
 	if s.Unsynced {
-		return HoldPodsUnsynced, "the API server has not sent the node's pods yet"
+		return HoldPodsNotSynced, "the API server has not sent the node's pods yet"
 	}
 	return HoldNone, ""
 }
@@ -95,7 +95,7 @@ func podsStale(s *Situation, _ *Decision) (Hold, string) {
 
 func softJitter(s *Situation, _ *Decision) (Hold, string) {
 	if why, waits := s.Cooldown.Jitter(s.waitsIn(), s.Pressure.SampleTime); waits {
-		return HoldJitter, why.Detail
+		return HoldSoftJitter, why.Detail
 	}
 	return HoldNone, ""
 }
@@ -111,7 +111,7 @@ func serverBackOff(s *Situation, _ *Decision) (Hold, string) {
 // settle it.
 func requestInDoubt(s *Situation, _ *Decision) (Hold, string) {
 	if s.InDoubt != nil && s.Pressure.SampleTime.Before(s.InDoubtRests) {
-		return HoldUnheard, s.InDoubt.Undecided()
+		return HoldRequestInDoubt, s.InDoubt.Undecided()
 	}
 	return HoldNone, ""
 }
@@ -127,7 +127,7 @@ func nodeLimitUnlessOverdue(s *Situation, d *Decision) (Hold, string) {
 
 func nodeLimit(s *Situation, _ *Decision) (Hold, string) {
 	if limit, reached := s.Cooldown.Node(s.Pressure.SampleTime); reached {
-		return HoldLimited, limit.Detail
+		return HoldLimitReached, limit.Detail
 	}
 	return HoldNone, ""
 }

@@ -84,32 +84,32 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 	disk := pressure.NodeFSAvailable
 	for name, troubles := range map[string][]trouble{
 		"before the pods are measured": {
-			{"a reading that failed", decide.HoldIncomplete, func(s *decide.Situation) {
+			{"a reading that failed", decide.HoldIncompleteReading, func(s *decide.Situation) {
 				s.Sample.Observations[disk] = pressure.Observation{Err: errors.New("planted")}
 			}},
-			{"pods that are not listed yet", decide.HoldPodsUnsynced, func(s *decide.Situation) { s.Unsynced = true }},
+			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
-			{"a reading from before the last end", decide.HoldSettling, func(s *decide.Situation) { s.LastEnd = noon() }},
-			{"soft jitter", decide.HoldJitter, func(s *decide.Situation) { wait(s).jitter = &cooldown.Reason{} }},
+			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},
+			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &cooldown.Reason{} }},
 			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &cooldown.Reason{} }},
-			{"a request in doubt", decide.HoldUnheard, func(s *decide.Situation) {
+			{"a request in doubt", decide.HoldRequestInDoubt, func(s *decide.Situation) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}}
 				s.InDoubtRests = noon().Add(second)
 			}},
-			{"a careful start", decide.HoldSettleWindow, func(s *decide.Situation) {
+			{"a careful start", decide.HoldStabilizationWindow, func(s *decide.Situation) {
 				wait(s).start = &cooldown.Reason{Until: noon().Add(inflight.CollectedWithin)}
 			}},
-			{"space that comes back", decide.HoldSettleWindow, func(s *decide.Situation) { s.Space = decide.Space{LastEnd: noon()} }},
-			{"the limit a minute", decide.HoldLimited, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+			{"space that comes back", decide.HoldStabilizationWindow, func(s *decide.Situation) { s.Space = decide.Space{LastEnd: noon()} }},
+			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
 		},
 		"once they are": {
-			{"enough in flight", decide.HoldOnItsWay, func(s *decide.Situation) {
+			{"enough in flight", decide.HoldReclaimInProgress, func(s *decide.Situation) {
 				s.InFlight = []inflight.Booking{{
 					UID: "uid-other", Expected: pressure.Amounts{}.With(disk, 40), Accepted: noon(), Deadline: noon().Add(time.Minute),
 				}}
 			}},
 			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) { s.Images.Hold = decide.HoldImagesFirst }},
-			{"the limit a minute", decide.HoldLimited, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
 			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},
 			{"a pod within its request", decide.HoldWithinRequests, func(s *decide.Situation) {
 				s.Policy.WithinRequests = decide.WithinRequestsAlways
@@ -118,7 +118,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
 				wait(s).pod = &cooldown.Reason{Kind: cooldown.Refused, Outcome: evict.Denied}
 			}},
-			{"a pod that holds too little", decide.HoldUseless, func(s *decide.Situation) { measured(s, 1) }},
+			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

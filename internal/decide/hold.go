@@ -1,32 +1,32 @@
 package decide
 
-// Hold is the reason why nobody was evicted although a threshold holds.
+// Hold is the reason why no pod was evicted although a threshold is met.
 type Hold string
 
 // The reasons.
 const (
 	// HoldNone: nothing held the decision back.
 	HoldNone Hold = ""
-	// HoldIncomplete: a signal that a threshold asks for could not be read.
-	HoldIncomplete Hold = "IncompleteReading"
-	// HoldPodsUnsynced: the pods of the node are not known yet.
-	HoldPodsUnsynced Hold = "PodsNotSynced"
+	// HoldIncompleteReading: a signal that a threshold asks for could not be read.
+	HoldIncompleteReading Hold = "IncompleteReading"
+	// HoldPodsNotSynced: the pods of the node are not known yet.
+	HoldPodsNotSynced Hold = "PodsNotSynced"
 	// HoldPodsStale: the watch of the node's pods has been dead for minutes.
 	HoldPodsStale Hold = "PodsStale"
 	// HoldUsageUnknown: what the pods use could not be read.
 	HoldUsageUnknown Hold = "UsageUnknown"
-	// HoldOwnLimits: tasks stall, but only those of pods that met limits of their own.
-	HoldOwnLimits Hold = "StalledWithinOwnLimits"
-	// HoldOnItsWay: what is on its way out suffices.
-	HoldOnItsWay Hold = "ReclaimInProgress"
-	// HoldSettling: no sample newer than the last victim's end yet, or than the one by which
+	// HoldStalledWithinOwnLimits: tasks stall, but only those of pods that met limits of their own.
+	HoldStalledWithinOwnLimits Hold = "StalledWithinOwnLimits"
+	// HoldReclaimInProgress: what is in flight suffices.
+	HoldReclaimInProgress Hold = "ReclaimInProgress"
+	// HoldAwaitingNewerSample: no sample newer than the last victim's end yet, or than the one by which
 	// a pod was chosen that is not listed any more.
-	HoldSettling Hold = "AwaitingNewerSample"
-	// HoldSettleWindow: space may be coming back by itself.
-	HoldSettleWindow Hold = "StabilizationWindow"
-	// HoldUnheard: the answer to the last request was not heard, and what became of
+	HoldAwaitingNewerSample Hold = "AwaitingNewerSample"
+	// HoldStabilizationWindow: space may be coming back by itself.
+	HoldStabilizationWindow Hold = "StabilizationWindow"
+	// HoldRequestInDoubt: the outcome of the last request is not known, and what became of
 	// its pod could not be read since.
-	HoldUnheard Hold = "RequestInDoubt"
+	HoldRequestInDoubt Hold = "RequestInDoubt"
 	// HoldRecovered: a second look found the pressure gone.
 	HoldRecovered Hold = "Recovered"
 	// HoldNoCandidates: every pod is protected.
@@ -36,20 +36,20 @@ const (
 	HoldWithinRequests Hold = "WithinRequests"
 	// HoldBackingOff: every candidate was refused a short while ago.
 	HoldBackingOff Hold = "BackingOff"
-	// HoldOwners: every candidate that was not refused is of an owner whose pods came
-	// back too often.
-	HoldOwners Hold = "OwnerBackOff"
-	// HoldJitter: the first soft eviction of a pressure waits a moment, so that not all
+	// HoldOwnerBackOff: every candidate that was not refused belongs to an owner whose pods
+	// came back too often.
+	HoldOwnerBackOff Hold = "OwnerBackOff"
+	// HoldSoftJitter: the first soft eviction of a pressure waits a moment, so that not all
 	// nodes evict in the same second.
-	HoldJitter Hold = "SoftJitter"
-	// HoldLimited: the limit of evictions in a time is reached.
-	HoldLimited Hold = "LimitReached"
-	// HoldNoSlot: the workloads of all candidates have no free permit, or it is not known.
-	HoldNoSlot Hold = "NoPermit"
-	// HoldUseless: all candidates together could not give back enough, see useless.go.
-	HoldUseless Hold = "InsufficientReclaim"
-	// HoldBudgetUnknown: budgets keep the candidates, and what one of them wants and has
-	// could not be read.
+	HoldSoftJitter Hold = "SoftJitter"
+	// HoldLimitReached: the limit of evictions in a time is reached.
+	HoldLimitReached Hold = "LimitReached"
+	// HoldNoPermit: the workloads of all candidates have no free permit, or it is not known.
+	HoldNoPermit Hold = "NoPermit"
+	// HoldInsufficientReclaim: all candidates together could not give back enough; see sufficient.go.
+	HoldInsufficientReclaim Hold = "InsufficientReclaim"
+	// HoldBudgetUnknown: PodDisruptionBudgets block the candidates, and the status of one of
+	// them could not be read.
 	HoldBudgetUnknown Hold = "BudgetUnknown"
 	// HoldImagesFirst: images that no pod uses cover what is missing, and the kubelet
 	// removes them before it evicts pods.
@@ -59,14 +59,14 @@ const (
 // LacksCandidates reports whether no eviction would help: there is no candidate, or all together
 // could not give back enough.
 func (h Hold) LacksCandidates() bool {
-	return h == HoldNoCandidates || h == HoldWithinRequests || h == HoldUseless
+	return h == HoldNoCandidates || h == HoldWithinRequests || h == HoldInsufficientReclaim
 }
 
 // Holds returns every reason, so that metrics can be created at start.
 func Holds() []Hold {
 	return []Hold{
-		HoldIncomplete, HoldPodsUnsynced, HoldPodsStale, HoldUsageUnknown, HoldOwnLimits, HoldOnItsWay, HoldSettling,
-		HoldSettleWindow, HoldUnheard, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwners, HoldJitter,
-		HoldLimited, HoldNoSlot, HoldUseless, HoldBudgetUnknown, HoldImagesFirst,
+		HoldIncompleteReading, HoldPodsNotSynced, HoldPodsStale, HoldUsageUnknown, HoldStalledWithinOwnLimits, HoldReclaimInProgress, HoldAwaitingNewerSample,
+		HoldStabilizationWindow, HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwnerBackOff, HoldSoftJitter,
+		HoldLimitReached, HoldNoPermit, HoldInsufficientReclaim, HoldBudgetUnknown, HoldImagesFirst,
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
 	if fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
-		return HoldIncomplete, fault
+		return HoldIncompleteReading, fault
 	}
 	return HoldNone, ""
 }

@@ -58,8 +58,8 @@ func TestSecondLook(t *testing.T) {
 	}{
 		"as before":         {pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}, decide.HoldNone},
 		"over":              {pressure.Observation{State: pressure.Known, Available: 100, Capacity: 1000}, decide.HoldRecovered},
-		"unread":            {pressure.Observation{Err: errors.New("planted")}, decide.HoldIncomplete},
-		"covered meanwhile": {pressure.Observation{State: pressure.Known, Available: 80, Capacity: 1000}, decide.HoldOnItsWay},
+		"unread":            {pressure.Observation{Err: errors.New("planted")}, decide.HoldIncompleteReading},
+		"covered meanwhile": {pressure.Observation{State: pressure.Known, Available: 80, Capacity: 1000}, decide.HoldReclaimInProgress},
 	} {
 		s := short(memory)
 		s.InFlight = []inflight.Booking{{

@@ -15,12 +15,12 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 	expected, relied := s.reliedOn(p)
 	short := ShortageOf(p, expected)
 	if relied && short.Missing == 0 {
-		return HoldOnItsWay, fmt.Sprintf("%d victims in flight should free the %d that are missing%s%s",
+		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %d that are missing%s%s",
 			len(s.InFlight), short.ToTarget, s.freeAlready(), s.bothLate(p))
 	}
 	if b := s.awaited(p, &short); b != nil {
 		signal := p.Threshold.Signal
-		return HoldOnItsWay, fmt.Sprintf("the line is reached with what is in flight; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
+		return HoldReclaimInProgress, fmt.Sprintf("the line is reached with what is in flight; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
 			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key(), s.bothLate(p))
 	}
 	return HoldNone, ""
@@ -66,7 +66,7 @@ func (s *Situation) awaited(p *pressure.Pressure, short *Shortage) *inflight.Boo
 // is missing by now, or as much.
 func (s *Situation) LookAgain(again *pressure.Sample) (Hold, string) {
 	if fault := Incomplete(again, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
-		return HoldIncomplete, fault
+		return HoldIncompleteReading, fault
 	}
 	if !s.Pressure.HoldsIn(again) {
 		return HoldRecovered, ""

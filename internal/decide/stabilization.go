@@ -37,7 +37,7 @@ func carefulStart(s *Situation, _ *Decision) (Hold, string) {
 	if !waits || TooLate(p, why.Until.Sub(p.SampleTime)) {
 		return HoldNone, ""
 	}
-	return HoldSettleWindow, why.Detail
+	return HoldStabilizationWindow, why.Detail
 }
 
 // stabilization holds a decision about a disk while space may come back by itself.
@@ -53,7 +53,7 @@ func stabilization(s *Situation, _ *Decision) (Hold, string) {
 	if wait <= 0 || TooLate(p, wait) {
 		return HoldNone, ""
 	}
-	return HoldSettleWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
+	return HoldStabilizationWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
 }
 
 // awaitCollection returns how long victims that have gone are still waited for, where their

@@ -46,11 +46,11 @@ func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (
 		if len(s.Uses.Incomplete) > 0 {
 			return HoldUsageUnknown, s.NotKnownToSuffice(signal, required)
 		}
-		return HoldUseless, insufficient(d, short, reclaims, s.Least)
+		return HoldInsufficientReclaim, insufficient(d, short, reclaims, s.Least)
 	}
 	withholdSmall(d, short, reclaims, s.notYet(d, within), s.Least)
 	if len(d.Ranking.Candidates) == 0 {
-		return HoldUseless, allSmall(d, short, reclaims, s.Least)
+		return HoldInsufficientReclaim, allSmall(d, short, reclaims, s.Least)
 	}
 	return HoldNone, ""
 }
@@ -98,6 +98,6 @@ func withholdSmall(d *Decision, s *Shortage, releases, later []Reclaim, least pr
 		}
 		e.Detail = fmt.Sprintf("%s of the %s that are missing, limits.minimumReclaimShare is %v",
 			wording.Amount(signal, r.Amount), wording.Amount(signal, s.Missing), least)
-		return rank.ProtectedUseless
+		return rank.ProtectedReclaimTooSmall
 	})
 }

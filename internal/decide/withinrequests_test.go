@@ -79,7 +79,7 @@ func TestWithinRequestsProtects(t *testing.T) {
 				t.Errorf("%d withheld, candidates (-want +got):\n%s", withheld, diff)
 			}
 			for _, e := range ranking.Protected {
-				if want := map[bool]rank.Protection{true: rank.ProtectedUnsampled, false: rank.ProtectedWithinRequests}[e.Pod.Name == "unread"]; e.Protection != want {
+				if want := map[bool]rank.Protection{true: rank.ProtectedNoUsageSample, false: rank.ProtectedWithinRequests}[e.Pod.Name == "unread"]; e.Protection != want {
 					t.Errorf("%s is protected as %q", e.Pod.Name, e.Protection)
 				}
 			}

@@ -44,17 +44,17 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		why    decide.Hold // HoldNone acts
 		said   bool
 	}{
-		{0, memory, true, decide.HoldSettling, true},
-		{time.Second, memory, true, decide.HoldSettling, false},
-		{time.Second, disk, true, decide.HoldSettling, true},
-		{2 * time.Second, memory, true, decide.HoldLimited, true},
-		{3 * time.Second, memory, false, decide.HoldLimited, true},
-		{3*time.Second + SayAgainAfter - 1, memory, false, decide.HoldLimited, false},
-		{3*time.Second + SayAgainAfter, memory, false, decide.HoldLimited, true},
+		{0, memory, true, decide.HoldAwaitingNewerSample, true},
+		{time.Second, memory, true, decide.HoldAwaitingNewerSample, false},
+		{time.Second, disk, true, decide.HoldAwaitingNewerSample, true},
+		{2 * time.Second, memory, true, decide.HoldLimitReached, true},
+		{3 * time.Second, memory, false, decide.HoldLimitReached, true},
+		{3*time.Second + SayAgainAfter - 1, memory, false, decide.HoldLimitReached, false},
+		{3*time.Second + SayAgainAfter, memory, false, decide.HoldLimitReached, true},
 		{34 * time.Second, memory, false, decide.HoldNone, true},
-		{34 * time.Second, memory, false, decide.HoldLimited, true},
+		{34 * time.Second, memory, false, decide.HoldLimitReached, true},
 		{34 * time.Second, memory, false, decide.HoldNone, true},
-		{34 * time.Second, disk, true, decide.HoldLimited, true},
+		{34 * time.Second, disk, true, decide.HoldLimitReached, true},
 	} {
 		d, before := about(step.signal, step.hard, step.at), len(recorded)
 		if step.why == decide.HoldNone {

@@ -29,7 +29,7 @@ func (r *run) blockedByPDB() []*candidate {
 // permit was not refused.
 func (r *run) mayBypassPDB() bool {
 	return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 &&
-		r.noPermit() == "" && !r.plan.Decision.Ranking.Protects(rank.ProtectedSlotless)
+		r.noPermit() == "" && !r.plan.Decision.Ranking.Protects(rank.ProtectedNoPermit)
 }
 
 // bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod past
@@ -42,13 +42,13 @@ func (r *run) bypassPDB(ctx context.Context) {
 	for r.mayBypassPDB() {
 		blocked := r.blockedByPDB()
 		if detail := r.insufficient(blocked); detail != "" {
-			r.report.BestEffort = decide.BestEffortUseless
-			r.hold(decide.HoldUseless, detail)
+			r.report.BestEffort = decide.BestEffortInsufficientReclaim
+			r.hold(decide.HoldInsufficientReclaim, detail)
 			return
 		}
 		victim, err := r.leastViolated(ctx, blocked, read)
 		if err != nil {
-			r.report.BestEffort = decide.BestEffortUnknown
+			r.report.BestEffort = decide.BestEffortBudgetUnknown
 			r.hold(decide.HoldBudgetUnknown, "no pod bypasses a PDB: "+err.Error())
 			return
 		}

@@ -18,12 +18,12 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
 	switch {
 	case err != nil:
 		r.report.InDoubt, r.report.Unread = open, true
-		r.hold(decide.HoldUnheard, fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err))
+		r.hold(decide.HoldRequestInDoubt, fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err))
 	case fate != evict.Stays:
 		r.left(open, now)
 	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.moveFirst(open.UID())):
 		r.report.InDoubt = open
-		r.hold(decide.HoldUnheard, open.Undecided())
+		r.hold(decide.HoldRequestInDoubt, open.Undecided())
 	default:
 		return false
 	}
@@ -62,7 +62,7 @@ func (r *run) left(open *decide.InDoubt, now time.Time) {
 		return
 	}
 	r.report.Expected, r.report.Foreign = open.Expected, &open.Attempt
-	r.hold(decide.HoldOnItsWay, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
+	r.hold(decide.HoldReclaimInProgress, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
 }
 
 // Reconciled returns the report that a request in doubt was carried out; how says what told.

@@ -46,23 +46,23 @@ func TestTheOrderOfARun(t *testing.T) {
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
-		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldSettling},
+		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldAwaitingNewerSample},
 		{"no permit, and it is released after a refusal", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = permits.Granted, 1
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
 		{"all permits are taken", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = permits.Full, 1
-		}, []string{"acquire a", "acquire b"}, decide.HoldNoSlot},
+		}, []string{"acquire a", "acquire b"}, decide.HoldNoPermit},
 		{"permits are not known, soft", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload = permits.Unknown, 1
-		}, []string{"acquire a"}, decide.HoldNoSlot},
+		}, []string{"acquire a"}, decide.HoldNoPermit},
 		{"permits are not known, hard", func(f *fake, p *decide.Plan) {
 			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = permits.Unknown, 1, true
 		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
-		}, []string{"look x"}, decide.HoldUnheard},
+		}, []string{"look x"}, decide.HoldRequestInDoubt},
 		{"in doubt, and its pod is terminating", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.fates = open("x"), map[string]evict.Fate{"x": evict.Leaving}
 		}, []string{"look x"}, ""},
@@ -85,7 +85,7 @@ func TestTheOrderOfARun(t *testing.T) {
 			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
 			p.Candidates[0].Reclaim = decide.Reclaim{Amount: 99, Known: true}
 			f.answers = map[string]evict.Result{"a": blocked}
-		}, []string{"save a", "intent a", "evict a"}, decide.HoldUseless},
+		}, []string{"save a", "intent a", "evict a"}, decide.HoldInsufficientReclaim},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

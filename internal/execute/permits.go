@@ -91,7 +91,7 @@ func (r *run) noPermit() string {
 func (r *run) reportPermits() {
 	r.report.NoPermit, r.report.PermitsUnknown = r.permits.full, r.permits.unknown
 	if why := r.noPermit(); why != "" && r.report.Hold == decide.HoldNone {
-		r.hold(decide.HoldNoSlot, why)
+		r.hold(decide.HoldNoPermit, why)
 	}
 }
 

@@ -158,7 +158,7 @@ func (r *run) isReplaced(c *candidate) bool {
 	if r.options.Listed(pod.UID) {
 		return false
 	}
-	r.hold(decide.HoldSettling, pod.Key()+" (UID "+pod.UID+") is not listed any more"+nothingFurther)
+	r.hold(decide.HoldAwaitingNewerSample, pod.Key()+" (UID "+pod.UID+") is not listed any more"+nothingFurther)
 	return true
 }
 

@@ -35,7 +35,7 @@ func TestFaultHeldSaysWhyThereIsNoPermit(t *testing.T) {
 	r.notePermit("shop/Job/night has no free permit of 1")
 	r.note("2 pods that the budget keeps as well were not asked for")
 	r.reportPermits()
-	if got := r.report; got.Hold != decide.HoldNoSlot || got.Detail != "shop/Job/night has no free permit of 1" {
+	if got := r.report; got.Hold != decide.HoldNoPermit || got.Detail != "shop/Job/night has no free permit of 1" {
 		t.Errorf("%q: %q", got.Hold, got.Detail)
 	}
 }

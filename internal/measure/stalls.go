@@ -96,7 +96,7 @@ func (m *Measurer) StalledByItself(q *Query) (decide.Hold, string) {
 	if len(bound) == 0 || others {
 		return decide.HoldNone, ""
 	}
-	return decide.HoldOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
+	return decide.HoldStalledWithinOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
 }
 
 // awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment

@@ -168,8 +168,8 @@ func TestPodOfANodeIsBare(t *testing.T) {
 	facts := nodepods.FromAPI(&pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Sampled = true
 	rules := rank.Rules{BarePods: true}
-	if got := rules.Protects(&facts); got != rank.ProtectedBare {
-		t.Errorf("protected as %q, want %q", got, rank.ProtectedBare)
+	if got := rules.Protects(&facts); got != rank.ProtectedNoController {
+		t.Errorf("protected as %q, want %q", got, rank.ProtectedNoController)
 	}
 }
 

@@ -81,7 +81,7 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 // being measured is over in a moment.
 func concernsNode(d *decide.Decision) bool {
 	switch d.Hold {
-	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncomplete, decide.HoldUseless, decide.HoldBudgetUnknown,
+	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncompleteReading, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown,
 		decide.HoldImagesFirst:
 		return true
 	default:

@@ -147,8 +147,8 @@ func TestTheNodeIsToldOfAHoldOncePerChange(t *testing.T) {
 	for range 10 {
 		r.Decision(held(decide.HoldNoCandidates))
 	}
-	r.Decision(held(decide.HoldIncomplete))
-	r.Decision(held(decide.HoldSettling))
+	r.Decision(held(decide.HoldIncompleteReading))
+	r.Decision(held(decide.HoldAwaitingNewerSample))
 	r.Decision(held(decide.HoldNoCandidates))
 	if n := len(r.events.all); n != 3 {
 		t.Errorf("%d Events on the node for 3 changes", n)

@@ -289,7 +289,7 @@ func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
 	said := map[string]bool{}
 	for i := range ranking.Protected {
 		e := &ranking.Protected[i]
-		if e.Protection == rank.ProtectedHeldOff && !said[e.Pod.OwnerUID] {
+		if e.Protection == rank.ProtectedOwnerBackOff && !said[e.Pod.OwnerUID] {
 			said[e.Pod.OwnerUID] = true
 			lines = append(lines, HeldOffLine{Owner: e.Pod.Owner, Why: e.Detail})
 		}

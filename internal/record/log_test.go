@@ -87,14 +87,14 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 
 // filledElsewhere is a decision that knows where a disk's space went.
 func filledElsewhere() *decide.Decision {
-	d := held(decide.HoldUseless)
+	d := held(decide.HoldInsufficientReclaim)
 	d.Breakdown = brokenDown()
 	return d
 }
 
 // takenByTheHost is a decision that knows what uses the node's memory outside the pods.
 func takenByTheHost() *decide.Decision {
-	d := held(decide.HoldUseless)
+	d := held(decide.HoldInsufficientReclaim)
 	d.Pressure = decision().Pressure
 	d.Breakdown = decide.Breakdown{}
 	for i, part := range hostinfo.Parts() {
@@ -161,7 +161,7 @@ func pressed() *decide.Decision {
 			return rank.NotProtected
 		}
 		e.Detail = "held off until then"
-		return rank.ProtectedHeldOff
+		return rank.ProtectedOwnerBackOff
 	})
 	return d
 }
@@ -389,7 +389,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncomplete), held(decide.HoldIncomplete)} {
+	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
 		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {

@@ -150,7 +150,7 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	before := names(t, r)
 	for range 3 {
 		r.Decision(decision())
-		r.Decision(held(decide.HoldLimited))
+		r.Decision(held(decide.HoldLimitReached))
 		r.Decision(pastBudget())
 		r.Decision(escalated(evict.Evicted))
 	}
@@ -177,7 +177,7 @@ func TestADecisionIsCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.Decision(decision())
-	r.Decision(held(decide.HoldOnItsWay))
+	r.Decision(held(decide.HoldReclaimInProgress))
 	for _, want := range []struct {
 		name   string
 		labels []string
@@ -233,7 +233,7 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 	r.Decision(pastBudget())
 	r.Decision(escalated(evict.Evicted))
 	unread := held(decide.HoldBudgetUnknown)
-	unread.BestEffort, unread.DryRun = decide.BestEffortUnknown, true
+	unread.BestEffort, unread.DryRun = decide.BestEffortBudgetUnknown, true
 	r.Decision(unread)
 	for _, want := range []struct {
 		name   string
@@ -351,7 +351,7 @@ func everything(r *rig) {
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {
-		d := held(decide.HoldUseless)
+		d := held(decide.HoldInsufficientReclaim)
 		d.Pressure.Threshold.Signal, d.Breakdown = signal, brokenDown()
 		r.Decision(d)
 	}
@@ -372,7 +372,7 @@ func TestDiskUsed(t *testing.T) {
 # HELP evictd_disk_used_inodes What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
 # TYPE evictd_disk_used_inodes gauge
 `
-	useless := held(decide.HoldUseless)
+	useless := held(decide.HoldInsufficientReclaim)
 	p := useless.Pressure
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
 	expect(t, r, "", "evictd_disk_used_inodes")

@@ -102,8 +102,8 @@ func levelOf(d *decide.Decision) zapcore.Level {
 		return zapcore.WarnLevel
 	}
 	switch d.Hold {
-	case decide.HoldIncomplete, decide.HoldPodsUnsynced, decide.HoldPodsStale, decide.HoldUsageUnknown, decide.HoldUnheard, decide.HoldNoCandidates,
-		decide.HoldWithinRequests, decide.HoldUseless, decide.HoldBudgetUnknown:
+	case decide.HoldIncompleteReading, decide.HoldPodsNotSynced, decide.HoldPodsStale, decide.HoldUsageUnknown, decide.HoldRequestInDoubt, decide.HoldNoCandidates,
+		decide.HoldWithinRequests, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown:
 		return zapcore.WarnLevel
 	default:
 		return zapcore.InfoLevel

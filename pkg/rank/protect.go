@@ -17,37 +17,37 @@ const (
 	NotProtected Protection = ""
 	// ProtectedSelf: the pod is evictd.
 	ProtectedSelf Protection = "Self"
-	// ProtectedMirror: the pod mirrors a static pod.
-	ProtectedMirror Protection = "MirrorPod"
-	// ProtectedStatic: the kubelet runs the pod from a file.
-	ProtectedStatic Protection = "StaticPod"
-	// ProtectedCritical: the pod's priority is that of system pods.
-	ProtectedCritical Protection = "SystemCritical"
+	// ProtectedMirrorPod: the pod mirrors a static pod.
+	ProtectedMirrorPod Protection = "MirrorPod"
+	// ProtectedStaticPod: the kubelet runs the pod from a file.
+	ProtectedStaticPod Protection = "StaticPod"
+	// ProtectedSystemCritical: the pod's priority is that of system pods.
+	ProtectedSystemCritical Protection = "SystemCritical"
 	// ProtectedTerminating: the pod is already on its way out.
 	ProtectedTerminating Protection = "Terminating"
 	// ProtectedFinished: the pod has succeeded or failed.
 	ProtectedFinished Protection = "Finished"
 	// ProtectedDaemonSet: the pod would be started again here (protect.daemonSets).
 	ProtectedDaemonSet Protection = "DaemonSet"
-	// ProtectedBare: nobody would start the pod again (protect.barePods).
-	ProtectedBare Protection = "NoController"
-	// ProtectedPinned: the pod's controller writes spec.nodeName and would make it again
+	// ProtectedNoController: nobody would start the pod again (protect.barePods).
+	ProtectedNoController Protection = "NoController"
+	// ProtectedPinnedToNode: the pod's controller writes spec.nodeName and would make it again
 	// here (protect.pinnedPods).
-	ProtectedPinned Protection = "PinnedToNode"
+	ProtectedPinnedToNode Protection = "PinnedToNode"
 	// ProtectedPriority: the pod's priority is at or above protect.priorityAtLeast.
 	ProtectedPriority Protection = "Priority"
 	// ProtectedNamespace: the pod's namespace is in protect.namespaces.
 	ProtectedNamespace Protection = "Namespace"
-	// ProtectedSelected: the pod's labels match protect.podSelector.
-	ProtectedSelected Protection = "PodSelector"
-	// ProtectedAnnotated: the pod is annotated evictd.dev/evict: never, in a namespace
+	// ProtectedPodSelector: the pod's labels match protect.podSelector.
+	ProtectedPodSelector Protection = "PodSelector"
+	// ProtectedAnnotation: the pod is annotated evictd.dev/evict: never, in a namespace
 	// of protect.annotationNamespaces.
-	ProtectedAnnotated Protection = "Annotation"
-	// ProtectedUnsampled: the pod's usage is not known.
-	ProtectedUnsampled Protection = "NoUsageSample"
-	// ProtectedGuarantee: the pods of its queue use less memory than the queue is
+	ProtectedAnnotation Protection = "Annotation"
+	// ProtectedNoUsageSample: the pod's usage is not known.
+	ProtectedNoUsageSample Protection = "NoUsageSample"
+	// ProtectedWithinGuarantee: the pods of its queue use less memory than the queue is
 	// guaranteed, and there are candidates that are not in such a queue.
-	ProtectedGuarantee Protection = "WithinGuarantee"
+	ProtectedWithinGuarantee Protection = "WithinGuarantee"
 	// ProtectedWithinRequests: the pod does not exceed its request, and the node does not
 	// run out of the resource yet (protect.withinRequests). Like those below it depends on
 	// more than the pods, see [Ranking.Withhold].
@@ -55,24 +55,24 @@ const (
 	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
 	// a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "BackingOff"
-	// ProtectedHeldOff: its owner's pods came back to the node that evicted them and had
+	// ProtectedOwnerBackOff: its owner's pods came back to the node that evicted them and had
 	// to go again, or as many of them went as limits.perOwnerPerHour allows.
-	ProtectedHeldOff Protection = "OwnerBackOff"
-	// ProtectedSlotless: its workload had no free permit a moment ago (evictionPermits.perWorkload).
-	ProtectedSlotless Protection = "NoPermit"
-	// ProtectedUseless: its end would return less than limits.minimumReclaimShare of what is
+	ProtectedOwnerBackOff Protection = "OwnerBackOff"
+	// ProtectedNoPermit: its workload had no free permit a moment ago (evictionPermits.perWorkload).
+	ProtectedNoPermit Protection = "NoPermit"
+	// ProtectedReclaimTooSmall: its end would return less than limits.minimumReclaimShare of what is
 	// missing, and the larger candidates suffice.
-	ProtectedUseless Protection = "ReclaimTooSmall"
+	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
 )
 
 // Protections returns every reason in the order in which they are checked.
 func Protections() []Protection {
 	return []Protection{
-		ProtectedSelf, ProtectedMirror, ProtectedStatic, ProtectedCritical,
-		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedBare,
-		ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
-		ProtectedAnnotated, ProtectedUnsampled, ProtectedGuarantee,
-		ProtectedWithinRequests, ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
+		ProtectedSelf, ProtectedMirrorPod, ProtectedStaticPod, ProtectedSystemCritical,
+		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
+		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
+		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
+		ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedNoPermit, ProtectedReclaimTooSmall,
 	}
 }
 
@@ -110,7 +110,7 @@ func (r *Rules) Protects(p *Pod) Protection {
 		return reason
 	}
 	if !p.Sampled {
-		return ProtectedUnsampled
+		return ProtectedNoUsageSample
 	}
 	return NotProtected
 }
@@ -121,11 +121,11 @@ func always(p *Pod) Protection {
 	case p.Marks.Self:
 		return ProtectedSelf
 	case p.Marks.Mirror:
-		return ProtectedMirror
+		return ProtectedMirrorPod
 	case p.Marks.Static:
-		return ProtectedStatic
+		return ProtectedStaticPod
 	case p.Priority >= SystemCriticalPriority:
-		return ProtectedCritical
+		return ProtectedSystemCritical
 	case p.Marks.Terminating:
 		return ProtectedTerminating
 	case p.Marks.Finished:
@@ -146,9 +146,9 @@ func (r *Rules) chosen(p *Pod) Protection {
 	case slices.Contains(r.Namespaces, p.Namespace):
 		return ProtectedNamespace
 	case r.Selected != nil && r.Selected(p.Labels):
-		return ProtectedSelected
+		return ProtectedPodSelector
 	case p.Evict == Never && r.counts(p.Namespace):
-		return ProtectedAnnotated
+		return ProtectedAnnotation
 	default:
 		return NotProtected
 	}
@@ -161,9 +161,9 @@ func (r *Rules) byMaker(p *Pod) Protection {
 	case r.DaemonSets && p.Marks.DaemonSet:
 		return ProtectedDaemonSet
 	case r.BarePods && p.Owner == "":
-		return ProtectedBare
+		return ProtectedNoController
 	case r.PinnedPods && p.Marks.Pinned:
-		return ProtectedPinned
+		return ProtectedPinnedToNode
 	default:
 		return NotProtected
 	}

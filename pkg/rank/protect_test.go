@@ -16,20 +16,20 @@ func protectedPods() (map[Protection]Pod, Rules) {
 		return p
 	}
 	pods := map[Protection]Pod{
-		ProtectedSelf:        with(func(p *Pod) { p.Marks.Self = true }),
-		ProtectedMirror:      with(func(p *Pod) { p.Marks.Mirror = true }),
-		ProtectedStatic:      with(func(p *Pod) { p.Marks.Static = true }),
-		ProtectedCritical:    with(func(p *Pod) { p.Priority = SystemCriticalPriority }),
-		ProtectedTerminating: with(func(p *Pod) { p.Marks.Terminating = true }),
-		ProtectedFinished:    with(func(p *Pod) { p.Marks.Finished = true }),
-		ProtectedDaemonSet:   with(func(p *Pod) { p.Marks.DaemonSet = true }),
-		ProtectedBare:        with(func(p *Pod) { p.Owner = "" }),
-		ProtectedPinned:      with(func(p *Pod) { p.Marks.Pinned = true }),
-		ProtectedPriority:    with(func(p *Pod) { p.Priority = 1000000 }),
-		ProtectedNamespace:   with(func(p *Pod) { p.Namespace = "kube-system" }),
-		ProtectedSelected:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
-		ProtectedAnnotated:   with(func(p *Pod) { p.Evict = Never }),
-		ProtectedUnsampled:   with(func(p *Pod) { p.Sampled = false }),
+		ProtectedSelf:           with(func(p *Pod) { p.Marks.Self = true }),
+		ProtectedMirrorPod:      with(func(p *Pod) { p.Marks.Mirror = true }),
+		ProtectedStaticPod:      with(func(p *Pod) { p.Marks.Static = true }),
+		ProtectedSystemCritical: with(func(p *Pod) { p.Priority = SystemCriticalPriority }),
+		ProtectedTerminating:    with(func(p *Pod) { p.Marks.Terminating = true }),
+		ProtectedFinished:       with(func(p *Pod) { p.Marks.Finished = true }),
+		ProtectedDaemonSet:      with(func(p *Pod) { p.Marks.DaemonSet = true }),
+		ProtectedNoController:   with(func(p *Pod) { p.Owner = "" }),
+		ProtectedPinnedToNode:   with(func(p *Pod) { p.Marks.Pinned = true }),
+		ProtectedPriority:       with(func(p *Pod) { p.Priority = 1000000 }),
+		ProtectedNamespace:      with(func(p *Pod) { p.Namespace = "kube-system" }),
+		ProtectedPodSelector:    with(func(p *Pod) { p.Labels = map[string]string{"keep": "me"} }),
+		ProtectedAnnotation:     with(func(p *Pod) { p.Evict = Never }),
+		ProtectedNoUsageSample:  with(func(p *Pod) { p.Sampled = false }),
 	}
 	rules := Rules{
 		DaemonSets: true, BarePods: true, PinnedPods: true, PriorityAtLeast: 1000000, Namespaces: []string{"kube-system"},
@@ -43,7 +43,7 @@ func protectedPods() (map[Protection]Pod, Rules) {
 // pods (TestGuarantee) or on the running agent (TestWithhold).
 func ofOthers(p Protection) bool {
 	return slices.Contains([]Protection{
-		ProtectedGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedHeldOff, ProtectedSlotless, ProtectedUseless,
+		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedNoPermit, ProtectedReclaimTooSmall,
 	}, p)
 }
 
@@ -101,8 +101,8 @@ func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 		}
 	}
 	want := []Protection{
-		ProtectedDaemonSet, ProtectedBare, ProtectedPinned, ProtectedPriority, ProtectedNamespace, ProtectedSelected,
-		ProtectedAnnotated,
+		ProtectedDaemonSet, ProtectedNoController, ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
+		ProtectedAnnotation,
 	}
 	slices.Sort(want)
 	slices.Sort(lifted)

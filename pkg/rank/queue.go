@@ -254,7 +254,7 @@ func protectSheltered(entries []Entry) {
 	}
 	for _, e := range all {
 		if e.place.level.sheltered && !e.supposed {
-			e.Protection, e.Detail = ProtectedGuarantee, e.place.level.guarantee()
+			e.Protection, e.Detail = ProtectedWithinGuarantee, e.place.level.guarantee()
 		}
 	}
 }

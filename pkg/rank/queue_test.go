@@ -220,7 +220,7 @@ func TestGuarantee(t *testing.T) {
 				t.Errorf("candidates (-want +got):\n%s", diff)
 			}
 			for _, e := range ranking.Protected {
-				if e.Pod.Owner != "" && e.Pod.Sampled && e.Protection != ProtectedGuarantee {
+				if e.Pod.Owner != "" && e.Pod.Sampled && e.Protection != ProtectedWithinGuarantee {
 					t.Errorf("%s is protected by %q", e.Pod.Name, e.Protection)
 				}
 			}

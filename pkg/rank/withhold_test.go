@@ -84,7 +84,7 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 		}
 		ranking.Withhold(func(e *Entry) Protection {
 			if gone[e.Pod.UID] {
-				return ProtectedHeldOff
+				return ProtectedOwnerBackOff
 			}
 			return NotProtected
 		})
@@ -133,7 +133,7 @@ func TestWithholdLiftsNoGuarantee(t *testing.T) {
 		t.Errorf("candidates %v, want none: all who could go were refused", namesOf(ranking.Candidates))
 	}
 	for _, e := range ranking.Protected {
-		if want := map[bool]Protection{true: ProtectedGuarantee, false: ProtectedBackingOff}[e.Pod.Name == "kept"]; e.Protection != want {
+		if want := map[bool]Protection{true: ProtectedWithinGuarantee, false: ProtectedBackingOff}[e.Pod.Name == "kept"]; e.Protection != want {
 			t.Errorf("%s is protected as %q, want %q", e.Pod.Name, e.Protection, want)
 		}
 	}
@@ -148,7 +148,7 @@ func TestAnnotation(t *testing.T) {
 		want                   Protection
 		detail                 string
 	}{
-		{"never, allowed", "never", "shop", allowed, ProtectedAnnotated, ""},
+		{"never, allowed", "never", "shop", allowed, ProtectedAnnotation, ""},
 		{"never, elsewhere", "never", "other", allowed, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
 		{"never, allowed nowhere", "never", "shop", nil, NotProtected, "its annotation evictd.dev/evict counts for nothing here: protect.annotationNamespaces does not name its namespace"},
 		{"another value", "Never", "shop", allowed, NotProtected, `its annotation evictd.dev/evict counts for nothing: its value is "Never", and only never means anything`},

@@ -133,7 +133,7 @@ func TestPinnedPods(t *testing.T) {
 	w.metadata(cleared, map[string]any{"managedFields": []any{map[string]any{}}})
 	w.pod("bare", 100) // nobody would make it again
 	w.expectReasons(rank.Rules{PinnedPods: true}, map[string]rank.Protection{
-		"pinned": rank.ProtectedPinned, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
+		"pinned": rank.ProtectedPinnedToNode, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
 	})
 	w.expectReasons(rank.Rules{}, map[string]rank.Protection{
 		"pinned": rank.NotProtected, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
@@ -167,7 +167,7 @@ func TestPinnedPodsOverTime(t *testing.T) {
 	_, err = w.client.CoreV1().Pods(w.namespace).Patch(t.Context(), applied.Name, types.ApplyPatchType, text, metav1.PatchOptions{FieldManager: "tenant"})
 	w.must(err)
 	w.expectReasons(rank.Rules{PinnedPods: true}, map[string]rank.Protection{
-		"pinned": rank.ProtectedPinned, "replaced": rank.NotProtected, "applied": rank.ProtectedPinned,
+		"pinned": rank.ProtectedPinnedToNode, "replaced": rank.NotProtected, "applied": rank.ProtectedPinnedToNode,
 	})
 }
 
@@ -190,6 +190,6 @@ func TestAnnotationProtectsWhereItIsAllowed(t *testing.T) {
 	})
 	here := rank.Rules{Annotated: func(namespace string) bool { return namespace == w.namespace }}
 	w.expectReasons(here, map[string]rank.Protection{
-		"never": rank.ProtectedAnnotated, "later": rank.NotProtected, "late": rank.ProtectedAnnotated,
+		"never": rank.ProtectedAnnotation, "later": rank.NotProtected, "late": rank.ProtectedAnnotation,
 	})
 }

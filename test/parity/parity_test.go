@@ -130,7 +130,7 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 	kept := func(ranking *rank.Ranking) {
 		if len(ranking.Candidates) > 0 {
 			e := ranking.Candidates[0]
-			e.Protection = rank.ProtectedUnsampled
+			e.Protection = rank.ProtectedNoUsageSample
 			ranking.Candidates, ranking.Protected = ranking.Candidates[1:], append(ranking.Protected, e)
 		}
 	}

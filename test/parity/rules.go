@@ -23,18 +23,18 @@ func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Diff
 		}
 	}
 	add(p.Name == s.Self, rank.ProtectedSelf, EvictdItself)
-	add(p.Kind == Static, rank.ProtectedMirror, "")
-	add(p.critical() && p.Kind != Static, rank.ProtectedCritical, "")
+	add(p.Kind == Static, rank.ProtectedMirrorPod, "")
+	add(p.critical() && p.Kind != Static, rank.ProtectedSystemCritical, "")
 	add(p.Terminating, rank.ProtectedTerminating, Terminating)
 	add(!p.active(), rank.ProtectedFinished, "")
 	add(s.Protect.DaemonSets && p.Kind == Daemon, rank.ProtectedDaemonSet, DaemonSetPod)
-	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedBare, BarePod)
+	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedNoController, BarePod)
 	// From 2000000000 on it is no choice of the administrator's.
 	add(!p.critical() && p.priority() >= s.Protect.PriorityAtLeast, rank.ProtectedPriority, ProtectedPriority)
 	add(s.Protect.Namespace != "" && p.Namespace == s.Protect.Namespace, rank.ProtectedNamespace, ProtectedNamespace)
-	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedSelected, ProtectedSelector)
-	add(p.Unsampled, rank.ProtectedUnsampled, NoSample)
-	add(!p.Unsampled && !s.measured(p, signal), rank.ProtectedUnsampled, MissingFigure)
+	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedPodSelector, ProtectedSelector)
+	add(p.Unsampled, rank.ProtectedNoUsageSample, NoSample)
+	add(!p.Unsampled && !s.measured(p, signal), rank.ProtectedNoUsageSample, MissingFigure)
 	return reasons
 }
 
