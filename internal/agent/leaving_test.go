@@ -302,7 +302,7 @@ func TestKubeletsOldVictimsHoldNobodyBack(t *testing.T) {
 		n.host = 800 * mebi // more is missing than the first one returns
 		watch(t, n, hardPolicy(), time.Second)
 		n.wantVictims(t, "first", "second")
-		for _, booking := range n.last(t).OnTheirWay {
+		for _, booking := range n.last(t).InFlight {
 			if booking.Name == "yesterdays" {
 				t.Error("yesterday's victim is on its way out")
 			}
@@ -341,7 +341,7 @@ func TestFaultTerminatingMirrorIsNotReliedOn(t *testing.T) {
 		n.terminate("uid-static")
 		watch(t, n, hardPolicy(), 2*time.Second)
 		n.wantVictims(t, "greedy")
-		for _, b := range n.last(t).OnTheirWay {
+		for _, b := range n.last(t).InFlight {
 			if b.Name == "static" {
 				t.Errorf("relied on: %+v", b)
 			}

@@ -55,7 +55,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
-		if way := n.decisions[0].OnTheirWay; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
+		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
 		if _, remembered := a.victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.victims.Booked("uid-forced") {
@@ -106,8 +106,8 @@ func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
 		start := time.Now()
 		watchForgotten(t, n, 5*time.Second, func() bool { return time.Since(start) > 300*time.Millisecond })
 		n.wantVictims(t, "forced")
-		if d := n.last(t); len(d.OnTheirWay) != 1 || d.OnTheirWay[0].Unlisted || d.OnTheirWay[0].Signal == "" {
-			t.Errorf("on their way: %+v, want it as a victim of evictd's", d.OnTheirWay)
+		if d := n.last(t); len(d.InFlight) != 1 || d.InFlight[0].Unlisted || d.InFlight[0].Signal == "" {
+			t.Errorf("on their way: %+v, want it as a victim of evictd's", d.InFlight)
 		}
 		if took := n.decisions[1].Time.Sub(start); took > 500*time.Millisecond {
 			t.Errorf("it was asked for after %v, want as soon as it was listed", took)

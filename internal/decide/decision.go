@@ -102,8 +102,8 @@ type Decision struct {
 	Outside []Process
 	// Attempts are the requests that were sent, in order.
 	Attempts []Attempt
-	// OnTheirWay are the victims that had not ended yet when the decision was made.
-	OnTheirWay []inflight.Booking
+	// InFlight are the victims that had not ended yet when the decision was made.
+	InFlight []inflight.Booking
 	// NotReliedOn is one sentence about the one of them that comes too late, so that
 	// somebody else goes as well; "" when there is none.
 	NotReliedOn string

@@ -50,8 +50,8 @@ func (u *InDoubt) Undecided() string {
 	return u.Attempt.Entry.Pod.Key() + " is not terminating, and may not be evicted again yet; the last request for it may still be carried out"
 }
 
-// Decision returns the record of what became of the request after its own decision. OnTheirWay are
+// Decision returns the record of what became of the request after its own decision. InFlight are
 // the victims in flight now.
-func (u *InDoubt) Decision(now time.Time, onTheirWay []inflight.Booking) *Decision {
-	return &Decision{Time: now, Incident: u.Asked.Incident, Pressure: u.Asked.Pressure, Ranking: u.Asked.Ranking, OnTheirWay: onTheirWay}
+func (u *InDoubt) Decision(now time.Time, inFlight []inflight.Booking) *Decision {
+	return &Decision{Time: now, Incident: u.Asked.Incident, Pressure: u.Asked.Pressure, Ranking: u.Asked.Ranking, InFlight: inFlight}
 }

@@ -112,7 +112,7 @@ func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
 func (s *Situation) newDecision() Decision {
 	return Decision{
 		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun,
-		Simulated: s.Simulated, OnTheirWay: s.InFlight,
+		Simulated: s.Simulated, InFlight: s.InFlight,
 	}
 }
 

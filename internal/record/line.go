@@ -56,10 +56,10 @@ type Line struct {
 	Outside []ProcessLine `json:"outside,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
-	// HeldOff are the owners whose pods were passed over because too many of them came
+	// OwnersInBackOff are the owners whose pods were passed over because too many of them came
 	// back or went.
-	HeldOff    []HeldOffLine `json:"held_off,omitempty"`
-	OnTheirWay []BookingLine `json:"on_their_way,omitempty"`
+	OwnersInBackOff []OwnerInBackOffLine `json:"owners_in_backoff,omitempty"`
+	InFlight        []BookingLine        `json:"in_flight,omitempty"`
 	// NotReliedOn says which of them comes too late; "" when none does.
 	NotReliedOn string `json:"not_relied_on,omitempty"`
 	// Repeats counts the equal holds before this one that /debug/decisions left
@@ -130,8 +130,8 @@ type CandidateLine struct {
 	Why  string `json:"why"`
 }
 
-// HeldOffLine is an owner none of whose pods may go for the moment.
-type HeldOffLine struct {
+// OwnerInBackOffLine is an owner none of whose pods may go for the moment.
+type OwnerInBackOffLine struct {
 	Owner string `json:"owner"`
 	Why   string `json:"why"`
 }
@@ -198,8 +198,8 @@ func newLine(d *decide.Decision) Line {
 		line.Outside = append(line.Outside, ProcessLine{Process: p.Name, Unit: p.Unit, RSS: p.RSS})
 	}
 	line.Protected = protectedOf(&d.Ranking)
-	line.HeldOff = heldOffLines(&d.Ranking)
-	line.OnTheirWay = bookingLines(d.OnTheirWay)
+	line.OwnersInBackOff = ownersInBackOff(&d.Ranking)
+	line.InFlight = bookingLines(d.InFlight)
 	if victim := d.Victim(); victim != nil {
 		line.VictimLine = newVictimLine(victim)
 	}
@@ -283,15 +283,15 @@ func protectedOf(ranking *rank.Ranking) map[rank.Protection]int {
 	return counts
 }
 
-// heldOffLines returns one line for each owner.
-func heldOffLines(ranking *rank.Ranking) []HeldOffLine {
-	var lines []HeldOffLine
+// ownersInBackOff returns one line for each owner.
+func ownersInBackOff(ranking *rank.Ranking) []OwnerInBackOffLine {
+	var lines []OwnerInBackOffLine
 	said := map[string]bool{}
 	for i := range ranking.Protected {
 		e := &ranking.Protected[i]
 		if e.Protection == rank.ProtectedOwnerBackOff && !said[e.Pod.OwnerUID] {
 			said[e.Pod.OwnerUID] = true
-			lines = append(lines, HeldOffLine{Owner: e.Pod.Owner, Why: e.Detail})
+			lines = append(lines, OwnerInBackOffLine{Owner: e.Pod.Owner, Why: e.Detail})
 		}
 	}
 	return lines

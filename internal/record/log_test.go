@@ -179,8 +179,8 @@ func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
 		}
 	}
 	want := []any{map[string]any{"owner": "ReplicaSet/back", "why": "held off until then"}}
-	if diff := cmp.Diff(want, lines[1]["held_off"]); diff != "" {
-		t.Errorf("held_off (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, lines[1]["owners_in_backoff"]); diff != "" {
+		t.Errorf("owners_in_backoff (-want +got):\n%s", diff)
 	}
 }
 
@@ -423,7 +423,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	for _, line := range served(t, r) {
 		keysOf(line, used)
 	}
-	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.HeldOffLine{}, record.BookingLine{}, record.ProcessLine{}} {
+	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.OwnerInBackOffLine{}, record.BookingLine{}, record.ProcessLine{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && !used[key] {
 				t.Errorf("%T: %s is written by nothing in this test", of, field.Name)
@@ -669,7 +669,7 @@ func TestTheRingKeepsNothingOfTheDecision(t *testing.T) {
 	d.Attempts[1].Entry.Pod.Name = "changed"
 	d.Ranking.Candidates[2].Pod.Name = "changed"
 	*d.Attempts[1].GraceSeconds = 99
-	d.OnTheirWay[0].Name = "changed"
+	d.InFlight[0].Name = "changed"
 	if diff := cmp.Diff(before, served(t, r)); diff != "" {
 		t.Errorf("a later change of the decision changed the record:\n%s", diff)
 	}
@@ -690,7 +690,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 			r.Sample(s, &pressure.Verdict{Pressures: []pressure.Pressure{decision().Pressure}})
 		},
 		func(int) { r.Tick(start, time.Millisecond) },
-		func(int) { r.Ledger(start, decision().OnTheirWay) },
+		func(int) { r.Ledger(start, decision().InFlight) },
 		func(int) { r.ReadError("Usage", errors.New("x")) },
 		func(int) { r.WatchError(errors.New("x")) },
 		func(int) { r.InForce(true, []pressure.Threshold{decision().Pressure.Threshold}) },

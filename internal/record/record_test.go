@@ -162,7 +162,7 @@ func decision() *decide.Decision {
 				Outcome: evict.Evicted, Sent: start.Add(11 * time.Millisecond), Took: 20 * time.Millisecond,
 			}},
 		},
-		OnTheirWay: []inflight.Booking{{
+		InFlight: []inflight.Booking{{
 			Namespace: "shop", Name: "earlier", UID: "uid-earlier", Signal: "memory.available",
 			Accepted: start.Add(-time.Minute), Deadline: start.Add(-15 * time.Second),
 		}},

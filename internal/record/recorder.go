@@ -116,7 +116,7 @@ func (r *Recorder) Tick(started time.Time, took time.Duration) { r.metrics.ticke
 // LeftAlone notes how many owners are held off, and how many pods back off because a
 // budget refused, or because several select them.
 func (r *Recorder) LeftAlone(owners, blocked, misconfigured int) {
-	r.metrics.heldOff.Set(float64(owners))
+	r.metrics.ownersInBackOff.Set(float64(owners))
 	r.metrics.blocked.Set(float64(blocked))
 	r.metrics.misconfigured.Set(float64(misconfigured))
 }

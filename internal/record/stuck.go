@@ -33,7 +33,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 			return !slices.ContainsFunc(bookings, func(b inflight.Booking) bool { return b.UID == uid && b.Stuck(now) })
 		})
 	}
-	r.metrics.onTheirWay.Set(float64(len(bookings)))
+	r.metrics.inFlight.Set(float64(len(bookings)))
 	r.metrics.stuck.Set(float64(stuck))
 }
 
