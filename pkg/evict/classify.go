@@ -12,41 +12,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Texts of the API server that nothing else in the answer tells apart
-// (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go and
-// apiserver/pkg/admission/plugin/webhook).
+// Texts of the API server that are the only distinction in its response (k8s.io/kubernetes
+// pkg/registry/core/pod/storage/eviction.go and apiserver/pkg/admission/plugin/webhook).
 const (
 	textSeveralBudgets = "more than one PodDisruptionBudget"
 	textTimedOut       = "timed out" // etcd's client
 	textUID            = "UID"
 	textWebhookFailed  = "failed calling webhook"
-	// What admission has denied, with whatever code its owner chose: a webhook's denial, and
-	// a ValidatingAdmissionPolicy's (apiserver/pkg/admission/plugin/policy/validating).
+	// Denials by admission, with any status code that its author chose: a webhook's, and a
+	// ValidatingAdmissionPolicy's (apiserver/pkg/admission/plugin/policy/validating).
 	textWebhookPrefix = "admission webhook "
 	textWebhookDenied = " denied the request"
 	textPolicyDenied  = " denied request: "
 	textBudgetPrefix  = "The disruption budget "
-	// A server that starts: admission plugins without what they watch, and a
-	// ValidatingAdmissionPolicy without its parameters (apiserver/pkg/admission/plugin:
+	// A server that is starting: admission plugins without the objects that they watch, and
+	// a ValidatingAdmissionPolicy without its parameters (apiserver/pkg/admission/plugin:
 	// webhook/generic/webhook.go, policy/generic/plugin.go and policy_dispatcher.go).
 	textNotReady  = ": not yet ready to handle request"
 	textNotSynced = " not yet synced to use for admission"
-	// The authorizer's own, before any admission (apiserver/pkg/endpoints/handlers/
+	// The authorizer's text, before any admission (apiserver/pkg/endpoints/handlers/
 	// responsewriters/errors.go); an admission plugin's text has no such clause.
 	textNoRight       = `cannot create resource "pods/eviction"`
 	textNoRightDelete = `cannot delete resource "pods"`
 )
 
-// Kinds in the details of an answer. The eviction's own conflicts write the pods' kind for
-// their resource.
+// Kinds in the details of a response. The eviction's own conflicts give the pods' kind in
+// place of their resource.
 const (
 	kindPods    = "pods"
 	kindPod     = "Pod"
 	groupPolicy = "policy"
 )
 
-// longestMessage is how many bytes of an answer's text are kept: a policy engine may list
-// every violation, and each decision keeps the answers to all its requests.
+// longestMessage is how many bytes of a response's text are kept: a policy engine may list
+// every violation, and each decision keeps the responses to all its requests.
 const longestMessage = 1 << 10
 
 // bounded cuts a text to longestMessage, between two runes.
@@ -62,8 +61,8 @@ func bounded(text string) string {
 	return text[:end] + mark
 }
 
-// classify names the outcome of a request, which is accepted when there is no error. It
-// reads causes and details, not status codes alone: four different things answer 429.
+// classify returns the outcome of a request; without an error that is accepted. It uses
+// causes and details, not only status codes: four different conditions return 429.
 func classify(err error, accepted Outcome) Result {
 	if err == nil {
 		return Result{Outcome: accepted}
@@ -86,8 +85,8 @@ func classify(err error, accepted Outcome) Result {
 	return result
 }
 
-// gaveUp reports whether somebody stopped waiting for what the request has set off: the API
-// server itself (504 after 34 s) or a proxy before it, or the API server for etcd.
+// gaveUp reports whether a server stopped waiting for the result of the request: the API
+// server itself (504 after 34 s), a proxy in front of it, or the API server for etcd.
 func gaveUp(s *metav1.Status) bool {
 	return s.Code == http.StatusBadGateway || s.Code == http.StatusGatewayTimeout || strings.Contains(s.Message, textTimedOut)
 }
@@ -109,25 +108,26 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 	}
 }
 
-// isForeign reports whether the answer is no Status of the API server, but a proxy's page
-// for example: client-go marks it with a cause of its own. Only a 429 says something then,
-// and the API server's own flow control writes it as a page too.
+// isForeign reports whether the response is not a Status of the API server, but for example
+// a proxy's error page: client-go marks it with its own cause. Only a 429 has a meaning
+// then, because the API server's own flow control also writes it as a page.
 func isForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// isStarting reports whether the API server has not read yet what its admission needs: the
-// answer is about no pod, nothing has happened, and it is over in seconds. A policy's text is
-// inside its denial; a webhook's denial is its own.
+// isStarting reports whether the API server has not yet read the objects that its admission
+// needs. The response concerns no pod, nothing has happened, and the state ends within
+// seconds. A policy's own text is inside its denial, and a webhook's denial is the webhook's
+// own.
 func isStarting(s *metav1.Status) bool {
 	return s.Code == http.StatusForbidden && !strings.HasPrefix(s.Message, textWebhookPrefix) &&
 		(strings.HasSuffix(s.Message, textNotReady) || strings.Contains(s.Message, textNotSynced))
 }
 
 // isAdmissions reports whether admission kept the pod: it denied the request, or a webhook
-// could not be called and fails closed. The code is the webhook's own and may be a budget's,
-// 429, or a broken server's, 500 or 503; but admission comes before the eviction, so nothing
-// has happened, and it concerns the pods that the webhook matches and not the others.
+// could not be called and fails closed. The webhook chooses the code, which may be that of a
+// budget, 429, or of a failing server, 500 or 503. But admission precedes the eviction, so
+// nothing has happened, and only the pods that the webhook matches are affected.
 func isAdmissions(message string) bool {
 	return strings.HasPrefix(message, textWebhookPrefix) && strings.Contains(message, textWebhookDenied) ||
 		strings.Contains(message, textPolicyDenied) || strings.Contains(message, textWebhookFailed)
@@ -152,13 +152,13 @@ func outcomeOfCode(s *metav1.Status, err error) Outcome {
 		}
 		return Unconfirmed
 	default:
-		return Unconfirmed // 401, 408, 502, 503, 504 and whatever a proxy invents
+		return Unconfirmed // 401, 408, 502, 503, 504 and other codes of a proxy
 	}
 }
 
-// outcomeOfAbsent tells a pod that has gone, by its name or by the UID that was judged, from
-// a budget that vanished or kept changing while the server was updating it. What is neither's
-// the read that follows may settle.
+// outcomeOfAbsent distinguishes a pod that does not exist any more, by its name or by the
+// requested UID, from a budget that was deleted or kept changing while the server updated
+// it. The read that follows may resolve the other cases.
 func outcomeOfAbsent(s *metav1.Status, err error) Outcome {
 	switch {
 	case isBudget(s):
@@ -186,10 +186,10 @@ func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
 	return BlockedByBudget
 }
 
-// isPodNotFound reports whether the error says that the pod is not there.
+// isPodNotFound reports whether the error says that the pod does not exist.
 func isPodNotFound(err error) bool { return isNotFound(err, isPod) }
 
-// isNotFound reports whether the error says that what it is about is not there.
+// isNotFound reports whether the error says that its object does not exist.
 func isNotFound(err error, about func(s *metav1.Status) bool) bool {
 	var status apierrors.APIStatus
 	if !IsNotFound(err) || !errors.As(err, &status) {
@@ -199,8 +199,8 @@ func isNotFound(err error, about func(s *metav1.Status) bool) bool {
 	return about(&s)
 }
 
-// messageOf joins the server's message with its causes, which say what the
-// message does not: which budget, and how many pods it needs.
+// messageOf joins the server's message with its causes, which add the name of the budget and
+// how many pods it needs.
 func messageOf(s *metav1.Status) string {
 	message := s.Message
 	if s.Details == nil {
@@ -214,8 +214,8 @@ func messageOf(s *metav1.Status) string {
 	return message
 }
 
-// budgetOf returns the name of the budget that refused, which the server puts
-// into the cause's text and nowhere else.
+// budgetOf returns the name of the budget that refused, which the server puts only into the
+// cause's text.
 func budgetOf(s *metav1.Status) string {
 	if s.Details == nil {
 		return ""

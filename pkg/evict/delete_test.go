@@ -16,14 +16,14 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// asked is a request as the server saw it.
+// asked is a request as the server received it.
 type asked struct {
 	method, path string
 	options      metav1.DeleteOptions
 }
 
-// deletions is a server that answers each method with a prepared answer. The function
-// returns what it was asked since the last time.
+// deletions is a server with one prepared response for each method. The function returns the
+// requests since its last call.
 func deletions(t *testing.T, answers map[string]answer) (*evict.Evictor, func() []asked) {
 	t.Helper()
 	var mu sync.Mutex
@@ -47,8 +47,8 @@ func deletions(t *testing.T, answers map[string]answer) (*evict.Evictor, func() 
 	}
 }
 
-// Guards invariants 5, 7 and 8 for deletes: one names the UID and the grace period, and a
-// dry run differs in nothing but saying so.
+// Guards invariants 5, 7 and 8 for deletes: a delete names the UID and the grace period, and
+// a dry run differs only in its dry-run option.
 func TestDeleteNamesWhatAnEvictionNames(t *testing.T) {
 	t.Parallel()
 	evictor, requests := deletions(t, map[string]answer{http.MethodDelete: {code: 200, body: podLeaving}})
@@ -102,7 +102,7 @@ func TestOutcomesOfADelete(t *testing.T) {
 	}
 }
 
-// A missing right is the account's and not the pod's.
+// A missing right belongs to the account, not to the pod.
 func TestDeleteWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	const message = `pods \"web-1\" is forbidden: User \"system:serviceaccount:evictd:evictd\" cannot delete resource \"pods\" in API group \"\" in the namespace \"shop\"`
@@ -112,14 +112,14 @@ func TestDeleteWithoutTheRight(t *testing.T) {
 	}
 }
 
-// A terminating pod proves nothing where its grace period was to be shortened.
+// A terminating pod proves nothing where its grace period should have been shortened.
 func TestUnheardRequestToShortenIsSettledByTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	ten := int64(10)
 	for left, want := range map[string]evict.Outcome{
 		`,"deletionGracePeriodSeconds":3600`: evict.Unconfirmed,
 		`,"deletionGracePeriodSeconds":10`:   evict.Evicted,
-		`,"deletionGracePeriodSeconds":1`:    evict.Evicted, // it has had the rest
+		`,"deletionGracePeriodSeconds":1`:    evict.Evicted, // the remaining grace period has been applied
 	} {
 		body := strings.Replace(podLeaving, `"deletionTimestamp"`, `"x":0`+left+`,"deletionTimestamp"`, 1)
 		evictor, _ := deletions(t, map[string]answer{http.MethodGet: {code: 200, body: body}})

@@ -1,9 +1,8 @@
-// Package evict answers one question: how does a pod go?
+// Package evict answers one question: how is a pod evicted?
 //
-// It is told whom to evict; it does not choose and it does not measure. It sends
-// one policy/v1 Eviction with the UID that was judged as its precondition, and
-// turns whatever the API server answers into a named [Outcome] with one next
-// [Step]:
+// The caller chooses the pod; the package neither chooses nor measures. It sends one
+// policy/v1 Eviction with the requested UID as its precondition, and turns the API server's
+// response into a named [Outcome] with one next [Step]:
 //
 //	result := evictor.Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: uid})
 //	if result.Outcome == evict.BlockedByBudget { … try the next candidate … }

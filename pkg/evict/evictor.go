@@ -13,12 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// RequestTimeout is how long an eviction request may take. It is longer than the
-// API server's own handler (34 s, in which it retries conflicts on the budget),
-// so that the server's answer is heard and not guessed.
+// RequestTimeout is the time limit of an eviction request. It is longer than the API
+// server's own handler (34 s, in which it retries conflicts on the budget), so that evictd
+// receives the server's response.
 const RequestTimeout = 35 * time.Second
 
-// lookTimeout bounds the read that follows an answer nobody heard.
+// lookTimeout is the time limit of the read that follows a request in doubt.
 const lookTimeout = 5 * time.Second
 
 // Evictor sends evictions. It is safe for concurrent use.
@@ -27,17 +27,16 @@ type Evictor struct {
 	now    func() time.Time
 }
 
-// New returns an evictor that uses the client of the core/v1 API, which should be
-// its own, so that lists and events cannot starve evictions. Now is the clock.
+// New returns an evictor that uses the client of the core/v1 API. The client should not be
+// shared, so that lists and events cannot starve evictions. Now is the clock.
 func New(client rest.Interface, now func() time.Time) *Evictor {
 	return &Evictor{client: client, now: now}
 }
 
-// Evict sends the request, which may be a delete, once and says what became of it. It
-// never retries, but for credentials that may have been renewed, and never sleeps:
-// client-go would retry whatever carries a Retry-After header ten times inside the call,
-// so that is switched off here. An answer that was not heard is followed by one read of
-// the pod.
+// Evict sends the request, which may be a delete, once and returns its outcome. It retries
+// only for credentials that may have been renewed, and never sleeps: client-go would retry
+// every response with a Retry-After header ten times inside the call, so that is disabled
+// here. When the outcome is in doubt, Evict reads the pod once.
 func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	callers := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
@@ -55,7 +54,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	return result
 }
 
-// send asks for the pod's eviction, or deletes it where the request says so.
+// send evicts the pod, or deletes it where the request says so.
 func (e *Evictor) send(ctx context.Context, r Request) error {
 	if r.Delete {
 		return e.client.Delete().Namespace(r.Namespace).Resource("pods").Name(r.Name).
@@ -65,10 +64,10 @@ func (e *Evictor) send(ctx context.Context, r Request) error {
 		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
 }
 
-// confirm looks at the pod after an answer that was not heard. A pod that is leaving was
-// evicted, whoever did it, and so was one that has ended where the request may have been
-// carried out: a pod without a grace period ends at once. One that stays proves nothing yet,
-// because the request may still be on its way.
+// confirm reads the pod after a request in doubt. A terminating pod counts as evicted,
+// whatever the cause. So does an ended one where the request may have been carried out: a
+// pod without a grace period ends at once. A pod that still runs proves nothing yet, because
+// the request may still be in flight.
 func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result, mayBeDone bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -86,8 +85,8 @@ func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result, mayBeD
 	return unheard
 }
 
-// Look reads the pod of a request from the API server and says what became of it.
-// An error means that nobody knows.
+// Look reads the pod of a request from the API server and returns its fate. With an error
+// the fate is unknown.
 func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	pod := &corev1.Pod{}
 	err := withTokenReadAgain(func() error {
@@ -108,16 +107,16 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	}
 }
 
-// hasLonger reports whether a terminating pod's grace period is longer than so many
+// hasLonger reports whether a terminating pod's grace period is longer than that many
 // seconds.
 func hasLonger(pod *corev1.Pod, seconds int64) bool {
 	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > seconds
 }
 
-// withTokenReadAgain sends a request once more when the API server does not know the
-// credentials, which means that it did nothing: a client reads its token's file again only
-// for the request after such an answer (client-go's transport/token_source.go), and the
-// kubelet may have written a new one.
+// withTokenReadAgain repeats a request once when the API server rejects the credentials, in
+// which case it did nothing. A client re-reads its token file only for the request after
+// such a response (client-go's transport/token_source.go), and the kubelet may have written
+// a new token.
 func withTokenReadAgain(send func() error) error {
 	err := send()
 	if apierrors.IsUnauthorized(err) {
@@ -126,8 +125,8 @@ func withTokenReadAgain(send func() error) error {
 	return err
 }
 
-// eviction builds the body. Both names must be there: the server compares the
-// body's with the path's.
+// eviction builds the body. Both names are required: the server compares the body's with the
+// path's.
 func eviction(r Request) *policyv1.Eviction {
 	return &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
@@ -135,8 +134,9 @@ func eviction(r Request) *policyv1.Eviction {
 	}
 }
 
-// options name the pod by its UID, and not by its resourceVersion too: nothing that was
-// judged is in the object, and a pod in trouble has its status written all the time.
+// options identify the pod by its UID, and not by its resourceVersion too: the decision does
+// not depend on the rest of the object, and the status of a failing pod changes all the
+// time.
 func options(r Request) *metav1.DeleteOptions {
 	uid := types.UID(r.UID)
 	options := &metav1.DeleteOptions{

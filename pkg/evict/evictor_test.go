@@ -17,8 +17,8 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// server answers evictions and reads of one pod with prepared texts and keeps
-// what it was asked.
+// server answers evictions and reads of one pod with prepared texts and records the
+// requests.
 type server struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -26,7 +26,7 @@ type server struct {
 	reads     int
 }
 
-// answer is one prepared answer; a zero code closes the connection.
+// answer is one prepared response; a zero code closes the connection.
 type answer struct {
 	code   int
 	header map[string]string
@@ -251,8 +251,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// Admission answers before any budget, with whatever code its owner chose, and may write
-// what else only a budget writes.
+// Admission responds before any budget, with any code that its author chose, and may write
+// text that otherwise only a budget writes.
 func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -272,7 +272,7 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 	}
 }
 
-// A proxy's page is nobody's answer: no budget, no pod that has gone and no right is blamed.
+// A proxy's error page proves nothing: not a budget, not a missing pod, not a missing right.
 func TestPageOfAProxyIsUnknown(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 403, 404, 409, 422, 500, 502, 503} {
@@ -287,7 +287,7 @@ func TestPageOfAProxyIsUnknown(t *testing.T) {
 	}
 }
 
-// Guards invariant 5: an eviction names the UID it judged.
+// Guards invariant 5: an eviction names the UID of the judged pod.
 func TestInvariant05EvictionNamesTheUID(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
@@ -299,7 +299,7 @@ func TestInvariant05EvictionNamesTheUID(t *testing.T) {
 	}
 }
 
-// Guards invariant 8: a dry run differs in exactly one thing.
+// Guards invariant 8: a dry run differs in exactly one field.
 func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, answer{code: 201, body: `{"kind":"Status","apiVersion":"v1","status":"Success"}`}, answer{})
@@ -319,8 +319,8 @@ func TestInvariant08DryRunDiffersInOneThing(t *testing.T) {
 	}
 }
 
-// A token that the kubelet has renewed is read for the request after a refusal only: it
-// is sent once more at once, and no third time.
+// A token that the kubelet has renewed is read only for the request after a rejection: the
+// request is repeated once, at once, and not a third time.
 func TestUnknownCredentialsAreSentOnceMore(t *testing.T) {
 	t.Parallel()
 	for refusals, want := range map[int]evict.Outcome{1: evict.Evicted, 2: evict.Unconfirmed} {

@@ -13,8 +13,8 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// A PodDisruptionBudget's refusal is an outcome, and the next candidate's turn. A server of the
-// example's own answers in place of a cluster's.
+// A PodDisruptionBudget's refusal is an outcome: the next candidate is tried. A server of
+// the example replaces the cluster.
 func ExampleEvictor_Evict() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -32,7 +32,7 @@ func ExampleEvictor_Evict() {
 
 	evictor := evict.New(client.CoreV1().RESTClient(), time.Now)
 	result := evictor.Evict(context.Background(), evict.Request{
-		Namespace: "shop", Name: "web-1", UID: "1b7c", // the pod that was judged, and no other of its name
+		Namespace: "shop", Name: "web-1", UID: "1b7c", // the judged pod, not another one of the same name
 	})
 	fmt.Println(result.Outcome, "by", result.Budget)
 	fmt.Println(result.Outcome.Next() == evict.NextCandidate)

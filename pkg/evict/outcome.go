@@ -1,37 +1,37 @@
 package evict
 
-// Outcome is what became of one eviction request.
+// Outcome is the result of one eviction request.
 type Outcome string
 
 // The outcomes.
 const (
-	// Evicted: the API server accepted the eviction (201). The pod is on its way
-	// out, not gone.
+	// Evicted: the API server accepted the eviction (201). The pod is terminating, but has
+	// not ended.
 	Evicted Outcome = "Evicted"
-	// WouldEvict: the same answer to a server-side dry run; nothing happened.
+	// WouldEvict: the same response to a server-side dry run; nothing happened.
 	WouldEvict Outcome = "WouldEvict"
-	// Deleted: the API server accepted the delete of a pod that a budget had kept. It is
-	// on its way out, not gone.
+	// Deleted: the API server accepted the delete of a pod that a budget had blocked. The
+	// pod is terminating, but has not ended.
 	Deleted Outcome = "Deleted"
-	// WouldDelete: the same answer to a server-side dry run; nothing happened.
+	// WouldDelete: the same response to a server-side dry run; nothing happened.
 	WouldDelete Outcome = "WouldDelete"
-	// Gone: the API server does not know the pod any more (404), or another pod has its
-	// name (409 on the UID). Its processes may run on, and hold what they hold.
+	// Gone: the pod is no longer in the API server (404), or another pod has its name (409
+	// on the UID). Its processes may still run and hold resources.
 	Gone Outcome = "Gone"
 	// BlockedByBudget: a PodDisruptionBudget allows no disruption now.
 	BlockedByBudget Outcome = "BlockedByBudget"
-	// BudgetPending: the budget's status is behind its spec; the server asks to come
-	// back in some seconds.
+	// BudgetPending: the budget's status does not reflect its spec yet; the server says to
+	// retry in some seconds.
 	BudgetPending Outcome = "BudgetPending"
-	// Throttled: the API server is overloaded or starting, or this client is too fast.
+	// Throttled: the API server is overloaded or starting, or this client sends too fast.
 	Throttled Outcome = "Throttled"
-	// Denied: RBAC, admission or a webhook said no.
+	// Denied: RBAC, admission or a webhook denied the request.
 	Denied Outcome = "Denied"
-	// Misconfigured: more than one budget selects the pod, which the eviction
-	// subresource does not support; only an administrator can mend it.
+	// Misconfigured: more than one budget selects the pod, which the eviction subresource
+	// does not support; only an administrator can fix it.
 	Misconfigured Outcome = "Misconfigured"
-	// Unconfirmed: nobody knows: a timeout, a server error or a broken connection.
-	// The pod must be read again before anybody else is asked for.
+	// Unconfirmed: the outcome is in doubt: a timeout, a server error or a broken
+	// connection. The pod must be read again before another pod is evicted.
 	Unconfirmed Outcome = "Unknown"
 )
 
@@ -43,10 +43,10 @@ func Outcomes() []Outcome {
 	}
 }
 
-// Accepted reports whether the API server took the request, or would have.
+// Accepted reports whether the API server accepted the request, or would have in a dry run.
 func (o Outcome) Accepted() bool { return o == Evicted || o == Deleted || o.Simulated() }
 
-// Simulated reports whether a dry run was accepted: nobody is on the way out.
+// Simulated reports whether a dry run was accepted: no pod is terminating.
 func (o Outcome) Simulated() bool { return o == WouldEvict || o == WouldDelete }
 
 // OfBudget reports whether a PodDisruptionBudget refused.
@@ -57,15 +57,15 @@ type Step uint8
 
 // The steps.
 const (
-	// Stop: send no other request in this tick.
+	// Stop: send no further request in this tick.
 	Stop Step = iota
-	// NextCandidate: ask for the next candidate now.
+	// NextCandidate: evict the next candidate now.
 	NextCandidate
-	// Done: a victim is on its way out.
+	// Done: a victim is in flight.
 	Done
 )
 
-// Next returns what to do after the outcome.
+// Next returns the next step after the outcome.
 func (o Outcome) Next() Step {
 	switch o {
 	case Evicted, WouldEvict, Deleted, WouldDelete:
@@ -73,6 +73,6 @@ func (o Outcome) Next() Step {
 	case BlockedByBudget, BudgetPending, Denied, Misconfigured:
 		return NextCandidate
 	default:
-		return Stop // what a Gone pod still holds, the next decision measures
+		return Stop // the next decision measures what a Gone pod still holds
 	}
 }

@@ -12,14 +12,15 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// What an API server of 1.36 answers while it starts is about no pod, and over in seconds.
+// The response of a starting API server 1.36 concerns no pod, and the state ends within
+// seconds.
 func TestFaultStartingServerIsThrottled(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]evict.Outcome{
 		`pods \"web-1\" is forbidden: not yet ready to handle request`: evict.Throttled,
 		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'evictd-evicts-on-own-node' with binding 'evictd-evicts-on-own-node' ` +
 			"denied request: failed to configure binding: paramKind kind `/v1, Kind=Pod` not yet synced to use for admission": evict.Throttled,
-		// A webhook that quotes it is a webhook's denial.
+		// A webhook that quotes this text is still a webhook's denial.
 		`admission webhook \"x.example.com\" denied the request: not yet ready to handle request`: evict.Denied,
 	} {
 		s := newServer(t, answer{code: 403, body: status("403", `"message":"`+text+`","reason":"Forbidden","details":{"name":"web-1","kind":"pods"}`)}, answer{})
@@ -30,7 +31,7 @@ func TestFaultStartingServerIsThrottled(t *testing.T) {
 	}
 }
 
-// 64 decisions keep what 110 denials of a policy engine say.
+// 64 decisions keep the text of 110 denials by a policy engine.
 func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 10<<10)
@@ -42,14 +43,14 @@ func TestFaultMessagesAreCutWhereTheyEnter(t *testing.T) {
 	if got.Outcome != evict.Denied {
 		t.Errorf("outcome %s, want Denied", got.Outcome)
 	}
-	// So is an error of the transport's, which quotes what it was given.
+	// An error of the transport, which quotes its input, is cut too.
 	got = evictorAt(t, "http://127.0.0.1:1/"+strings.Repeat("a", 10<<10)).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
 	if len(got.Message) > 1<<10 {
 		t.Errorf("%d bytes of an error", len(got.Message))
 	}
 }
 
-// A request whose caller has withdrawn it is in doubt, and says why.
+// A request that its caller has withdrawn is in doubt, and says why.
 func TestWithdrawnRequestIsInDoubt(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})

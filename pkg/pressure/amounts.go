@@ -5,19 +5,20 @@ import (
 	"fmt"
 )
 
-// Amounts are figures by signal, each in its signal's unit: what a pod holds, or what its end
-// should give back. A signal that has none is not known, which is not zero. It is a plain value
-// that can be compared; the zero value knows none. In JSON it is an object of signal names.
+// Amounts are figures by signal, each in its signal's unit: what a pod uses, or what its end
+// should reclaim. A signal without a figure is unknown, which is not zero. Amounts is a
+// plain value that can be compared; its zero value knows no signal. In JSON it is an object
+// keyed by signal name.
 type Amounts struct {
 	values [SignalCount]int64
 	known  [SignalCount]bool
 }
 
-// Of returns the amount of the signal; false where it is not known.
+// Of returns the amount of the signal; known is false where there is no figure.
 func (a Amounts) Of(s Signal) (amount int64, known bool) { return a.values[s], a.known[s] }
 
-// At returns the amount of the signal; 0 where it is not known. It is for what is relied on:
-// nothing that is not known is.
+// At returns the amount of the signal, or 0 where it is unknown. Use it where an unknown
+// amount must not be counted on.
 func (a Amounts) At(s Signal) int64 { return a.values[s] }
 
 // With returns the amounts with a figure for the signal.
@@ -32,8 +33,8 @@ func (a Amounts) Without(s Signal) Amounts {
 	return a
 }
 
-// Updated returns the amounts with the newer ones in place of their own. What the newer ones do
-// not know stays as it was.
+// Updated returns the amounts with the newer ones in place of their own. Signals that newer
+// does not know keep their amount.
 func (a Amounts) Updated(newer Amounts) Amounts {
 	for s, known := range newer.known {
 		if known {
@@ -43,7 +44,7 @@ func (a Amounts) Updated(newer Amounts) Amounts {
 	return a
 }
 
-// OnDisk returns those of filesystems.
+// OnDisk returns the amounts of filesystem signals.
 func (a Amounts) OnDisk() Amounts {
 	for s := range signalCount {
 		if !s.OnDisk() {
@@ -53,7 +54,7 @@ func (a Amounts) OnDisk() Amounts {
 	return a
 }
 
-// MarshalJSON writes the amounts that are known by the names of their signals.
+// MarshalJSON writes the known amounts, keyed by signal name.
 func (a Amounts) MarshalJSON() ([]byte, error) {
 	named := make(map[string]int64, SignalCount)
 	for s := range signalCount {
@@ -64,7 +65,7 @@ func (a Amounts) MarshalJSON() ([]byte, error) {
 	return json.Marshal(named)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. A name that is no signal's is an error.
+// UnmarshalJSON reads what MarshalJSON writes. An unknown signal name is an error.
 func (a *Amounts) UnmarshalJSON(text []byte) error {
 	var named map[string]int64
 	if err := json.Unmarshal(text, &named); err != nil {

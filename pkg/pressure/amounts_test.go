@@ -36,7 +36,7 @@ func TestAmountsAreUpdatedByWhatIsKnown(t *testing.T) {
 	}
 }
 
-// The state file of a process before has amounts by the names of the signals.
+// The state file of an earlier process keys the amounts by signal name.
 func TestAmountsThroughJSON(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 1))

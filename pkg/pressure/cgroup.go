@@ -15,17 +15,17 @@ import (
 // 9223372036854771712 for "no limit".
 const unlimitedAbove = 1 << 62
 
-// memoryCgroup is one group of the hierarchy that accounts for memory, with the files
-// that are read of it and no others. A missing file or line is an error, never 0.
+// memoryCgroup is one group of the memory hierarchy, with the files that are read from it. A
+// missing file or line is an error, never 0.
 type memoryCgroup struct {
 	group string // absolute within the hierarchy
 	stat  *kernelFile
-	// inactiveFile is the line of memory.stat with the page cache that the kernel
-	// would take back first, of the group and all below it.
+	// inactiveFile is the line of memory.stat with the page cache that the kernel would
+	// reclaim first, in this group and all groups below it.
 	inactiveFile string
 	// usage is nil for the real root of cgroup v2, which has no memory.current.
 	usage *kernelFile
-	// limit is nil for a root of cgroup v2, real or of a namespace: the caller takes
+	// limit is nil for a root of cgroup v2, real or of a namespace: the caller uses
 	// MemTotal.
 	limit *kernelFile
 }
@@ -34,7 +34,7 @@ type memoryCgroup struct {
 type cgroupMemory struct {
 	// workingSet is the usage without inactive page cache, never negative.
 	workingSet int64
-	// limit is meant only when limited.
+	// limit is valid only when limited.
 	limit   int64
 	limited bool
 }
@@ -113,8 +113,8 @@ func (g *memoryCgroup) readFiles() (cgroupMemory, error) {
 	return compute(usage, inactiveFile, limit)
 }
 
-// readUsage returns what the group holds, page cache included. The real root of v2 has
-// no such number and the kubelet takes anonymous memory plus page cache
+// readUsage returns the group's memory usage, page cache included. The real root of v2 has
+// no such number; there the kubelet uses anonymous memory plus page cache
 // (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
 func (g *memoryCgroup) readUsage(stat []byte) (int64, error) {
 	if g.usage != nil {
@@ -131,8 +131,8 @@ func (g *memoryCgroup) readUsage(stat []byte) (int64, error) {
 	return anon + min(file, math.MaxInt64-anon), nil
 }
 
-// readLimit returns a limit above unlimitedAbove where there is none: no file, "max" in a
-// memory.max, or the number that cgroup v1 writes for it.
+// readLimit returns a limit above unlimitedAbove where there is none: no file, "max" in
+// memory.max, or the number that cgroup v1 writes for no limit.
 func readLimit(f *kernelFile) (int64, error) {
 	if f == nil {
 		return math.MaxInt64, nil

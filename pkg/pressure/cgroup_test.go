@@ -90,7 +90,7 @@ func TestRootOfV2(t *testing.T) {
 	}
 }
 
-// TestGroupThatHasGone: it is an error, never zeros.
+// TestGroupThatHasGone: a removed group is an error, never zeros.
 func TestGroupThatHasGone(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {

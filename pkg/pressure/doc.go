@@ -12,19 +12,17 @@
 //		fmt.Println(p.Threshold, "misses", p.Deficit())
 //	}
 //
-// Signals are defined as the kubelet defines them, except that memory.available is
-// by default the kernel's MemAvailable. A reading is one of three things: a number
-// (Known), a signal that this node does not have (Absent), or a signal that it has
-// and that could not be read (Unknown). Nothing that cannot be read becomes a
-// number: a file that is missing, empty, cut off or full of something else makes
-// its signals Unknown, with an error that says which file and what was wrong.
+// Signals are defined as the kubelet defines them, except that memory.available is by
+// default the kernel's MemAvailable. A reading is a number (Known), a signal that this node
+// does not have (Absent), or a signal that it has but that could not be read (Unknown). A
+// file that is missing, empty, truncated or malformed never becomes a number: it makes its
+// signals Unknown, with an error that names the file and the fault.
 //
-// [Wakers] are the kernel's own notice that tasks wait for memory: a reason to
-// sample at once, and never a reading.
+// [Wakers] are the kernel's own notification that tasks wait for memory: a reason to sample
+// at once, and never a reading.
 //
-// Limits: where the images are is looked up once, at [Open]. A filesystem whose
-// mount is dead costs one sample a tenth of a second and one goroutine until it
-// answers. The package reads files of the node only: it knows no pod, asks no
-// server, never looks at the clock and changes nothing but the triggers of its own
-// wake-ups.
+// Limits: the location of the images is looked up once, at [Open]. A filesystem whose mount
+// is dead costs one sample a tenth of a second, and one goroutine until it responds. The
+// package only reads files of the node: it knows no pods, calls no server, never reads the
+// clock and changes nothing but the triggers of its own wake-ups.
 package pressure

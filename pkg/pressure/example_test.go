@@ -10,7 +10,7 @@ import (
 )
 
 // A node with 500 MiB available is below a hard threshold of 1 GiB. Here it is a file of the
-// example's own; without HostRoot it is this machine's.
+// example; without HostRoot it is this machine's.
 func ExampleNode() {
 	root, err := os.MkdirTemp("", "node")
 	if err != nil {
@@ -46,7 +46,7 @@ func ExampleNode() {
 	// memory.available<1073741824 (hard) misses 524 MiB
 }
 
-// A signal that cannot be read is unknown, and no pressure: nobody may take it for zero.
+// A signal that cannot be read is unknown, which is not pressure and never zero.
 func ExampleJudge() {
 	judge := pressure.NewJudge(pressure.JudgeOptions{Thresholds: []pressure.Threshold{
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(0.1), Hard: true},

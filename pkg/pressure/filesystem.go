@@ -15,21 +15,21 @@ const probeWait = 100 * time.Millisecond
 // errNoInodes is the reason of an absent inode signal.
 var errNoInodes = errors.New("the filesystem does not count inodes")
 
-// probe asks one filesystem. The call runs in a goroutine of its own, of which
-// there is at most one at a time.
+// probe reads one filesystem. The call runs in its own goroutine; at most one runs at a
+// time.
 type probe struct {
 	path   string
 	statfs func(path string) (filesystem, error)
 	device func(path string) (uint64, error)
 	answer chan probeAnswer // holds one
-	// pending: a goroutine is out. late: it did not answer within the wait of the
-	// sample that sent it, and what it brings one day will be old.
+	// pending: a goroutine is running. late: it missed the wait of the sample that started
+	// it, so its answer will be out of date.
 	pending, late bool
 }
 
 type probeAnswer struct {
 	filesystem filesystem
-	device     uint64 // 0 where it is not known
+	device     uint64 // 0 where it is unknown
 	err        error
 }
 
@@ -37,7 +37,8 @@ func newProbe(path string, sys system) *probe {
 	return &probe{path: path, statfs: sys.statfs, device: sys.device, answer: make(chan probeAnswer, 1)}
 }
 
-// ask asks for the figures, and for the device, without which the figures stand alone.
+// ask reads the figures and the device number. Figures without a device number are still
+// valid.
 func (p *probe) ask() probeAnswer {
 	fs, err := p.statfs(p.path)
 	if err != nil {
@@ -50,8 +51,8 @@ func (p *probe) ask() probeAnswer {
 	return probeAnswer{filesystem: fs, device: device}
 }
 
-// start asks, unless a late answer is still out. A late answer that has arrived is
-// thrown away: nobody knows when the kernel took it.
+// start begins a read, unless a late one is still running. It discards a late answer: the
+// time at which the kernel read it is unknown.
 func (p *probe) start() {
 	if p.pending && p.late {
 		select {
@@ -67,8 +68,8 @@ func (p *probe) start() {
 	go func() { p.answer <- p.ask() }()
 }
 
-// finish returns the answer to start; its error says why there is none, or that it did not
-// come before the timer.
+// finish returns the answer to start. Its error says why there is no answer, or that the
+// timer fired first.
 func (p *probe) finish(timer *time.Timer) probeAnswer {
 	if p.late || !p.arrives(timer) {
 		p.late = true
@@ -82,8 +83,8 @@ func (p *probe) finish(timer *time.Timer) probeAnswer {
 	return a
 }
 
-// arrives waits for an answer until the timer fires, and leaves it in the channel.
-// A timer that fired stays so for the next probe: their waits run together.
+// arrives waits for an answer until the timer fires, and leaves it in the channel. A timer
+// that has fired stays fired for the next probe, so all probes share one wait.
 func (p *probe) arrives(timer *time.Timer) bool {
 	select {
 	case a := <-p.answer:
@@ -95,7 +96,7 @@ func (p *probe) arrives(timer *time.Timer) bool {
 	}
 }
 
-// close waits for an answer that is out.
+// close waits for a running read.
 func (p *probe) close(timer *time.Timer) error {
 	if p.pending && !p.arrives(timer) {
 		return fmt.Errorf("closing the sampler: the filesystem of %s still does not answer", p.path)
@@ -123,7 +124,7 @@ func (n *Node) openFilesystems(sys system) error {
 	n.nodefs = newProbe(kubeletDir, sys)
 	n.imagefs = n.nodefs
 	if imageDir != "" && images {
-		// Also where both are one filesystem now: another one may be mounted there later.
+		// Also when both are one filesystem now: another one may be mounted there later.
 		n.imagefs = newProbe(imageDir, sys)
 	}
 	nodefs, imagefs := n.readFilesystems()
@@ -151,12 +152,11 @@ func (n *Node) findImages(sys system) (string, error) {
 	return "", nil
 }
 
-// DedicatedImageFS reports whether the runtime's images are on a filesystem of
-// their own now, as the kubelet's ranking by disk use must know: by device number, so
-// that subvolumes of one btrfs count as two. It looks each time it is called, since
-// mounts change, and does not return while one of them does not answer. An error says
-// that a directory cannot be looked at, or that no signal that was asked for is about
-// a filesystem.
+// DedicatedImageFS reports whether the runtime's images are currently on their own
+// filesystem, which the kubelet's ranking by disk usage depends on. It compares device
+// numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,
+// because mounts change, and it blocks while one of them does not respond. An error means
+// that a directory cannot be read, or that no requested signal is about a filesystem.
 func (n *Node) DedicatedImageFS() (bool, error) {
 	if n.nodefs == nil {
 		return false, ErrUnasked
@@ -172,7 +172,7 @@ func (n *Node) DedicatedImageFS() (bool, error) {
 	return node != images, err
 }
 
-// startProbes asks the filesystems; readFilesystems waits for both together.
+// startProbes starts to read the filesystems; readFilesystems waits for both together.
 func (n *Node) startProbes() {
 	if n.nodefs != nil {
 		n.nodefs.start()
@@ -191,11 +191,11 @@ func (n *Node) readFilesystems() (nodefs, imagefs probeAnswer) {
 	return nodefs, n.imagefs.finish(timer)
 }
 
-// observeFilesystems fills in the filesystems' signals. A runtime that is not
-// CRI-O reports its writable layers on imagefs
-// (pkg/kubelet/stats/cri_stats_provider.go, ImageFsStats), so containerfs is the
-// same. Where CRI-O keeps layers on nodefs and images elsewhere it is nodefs, which is not
-// known here; no threshold may be set on it, so that nothing is decided by it.
+// observeFilesystems fills in the filesystems' signals. A runtime other than CRI-O reports
+// its writable layers on imagefs (pkg/kubelet/stats/cri_stats_provider.go, ImageFsStats), so
+// containerfs is the same as imagefs. Where CRI-O keeps layers on nodefs and images
+// elsewhere, containerfs is nodefs. Evictd cannot detect that, so no threshold may be set on
+// containerfs and no decision uses it.
 func (n *Node) observeFilesystems(s *Sample) {
 	if n.nodefs == nil {
 		return

@@ -79,8 +79,8 @@ func TestFilesystems(t *testing.T) {
 	}
 }
 
-// TestMountsChange: a filesystem that is mounted where the images are, or goes from
-// there, is noticed without a restart.
+// TestMountsChange: a filesystem that is mounted over the image directory, or unmounted from
+// it, is detected without a restart.
 func TestMountsChange(t *testing.T) {
 	t.Parallel()
 	node := procTree()
@@ -122,7 +122,7 @@ func TestLinksOfTheHost(t *testing.T) {
 		}
 	}
 	sys := fakeSystem()
-	var mu sync.Mutex // the probes ask too
+	var mu sync.Mutex // the probes also use it
 	var asked []string
 	sys.device = func(path string) (uint64, error) {
 		mu.Lock()
@@ -197,8 +197,8 @@ func TestFilesystemFails(t *testing.T) {
 	}
 }
 
-// TestHungFilesystem: a mount that does not answer costs one sample its wait, makes
-// its own signals unknown until it answers, and never has two calls in the kernel.
+// TestHungFilesystem: a mount that does not respond costs one sample its wait, makes its own
+// signals unknown until it responds, and never has two calls in the kernel.
 func TestHungFilesystem(t *testing.T) {
 	t.Parallel()
 	node := procTree()
@@ -258,7 +258,7 @@ func TestHungFilesystem(t *testing.T) {
 	})
 }
 
-// TestLateAnswerIsThrownAway: what a filesystem answers after the wait is old.
+// TestLateAnswerIsThrownAway: an answer that arrives after the wait is out of date.
 func TestLateAnswerIsThrownAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

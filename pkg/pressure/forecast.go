@@ -9,56 +9,56 @@ import (
 // Never is the forecast of a signal that is not being used up.
 const Never = time.Duration(math.MaxInt64)
 
-// Forecast says when a signal will meet its hard threshold if it goes on as it did
-// over the last seconds.
+// Forecast says when a signal will meet its hard threshold if its trend of the last seconds
+// continues.
 type Forecast struct {
-	// Known says whether there are enough readings to tell; the other fields mean
-	// nothing otherwise.
+	// Known says whether there are enough readings for a forecast; otherwise the other
+	// fields are meaningless.
 	Known bool
 	// Rate is how fast the signal is being used up, in its unit a second; negative
 	// while it recovers.
 	Rate float64
-	// After is the time until the hard threshold is met: 0 when it is, Never when the
-	// signal is not being used up.
+	// After is the time until the hard threshold is met: 0 when it is met already, Never
+	// when the signal is not being used up.
 	After time.Duration
 	// Exhausted is the time until nothing is left: Never when the signal is not clearly
-	// being used up. It goes by a slower rate than After, see surely.
+	// being used up. It is computed from a slower rate than After, see surely.
 	Exhausted time.Duration
 	// Least is that slower rate, in the signal's unit a second; 0 or less when the signal
 	// is not clearly being used up.
 	Least float64
-	// Over is how long the readings reach back that it rests on. Recent is how long ago
-	// the oldest of the last few was made, which alone could make Exhausted Never.
+	// Over is the time span of the readings that the forecast uses. Recent is the age of the
+	// oldest of the last few readings, which alone could make Exhausted Never.
 	Over, Recent time.Duration
 }
 
-// trusted is how many times as far as it looks back a forecast is trusted ahead, where
-// something is done because of it: a burst of a second says nothing of the next minute.
+// trusted limits how far ahead a forecast may trigger an action: so many times the span of
+// its readings. A burst of one second does not predict the next minute.
 const trusted = 5
 
-// before reports whether the hard threshold will be met within so long, as far as the
-// forecast can be trusted.
+// before reports whether the hard threshold will be met within left, as far as the forecast
+// is trusted.
 func (f *Forecast) before(left time.Duration) bool {
 	return f.Known && f.After < left && f.After <= trusted*f.Over
 }
 
-// Exhaustion returns when nothing will be left, and false when that is not to be
-// expected, or too far ahead to be trusted.
+// Exhaustion returns when nothing will be left. It returns false when that is not expected,
+// or too far ahead to be trusted.
 func (f *Forecast) Exhaustion() (after time.Duration, expected bool) {
 	return f.Exhausted, f.Known && f.Exhausted <= trusted*f.Over
 }
 
-// Until returns when so much of the signal, in its unit, will have been used up, and false
-// when that is not to be expected, or too far ahead to be trusted. Like Exhaustion it goes
-// by the rate that is certain.
+// Until returns when that much of the signal, in its unit, will have been used up. It
+// returns false when that is not expected, or too far ahead to be trusted. Like Exhaustion
+// it uses the certain rate.
 func (f *Forecast) Until(headroom int64) (after time.Duration, expected bool) {
 	after = reached(float64(headroom), f.Least)
 	return after, f.Known && after <= trusted*f.Over
 }
 
-// What a trend is drawn through: so many readings at least, so many at most, so far
-// apart. Those older than trendAge are left out, but for the fewest that it needs, and
-// none is older than trendOldest.
+// The readings that a trend uses: their minimum and maximum number, and their distance.
+// Readings older than trendAge are dropped, except the fewest that are needed; none is older
+// than trendOldest.
 const (
 	trendFewest  = 5
 	trendMost    = 40
@@ -66,24 +66,24 @@ const (
 	trendAge     = 10 * time.Second
 	trendOldest  = time.Minute
 	trendPairs   = trendMost * (trendMost - 1) / 2
-	// trendRecent are so many of the last ones that noise alone makes one in a hundred
-	// such rows fall.
+	// trendRecent is how many of the last readings are also judged alone. Noise makes one in
+	// a hundred such series fall.
 	trendRecent = 6
 )
 
-// trend is a line through the last readings of one signal. Its slope is the median
-// of the slopes between all pairs of them (Theil and Sen): three readings in ten may
-// be anything, a spike of page faults or a second without load, and do not move it.
+// trend is a line through the last readings of one signal. Its slope is the median of the
+// slopes between all pairs of readings (Theil and Sen). Up to three outliers in ten
+// readings, such as a spike of page faults or a second without load, do not change it.
 type trend struct {
 	times     [trendMost]time.Time
 	available [trendMost]float64
-	count     int // how many there are, the oldest first
+	count     int // number of readings, the oldest first
 	rate      float64
 	least     float64 // see surely
 }
 
-// note takes a reading. Readings that follow each other too closely are left out:
-// the noise between them would be most of their slope.
+// note adds a reading. It skips a reading that follows the previous one too closely: noise
+// would make up most of the slope between them.
 func (t *trend) note(now time.Time, available int64) {
 	if t.count > 0 && now.Sub(t.times[t.count-1]) < trendSpacing {
 		return
@@ -105,8 +105,8 @@ func (t *trend) note(now time.Time, available int64) {
 	}
 }
 
-// stale reports whether the oldest reading, where old of them are left out already,
-// is left out too for the one that comes.
+// stale reports whether the oldest reading must be dropped when the next one is added, given
+// that old readings are dropped already.
 func (t *trend) stale(old int, now time.Time) bool {
 	age, left := now.Sub(t.times[old]), t.count-old
 	return left == trendMost || age > trendOldest || age > trendAge && left >= trendFewest
@@ -114,11 +114,11 @@ func (t *trend) stale(old int, now time.Time) bool {
 
 func (t *trend) known() bool { return t.count >= trendFewest }
 
-// recent returns which reading the last few begin with.
+// recent returns the index of the first of the last few readings.
 func (t *trend) recent() int { return max(0, t.count-trendRecent) }
 
-// slopes returns how fast the signal was used up between each two of the readings from
-// that one on, the slowest first. It allocates nothing.
+// slopes returns the rates at which the signal was used up between each two readings, from
+// the given one on, slowest first. It allocates nothing.
 func (t *trend) slopes(from int, room *[trendPairs]float64) []float64 {
 	pairs := room[:0]
 	for later := from + 1; later < t.count; later++ {
@@ -139,11 +139,11 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// surely returns the rate that nine pairs of readings in ten reach: the lower end of a
-// confidence interval of the slope (Sen), where the median is its middle. A step is no
-// fall by it, wherever it lies among the readings, because at most six pairs in ten have
-// it between them; nor is noise. The slower of that of all readings and that of the
-// last few says of a fall that it has gone on for a while and goes on now.
+// surely returns the rate that nine in ten pairs of readings reach: the lower end of a
+// confidence interval of the slope (Sen), of which the median is the middle. A single step
+// does not count as a fall, wherever it lies among the readings, because at most six pairs
+// in ten span it; nor does noise. The slower of the rates of all readings and of the last
+// few shows that a fall has lasted for a while and continues.
 func surely(sorted []float64) float64 { return sorted[len(sorted)/10] }
 
 // until returns the forecast for a line.
@@ -167,8 +167,8 @@ func (t *trend) until(line int64, seen Observation, now time.Time) Forecast {
 	return f
 }
 
-// reached returns how long it takes to use up so much at that rate; 0 when there is
-// nothing to use up, Never when it is not being used up.
+// reached returns how long it takes to use up headroom at the rate: 0 when there is no
+// headroom, Never when the signal is not being used up.
 func reached(headroom, rate float64) time.Duration {
 	if rate <= 0 || headroom/rate >= trendHorizon.Seconds() {
 		return Never
@@ -176,5 +176,5 @@ func reached(headroom, rate float64) time.Duration {
 	return time.Duration(max(0, headroom) / rate * float64(time.Second))
 }
 
-// trendHorizon is how far a line through ten seconds is worth following.
+// trendHorizon is how far ahead a line through ten seconds is useful.
 const trendHorizon = time.Hour

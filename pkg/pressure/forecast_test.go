@@ -95,8 +95,8 @@ func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	}
 }
 
-// Between the soft line and the hard one the grace period is waited for only as long
-// as there is time.
+// The grace period between the soft and the hard line is waited for only as long as there is
+// time.
 func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
@@ -131,7 +131,7 @@ func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
 	}
 }
 
-// A short burst says little of the next half minute, and what it said is taken back.
+// A short burst predicts little of the next half minute, and its forecast is withdrawn.
 func TestBurstCutsNoGrace(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20
@@ -243,8 +243,8 @@ func TestExhaustionIsUnknownWithoutReadings(t *testing.T) {
 	}
 }
 
-// A step is no fall, wherever it lies among the readings and however noisy they are: what
-// it used up once says nothing of what comes.
+// A single step is not a fall, wherever it lies among the readings and however noisy they
+// are: it does not predict further use.
 func TestAStepExhaustsNothing(t *testing.T) {
 	t.Parallel()
 	const mebibyte = 1 << 20

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCgroup2HugepagesReserved: memory that is reserved for huge pages is nobody's
-// to have, used or not. Both definitions see it.
+// TestCgroup2HugepagesReserved: memory that is reserved for huge pages is not available,
+// used or not. Both definitions exclude it.
 func TestCgroup2HugepagesReserved(t *testing.T) {
 	const pages, size, slack = 64, 2 * mib, 16 * mib
 	const file = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"

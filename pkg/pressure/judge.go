@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// missesSurvived is how many unknown readings in a row a threshold's timer and
-// its minimum reclaim outlive. The kubelet forgets both at the first one, so a
-// single failed read starts a soft grace period anew.
+// missesSurvived is how many consecutive unknown readings a threshold's timer and minimum
+// reclaim survive. The kubelet discards both at the first one, so that a single failed read
+// restarts a soft grace period.
 const missesSurvived = 1
 
-// phase is where a threshold stands.
+// phase is the state of a threshold.
 //
 //	calm ──met──▶ waiting ──grace over──▶ holding ──above line + minimum reclaim──▶ calm
 //	                  └──────not met──────▶ calm
 //
-// A hard threshold goes from calm to holding at once, and so does a soft one whose
-// hard one would be met before its grace period is over; it goes back to waiting when
-// that is not so any more. A signal that is absent, or
-// unknown twice in a row, makes each of them calm.
+// A hard threshold changes from calm to holding at once. So does a soft one whose hard
+// threshold would be met before its grace period is over; it returns to waiting when that
+// no longer applies. A signal that is absent, or unknown twice in a row, resets its
+// thresholds to calm from any phase.
 type phase uint8
 
 const (
@@ -36,9 +36,9 @@ type line struct {
 	cut    bool      // held before its grace period was over
 }
 
-// Judge turns samples into verdicts. It keeps what the kubelet keeps: since when
-// a threshold has been met, and which of those that held have not yet regained
-// their minimum reclaim. It is not safe for concurrent use.
+// Judge turns samples into verdicts. Like the kubelet, it remembers since when a threshold
+// has been met, and which thresholds have not yet regained their minimum reclaim. It is not
+// safe for concurrent use.
 type Judge struct {
 	lines     []line
 	options   JudgeOptions
@@ -70,7 +70,7 @@ func NewJudge(options JudgeOptions) *Judge {
 	j := &Judge{options: options}
 	for i := range ordered {
 		j.lines = append(j.lines, line{Threshold: ordered[i]})
-		// A stall is measured over a window that slides: it has no trend.
+		// A stall is measured over a sliding window: it has no trend.
 		if t := &ordered[i]; t.Hard && t.Signal != MemoryStall && j.hardLines[t.Signal] == nil {
 			j.hardLines[t.Signal] = t
 		}
@@ -78,9 +78,9 @@ func NewJudge(options JudgeOptions) *Judge {
 	return j
 }
 
-// Judge says what the sample means. The verdict's slices are used again by the
-// next call; keep copies of what should outlive it. A sample that is not newer
-// than the one before is stale: it changes nothing.
+// Judge returns the verdict on a sample. The next call reuses the verdict's slices: copy
+// what must be kept. A sample that is not newer than the previous one is stale and changes
+// nothing.
 func (j *Judge) Judge(sample *Sample) Verdict {
 	if !j.last.IsZero() && !sample.Time.After(j.last) {
 		return Verdict{Time: sample.Time, Stale: true}
@@ -99,7 +99,7 @@ func (j *Judge) Judge(sample *Sample) Verdict {
 	return verdict
 }
 
-// forecast follows the signals that have a hard threshold. What is not known has no
+// forecast follows the signals that have a hard threshold. An unknown signal has no
 // forecast.
 func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
 	var forecasts [SignalCount]Forecast
@@ -143,8 +143,8 @@ func (j *Judge) judgeLine(l *line, sample *Sample, forecast Forecast) {
 	}
 }
 
-// miss notes an unknown reading: one is survived, the next forgets everything,
-// which delays an eviction and never hastens one.
+// miss records an unknown reading: the first one is tolerated, the next resets the
+// threshold. That can delay an eviction but never hasten one.
 func (l *line) miss() {
 	l.misses++
 	if l.misses > missesSurvived {
@@ -178,8 +178,8 @@ func (l *line) advance(p *Pressure, cutGrace bool) {
 	}
 }
 
-// wait lets a threshold that is met hold once its grace period is over, or once it
-// is known that the hard threshold would be met before that.
+// wait makes a threshold that is met hold once its grace period is over, or once the hard
+// threshold is forecast to be met before that.
 func (l *line) wait(p *Pressure, cutGrace bool) {
 	left := l.Grace - p.SampleTime.Sub(l.since)
 	over := l.Hard || left <= 0

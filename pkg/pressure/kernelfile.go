@@ -2,16 +2,16 @@ package pressure
 
 import "github.com/evictd/evictd/internal/kernelfile"
 
-// Sizes of the files that are read. /proc/meminfo has about 1,500 bytes; a file
-// that fills its buffer is not what it should be.
+// Buffer sizes. /proc/meminfo has about 1,500 bytes; a file that fills its buffer is not the
+// expected one.
 const (
 	meminfoMax = 16 << 10
 	statMax    = 64 << 10
 	numberMax  = 128
 )
 
-// kernelFile is a file of the kernel with a buffer of its own, so that what was
-// read of one stays valid while another is read.
+// kernelFile is a kernel file with its own buffer, so that its content stays valid while
+// another file is read.
 type kernelFile struct {
 	kernelfile.File
 	buffer []byte

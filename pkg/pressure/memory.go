@@ -8,12 +8,12 @@ import (
 // errNoKubepods is the reason of an absent allocatableMemory.available.
 var errNoKubepods = errors.New("there is no kubepods cgroup")
 
-// errUnlimited is the other: kube and system reservations are not enforced on
-// the kubepods cgroup.
+// errUnlimited is the other reason: kube and system reservations are not enforced on the
+// kubepods cgroup.
 var errUnlimited = errors.New("the kubepods cgroup has no memory limit")
 
-// memory reads memory.available by the definition that was asked for. It is read
-// every 10 ms near a threshold; with the kernel's definition it allocates nothing.
+// memory reads memory.available by the configured definition. It is read every 10 ms near a
+// threshold; with the kernel's definition it allocates nothing.
 func (n *Node) memory() Observation {
 	content, err := n.meminfo.read()
 	if err != nil {
@@ -39,10 +39,10 @@ func (n *Node) memory() Observation {
 	return Observation{State: Known, Available: available, Capacity: total}
 }
 
-// workingSetAvailable is memory.available of the kubelet 1.37 (adjustForHugePages of
-// pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation of
-// pkg/kubelet/eviction): of MemTotal, which is the root cgroup's limit, what the working set
-// and huge pages leave. Percentages are of that and the working set together.
+// workingSetAvailable is memory.available of kubelet 1.37 (adjustForHugePages in
+// pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation in
+// pkg/kubelet/eviction): MemTotal, which is the root cgroup's limit, minus the working set
+// and huge pages. Percentages refer to the sum of that and the working set.
 func (n *Node) workingSetAvailable(meminfo []byte, total int64) Observation {
 	hugePages, err := parseHugePages(meminfo)
 	if err == nil && hugePages > total {

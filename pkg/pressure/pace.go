@@ -8,18 +8,16 @@ type Pacing struct {
 	Min, Max time.Duration
 }
 
-// rateMemory is how long a fill rate that was seen once is still expected.
+// rateMemory is how long an observed fill rate is still expected.
 const rateMemory = 30 * time.Second
 
-// pressuredFactor times Pacing.Min is the time between samples while every
-// threshold that could be reached has been: there is nothing left to be early
-// for, only a recovery to notice.
+// pressuredFactor times Pacing.Min is the sampling interval while every reachable threshold
+// has been reached: only a recovery is left to detect.
 const pressuredFactor = 10
 
-// Pacer says when the next sample is due: when the nearest threshold could be
-// reached at the fastest fill rate seen or assumed. Far from every threshold the
-// node is sampled at Pacing.Max, close to one at Pacing.Min. It is not safe for
-// concurrent use.
+// Pacer says when the next sample is due: when the nearest threshold could be reached at the
+// fastest fill rate seen or assumed. It samples at Pacing.Max far from every threshold and
+// at Pacing.Min close to one. It is not safe for concurrent use.
 type Pacer struct {
 	pacing     Pacing
 	thresholds []Threshold
@@ -32,7 +30,7 @@ func NewPacer(pacing Pacing, thresholds []Threshold) *Pacer {
 	return &Pacer{pacing: pacing, thresholds: thresholds}
 }
 
-// Next notes the sample and returns the time until the next one is due.
+// Next records the sample and returns the time until the next one is due.
 func (p *Pacer) Next(sample *Sample) time.Duration {
 	p.learn(sample)
 	due := p.pacing.Max
@@ -42,8 +40,8 @@ func (p *Pacer) Next(sample *Sample) time.Duration {
 	return max(due, p.pacing.Min)
 }
 
-// due returns when the threshold could be reached. A signal that could not be
-// read is asked for again at Max: reading it faster would not mend it.
+// due returns when the threshold could be reached. A signal that could not be read is read
+// again at Max: reading it more often would not fix it.
 func (p *Pacer) due(t *Threshold, sample *Sample) time.Duration {
 	seen := sample.Of(t.Signal)
 	if seen.State != Known {
@@ -60,8 +58,8 @@ func (p *Pacer) due(t *Threshold, sample *Sample) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Until returns when so much of a signal will be used up at the fastest rate seen of late,
-// between the bounds of the pacing. Where nothing was seen to be used that is the longest.
+// Until returns when that much of the signal will be used up at the fastest recent rate,
+// between the bounds of the pacing. Without a recent rate it returns the longest.
 func (p *Pacer) Until(s Signal, amount int64) time.Duration {
 	seconds := float64(amount) / p.seen[s]
 	if seconds >= p.pacing.Max.Seconds() || p.seen[s] <= 0 {

@@ -27,9 +27,9 @@ func parseMeminfo(content []byte, key string) (int64, error) {
 	return n * 1024, nil
 }
 
-// parseHugePages returns what huge pages of all sizes hold, used or not, in bytes: the sum
-// of nr_hugepages, as the kubelet's capacity of hugepages. A kernel since Linux 4.16 that
-// has no such line has no huge pages.
+// parseHugePages returns the size of all huge pages, used or not, in bytes: the sum of
+// nr_hugepages, as in the kubelet's hugepages capacity. A kernel since Linux 4.16 without
+// such a line has no huge pages.
 func parseHugePages(meminfo []byte) (int64, error) {
 	if !bytes.HasSuffix(meminfo, []byte("\n")) {
 		return 0, kernelfile.ErrTruncated
@@ -70,5 +70,5 @@ func parseLoadavg(content []byte) (int64, error) {
 	return total, nil
 }
 
-// clip shortens what an error quotes.
+// clip shortens text that an error quotes.
 func clip(text []byte) []byte { return text[:min(len(text), 40)] }

@@ -8,13 +8,13 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// FreeOnCPULists returns the bytes of free pages that wait on the kernel's per-CPU lists beyond
-// what these always keep: of each page set in /proc/zoneinfo `count` less `high_min`, or `high`
-// before Linux 6.7. MemAvailable does not hold them, although they are free: it counts the zones'
-// own lists. Since Linux 6.7 the lists grow by themselves to an eighth of a zone's memory when a
-// process that ends gives back much at once (mm/page_alloc.c, nr_pcp_high), and shrink by 8 MiB a
-// second on each CPU (decay_pcp_high, with pages of 4 KiB). An error means that the number is not
-// known.
+// FreeOnCPULists returns the bytes of free pages on the kernel's per-CPU lists, beyond what
+// these always keep: of each page set in /proc/zoneinfo `count` minus `high_min`, or `high`
+// before Linux 6.7. These pages are free, but MemAvailable does not include them: it counts
+// the zones' own lists. Since Linux 6.7 the lists grow up to an eighth of a zone's memory
+// when an ending process frees much at once (mm/page_alloc.c, nr_pcp_high), and shrink by 8
+// MiB a second on each CPU (decay_pcp_high, with pages of 4 KiB). An error means that the
+// number is unknown.
 func FreeOnCPULists(hostRoot string) (int64, error) {
 	options := Options{HostRoot: hostRoot}
 	path := options.host("/proc/zoneinfo")
@@ -29,10 +29,10 @@ func FreeOnCPULists(hostRoot string) (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// pageSet is a CPU's list of a zone: its pages, and how many of these it always keeps.
+// pageSet is a CPU's page list of a zone: its pages, and how many of these it always keeps.
 type pageSet struct{ count, keeps int64 }
 
-// parseZoneinfo adds up what the page sets hold beyond what they keep, by lines such as
+// parseZoneinfo adds up the pages of the page sets beyond what they keep, from lines such as
 // "count:    1301" (mm/vmstat.c, zoneinfo_show_print).
 func parseZoneinfo(content []byte) (pages int64, err error) {
 	var set pageSet

@@ -19,8 +19,8 @@ type pidSource struct {
 // (include/linux/proc_ns.h, PROC_PID_INIT_INO).
 const initialPIDNamespace = "pid:[4026531836]"
 
-// errPIDNamespace: since Linux 6.14 the kernel keeps pid_max for each PID
-// namespace, and a reader sees that of its own, whichever /proc it reads.
+// errPIDNamespace: since Linux 6.14 the kernel keeps pid_max for each PID namespace, and a
+// process reads the one of its own namespace, whichever /proc it uses.
 var errPIDNamespace = errors.New(
 	"preparing pid.available: since Linux 6.14 the node's pid_max can only be read in the host's PID namespace; give the pod hostPID: true or remove the threshold")
 
@@ -35,8 +35,8 @@ func (n *Node) openPIDs(sys system) error {
 	if _, _, err := n.pids.read(); err != nil {
 		return fmt.Errorf("preparing %s: %w", PIDAvailable, err)
 	}
-	// A limit that cannot be seen from here never will be, and a signal that stays
-	// unknown would keep evictd from evicting anybody: better not to start.
+	// A limit that cannot be read from this namespace never will be, and a signal that stays
+	// unknown would block every eviction. Failing at startup is better.
 	return pidMaxVisible(sys)
 }
 
@@ -63,8 +63,8 @@ func pidMaxVisible(sys system) error {
 	return nil
 }
 
-// atLeast reports whether a release such as "6.18.44-generic" is that of a kernel
-// of the version or a newer one.
+// atLeast reports whether a kernel release such as "6.18.44-generic" is of the version or a
+// newer one.
 func atLeast(release string, major, minor int64) (bool, error) {
 	first, rest, err := kernelfile.LeadingNumber([]byte(release))
 	if err != nil || len(rest) == 0 || rest[0] != '.' {
@@ -99,8 +99,8 @@ func (p *pidSource) read() (limit, running int64, err error) {
 	return limit, running, nil
 }
 
-// limit returns the smallest limit. A kernel may lack one of the files; it is an
-// error when it lacks both, or when one is there and makes no sense.
+// limit returns the smallest limit. A kernel may lack one of the files. It is an error when
+// both are missing, or when one has no valid content.
 func (p *pidSource) limit() (int64, error) {
 	var smallest int64
 	var missing error

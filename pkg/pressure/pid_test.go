@@ -53,8 +53,8 @@ func TestPIDs(t *testing.T) {
 	}
 }
 
-// TestPIDNamespace: the limit of another PID namespace is not the node's, and a
-// signal that can never be read is refused at the start.
+// TestPIDNamespace: the limit of another PID namespace is not the node's, and a signal that
+// can never be read fails the start.
 func TestPIDNamespace(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")

@@ -13,12 +13,12 @@ type MemoryDefinition uint8
 
 // The definitions.
 const (
-	// Kernel is MemAvailable of /proc/meminfo: what can be had without swapping,
-	// page cache and reclaimable slab included, hugepages and watermarks not.
+	// Kernel is MemAvailable of /proc/meminfo: memory that is available without swapping. It
+	// includes page cache and reclaimable slab, but not huge pages and watermarks.
 	Kernel MemoryDefinition = iota
-	// WorkingSet is that of the kubelet since Kubernetes 1.37: MemTotal minus the working
-	// set of the root cgroup and minus huge pages, used or not, at least 0. It counts
-	// active page cache as used. Earlier kubelets count huge pages as available.
+	// WorkingSet is the kubelet's definition since Kubernetes 1.37: MemTotal minus the
+	// working set of the root cgroup and minus huge pages, used or not, at least 0. It
+	// counts active page cache as used. Earlier kubelets count huge pages as available.
 	WorkingSet
 )
 
@@ -34,14 +34,13 @@ func (d MemoryDefinition) String() string {
 	}
 }
 
-// Options say what Open should read and where it is.
+// Options say what Open reads, and from where.
 type Options struct {
-	// HostRoot prefixes every path below: the directory where a container sees the
-	// host's root. "" is the host itself.
+	// HostRoot prefixes every path below: the directory where a container has the host's
+	// root mounted. "" is the host itself.
 	HostRoot string
 	// Kubepods is the cgroup of all pods, relative to the cgroup mount, for example
-	// "/kubepods.slice". "" says that there is none: allocatableMemory.available is
-	// Absent then.
+	// "/kubepods.slice". "" means that there is none: allocatableMemory.available is Absent.
 	Kubepods string
 	// MemoryAvailable is the definition of memory.available.
 	MemoryAvailable MemoryDefinition
@@ -52,12 +51,12 @@ type Options struct {
 	// the host; the filesystem of the first that exists is imagefs. nil is
 	// containerd's, CRI-O's and Docker's. Where none exists, imagefs is nodefs.
 	ImageDirs []string
-	// StallKind and StallWindow say what memory.stall counts, and over how long; 0 is
-	// 2 s.
+	// StallKind and StallWindow say what memory.stall counts, and over which window; 0 is 2
+	// s.
 	StallKind   StallKind
 	StallWindow time.Duration
-	// Signals are what should be read; all others stay Absent. Only what they need
-	// has to be there.
+	// Signals are the signals to read; all others stay Absent. Only the sources of these
+	// signals must exist.
 	Signals []Signal
 }
 
@@ -76,15 +75,15 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// host returns where a path of the host is seen from here.
+// host returns the path at which evictd sees a path of the host.
 func (o *Options) host(path string) string { return filepath.Join("/", o.HostRoot, path) }
 
-// ErrUnasked is why a signal is Absent that no threshold asks for.
+// ErrUnasked is why a signal is Absent that no threshold uses.
 var ErrUnasked = errors.New("no threshold asks for this signal")
 
-// Node reads the node's signals. Files are kept open between two samples, so a
-// node that has no file descriptor or memory left can still be read. Sample and
-// Close are for one goroutine; DedicatedImageFS may be called from any.
+// Node reads the node's signals. It keeps files open between samples, so that a node without
+// free file descriptors or memory can still be read. Sample and Close are for one goroutine;
+// DedicatedImageFS may be called from any.
 type Node struct {
 	options Options
 	wanted  [SignalCount]bool
@@ -94,19 +93,19 @@ type Node struct {
 	root     *memoryCgroup
 	kubepods *memoryCgroup
 	stall    *stallSource
-	noStall  error // why stall is nil although it was asked for
+	noStall  error // why stall is nil although it was requested
 	pids     *pidSource
 	nodefs   *probe
-	imagefs  *probe // the same as nodefs where nobody has images, or asks for them
+	imagefs  *probe // the same as nodefs where there are no images, or no image signal
 
-	// What DedicatedImageFS compares; set when a filesystem is asked for.
+	// What DedicatedImageFS compares; set when a filesystem signal is requested.
 	device               func(path string) (uint64, error)
 	kubeletDir, imageDir string
 }
 
-// Open prepares the reading of the signals that options ask for, and reads each of
-// their sources once: what is missing now is a mistake in the set-up and reported
-// in one sentence, where the same fault later makes a signal Unknown.
+// Open prepares to read the requested signals, and reads each of their sources once. What is
+// missing then is a configuration error and fails Open with one sentence; the same fault
+// later makes a signal Unknown.
 func Open(options Options) (*Node, error) {
 	return open(options, kernel())
 }
@@ -123,7 +122,7 @@ func open(options Options, sys system) (*Node, error) {
 	}
 	for _, prepare := range []func(system) error{n.openMemory, n.openAllocatable, n.openStall, n.openFilesystems, n.openPIDs} {
 		if err := prepare(sys); err != nil {
-			_ = n.Close() // the first fault is the one to tell
+			_ = n.Close() // the first fault is the one to report
 			return nil, err
 		}
 	}
@@ -171,10 +170,9 @@ func (n *Node) openAllocatable(system) error {
 	return nil
 }
 
-// Sample reads the node. The time is the caller's, taken just before: the reading
-// is never older than its time. A source that fails makes its signals Unknown and
-// no others. Sample returns within about a tenth of a second, also while a
-// filesystem does not answer.
+// Sample reads the node. The caller takes now just before: the reading is never older than
+// its time. A source that fails makes only its own signals Unknown. Sample returns within
+// about a tenth of a second, even while a filesystem does not respond.
 func (n *Node) Sample(now time.Time) Sample {
 	s := Sample{Time: now}
 	for i := range s.Observations {
@@ -200,7 +198,7 @@ func (n *Node) Sample(now time.Time) Sample {
 	return s
 }
 
-// blank is what is known of a signal before anything is read.
+// blank is the state of a signal before anything is read.
 func (n *Node) blank(signal Signal) Observation {
 	if !n.wanted[signal] {
 		return absent(ErrUnasked)
@@ -210,10 +208,9 @@ func (n *Node) blank(signal Signal) Observation {
 
 var errClosed = errors.New("the sampler is closed")
 
-// Close lets go of the files. It waits a moment for filesystems that have not
-// answered and names those that still do not: the kernel cannot be interrupted
-// there, and the goroutine that asked ends when it answers. Sample reads nothing
-// after Close.
+// Close closes the files. It waits a moment for filesystems that have not responded, and
+// names those that still have not: the kernel call cannot be interrupted, and its goroutine
+// ends when the call returns. Sample reads nothing after Close.
 func (n *Node) Close() error {
 	n.closed = true
 	n.closeFiles()

@@ -130,9 +130,9 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestUnknownIsNeverZero spoils, one by one, each file that a signal is read from:
-// the signal is Unknown, its error names the file, and no other signal suffers. The
-// same fault keeps a node from being opened.
+// TestUnknownIsNeverZero spoils, one by one, each file that a signal is read from: the
+// signal is Unknown, its error names the file, and no other signal is affected. The same
+// fault makes Open fail.
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	const v1, v2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
@@ -165,7 +165,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 					options.Signals = []Signal{source.signal, NodeFSAvailable}
 					n := mustOpen(t, options, fakeSystem())
 					spoil(t, filepath.Join(options.HostRoot, file))
-					n.closeFiles() // a regular file, unlike the kernel's, outlives its name
+					n.closeFiles() // unlike a kernel file, a regular file outlives its name
 					s := n.Sample(moment(0))
 					seen := s.Of(source.signal)
 					if seen.State != Unknown || seen.Available != 0 || seen.Capacity != 0 {
@@ -187,8 +187,8 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	}
 }
 
-// TestFailedOpenLeavesNothingOpen: a configuration that cannot be applied is tried again
-// and again.
+// TestFailedOpenLeavesNothingOpen: a configuration that cannot be applied is retried
+// repeatedly.
 func TestFailedOpenLeavesNothingOpen(t *testing.T) {
 	t.Parallel()
 	for file, signal := range map[string]Signal{
@@ -220,7 +220,7 @@ func openBelow(t *testing.T, root string) []string {
 	var found []string
 	for _, entry := range entries {
 		path, err := os.Readlink("/proc/self/fd/" + entry.Name())
-		if err == nil && strings.HasPrefix(path, root+"/") { // others come and go
+		if err == nil && strings.HasPrefix(path, root+"/") { // other files come and go
 			found = append(found, path)
 		}
 	}
@@ -291,7 +291,7 @@ func TestMeminfoThatContradictsItself(t *testing.T) {
 	}
 }
 
-// TestRecovers: a file that fails for a while is read again when it is back.
+// TestRecovers: a file that fails for a while is read again when it is restored.
 func TestRecovers(t *testing.T) {
 	t.Parallel()
 	root := procTree().Plant(t)

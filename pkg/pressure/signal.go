@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// Signal is one thing a node can run short of. The names and their meaning are
-// the kubelet's (k8s.io/kubernetes pkg/kubelet/eviction/api), so that a
-// KubeletConfiguration can be copied. The zero value is MemoryAvailable; the
-// order of the constants is the order in which pressures are dealt with, memory
-// first because it runs out fastest.
+// Signal is a resource that the node can run short of. The names and their meaning are the
+// kubelet's (k8s.io/kubernetes pkg/kubelet/eviction/api), so that a KubeletConfiguration can
+// be copied. The zero value is MemoryAvailable. Pressures are handled in the order of the
+// constants, memory first because it runs out fastest.
 type Signal uint8
 
 // The signals.
 const (
-	// MemoryAvailable is the memory the node can still hand out, in bytes.
+	// MemoryAvailable is the memory that the node can still allocate, in bytes.
 	MemoryAvailable Signal = iota
 	// AllocatableMemoryAvailable is the limit of the kubepods cgroup minus its
 	// working set, in bytes. A kubepods cgroup without a limit has no such signal.
@@ -57,8 +56,8 @@ const (
 	Microseconds Unit = "microseconds"
 )
 
-// Kind is the resource that a node is short of. Pods are ranked by it, a taint is chosen by
-// it, and the signals of one kind share an incident, those of a filesystem for each device.
+// Kind is the resource that a node is short of. Pods are ranked by it and a taint is chosen
+// by it. The signals of one kind share an incident, those of a filesystem one per device.
 // The zero value is MemoryKind.
 type Kind uint8
 
@@ -81,7 +80,7 @@ const (
 	ContainerFS
 )
 
-// Source is where a signal is read from; its values are the metrics' label values.
+// Source is where a signal is read from; its values are label values of the metrics.
 type Source string
 
 // The sources.
@@ -91,22 +90,22 @@ const (
 	FilesystemSource Source = "Filesystem"
 )
 
-// Reclaim says what is known of what a victim's end gives back of a signal.
+// Reclaim says how reliably a victim's end reclaims the signal.
 type Reclaim uint8
 
 // The values.
 const (
-	// ReclaimUnknown: nothing. A victim is waited for, and nothing is counted on.
+	// ReclaimUnknown: unknown. Evictd waits for the victim, but expects no amount.
 	ReclaimUnknown Reclaim = iota
-	// ReclaimLater: what the victim held comes back some time after its end, and what
-	// came back cannot be told from what others did meanwhile.
+	// ReclaimLater: the victim's use is reclaimed some time after its end, and cannot be
+	// told apart from what other processes freed or used meanwhile.
 	ReclaimLater
-	// ReclaimMeasured: what the victim held comes back with its end, and can be measured.
+	// ReclaimMeasured: the victim's use is reclaimed with its end, and can be measured.
 	ReclaimMeasured
 )
 
-// row is what is known of a signal beside its definition. To add a signal is to add a row
-// and a reader, see docs/architecture.md.
+// row holds the properties of a signal. To add a signal, add a row and a reader, see
+// docs/architecture.md.
 type row struct {
 	name       string
 	unit       Unit
@@ -114,14 +113,14 @@ type row struct {
 	filesystem Filesystem
 	source     Source
 	reclaim    Reclaim
-	// fastest is how fast the signal may be used up by something that has not started
-	// yet, in units per second. The figure for memory is what several threads of a
-	// current server fault in; earlyoom assumes the same.
+	// fastest is how fast a process that has not started yet may use up the signal, in units
+	// per second. The figure for memory is what several threads of a current server fault
+	// in; earlyoom assumes the same.
 	fastest float64
 }
 
-// row returns the signal's; a function and not a variable: nothing in this package can be
-// changed from outside.
+// row returns the signal's properties. It is a function and not a variable, so that nothing
+// in this package can be changed from outside.
 func (s Signal) row() row {
 	const (
 		gibibyte = 1 << 30
@@ -141,7 +140,7 @@ func (s Signal) row() row {
 	}[s]
 }
 
-// Signals returns every signal in the order in which pressures are dealt with.
+// Signals returns every signal, in the order in which pressures are handled.
 func Signals() []Signal {
 	all := make([]Signal, 0, signalCount)
 	for s := range signalCount {
@@ -186,5 +185,5 @@ func (s Signal) OnDisk() bool { return s.Filesystem() != NoFilesystem }
 // Source returns where the signal is read from.
 func (s Signal) Source() Source { return s.row().source }
 
-// Reclaim returns what is known of what a victim's end gives back of the signal.
+// Reclaim returns how reliably a victim's end reclaims the signal.
 func (s Signal) Reclaim() Reclaim { return s.row().reclaim }

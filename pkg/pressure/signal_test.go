@@ -7,7 +7,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// TestEachSignalHasAWholeRow fails when a signal was added and something of its row was not.
+// TestEachSignalHasAWholeRow fails when a signal was added with an incomplete row.
 func TestEachSignalHasAWholeRow(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}

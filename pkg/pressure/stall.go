@@ -11,21 +11,21 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// stallResolution is into how many parts a window is read. Between two readings the
-// last one stands: near a threshold the node is sampled every 10 ms, and each reading
-// makes the kernel bring its averages up to date, which keeps it from looking at
-// unprivileged triggers (kernel/sched/psi.c, psi_show and psi_avgs_work).
+// stallResolution is the number of parts of a window. Within one part the last reading is
+// reused: near a threshold the node is sampled every 10 ms, and each reading makes the
+// kernel update its averages, which keeps it from looking at unprivileged triggers
+// (kernel/sched/psi.c, psi_show and psi_avgs_work).
 const stallResolution = 20
 
-// stallSource measures how long tasks waited for memory within a window that slides.
-// The kernel's own averages lag: avg10 shows a third of a stall that has lasted four
-// seconds. Its totals do not.
+// stallSource measures how long tasks waited for memory within a sliding window. It uses the
+// kernel's totals, because the kernel's averages lag: avg10 shows a third of a stall that
+// has lasted four seconds.
 type stallSource struct {
 	file   *kernelFile
 	kind   StallKind
 	window time.Duration
-	// points are readings of the total, the oldest first: one that is as old as the
-	// window, where there is one, and all that are younger.
+	// points are readings of the total, oldest first: one that is as old as the window,
+	// where there is one, and all younger ones.
 	points []stallPoint
 	last   Observation
 }
@@ -42,9 +42,9 @@ func newStallSource(path string, kind StallKind, window time.Duration) *stallSou
 	}
 }
 
-// openStall finds out whether the kernel has memory.stall. One that was built or
-// started without PSI has no such signal (psi=0: the file is there and reading it
-// fails with EOPNOTSUPP); a fleet has such nodes, and they are watched all the same.
+// openStall finds out whether the kernel has memory.stall. A kernel that was built or
+// started without PSI has no such signal (psi=0: the file exists, and reading it fails with
+// EOPNOTSUPP). Such a node is monitored without it.
 func (n *Node) openStall(system) error {
 	if !n.wants(MemoryStall) {
 		return nil
@@ -68,9 +68,9 @@ func (n *Node) stalls(now time.Time) Observation {
 	return n.stall.observe(now)
 }
 
-// observe reads memory.stall: of the window, the part in which tasks did not wait.
-// What happened before the first reading is not known and does not count, so that a
-// stall may be seen late and never too early.
+// observe reads memory.stall: the part of the window in which tasks did not wait. Time
+// before the first reading is unknown and does not count, so that a stall may be detected
+// late but never too early.
 func (s *stallSource) observe(now time.Time) Observation {
 	if n := len(s.points); n > 0 && now.Sub(s.points[n-1].at) < s.window/stallResolution {
 		return s.last
@@ -107,12 +107,12 @@ func (s *stallSource) read(now time.Time) Observation {
 	return Observation{State: Known, Available: window - s.stalled(), Capacity: window}
 }
 
-// stallSlack is how much more than the time since the last reading a total may have
-// grown: the two clocks are read one after the other, on a node in trouble.
+// stallSlack is how much the growth of a total may exceed the time since the last reading:
+// the two clocks are read one after the other, on a node under pressure.
 const stallSlack = time.Second
 
-// grown returns how much the total grew since the last reading, and false when that is
-// more than the time that has passed: no task waits for longer than that.
+// grown returns how much the total grew since the last reading. It returns false when that
+// is more than the time that has passed: no task can wait longer.
 func (s *stallSource) grown(now time.Time, total int64) (grown, elapsed time.Duration, possible bool) {
 	if len(s.points) == 0 {
 		return 0, 0, true
@@ -125,8 +125,8 @@ func (s *stallSource) grown(now time.Time, total int64) (grown, elapsed time.Dur
 	return 0, elapsed, true
 }
 
-// note keeps the point and drops those that no window reaches any more. A total that
-// runs backwards counts from anew.
+// note adds the point and drops those that no window reaches any more. A total that
+// decreases starts a new series.
 func (s *stallSource) note(p stallPoint) {
 	if n := len(s.points); n > 0 && p.total < s.points[n-1].total {
 		s.points = s.points[:0]
@@ -138,8 +138,8 @@ func (s *stallSource) note(p stallPoint) {
 	s.points = append(s.points[:copy(s.points, s.points[old:])], p)
 }
 
-// stalled returns how many microseconds of the window tasks waited. Where the points
-// are further apart than the window, it is their share of the time between them.
+// stalled returns for how many microseconds of the window tasks waited. Where the points are
+// further apart than the window, it is their share of the time between them.
 func (s *stallSource) stalled() int64 {
 	first, last := s.points[0], s.points[len(s.points)-1]
 	waited, elapsed := last.total-first.total, last.at.Sub(first.at)

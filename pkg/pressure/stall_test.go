@@ -69,7 +69,7 @@ func TestStall(t *testing.T) {
 	}
 }
 
-// No task waits for longer than the time that has passed.
+// No task can wait longer than the time that has passed.
 func TestStallThatCannotBe(t *testing.T) {
 	t.Parallel()
 	n := newStalledNode(t, Some, 2*time.Second)

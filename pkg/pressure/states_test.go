@@ -10,9 +10,9 @@ import (
 
 func (p phase) String() string { return [...]string{"calm", "waiting", "holding"}[p] }
 
-// inputs are all that a sample can say about a soft threshold of 200 with a grace
-// period of 10 s and a minimum reclaim of 50, and about the hard one of 100 behind
-// it. The time is since the sample before.
+// inputs are all readings that a sample can have for a soft threshold of 200, with a grace
+// period of 10 s and a minimum reclaim of 50, and for the hard one of 100 behind it. The
+// time is since the previous sample.
 func inputs() map[string]func(at time.Duration) (*Sample, time.Duration) {
 	const step = time.Second
 	known := func(available int64) func(time.Duration) (*Sample, time.Duration) {
@@ -38,9 +38,9 @@ func memoryAbsentAt(offset time.Duration) *Sample {
 	return s
 }
 
-// TestEveryStateIsReachedAndLeft walks all rows of up to four inputs from the start
-// and compares the transitions that happen with those that the type phase draws, for
-// a soft threshold and a hard one. Nothing else may happen, and all of it does.
+// TestEveryStateIsReachedAndLeft tries all sequences of up to four inputs from the start,
+// for a soft and a hard threshold, and compares the transitions with the diagram of type
+// phase. No others may occur, and all of them must.
 func TestEveryStateIsReachedAndLeft(t *testing.T) {
 	t.Parallel()
 	thresholds := []Threshold{

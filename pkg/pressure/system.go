@@ -48,7 +48,7 @@ func statfs(path string) (filesystem, error) {
 	return parseStatfs(&raw)
 }
 
-// parseStatfs refuses what no filesystem can mean.
+// parseStatfs rejects values that no filesystem can have.
 func parseStatfs(raw *unix.Statfs_t) (filesystem, error) {
 	switch {
 	case raw.Frsize <= 0:
@@ -79,10 +79,9 @@ func device(path string) (uint64, error) {
 	return raw.Dev, nil
 }
 
-// resolve returns the path at which a directory of the host is seen from here, with
-// the symbolic links on the way followed as the host would: /var/lib/containerd may
-// be a link to /data/containerd, which below a host root is another directory. It
-// needs no right to read the directory.
+// resolve returns the path at which evictd sees a directory of the host. It follows symbolic
+// links as the host would: /var/lib/containerd may be a link to /data/containerd, which
+// below a host root is another directory. It needs no right to read the directory.
 func resolve(hostRoot, path string) (string, error) {
 	seen := filepath.Join("/", hostRoot, path)
 	if hostRoot == "" || hostRoot == "/" {
@@ -113,7 +112,7 @@ func release() (string, error) {
 
 func pidNamespace() (string, error) { return os.Readlink("/proc/self/ns/pid") }
 
-// signed converts a number that was checked, or is only shown; it saturates.
+// signed converts a number that was checked or is only displayed; it saturates.
 func signed(n uint64) int64 {
 	return int64(min(n, math.MaxInt64))
 }

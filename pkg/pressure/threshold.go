@@ -19,9 +19,9 @@ type Quantity struct {
 // Absolute is n bytes, inodes or tasks.
 func Absolute(n int64) Quantity { return Quantity{absolute: n} }
 
-// Fraction is a share of the capacity; 0.1 is a tenth. It is a float32 because
-// the kubelet keeps percentages as float32, and the same text must mean the same
-// number of bytes to both (pkg/kubelet/eviction/api/types.go).
+// Fraction is a share of the capacity; 0.1 is a tenth. It is a float32 because the kubelet
+// stores percentages as float32, and the same text must give both the same number of bytes
+// (pkg/kubelet/eviction/api/types.go).
 func Fraction(f float32) Quantity { return Quantity{fraction: f, relative: true} }
 
 // Of returns the amount for a signal with that capacity, rounded as the kubelet
@@ -51,16 +51,16 @@ type Threshold struct {
 	// Quantity is the line: the threshold is met while available < quantity,
 	// strictly, as in the kubelet.
 	Quantity Quantity
-	// Written is how the configuration writes the line, for people: "5%", "500Mi"; "" where
-	// that is not known. Nothing is decided by it.
+	// Written is the line as the configuration writes it, for people: "5%", "500Mi"; ""
+	// where it is unknown. No decision uses it.
 	Written string
-	// Hard says that there is no grace period to wait for. The kubelet takes a soft
-	// threshold with a grace period of 0 for a hard one, and so does evictd.
+	// Hard says that there is no grace period. Like the kubelet, evictd treats a soft
+	// threshold with a grace period of 0 as a hard one.
 	Hard bool
 	// Grace is how long a soft threshold must be met before it holds; 0 when Hard.
 	Grace time.Duration
-	// MinReclaim is how far above the line the signal must come before a threshold
-	// that held is over. 0 means just back to the line.
+	// MinReclaim is how far above the line the signal must rise before a threshold that held
+	// is over. 0 means just back to the line.
 	MinReclaim Quantity
 }
 
@@ -77,8 +77,8 @@ func (t Threshold) String() string {
 	return fmt.Sprintf("%s<%s (%s)", t.Signal, t.Quantity, strings.ToLower(t.Kind()))
 }
 
-// compare orders thresholds by what must be dealt with first: hard before soft,
-// then the order of the signals, then the shorter grace period.
+// compare orders thresholds by what must be handled first: hard before soft, then the order
+// of the signals, then the shorter grace period.
 func compare(a, b Threshold) int {
 	return cmp.Or(
 		-cmp.Compare(rankOf(a.Hard), rankOf(b.Hard)),

@@ -43,10 +43,9 @@ var (
 	errBadStall    = errors.New("a stall is longer than 0 and not longer than its window")
 )
 
-// stallTrigger is a request to the kernel to say when tasks have waited for memory for
-// longer than a stall within any window. The kernel sends at most one event a
-// window. It holds three file descriptors until Close. Its methods may be called
-// from any goroutine.
+// stallTrigger makes the kernel send an event when tasks have waited for memory for longer
+// than a stall within any window, at most one event a window. It holds three file
+// descriptors until Close. Its methods may be called from any goroutine.
 type stallTrigger struct {
 	path  string
 	file  int // the PSI file; the kernel keeps one trigger for each descriptor
@@ -54,22 +53,22 @@ type stallTrigger struct {
 	stop  int // an eventfd that Close writes to
 
 	finish  sync.Once
-	closing error // what finish came to
+	closing error // the result of finish
 
 	waiting sync.Mutex // held while descriptors are in use; guards all below
 	closed  bool
 	ended   error
 }
 
-// openTrigger writes a trigger to a PSI file: /proc/pressure/memory, or
-// memory.pressure of a group of cgroup v2. Stall and window count in whole
-// microseconds, the window is at most 10 s.
+// openTrigger writes a trigger to a PSI file: /proc/pressure/memory, or memory.pressure of a
+// group of cgroup v2. Stall and window count in whole microseconds, the window is at most 10
+// s.
 //
-// The file must be opened for writing. Linux before 6.4 lets only
-// CAP_SYS_RESOURCE do so (EPERM); later ones refuse, without that capability,
-// every window that is no multiple of 2 s (EINVAL). Other errors: ENOENT, the
-// kernel has no PSI; EOPNOTSUPP, it was booted with psi=0; EROFS and EACCES, a
-// mount or a mode forbids writing. A file that is not PSI is never written to.
+// The file must be opened for writing. Linux before 6.4 requires CAP_SYS_RESOURCE for that
+// (EPERM); later versions, without that capability, reject every window that is not a
+// multiple of 2 s (EINVAL). Other errors: ENOENT, the kernel has no PSI; EOPNOTSUPP, it was
+// booted with psi=0; EROFS and EACCES, a mount or a mode forbids writing. openTrigger never
+// writes to a file that is not PSI.
 func openTrigger(path string, kind StallKind, stall, window time.Duration) (*stallTrigger, error) {
 	var t *stallTrigger
 	file, err := writeTrigger(path, kind, stall, window)
@@ -91,10 +90,10 @@ func writeTrigger(path string, kind StallKind, stall, window time.Duration) (int
 	if err != nil {
 		return -1, err
 	}
-	// The kernel overwrites the last byte with NUL, so there must be one to lose.
+	// The kernel overwrites the last byte with NUL, so the line ends with a spare one.
 	line := fmt.Sprintf("%s %d %d\x00", kind, stall.Microseconds(), window.Microseconds())
 	if _, err := unix.Write(file, []byte(line)); err != nil {
-		_ = unix.Close(file) // the kernel keeps nothing of a line that it refused
+		_ = unix.Close(file) // the kernel discards a line that it rejected
 		return -1, fmt.Errorf("asking for %v in %v: %w", stall, window, err)
 	}
 	return file, nil
@@ -103,8 +102,8 @@ func writeTrigger(path string, kind StallKind, stall, window time.Duration) (int
 // psiStart is how the first line of every PSI file begins.
 const psiStart = "some avg10="
 
-// openPSI opens a file for reading and writing and makes sure that it is PSI: what
-// is in its place could take the line for something else.
+// openPSI opens a file for reading and writing and makes sure that it is PSI: any other file
+// at its path could be damaged by the line.
 func openPSI(path string) (int, error) {
 	file, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -136,10 +135,9 @@ func checkPSI(file int) error {
 	return nil
 }
 
-// watch prepares the waiting for POLLPRI of a file, which it takes over. The
-// kernel forgets an event once it was polled for, so there must be one poller
-// only: Go's own cannot be asked for POLLPRI, and an epoll within it would take the
-// event away.
+// watch prepares to wait for POLLPRI on a file, and takes the file over. The kernel clears
+// an event once it was polled, so there must be only one poller: Go's own does not support
+// POLLPRI, and an epoll within it would consume the event.
 func watch(path string, file int) (*stallTrigger, error) {
 	t := &stallTrigger{path: path, file: file, epoll: -1, stop: -1}
 	err := t.prepare()
@@ -156,8 +154,8 @@ func (t *stallTrigger) prepare() (err error) {
 	if t.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return err
 	}
-	// Edge-triggered: whatever stays ready is told once and cannot make a waiter
-	// spin. EPOLLERR needs no asking.
+	// Edge-triggered: a descriptor that stays ready is reported once, so that a waiter does
+	// not spin. EPOLLERR is always reported.
 	for fd, events := range map[int]uint32{t.file: unix.EPOLLPRI | unix.EPOLLET, t.stop: unix.EPOLLIN} {
 		event := unix.EpollEvent{Events: events, Fd: int32(fd)} //nolint:gosec // a descriptor is an int32
 		if err := unix.EpollCtl(t.epoll, unix.EPOLL_CTL_ADD, fd, &event); err != nil {
@@ -167,10 +165,10 @@ func (t *stallTrigger) prepare() (err error) {
 	return nil
 }
 
-// Wait returns nil when the kernel has seen a stall. After an error there is
-// nothing more to wait for: [os.ErrClosed] when Close was called, else what has
-// happened to the trigger, such as the end of its cgroup. It holds one thread of
-// the system while it waits, and one call waits at a time.
+// Wait returns nil when the kernel has detected a stall. After an error there is nothing
+// more to wait for: [os.ErrClosed] when Close was called, otherwise the fault of the
+// trigger, such as the end of its cgroup. It blocks one system thread, and only one call may
+// wait at a time.
 func (t *stallTrigger) Wait() error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
@@ -190,7 +188,7 @@ func (t *stallTrigger) Wait() error {
 	return fmt.Errorf("waiting for a stall on %s: %w", t.path, err)
 }
 
-// poll waits once. It returns false and no error when a signal has interrupted it.
+// poll waits once. It returns false without an error when a signal interrupted it.
 func (t *stallTrigger) poll() (bool, error) {
 	var events [2]unix.EpollEvent
 	count, err := unix.EpollWait(t.epoll, events[:], -1)
@@ -214,8 +212,8 @@ func (t *stallTrigger) poll() (bool, error) {
 	return woken && err == nil, err
 }
 
-// Close ends the trigger and every Wait, and returns when none is left. Closing
-// again does nothing and returns the same error.
+// Close ends the trigger and every Wait, and returns when no Wait is running. A second call
+// does nothing and returns the same error.
 func (t *stallTrigger) Close() error {
 	t.finish.Do(func() {
 		if err := t.shut(); err != nil {

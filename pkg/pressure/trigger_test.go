@@ -21,14 +21,14 @@ import (
 
 const (
 	nodePSI = "/proc/pressure/memory"
-	// nobody is a user without any right, as the shipped DaemonSet runs.
+	// nobody is an unprivileged user, as in the shipped DaemonSet.
 	nobody = 64535
-	// patience bounds what a test waits for; nothing is expected to take it.
+	// patience limits how long a test waits; nothing is expected to take as long.
 	patience = 20 * time.Second
 )
 
-// mustTrigger opens the unprivileged trigger on a real PSI file, or skips where this
-// kernel has none.
+// mustTrigger opens the unprivileged trigger on a real PSI file, or skips the test where
+// this kernel has none.
 func mustTrigger(t *testing.T, path string) *stallTrigger {
 	t.Helper()
 	trigger, err := openTrigger(path, Some, stallUnprivileged, windowUnprivileged)
@@ -62,7 +62,7 @@ func waiter(trigger *stallTrigger) <-chan error {
 	return answers
 }
 
-// within returns what comes out of the channel, or fails.
+// within returns the next value of the channel, or fails.
 func within[T any](t *testing.T, what string, from <-chan T) T {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -76,8 +76,8 @@ func within[T any](t *testing.T, what string, from <-chan T) T {
 	panic("unreachable")
 }
 
-// socketTrigger waits for a TCP connection's urgent data: besides PSI the simplest
-// thing that the kernel reports as POLLPRI. The function makes one event.
+// socketTrigger waits for a TCP connection's urgent data: besides PSI the simplest thing
+// that the kernel reports as POLLPRI. The returned function causes one event.
 func socketTrigger(t *testing.T) (*stallTrigger, func()) {
 	t.Helper()
 	receiver, sender := connection(t)
@@ -206,7 +206,7 @@ func TestWaitReturnsForEachEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The last event has not been taken away: a level would be told for ever.
+	// The last event is still pending: a level-triggered poll would report it forever.
 	answers := waiter(trigger)
 	timer := time.NewTimer(50 * time.Millisecond)
 	defer timer.Stop()
@@ -288,8 +288,8 @@ func TestBadStallsAreRefused(t *testing.T) {
 	}
 }
 
-// onThread runs the function on a thread of its own, which ends with it: on Linux
-// credentials and mounts belong to the thread.
+// onThread runs the function on its own thread, which ends with it: on Linux, credentials
+// and mounts belong to the thread.
 func onThread(t *testing.T, run func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -302,7 +302,7 @@ func onThread(t *testing.T, run func() error) {
 	}
 }
 
-// dropRights makes this thread's user one without any capability.
+// dropRights switches this thread to a user without any capability.
 func dropRights() error {
 	for _, call := range [][4]uintptr{
 		{unix.SYS_SETGROUPS, 0, 0, 0},
@@ -340,8 +340,8 @@ func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
 	}
 }
 
-// ownWindow is the shortest window that this kernel gives this process: root need
-// not have every capability.
+// ownWindow is the shortest window that this kernel grants this process: root does not
+// necessarily have every capability.
 func ownWindow(t *testing.T) time.Duration {
 	t.Helper()
 	var data [2]unix.CapUserData
@@ -354,8 +354,8 @@ func ownWindow(t *testing.T) time.Duration {
 	return windowUnprivileged
 }
 
-// needUnprivileged makes sure that this kernel gives a trigger to a user without
-// any right, and fails where Linux says that it should and does not.
+// needUnprivileged makes sure that this kernel grants an unprivileged user a trigger. It
+// fails where this version of Linux should grant it but does not.
 func needUnprivileged(t *testing.T) {
 	t.Helper()
 	needRoot(t)
@@ -379,8 +379,8 @@ func needUnprivileged(t *testing.T) {
 	}
 }
 
-// TestAReadOnlyProcFallsBackToTheOwn is what the shipped DaemonSet meets: the
-// host's /proc mounted read-only, a user without rights.
+// TestAReadOnlyProcFallsBackToTheOwn is the situation of the shipped DaemonSet: the host's
+// /proc is mounted read-only, and the user is unprivileged.
 func TestAReadOnlyProcFallsBackToTheOwn(t *testing.T) {
 	t.Parallel()
 	needUnprivileged(t)
@@ -438,7 +438,8 @@ func openTheWay(dir string) error {
 	return nil
 }
 
-// mounted returns where a filesystem is mounted whose type and options match, "" where none is.
+// mounted returns where a filesystem of that type and option is mounted, "" where there is
+// none.
 func mounted(tb testing.TB, kind, option string) string {
 	tb.Helper()
 	mounts, err := os.Open("/proc/self/mounts")
@@ -455,8 +456,8 @@ func mounted(tb testing.TB, kind, option string) string {
 	return ""
 }
 
-// newGroup makes a cgroup of the test's own below the mount and removes it at the
-// end, or skips where none can be made.
+// newGroup makes a cgroup for the test below the mount and removes it at the end. It skips
+// the test where that is not possible.
 func newGroup(tb testing.TB, mount string) string {
 	tb.Helper()
 	name := strings.ReplaceAll(tb.Name(), "/", "-")
@@ -490,10 +491,10 @@ func TestATriggerEndsWithItsCgroup(t *testing.T) {
 	}
 }
 
-// TestARealStallWakes makes a group of cgroup v1 thrash: it reads a file that is 32
-// times larger than what the group may keep. That is a stall of the node too, and
-// the kernel tells everybody whom it has promised: whoever has all rights within a
-// second, and a user without any, as in the shipped DaemonSet, within two.
+// TestARealStallWakes makes a group of cgroup v1 thrash: it reads a file that is 32 times
+// larger than the group's limit. That is a stall of the node too. The kernel wakes every
+// waiter: a fully privileged one within a second, an unprivileged one, as in the shipped
+// DaemonSet, within two.
 func TestARealStallWakes(t *testing.T) {
 	t.Parallel()
 	needUnprivileged(t)
@@ -520,9 +521,8 @@ func TestARealStallWakes(t *testing.T) {
 	}
 }
 
-// thrash reads a large sparse file again and again, in the group with those
-// cgroup.procs, until the function is called or the test ends, or some 20 s where
-// both are forgotten.
+// thrash reads a large sparse file repeatedly, in the group with that cgroup.procs, until
+// the function is called or the test ends, and for about 20 s at most.
 func thrash(tb testing.TB, procs string) (stop func()) {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "large")
@@ -546,8 +546,8 @@ func thrash(tb testing.TB, procs string) (stop func()) {
 	return stop
 }
 
-// untilEmpty waits until the group has no process: those that were killed leave it
-// a little later.
+// untilEmpty waits until the group has no process: killed processes leave it with a short
+// delay.
 func untilEmpty(tb testing.TB, procs string) {
 	tb.Helper()
 	deadline := time.NewTimer(patience)
@@ -568,8 +568,8 @@ func untilEmpty(tb testing.TB, procs string) {
 	}
 }
 
-// smallGroup makes a group of cgroup v1 of the test's own that may keep 8 MiB, and
-// returns its cgroup.procs; or skips where that is not possible.
+// smallGroup makes a group of cgroup v1 for the test with a limit of 8 MiB, and returns its
+// cgroup.procs. It skips the test where that is not possible.
 func smallGroup(tb testing.TB) (procs string) {
 	tb.Helper()
 	if os.Geteuid() != 0 {

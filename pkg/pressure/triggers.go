@@ -13,31 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WakeSource is one of the places where the kernel is asked to watch for stalls.
+// WakeSource is a place where the kernel can watch for stalls.
 type WakeSource string
 
 // The sources.
 const (
 	// WakeNode is the whole machine: /proc/pressure/memory.
 	WakeNode WakeSource = "Node"
-	// WakeKubepods is all pods together: memory.pressure of their cgroup. The kernel
-	// weighs CPUs by what runs on them, so that busy processes outside of pods can
-	// hide the pods' stall in the node's figure and not in this one. Only cgroup v2
-	// has it.
+	// WakeKubepods is all pods together: memory.pressure of their cgroup. The kernel weighs
+	// CPUs by what runs on them, so that busy processes outside of pods can hide the pods'
+	// stall in the node's figure, but not in this one. Only cgroup v2 has it.
 	WakeKubepods WakeSource = "Kubepods"
 )
 
 // WakeSources returns every source.
 func WakeSources() []WakeSource { return []WakeSource{WakeNode, WakeKubepods} }
 
-// The trigger that is asked for. A wake-up costs one sample and decides nothing, so
-// a stall of 5 % is enough: above what a node that reclaims a little now and then
-// shows, below what systemd takes for pressure (10 %) and far below thrashing.
+// The parameters of the trigger. A wake-up costs one sample and decides nothing, so a stall
+// of 5 % is enough: above that of a node that reclaims a little now and then, below
+// systemd's limit for pressure (10 %) and far below thrashing.
 //
-// With CAP_SYS_RESOURCE the kernel looks ten times a window, so that an event is
-// about 100 ms old; a shorter window would have it look more often for no earlier
-// eviction than pacing gives. Without the capability, Linux takes multiples of 2 s
-// only and looks every 2 s.
+// With CAP_SYS_RESOURCE the kernel looks ten times a window, so that an event is about 100
+// ms old; a shorter window would make it look more often without an earlier eviction than
+// pacing gives. Without the capability, Linux accepts multiples of 2 s only and looks every
+// 2 s.
 const (
 	stallPrivileged    = 50 * time.Millisecond
 	windowPrivileged   = time.Second
@@ -45,9 +44,9 @@ const (
 	windowUnprivileged = 2 * time.Second
 )
 
-// reopenAfter is how long a source that has ended is left alone before it is tried
-// again, and between two tries: who removes the pods' cgroup makes a new one when
-// the kubelet starts, some seconds later.
+// reopenAfter is the delay before a source that has ended is reopened, and between two
+// attempts: when the pods' cgroup is removed, a restarted kubelet creates a new one some
+// seconds later.
 const reopenAfter = 10 * time.Second
 
 // WakeOptions say where the files are.
@@ -58,7 +57,7 @@ type WakeOptions struct {
 	CgroupRoot string
 }
 
-// WakeState says what became of one source.
+// WakeState is the state of one source.
 type WakeState struct {
 	Source WakeSource
 	// Path and Window are those of the trigger; zero where there is none.
@@ -66,12 +65,12 @@ type WakeState struct {
 	Window time.Duration
 	// Err is why there is no trigger; nil where there is one.
 	Err error
-	// PassedOver is why the trigger is on a second file and not on the first, where that
-	// is not what was to be expected; else nil.
+	// PassedOver is why the trigger uses its second file and not the first, where the reason
+	// is unexpected; otherwise nil.
 	PassedOver error
 }
 
-// WakeNotes is told what becomes of the sources, from several goroutines.
+// WakeNotes receives what happens to the sources, from several goroutines.
 type WakeNotes interface {
 	// Woken is called for each event of the kernel, after the wake-up was sent.
 	Woken(source WakeSource)
@@ -79,38 +78,36 @@ type WakeNotes interface {
 	Wakeups(state WakeState)
 }
 
-// Wakers are the kernel's wake-ups. They make somebody look earlier and say
-// nothing about what there is to see. Where the kernel, a mount or a right is
-// missing there are fewer of them or none, which is a state and not a failure.
+// Wakers are the kernel's wake-ups. They only trigger an early sample and are never a
+// reading. Where the kernel, a mount or a right is missing there are fewer of them or none,
+// which is a state and not a failure.
 type Wakers struct {
 	wake    chan struct{}
 	sources []*wakeSource
-	again   time.Duration // reopenAfter, which a test shortens
+	again   time.Duration // reopenAfter, or shorter in a test
 }
 
 // wakeSource is a source with its trigger, nil where there is none. Run owns it.
 type wakeSource struct {
 	WakeState
-	paths   []string // where a trigger may be opened, the best first
+	paths   []string // where a trigger may be opened, the preferred path first
 	trigger *stallTrigger
 }
 
-// OpenWakers opens what can be opened. Run waits for it, and Close lets go of it
-// where Run is never called.
+// OpenWakers opens the sources that can be opened. Run uses them; call Close where Run is
+// never called.
 func OpenWakers(options WakeOptions) *Wakers {
 	return openWakers(options, "/proc/pressure/memory")
 }
 
 // openWakers is OpenWakers with this process's own /proc, which a test replaces.
 //
-// The node's file is tried below the host root first, and then in this container's
-// own /proc. The shipped DaemonSet mounts the host's /proc read-only, which forbids
-// opening for writing (EROFS); the container's own is the same file, because the
-// kernel does not divide it into namespaces, everybody may write to it, and it is
-// neither among the paths that runtimes mask nor among those that they make
-// read-only. AppArmor's default profiles of containers refuse it all the same
-// (EACCES, containerd's contrib/apparmor/template.go): docs/signals.md says what to
-// do there.
+// It tries the node's file below the host root first, and then in this container's own
+// /proc. The shipped DaemonSet mounts the host's /proc read-only, which forbids opening for
+// writing (EROFS). The container's own is the same file: the kernel does not divide it into
+// namespaces, every user may write to it, and runtimes neither mask it nor make it
+// read-only. AppArmor's default container profiles refuse it all the same (EACCES,
+// containerd's contrib/apparmor/template.go); see docs/signals.md for that.
 func openWakers(options WakeOptions, own string) *Wakers {
 	place := Options{HostRoot: options.HostRoot}
 	node := &wakeSource{WakeState: WakeState{Source: WakeNode}, paths: []string{place.host("/proc/pressure/memory")}}
@@ -146,14 +143,14 @@ func kubepodsPressure(mount, group string) (string, error) {
 	return filepath.Join(mount, group, "memory.pressure"), nil
 }
 
-// open opens a trigger on the first of the paths that takes one; the state says
-// how it went.
+// open opens a trigger on the first path that accepts one, and records the result in the
+// state.
 func (s *wakeSource) open() {
 	s.WakeState = WakeState{Source: s.Source}
 	for _, path := range s.paths {
 		trigger, window, err := openShortest(path)
 		if err == nil {
-			if s.Err != nil && !errors.Is(s.Err, unix.EROFS) { // so is the shipped DaemonSet's mount
+			if s.Err != nil && !errors.Is(s.Err, unix.EROFS) { // EROFS is expected: the shipped DaemonSet's mount
 				s.PassedOver = s.Err
 			}
 			s.trigger, s.Path, s.Window, s.Err = trigger, path, window, nil
@@ -166,8 +163,8 @@ func (s *wakeSource) open() {
 	}
 }
 
-// openShortest opens a trigger with the short window, and where the kernel does
-// not allow it, with the one that needs no capability.
+// openShortest opens a trigger with the short window, or, where the kernel does not allow
+// it, with the one that needs no capability.
 func openShortest(path string) (*stallTrigger, time.Duration, error) {
 	trigger, err := openTrigger(path, Some, stallPrivileged, windowPrivileged)
 	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
@@ -177,8 +174,8 @@ func openShortest(path string) (*stallTrigger, time.Duration, error) {
 	return trigger, windowUnprivileged, err
 }
 
-// States returns what became of each source when it was opened. It is not to be
-// called while Run is.
+// States returns the state of each source after it was opened. Do not call it while Run is
+// running.
 func (w *Wakers) States() []WakeState {
 	states := make([]WakeState, 0, len(w.sources))
 	for _, s := range w.sources {
@@ -187,15 +184,15 @@ func (w *Wakers) States() []WakeState {
 	return states
 }
 
-// Wake returns the channel that gets a value when the kernel has seen a stall. It
-// holds one value, however many events came before it was received, so that none
-// is lost on a receiver that is busy, and is never closed.
+// Wake returns the channel that gets a value when the kernel has detected a stall. It holds
+// one value, however many events precede its receipt, so that a busy receiver misses none.
+// It is never closed.
 func (w *Wakers) Wake() <-chan struct{} { return w.wake }
 
-// Run waits for the kernel until the context ends, then closes everything. A
-// source that ends, such as with its cgroup, is told to notes once and opened again
-// as soon as that is possible; a source that could not be opened at all is left
-// alone. No waiting goroutine is left when Run returns.
+// Run waits for the kernel until the context ends, then closes everything. A source that
+// ends, such as with its cgroup, is reported to notes once and reopened as soon as possible.
+// A source that could not be opened at all is skipped. No waiting goroutine is left when Run
+// returns.
 func (w *Wakers) Run(ctx context.Context, notes WakeNotes) error {
 	var group sync.WaitGroup
 	faults := make([]error, len(w.sources))
@@ -209,8 +206,8 @@ func (w *Wakers) Run(ctx context.Context, notes WakeNotes) error {
 	return errors.Join(faults...)
 }
 
-// follow passes on one source's events until the context ends. It leaves no
-// trigger behind; an error is one of closing.
+// follow forwards one source's events until the context ends. It leaves no trigger open; an
+// error comes from closing.
 func (w *Wakers) follow(ctx context.Context, s *wakeSource, notes WakeNotes) error {
 	for {
 		ended, err := w.pass(ctx, s, notes)
@@ -226,13 +223,12 @@ func (w *Wakers) follow(ctx context.Context, s *wakeSource, notes WakeNotes) err
 	}
 }
 
-// pass sends a wake-up for each event until the trigger or the context ends, and
-// closes the trigger. It returns what the trigger has ended with, and what went
-// wrong at closing it.
+// pass sends a wake-up for each event until the trigger or the context ends, and closes the
+// trigger. It returns why the trigger ended, and any error of closing it.
 func (w *Wakers) pass(ctx context.Context, s *wakeSource, notes WakeNotes) (ended, closing error) {
 	trigger := s.trigger
 	s.trigger = nil
-	stop := context.AfterFunc(ctx, func() { _ = trigger.Close() }) // closing again tells its error
+	stop := context.AfterFunc(ctx, func() { _ = trigger.Close() }) // a second Close returns the same error
 	defer stop()
 	for {
 		if ended = trigger.Wait(); ended != nil {
@@ -246,8 +242,8 @@ func (w *Wakers) pass(ctx context.Context, s *wakeSource, notes WakeNotes) (ende
 	}
 }
 
-// reopen tries until the source has a trigger again, and returns false when the
-// context ended first. Every try waits, so that a trigger that ends at once cannot
+// reopen retries until the source has a trigger again, and returns false when the context
+// ended first. It waits before each attempt, so that a trigger that ends at once does not
 // make a busy loop.
 func (w *Wakers) reopen(ctx context.Context, s *wakeSource) bool {
 	again := time.NewTicker(w.again)

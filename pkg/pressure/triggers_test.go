@@ -23,8 +23,7 @@ type notes struct {
 func (n notes) Woken(source WakeSource) { n.woken <- source }
 func (n notes) Wakeups(state WakeState) { n.states <- state }
 
-// running starts the wakers; the function ends them and fails unless nothing is
-// left.
+// running starts the wakers. The returned function stops them and fails if anything is left.
 func running(t *testing.T, w *Wakers) (notes, func()) {
 	t.Helper()
 	told := notes{make(chan WakeSource, 1000), make(chan WakeState, 1000)}
@@ -58,7 +57,7 @@ func TestAStormIsOneWake(t *testing.T) {
 	t.Parallel()
 	w, event := fakeWakers(t)
 	told, end := running(t, w)
-	for range 100 { // nobody receives: a waiter that blocked would note one event only
+	for range 100 { // no receiver: a waiter that blocked would note only one event
 		event()
 		if got := within(t, "the note", told.woken); got != WakeNode {
 			t.Fatalf("noted %s", got)
@@ -95,8 +94,8 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 	}
 }
 
-// endingSource makes kubepods a source whose trigger ends when the function is
-// called, and whose file is then missing.
+// endingSource makes kubepods a source whose trigger ends when the returned function is
+// called, and whose file is missing from then on.
 func (w *Wakers) endingSource(t *testing.T) func() {
 	t.Helper()
 	var ends [2]int
@@ -130,7 +129,7 @@ func TestASourceThatEndsIsToldOnce(t *testing.T) {
 	if got.Source != WakeKubepods || !errors.Is(got.Err, errTriggerGone) || got.Path != "" || got.Window != 0 {
 		t.Errorf("noted %+v; want the end of kubepods", got)
 	}
-	// The other one goes on, while this one is tried again and again without a word.
+	// The other source continues, while this one is retried silently.
 	for range 20 {
 		event()
 		if source := within(t, "the note", told.woken); source != WakeNode {
@@ -260,8 +259,8 @@ func TestWakersWithoutPSI(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsPassedOverIsTold: what is in the place of the host's file is no reason
-// to go without wake-ups, and yet somebody should hear of it.
+// TestAFileThatIsPassedOverIsTold: an invalid file in place of the host's does not prevent
+// wake-ups, but it is reported.
 func TestAFileThatIsPassedOverIsTold(t *testing.T) {
 	t.Parallel()
 	mustTrigger(t, nodePSI)
@@ -307,10 +306,10 @@ func TestTheGroupsFileIsNotWritable(t *testing.T) {
 	}
 }
 
-// BenchmarkWake is the way from the kernel's event to a sample of this machine's
-// memory: epoll, the source's goroutine, the channel, the reading. The event is a
-// Unix socket's urgent data, which takes the same way through epoll as PSI does;
-// what it adds is one sendto. TCP would add its delayed ACK now and then.
+// BenchmarkWake is the path from the kernel's event to a sample of this machine's memory:
+// epoll, the source's goroutine, the channel, the reading. The event is a Unix socket's
+// urgent data, which takes the same path through epoll as PSI, plus one sendto. TCP would
+// sometimes add its delayed ACK.
 func BenchmarkWake(b *testing.B) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -359,12 +358,11 @@ func BenchmarkWake(b *testing.B) {
 	report(b, took, time.Microsecond, "µs")
 }
 
-// BenchmarkStall is the time from the start of a process that thrashes to the
-// wake-up. The kernel looks at a trigger every 2 s, or ten times a window with
-// CAP_SYS_RESOURCE, and that is nearly all of it. A reader of the file takes away
-// the look that comes every 2 s: psi_show in Linux' kernel/sched/psi.c brings the
-// averages up to date, and the work that would have done so, and looked at the
-// triggers, finds nothing to do.
+// BenchmarkStall is the time from the start of a process that thrashes to the wake-up.
+// Nearly all of it is the kernel's interval: it looks at a trigger every 2 s, or ten times a
+// window with CAP_SYS_RESOURCE. A reader of the file prevents the look every 2 s: psi_show
+// in Linux' kernel/sched/psi.c updates the averages, and the work that would have done so,
+// and looked at the triggers, finds nothing to do.
 func BenchmarkStall(b *testing.B) {
 	b.Run("alone", func(b *testing.B) { benchmarkStall(b, 0) })
 	b.Run("reader=10ms", func(b *testing.B) { benchmarkStall(b, 10*time.Millisecond) })
@@ -405,7 +403,8 @@ func benchmarkStall(b *testing.B, readEvery time.Duration) {
 	b.ReportMetric(float64(missed), "missed")
 }
 
-// readAlways reads the node's PSI file so often until the function is called.
+// readAlways reads the node's PSI file at that interval until the returned function is
+// called.
 func readAlways(b *testing.B, every time.Duration) func() {
 	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())

@@ -23,36 +23,34 @@ type Pressure struct {
 	GraceCut bool
 }
 
-// Deficit returns what is missing to the target, in the signal's unit; never
-// negative.
+// Deficit returns what is missing to the target, in the signal's unit; never negative.
 func (p *Pressure) Deficit() int64 { return max(0, p.Target-p.Observed.Available) }
 
-// Verdict is what one sample means.
+// Verdict is the result of judging one sample.
 type Verdict struct {
 	// Time is the sample's time.
 	Time time.Time
-	// Stale says that the sample is not newer than the one judged before it;
-	// nothing else is filled in then, and nothing may be decided from it.
+	// Stale says that the sample is not newer than the previous one; nothing else is filled
+	// in, and no decision may use it.
 	Stale bool
 	// Pressures are the thresholds that hold, hard before soft, memory first.
 	Pressures []Pressure
 	// Waiting are the soft thresholds that are met and whose grace period is still
 	// running, in the same order.
 	Waiting []Pressure
-	// Unknown are the signals that a threshold asks for and that could not be read.
-	// A tick with any of them evicts nobody.
+	// Unknown are the signals that have a threshold but could not be read. A tick with any
+	// of them evicts no pod.
 	Unknown []Signal
 	// Forecasts say when the signals' hard thresholds will be met.
 	Forecasts [SignalCount]Forecast
-	// Under says which signals count as under pressure: one of their thresholds is
-	// met, grace period or not, or was within the transition period. The kubelet
-	// reports its node conditions by the same rule. Nothing is decided from it.
+	// Under says which signals count as under pressure: one of their thresholds is met,
+	// whether or not its grace period is over, or was met within the transition period. The
+	// kubelet reports its node conditions by the same rule. No decision uses it.
 	Under [SignalCount]bool
 }
 
-// HoldsIn reports whether the pressure is still there in another sample: the
-// second look just before something irreversible. An unknown reading is not
-// pressure.
+// HoldsIn reports whether the pressure persists in another sample, for the check just before
+// an irreversible action. An unknown reading is not pressure.
 func (p *Pressure) HoldsIn(sample *Sample) bool {
 	seen := sample.Of(p.Threshold.Signal)
 	return seen.State == Known && seen.Available < p.Target
