@@ -2,18 +2,18 @@ package rank
 
 import "strconv"
 
-// Annotation is the annotation with which a pod asks to stay. It counts only in the
-// namespaces that an administrator names, because whoever may write a pod may write it.
+// Annotation is the annotation that protects a pod from eviction. It counts only in the
+// namespaces that an administrator names, because anyone who may write a pod may set it.
 const Annotation = "evictd.dev/evict"
 
-// Never is the only value of [Annotation] that means anything.
+// Never is the only valid value of [Annotation].
 const Never = "never"
 
 // counts reports whether the annotation counts in a namespace.
 func (r *Rules) counts(namespace string) bool { return r.Annotated != nil && r.Annotated(namespace) }
 
-// ignored says why the annotation of a pod that it does not protect counts for nothing;
-// "" for a pod without one.
+// ignored says why the annotation of a pod that it does not protect is ignored; "" for a pod
+// without one.
 func (r *Rules) ignored(p *Pod) string {
 	const its = "its annotation " + Annotation
 	switch {

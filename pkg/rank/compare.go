@@ -9,15 +9,15 @@ import (
 type Step struct {
 	// Key is what is compared.
 	Key Key
-	// A and B are the two values, as people read them.
+	// A and B are the two values, formatted for people.
 	A, B string
-	// Decides says that the values differ, so that no further key is looked at.
+	// Decides says that the values differ, so that no further key is compared.
 	Decides bool
 }
 
-// Compare returns the keys by which two candidates of one ranking are compared, up to
-// and with the one that decides, and the queue whose view of their priorities counts:
-// the deepest that holds both; "" without queues. The last key, the UID, always
+// Compare returns the keys by which two candidates of one ranking are compared, up to and
+// including the one that decides. It also returns the queue whose view of their priorities
+// counts: the deepest that holds both; "" without queues. The last key, the UID, always
 // decides between two pods.
 func Compare(a, b *Entry) (steps []Step, queue string) {
 	x, y := prioritiesBetween(a, b)
@@ -47,7 +47,7 @@ func keysOf(resource Resource) []Key {
 	return keys
 }
 
-// valueOf returns what is compared by a key. Priority is the one that is compared.
+// valueOf returns the value of a key. The priority is the one that is compared.
 func (e *Entry) valueOf(key Key, priority int32) string {
 	switch key {
 	case KeyExceeds:
@@ -72,18 +72,18 @@ func (e *Entry) valueOf(key Key, priority int32) string {
 type Level struct {
 	// Queue is the queue's path, from the root on.
 	Queue string
-	// Priority is the pod's as this queue sees it.
+	// Priority is the pod's priority as this queue sees it.
 	Priority int32
-	// Ignores says that all priorities inside count as 0, by this queue or by one
+	// Ignores says that all priorities inside count as 0, because of this queue or one
 	// above.
 	Ignores bool
-	// Fence and Offset are what the queue does to the priority that its parent sees;
-	// false and 0 of the root.
+	// Fence and Offset are how the queue changes the priority that its parent sees; false
+	// and 0 for the root.
 	Fence  bool
 	Offset int32
 }
 
-// Levels returns the queues that hold the pod, from its own to the root; nil without
+// Levels returns the queues that hold the pod, from its own up to the root; nil without
 // queues.
 func (e *Entry) Levels() []Level {
 	if e.place == nil {
@@ -100,7 +100,7 @@ func (e *Entry) Levels() []Level {
 	return levels
 }
 
-// above returns the queue of that depth which holds this one, or is it.
+// above returns the queue of that depth that holds this one, or this one itself.
 func (l *level) above(depth int) *level {
 	at := l
 	for at.depth > depth {

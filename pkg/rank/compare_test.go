@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Between any two neighbours, the steps end with the one that decides, which is the
-// key that the ranking names, and all before it are equal.
+// Between any two neighbors, the steps end with the one that decides, which is the key that
+// the ranking names, and all steps before it are equal.
 func TestCompareEndsWithTheKeyThatDecides(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -52,7 +52,7 @@ func TestCompareSaysWhichQueueCompares(t *testing.T) {
 	}
 }
 
-// Amounts that look the same when they are rounded are shown to the byte.
+// Amounts that are equal after rounding are shown to the byte.
 func TestCompareShowsWhatRoundingHides(t *testing.T) {
 	t.Parallel()
 	a, b := pod("a", 200, 100, 0), pod("b", 200, 100, 0)
@@ -86,8 +86,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A supposed candidate changes nothing about the others, and stands where it would if
-// nothing protected it.
+// A supposed candidate changes nothing about the others, and has the position that it would
+// have without protection.
 func TestSuppose(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -112,8 +112,8 @@ func TestSuppose(t *testing.T) {
 	}
 }
 
-// A pod within its queue's guarantee can be supposed to be a candidate; one that was
-// not read cannot.
+// A pod within its queue's guarantee can be supposed to be a candidate; a pod without a
+// usage sample cannot.
 func TestSupposeOfAGuaranteeAndOfTheUnknown(t *testing.T) {
 	t.Parallel()
 	rules := Rules{Queues: []Queue{tenant("a", guaranteed(1000)), tenant("b")}}

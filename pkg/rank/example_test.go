@@ -6,8 +6,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The lower priority goes first of two pods that use more memory than they asked for. A pod that was
-// not read is no candidate.
+// Of two pods that use more memory than their requests, the lower priority is evicted first.
+// A pod without a usage sample is not a candidate.
 func ExampleOrder() {
 	const mi = 1 << 20
 	pods := []rank.Pod{
@@ -28,7 +28,7 @@ func ExampleOrder() {
 	// - shop/new - NoUsageSample
 }
 
-// Why one candidate goes before another is told key by key, up to the one that decides.
+// Compare explains the order of two candidates key by key, up to the one that decides.
 func ExampleCompare() {
 	ranking := rank.Order(rank.PIDs, []rank.Pod{
 		{Namespace: "shop", Name: "web", UID: "1", Usage: 40, Sampled: true},

@@ -11,18 +11,18 @@ type Key uint8
 
 // The keys, in the order in which they are compared.
 const (
-	// KeyNone: there is nothing to compare with, or no key put the one before the
-	// other: see [Ranking.Withhold].
+	// KeyNone: there is no next candidate, or no key puts this one before it: see
+	// [Ranking.Withhold].
 	KeyNone Key = iota
-	// KeyExceeds: one pod uses more than it asked for, the other does not.
+	// KeyExceeds: one pod uses more than its request, the other does not.
 	KeyExceeds
-	// KeyPriority: the lower priority goes first.
+	// KeyPriority: the lower priority is evicted first.
 	KeyPriority
-	// KeyOver: the larger usage minus request goes first.
+	// KeyOver: the larger usage minus request is evicted first.
 	KeyOver
-	// KeyAge: the younger pod goes first.
+	// KeyAge: the younger pod is evicted first.
 	KeyAge
-	// KeyUID: the smaller UID goes first; nothing else told the pods apart.
+	// KeyUID: the smaller UID is evicted first; all other keys are equal.
 	KeyUID
 )
 
@@ -46,7 +46,7 @@ func (k Key) String() string {
 	}
 }
 
-// Entry is one pod's place in a ranking, with the facts that put it there.
+// Entry is one pod's position in a ranking, with the facts that determine it.
 type Entry struct {
 	// Pod is the pod as it was ranked.
 	Pod *Pod
@@ -54,35 +54,35 @@ type Entry struct {
 	Position int
 	// Over is usage minus request; it may be negative.
 	Over int64
-	// Exceeds says that the pod uses more than it asked for, strictly.
+	// Exceeds says that the pod uses more than its request, strictly.
 	Exceeds bool
 	// Before is the key that puts this pod before the next candidate; KeyNone for
 	// the last one and for protected pods.
 	Before Key
-	// Resource is what was ranked by.
+	// Resource is the resource of the ranking.
 	Resource Resource
-	supposed bool // a candidate whatever protects it, see Suppose
+	supposed bool // a candidate despite any protection, see Suppose
 	// Protection is why the pod may not be evicted; NotProtected for a candidate.
 	Protection Protection
-	// Detail is one clause with what Protection alone does not say, and of a candidate
-	// that its annotation counts for nothing; "" when there is nothing to add.
+	// Detail is one clause that adds to Protection, or says of a candidate that its
+	// annotation is ignored; "" when there is nothing to add.
 	Detail string
 
-	place *place // in the queues; nil without any
+	place *place // in the queues; nil without queues
 }
 
 // Ranking is the whole order at one moment.
 type Ranking struct {
-	// Resource is what was ranked by.
+	// Resource is the resource of the ranking.
 	Resource Resource
-	// Candidates are the pods that may be evicted, the first to go first.
+	// Candidates are the pods that may be evicted, in the order of eviction.
 	Candidates []Entry
-	// Protected are the pods that may not, by namespace and name.
+	// Protected are the pods that may not be evicted, by namespace and name.
 	Protected []Entry
 }
 
-// Order ranks the pods for a resource. It changes none of them and keeps
-// pointers to them, so the slice must not be reused while the ranking is in use.
+// Order ranks the pods for a resource. It changes no pod but keeps pointers to them, so the
+// slice must not be reused while the ranking is in use.
 func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
@@ -91,12 +91,12 @@ func Order(resource Resource, pods []Pod, rules Rules) Ranking {
 	return order(resource, entries, &rules)
 }
 
-// order ranks the entries, of which it is known who is protected.
+// order ranks entries whose protection is already determined.
 func order(resource Resource, entries []Entry, rules *Rules) Ranking {
 	for i := range entries {
 		entries[i].Position = i // until they are arranged
 	}
-	var sorted []*Entry // pointers: an entry is too large to be swapped about
+	var sorted []*Entry // pointers: an entry is too large to swap
 	if len(rules.Queues) > 0 {
 		sorted = orderByQueues(resource, entries, rules.Queues)
 	} else {
@@ -114,8 +114,8 @@ func order(resource Resource, entries []Entry, rules *Rules) Ranking {
 	return ranking
 }
 
-// arrange puts all entries in the order of the pointers to them, each of which has its
-// place as Position. A copy of them all would cost more than the sorting.
+// arrange puts all entries in the order of the pointers to them, with the index of each as
+// its Position. Copying all entries would cost more than the sort.
 func arrange(entries []Entry, order []*Entry) {
 	from := make([]int, len(order))
 	for i, e := range order {
@@ -136,7 +136,7 @@ func arrange(entries []Entry, order []*Entry) {
 	}
 }
 
-// entriesOf returns the candidates, or the others.
+// entriesOf returns the candidates, or the protected pods.
 func entriesOf(entries []Entry, candidates bool) []*Entry {
 	found := make([]*Entry, 0, len(entries))
 	for i := range entries {
@@ -159,8 +159,7 @@ func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
 	return e
 }
 
-// number fills in each candidate's position and the key that puts it before the one
-// behind it.
+// number fills in each candidate's position and the key that puts it before the next one.
 func number(candidates []Entry, compare comparison) {
 	for i := range candidates {
 		candidates[i].Position = i + 1
@@ -169,15 +168,15 @@ func number(candidates []Entry, compare comparison) {
 			x, y := prioritiesBetween(a, b)
 			order, key := compare(a, b, x, y)
 			if order > 0 {
-				key = KeyNone // only one that was withheld stood between them
+				key = KeyNone // only a withheld candidate stood between them
 			}
 			candidates[i].Before = key
 		}
 	}
 }
 
-// prioritiesBetween returns the two priorities as they are compared: those that the
-// deepest queue sees which holds both pods.
+// prioritiesBetween returns the two priorities to compare: as the deepest queue that holds
+// both pods sees them.
 func prioritiesBetween(a, b *Entry) (x, y int32) {
 	if a.place == nil {
 		return a.Pod.Priority, b.Pod.Priority
@@ -186,11 +185,11 @@ func prioritiesBetween(a, b *Entry) (x, y int32) {
 	return a.place.seen[depth], b.place.seen[depth]
 }
 
-// comparison compares two entries whose priorities are x and y, and names the key
-// that decided.
+// comparison compares two entries whose priorities are x and y, and returns the key that
+// decided.
 type comparison func(a, b *Entry, x, y int32) (int, Key)
 
-// comparator returns the resource's order.
+// comparator returns the comparison for the resource.
 func comparator(resource Resource) comparison {
 	if resource == PIDs {
 		return compareWithoutRequests
@@ -206,8 +205,8 @@ func compareEntries(a, b *Entry, x, y int32) (int, Key) {
 	return compareWithoutRequests(a, b, x, y)
 }
 
-// compareWithoutRequests is the order for PIDs, and what follows the exceeds
-// step for everything else.
+// compareWithoutRequests is the order for PIDs, and the order after the exceeds step for
+// every other resource.
 func compareWithoutRequests(a, b *Entry, x, y int32) (int, Key) {
 	if c := cmp.Compare(x, y); c != 0 {
 		return c, KeyPriority
@@ -218,7 +217,7 @@ func compareWithoutRequests(a, b *Entry, x, y int32) (int, Key) {
 	return compareEqual(a, b)
 }
 
-// compareEqual puts two pods in order that the kubelet takes for equal.
+// compareEqual orders two pods that are equal for the kubelet.
 func compareEqual(a, b *Entry) (int, Key) {
 	if c := b.Pod.Created.Compare(a.Pod.Created); c != 0 {
 		return c, KeyAge

@@ -15,7 +15,7 @@ const mebi = 1 << 20
 
 func born(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }
 
-// pod returns a candidate that uses and asks for so many MiB.
+// pod returns a candidate with that usage and request in MiB.
 func pod(name string, usage, request int64, priority int32) Pod {
 	return Pod{
 		Namespace: "shop", Name: name, UID: "uid-" + name, Priority: priority, Created: born(0),
@@ -114,7 +114,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// anyPods returns pods full of equal keys and extreme numbers.
+// anyPods returns pods with many equal keys and extreme numbers.
 func anyPods(r *rand.Rand, n int) []Pod {
 	numbers := []int64{0, 1, 100, 100, math.MaxInt64 / 2, math.MaxInt64}
 	priorities := []int32{math.MinInt32, -1, 0, 0, 1, 1999999999}
@@ -176,7 +176,7 @@ func TestOrderIsAntisymmetricTransitiveAndTotal(t *testing.T) {
 	}
 }
 
-// The keys that are sorted by say what the comparison of two entries says.
+// The sort keys give the same order as the comparison of two entries.
 func TestSortingAgreesWithTheComparison(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -185,7 +185,7 @@ func TestSortingAgreesWithTheComparison(t *testing.T) {
 		for range 200 {
 			pods := anyPods(r, 40)
 			for i := range pods {
-				if r.IntN(2) == 0 { // equal but for what follows
+				if r.IntN(2) == 0 { // equal but for the fields below
 					pods[i].Priority, pods[i].Usage, pods[i].Request = math.MinInt32, 7, r.Int64N(8)
 				}
 			}

@@ -2,26 +2,25 @@ package rank
 
 import "time"
 
-// Resource is what pods are ranked by. The zero value is Memory.
+// Resource is what pods are ranked for. The zero value is Memory.
 type Resource uint8
 
 // The resources.
 const (
-	// Memory ranks by what the pod uses of memory, in bytes, as the signal in question
-	// counts it.
+	// Memory ranks by the pod's memory usage, in bytes, as the signal counts it.
 	Memory Resource = iota
-	// Disk ranks by bytes on the filesystem in question.
+	// Disk ranks by bytes on the signal's filesystem.
 	Disk
-	// Inodes ranks by inodes on the filesystem in question. Nobody can request
-	// inodes, so every pod that has one exceeds its request of none.
+	// Inodes ranks by inodes on the signal's filesystem. Inodes cannot be requested, so
+	// every pod that uses one exceeds its request of 0.
 	Inodes
-	// PIDs ranks by tasks. Nobody can request tasks, and the kubelet has no
-	// exceeds step for them: priority comes first.
+	// PIDs ranks by tasks. Tasks cannot be requested, and the kubelet has no exceeds step
+	// for them: priority comes first.
 	PIDs
 )
 
-// String returns the resource's name as it appears in messages, which is the
-// kubelet's (memory, ephemeral-storage, inodes, pids).
+// String returns the resource's name as it appears in messages, which is the kubelet's
+// (memory, ephemeral-storage, inodes, pids).
 func (r Resource) String() string {
 	switch r {
 	case Memory:
@@ -37,45 +36,44 @@ func (r Resource) String() string {
 	}
 }
 
-// Pod is what the ranking knows of one pod.
+// Pod holds the facts that the ranking uses for one pod.
 type Pod struct {
 	// Namespace, Name and UID identify the pod. UID is the API server's and the
 	// last key of the order.
 	Namespace, Name, UID string
 	// Priority is spec.priority; a pod without one has 0.
 	Priority int32
-	// Created is when the pod object was made; of two pods otherwise equal the
-	// younger goes first, because it has done the least work.
+	// Created is when the pod object was created; of two otherwise equal pods the younger is
+	// evicted first, because it has done less work.
 	Created time.Time
-	// Request is what the pod asked for, in the resource's unit; 0 when it asked
-	// for nothing or cannot ask.
+	// Request is the pod's request, in the resource's unit; 0 when it has none or the
+	// resource cannot be requested.
 	Request int64
-	// Usage is what the pod uses, in the resource's unit. It means nothing unless
-	// Sampled.
+	// Usage is what the pod uses, in the resource's unit. It is valid only when Sampled.
 	Usage int64
-	// WorkingSet and Reclaim are both figures of the pod's memory, in bytes: the working
-	// set of its cgroup, and what its end gives back to the kernel's MemAvailable. One of
-	// them is Usage where the resource is Memory; nothing is ranked by the other. They mean
-	// nothing unless Sampled, and for a disk.
+	// WorkingSet and Reclaim are two figures of the pod's memory, in bytes: the working set
+	// of its cgroup, and how much its end adds to the kernel's MemAvailable. One of them is
+	// Usage where the resource is Memory; the other does not affect the ranking. They are
+	// valid only when Sampled, and for a disk.
 	WorkingSet, Reclaim int64
-	// Sampled says that Usage was read. A pod that was not read is protected:
-	// unknown is never zero.
+	// Sampled says that Usage was read. A pod whose usage was not read is protected: unknown
+	// is never zero.
 	Sampled bool
-	// GraceSeconds is spec.terminationGracePeriodSeconds; 1 where that is negative, as the
-	// API server means it.
+	// GraceSeconds is spec.terminationGracePeriodSeconds; 1 where that is negative, as in
+	// the API server.
 	GraceSeconds int64
-	// Owner is the controller that made the pod, for example "ReplicaSet/web-5d4";
-	// "" for a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and
-	// version of its kind, for example "apps/v1".
+	// Owner is the controller that created the pod, for example "ReplicaSet/web-5d4"; "" for
+	// a bare pod. OwnerUID is that controller's UID, OwnerAPIVersion the group and version
+	// of its kind, for example "apps/v1".
 	Owner, OwnerUID, OwnerAPIVersion string
-	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects
-	// where Rules.Annotated says that it counts.
+	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects the
+	// pod where Rules.Annotated is true.
 	Evict string
 	// Labels are the pod's labels, for Rules.Selected.
 	Labels map[string]string
 	// Ready says that its condition Ready is true, which is what a PodDisruptionBudget counts.
 	Ready bool
-	// Marks are facts that protect a pod whatever the rules say.
+	// Marks are facts that protect a pod, some of them under any rules.
 	Marks Marks
 }
 
@@ -83,18 +81,18 @@ type Pod struct {
 type Marks struct {
 	// Static: the kubelet runs it from a file or URL; the API cannot end it.
 	Static bool
-	// Mirror: the API's image of a static pod; deleting it frees nothing.
+	// Mirror: the API object of a static pod; deleting it reclaims nothing.
 	Mirror bool
 	// Self: it is evictd.
 	Self bool
-	// Terminating: it has a deletion timestamp, so it is already on its way out.
+	// Terminating: it has a deletion timestamp.
 	Terminating bool
-	// Finished: its phase is Succeeded or Failed; nothing of it runs.
+	// Finished: its phase is Succeeded or Failed; none of its processes run.
 	Finished bool
-	// DaemonSet: a DaemonSet owns it and would start it again on this node.
+	// DaemonSet: a DaemonSet owns it and would create it again on this node.
 	DaemonSet bool
-	// Pinned: a controller made it for this node by spec.nodeName, past the scheduler,
-	// and would make it again right here.
+	// Pinned: a controller created it for this node by spec.nodeName, bypassing the
+	// scheduler, and would create it again on this node.
 	Pinned bool
 }
 

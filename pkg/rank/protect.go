@@ -6,12 +6,10 @@ import "slices"
 // kubelet's own rule (kubelettypes.IsCriticalPod, 2 × 1,000,000,000).
 const SystemCriticalPriority int32 = 2000000000
 
-// Protection is the reason why a pod may not be evicted. The empty value means
-// that it may.
+// Protection is the reason why a pod may not be evicted. The empty value means that it may.
 type Protection string
 
-// The reasons, in the order in which they are checked; the first that applies is
-// the one that is named.
+// The reasons, in the order in which they are checked; the first that applies is reported.
 const (
 	// NotProtected: the pod is a candidate.
 	NotProtected Protection = ""
@@ -23,16 +21,16 @@ const (
 	ProtectedStaticPod Protection = "StaticPod"
 	// ProtectedSystemCritical: the pod's priority is that of system pods.
 	ProtectedSystemCritical Protection = "SystemCritical"
-	// ProtectedTerminating: the pod is already on its way out.
+	// ProtectedTerminating: the pod is already terminating.
 	ProtectedTerminating Protection = "Terminating"
 	// ProtectedFinished: the pod has succeeded or failed.
 	ProtectedFinished Protection = "Finished"
-	// ProtectedDaemonSet: the pod would be started again here (protect.daemonSets).
+	// ProtectedDaemonSet: the pod would be created again on this node (protect.daemonSets).
 	ProtectedDaemonSet Protection = "DaemonSet"
-	// ProtectedNoController: nobody would start the pod again (protect.barePods).
+	// ProtectedNoController: no controller would create the pod again (protect.barePods).
 	ProtectedNoController Protection = "NoController"
-	// ProtectedPinnedToNode: the pod's controller writes spec.nodeName and would make it again
-	// here (protect.pinnedPods).
+	// ProtectedPinnedToNode: the pod's controller sets spec.nodeName and would create the
+	// pod again on this node (protect.pinnedPods).
 	ProtectedPinnedToNode Protection = "PinnedToNode"
 	// ProtectedPriority: the pod's priority is at or above protect.priorityAtLeast.
 	ProtectedPriority Protection = "Priority"
@@ -43,25 +41,26 @@ const (
 	// ProtectedAnnotation: the pod is annotated evictd.dev/evict: never, in a namespace
 	// of protect.annotationNamespaces.
 	ProtectedAnnotation Protection = "Annotation"
-	// ProtectedNoUsageSample: the pod's usage is not known.
+	// ProtectedNoUsageSample: the pod's usage is unknown.
 	ProtectedNoUsageSample Protection = "NoUsageSample"
-	// ProtectedWithinGuarantee: the pods of its queue use less memory than the queue is
-	// guaranteed, and there are candidates that are not in such a queue.
+	// ProtectedWithinGuarantee: the pods of its queue use less memory than the queue's
+	// guarantee, and there are candidates outside of such queues.
 	ProtectedWithinGuarantee Protection = "WithinGuarantee"
-	// ProtectedWithinRequests: the pod does not exceed its request, and the node does not
-	// run out of the resource yet (protect.withinRequests). Like those below it depends on
-	// more than the pods, see [Ranking.Withhold].
+	// ProtectedWithinRequests: the pod does not exceed its request, and the node is not
+	// about to run out of the resource (protect.withinRequests). Like the reasons below it
+	// depends on more than the pods, see [Ranking.Withhold].
 	ProtectedWithinRequests Protection = "WithinRequests"
-	// ProtectedBackingOff: the pod was refused a short while ago. Like those below it is
-	// a state of the running agent, see [Ranking.Withhold].
+	// ProtectedBackingOff: the pod's eviction was refused a short while ago. Like the
+	// reasons below it is a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "BackingOff"
-	// ProtectedOwnerBackOff: its owner's pods came back to the node that evicted them and had
-	// to go again, or as many of them went as limits.perOwnerPerHour allows.
+	// ProtectedOwnerBackOff: its owner's pods returned to the node that evicted them and had
+	// to be evicted again, or limits.perOwnerPerHour of them were evicted.
 	ProtectedOwnerBackOff Protection = "OwnerBackOff"
-	// ProtectedNoPermit: its workload had no free permit a moment ago (evictionPermits.perWorkload).
+	// ProtectedNoPermit: its workload had no free permit a moment ago
+	// (evictionPermits.perWorkload).
 	ProtectedNoPermit Protection = "NoPermit"
-	// ProtectedReclaimTooSmall: its end would return less than limits.minimumReclaimShare of what is
-	// missing, and the larger candidates suffice.
+	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
+	// of the deficit, and the larger candidates suffice.
 	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
 )
 
@@ -76,8 +75,8 @@ func Protections() []Protection {
 	}
 }
 
-// Rules are the protections that an administrator chooses. The zero value
-// protects nothing beyond what is never evicted.
+// Rules are the configurable protections. The zero value protects only the pods that are
+// never evicted.
 type Rules struct {
 	// DaemonSets protects pods that a DaemonSet owns.
 	DaemonSets bool
@@ -85,19 +84,17 @@ type Rules struct {
 	BarePods bool
 	// PinnedPods protects pods whose controller writes spec.nodeName.
 	PinnedPods bool
-	// PriorityAtLeast protects pods of that priority and above. 0 and everything
-	// above SystemCriticalPriority mean SystemCriticalPriority.
+	// PriorityAtLeast protects pods of that priority and above. 0 and every value above
+	// SystemCriticalPriority mean SystemCriticalPriority.
 	PriorityAtLeast int32
 	// Namespaces protects the pods of these namespaces.
 	Namespaces []string
-	// Queues are the priority queues below the root; nil is none: all pods in one
-	// order.
+	// Queues are the priority queues below the root; nil is none: one order for all pods.
 	Queues []Queue
-	// Selected protects the pods for whose labels it answers true; nil protects
-	// none.
+	// Selected protects the pods for whose labels it returns true; nil protects none.
 	Selected func(labels map[string]string) bool
-	// Annotated protects the pods annotated with [Annotation]: [Never], of the namespaces
-	// for which it answers true; nil lets the annotation count nowhere.
+	// Annotated says in which namespaces the [Annotation] [Never] protects a pod; nil is
+	// none.
 	Annotated func(namespace string) bool
 }
 
@@ -115,7 +112,7 @@ func (r *Rules) Protects(p *Pod) Protection {
 	return NotProtected
 }
 
-// always holds the protections that no configuration can lift.
+// always returns the protections that no configuration can lift.
 func always(p *Pod) Protection {
 	switch {
 	case p.Marks.Self:
@@ -135,7 +132,7 @@ func always(p *Pod) Protection {
 	}
 }
 
-// chosen holds the protections that the configuration asks for.
+// chosen returns the protections that the configuration sets.
 func (r *Rules) chosen(p *Pod) Protection {
 	if reason := r.byMaker(p); reason != NotProtected {
 		return reason
@@ -154,8 +151,8 @@ func (r *Rules) chosen(p *Pod) Protection {
 	}
 }
 
-// byMaker holds the protections by who made the pod: somebody who would make it again
-// here, or nobody who would make it again at all.
+// byMaker returns the protections by the pod's controller: one that would create it again on
+// this node, or none that would create it again.
 func (r *Rules) byMaker(p *Pod) Protection {
 	switch {
 	case r.DaemonSets && p.Marks.DaemonSet:

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// protectedPods returns one pod for each reason, and the rules under which it is
-// protected for that reason alone.
+// protectedPods returns one pod for each reason, and rules under which only that reason
+// protects it.
 func protectedPods() (map[Protection]Pod, Rules) {
 	with := func(change func(*Pod)) Pod {
 		p := pod("p", 300, 100, 0)
@@ -39,8 +39,8 @@ func protectedPods() (map[Protection]Pod, Rules) {
 	return pods, rules
 }
 
-// ofOthers reports whether a reason is not one of the pod alone, but depends on the other
-// pods (TestGuarantee) or on the running agent (TestWithhold).
+// ofOthers reports whether a reason depends on other pods (TestGuarantee) or on the running
+// agent (TestWithhold), and not on the pod alone.
 func ofOthers(p Protection) bool {
 	return slices.Contains([]Protection{
 		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedNoPermit, ProtectedReclaimTooSmall,
@@ -68,7 +68,7 @@ func TestEachProtectionHasItsName(t *testing.T) {
 	}
 }
 
-// Guards invariant 2: nothing protected is ever a victim, whatever it uses.
+// Guards invariant 2: a protected pod is never a victim, whatever its usage.
 func TestInvariant02ProtectedIsNeverACandidate(t *testing.T) {
 	t.Parallel()
 	pods, rules := protectedPods()
@@ -88,7 +88,7 @@ func TestInvariant02ProtectedIsNeverACandidate(t *testing.T) {
 	}
 }
 
-// The protections that no configuration lifts hold under rules that ask for none.
+// The protections that no configuration can lift apply under empty rules.
 func TestInvariant02NoRulesLiftTheFixedProtections(t *testing.T) {
 	t.Parallel()
 	pods, _ := protectedPods()

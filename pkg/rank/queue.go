@@ -6,41 +6,39 @@ import (
 	"slices"
 )
 
-// Queue is one priority queue: a share of the node's pods, with its own view of
-// priorities. The words and their meaning are YuniKorn's, which defines them for
-// scheduling; here they order evictions.
+// Queue is one priority queue: a share of the node's pods, with its own view of priorities.
+// The terms and their meaning are YuniKorn's, which defines them for scheduling; here they
+// order evictions.
 type Queue struct {
 	// Name is unique among its siblings.
 	Name string
-	// Holds reports whether a pod of that namespace and with those labels belongs
-	// here, as far as this queue is concerned: its parents are asked before. nil: those
-	// that a queue below holds.
+	// Holds reports whether a pod with that namespace and those labels belongs to this
+	// queue. Parents are checked first. nil: the pods that a queue below holds.
 	Holds func(namespace string, labels map[string]string) bool
-	// ByLabels says that Holds looks at labels; without it, its answer is kept for each
-	// namespace.
+	// ByLabels says that Holds uses labels; otherwise its result is cached by namespace.
 	ByLabels bool
-	// Fence hides the priorities inside: to its parent every pod of the queue has
-	// priority 0 plus Offset (priority.policy: fence).
+	// Fence hides the priorities inside: to its parent every pod of the queue has priority 0
+	// plus Offset (priority.policy: fence).
 	Fence bool
 	// Offset is added to the priorities that the parent sees (priority.offset). Sums
 	// stay within int32.
 	Offset int32
-	// IgnorePriority says that all pods of the queue, and of those below, have priority
+	// IgnorePriority says that all pods of the queue, and of the queues below, have priority
 	// 0 (application.sort.priority: disabled).
 	IgnorePriority bool
-	// GuaranteedMemory is in bytes; 0 guarantees nothing. While the pods of the queue
-	// and of those below use less than it, they are no candidates for memory, unless
-	// there is no other.
+	// GuaranteedMemory is in bytes; 0 guarantees nothing. While the pods of the queue and of
+	// the queues below use less than it, they are not candidates for memory, unless there
+	// are no others.
 	GuaranteedMemory int64
-	// Queues are those below.
+	// Queues are the queues below.
 	Queues []Queue
 }
 
-// Root is the name of the queue that holds all others, and the pods that none of
-// them holds.
+// Root is the name of the queue that holds all others, and the pods that none of the others
+// holds.
 const Root = "root"
 
-// level is one queue while it ranks.
+// level is the state of one queue during ranking.
 type level struct {
 	queue     *Queue // nil for the root
 	path      string
@@ -50,14 +48,14 @@ type level struct {
 	below     []*level
 	own       []*Entry // candidates
 	used      int64    // by all pods here and below, as far as it is known
-	sheltered bool     // it, or one above, uses less than it is guaranteed
+	sheltered bool     // it, or one above, uses less than its guarantee
 }
 
-// forest finds the pods' queues.
+// forest maps pods to queues.
 type forest struct {
 	root     *level
 	byLabels bool
-	known    map[string]*level // by namespace, where no queue looks at labels
+	known    map[string]*level // by namespace, where no queue uses labels
 }
 
 func newForest(queues []Queue) *forest {
@@ -108,14 +106,14 @@ func (l *level) holds(p *Pod) bool {
 	return slices.ContainsFunc(l.below, func(below *level) bool { return below.holds(p) })
 }
 
-// place is where a pod stands in the queues.
+// place is a pod's position in the queues.
 type place struct {
 	level *level
 	seen  []int32 // the priority that each queue sees, from the root to the pod's own
 }
 
-// Queue returns the path of the queue that the pod belongs to, from the root on; ""
-// where no queues are configured.
+// Queue returns the path of the queue that the pod belongs to, from the root on; "" where no
+// queues are configured.
 func (e *Entry) Queue() string {
 	if e.place == nil {
 		return ""
@@ -123,8 +121,8 @@ func (e *Entry) Queue() string {
 	return e.place.level.path
 }
 
-// EffectivePriority returns the pod's priority as the root sees it, through the
-// fences and offsets of its queues. Without queues it is the pod's own.
+// EffectivePriority returns the pod's priority as the root sees it, after the fences and
+// offsets of its queues. Without queues it is the pod's own.
 func (e *Entry) EffectivePriority() int32 {
 	if e.place == nil {
 		return e.Pod.Priority
@@ -132,8 +130,8 @@ func (e *Entry) EffectivePriority() int32 {
 	return e.place.seen[0]
 }
 
-// place finds a pod's queue and what priority each queue from there to the root
-// sees, and adds the pod to what they use.
+// place finds a pod's queue and the priority that each queue from there to the root sees,
+// and adds the pod's usage to these queues.
 func (f *forest) place(p *Pod) *place {
 	l := f.of(p)
 	found := &place{level: l, seen: make([]int32, l.depth+1)}
@@ -160,7 +158,7 @@ func saturated(n int64) int32 {
 	return int32(max(math.MinInt32, min(math.MaxInt32, n)))
 }
 
-// shelter marks the queues whose pods use less than they are guaranteed.
+// shelter marks the queues whose pods use less than the guarantee.
 func (l *level) shelter() {
 	guaranteed := l.queue != nil && l.used < l.queue.GuaranteedMemory
 	l.sheltered = guaranteed || l.parent != nil && l.parent.sheltered
@@ -169,7 +167,7 @@ func (l *level) shelter() {
 	}
 }
 
-// guarantee says which queue, this or one above, uses less than it is guaranteed.
+// guarantee returns which queue, this or one above, uses less than its guarantee.
 func (l *level) guarantee() string {
 	for at := l; at.queue != nil; at = at.parent {
 		if at.used < at.queue.GuaranteedMemory {
@@ -179,10 +177,10 @@ func (l *level) guarantee() string {
 	return ""
 }
 
-// order returns the candidates of a queue and of those below: its own pods in their
-// order, merged with the orders of the queues below by comparing heads, with the
-// priorities that this queue sees. No single comparison of two pods could do that: a
-// fence would make it go in circles.
+// order returns the candidates of a queue and of the queues below: its own pods in their
+// order, merged with the orders of the queues below by comparing heads, with the priorities
+// that this queue sees. A comparison of two pods at a time is not possible: a fence would
+// make it cyclic.
 func (l *level) order(resource Resource) []*Entry {
 	rows := [][]*Entry{sortEntries(resource, l.own, func(e *Entry) int32 { return e.place.seen[l.depth] })}
 	for _, below := range l.below {
@@ -197,8 +195,8 @@ func (l *level) order(resource Resource) []*Entry {
 	})
 }
 
-// merge merges rows by comparing their heads. That two halves are merged first
-// changes nothing: the head of a merged half is the first of its heads.
+// merge merges rows by comparing their heads. Merging two halves first gives the same
+// result: the head of a merged half is the first of its heads.
 func merge(rows [][]*Entry, compare func(a, b *Entry) int) []*Entry {
 	if len(rows) == 1 {
 		return rows[0]
@@ -215,8 +213,8 @@ func merge(rows [][]*Entry, compare func(a, b *Entry) int) []*Entry {
 	return append(append(merged, a...), b...)
 }
 
-// meeting returns the depth of the deepest queue that holds both: where the pods of
-// the two are compared.
+// meeting returns the depth of the deepest queue that holds both levels, where their pods
+// are compared.
 func meeting(x, y *level) int {
 	for x != y {
 		if x.depth >= y.depth {
@@ -228,7 +226,7 @@ func meeting(x, y *level) int {
 	return x.depth
 }
 
-// orderByQueues returns the candidates in the order of the queues. Those that a
+// orderByQueues returns the candidates in the order of the queues. Candidates that a
 // guarantee shelters become protected.
 func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry {
 	f := newForest(queues)
@@ -245,8 +243,8 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 	return f.root.order(resource)
 }
 
-// protectSheltered protects the pods of sheltered queues while anybody else can go.
-// When nobody else can, the node needs one all the same.
+// protectSheltered protects the pods of sheltered queues while there is another candidate.
+// Without one, the sheltered pods stay candidates, because the node still needs a victim.
 func protectSheltered(entries []Entry) {
 	all := entriesOf(entries, true)
 	if !slices.ContainsFunc(all, func(e *Entry) bool { return !e.place.level.sheltered }) {

@@ -116,7 +116,7 @@ func TestQueues(t *testing.T) {
 	}
 }
 
-// The key that decided is that of the queue where the two were compared.
+// The reported key is that of the queue in which the two were compared.
 func TestQueuesNameTheDecidingKey(t *testing.T) {
 	t.Parallel()
 	ranking := Order(Memory, []Pod{
@@ -238,7 +238,7 @@ func unsampled(p Pod) Pod {
 	return p
 }
 
-// anyQueues returns a tree over the namespaces n0 to n9 that is three deep.
+// anyQueues returns a tree of depth three over the namespaces n0 to n9.
 func anyQueues(r *rand.Rand) []Queue {
 	change := func(q *Queue) {
 		q.Fence, q.IgnorePriority = r.IntN(3) == 0, r.IntN(5) == 0
@@ -256,7 +256,7 @@ func anyQueues(r *rand.Rand) []Queue {
 	return groups
 }
 
-// spread puts pods into the namespaces n0 to n9, the last of which no queue holds.
+// spread puts pods into the namespaces n0 to n9; no queue holds the last one.
 func spread(r *rand.Rand, pods []Pod) []Pod {
 	for i := range pods {
 		pods[i].Namespace = fmt.Sprint("n", r.IntN(10))
@@ -290,8 +290,8 @@ func TestQueuesWithoutPropertiesAreTheFlatOrder(t *testing.T) {
 	}
 }
 
-// Guards invariant 3 with queues: the order is total, and does not depend on where
-// the pods came from. Antisymmetry and transitivity are those of positions in it.
+// Guards invariant 3 with queues: the order is total, and does not depend on the order of
+// the input. Antisymmetry and transitivity follow from the positions.
 func TestInvariant03QueuesSameFactsSameRanking(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
@@ -312,8 +312,7 @@ func TestInvariant03QueuesSameFactsSameRanking(t *testing.T) {
 	}
 }
 
-// The pods of one queue that are its own stand in the order that the queue gives
-// them, whatever is around it.
+// The pods that belong to one queue directly keep the queue's order, whatever surrounds it.
 func TestQueuesKeepTheirOwnOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(11, 12))
@@ -344,9 +343,9 @@ func namesIn(ranking Ranking, namespace string) []string {
 	return names
 }
 
-// A fenced tenant's priorities, whatever they are, change nothing in the order of the
-// others among themselves, nor how many of its own pods go before each of them where
-// all of them are raised alike.
+// A fenced tenant's priorities do not change the order of the others among themselves. Nor
+// do they change how many of its own pods precede each of the others, where all of its
+// priorities are raised alike.
 func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(13, 14))
@@ -378,7 +377,7 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 		if diff := cmp.Diff(outside(before), outside(Order(Memory, changed, rules))); diff != "" {
 			t.Fatalf("others, before and after a tenant rewrote its priorities:\n%s", diff)
 		}
-		// Raised alike, with no sum at the edge of int32, the whole order stays.
+		// Raised alike, with no sum at the limit of int32, the whole order is unchanged.
 		for i := range queues[0].Queues {
 			queues[0].Queues[i].Offset = 0
 		}
@@ -390,7 +389,7 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 			}
 		}
 		if slices.ContainsFunc(queues[0].Queues, func(q Queue) bool { return q.Fence || q.IgnorePriority }) {
-			continue // its pods would be raised and those beside it in the fence not
+			continue // its pods would be raised, but not those beside it in the fence
 		}
 		want, got := Order(Memory, even, rules), Order(Memory, raised, rules)
 		if diff := cmp.Diff(namesOf(want.Candidates), namesOf(got.Candidates)); diff != "" {
@@ -399,9 +398,9 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 	}
 }
 
-// No guarantee is inverted: while one pod outside of all sheltered queues can go, no
-// pod inside does.
-// A pod that a guarantee protects says whose, and by how much.
+// No guarantee is inverted: while one pod outside of all sheltered queues can be evicted,
+// no pod inside is.
+// A pod that a guarantee protects names the queue and the amount.
 func TestAGuaranteeSaysWhose(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a")}}, tenant("c")}

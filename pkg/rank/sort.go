@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sortKey holds what decides most comparisons side by side, and no pointer: sorting
-// moves small values, and asks the garbage collector nothing.
+// sortKey holds the values that decide most comparisons, without a pointer: sorting moves
+// small values and does not burden the garbage collector.
 type sortKey struct {
 	// first is the exceeds step, where there is one, above the priority.
 	first int64
@@ -14,8 +14,8 @@ type sortKey struct {
 	index int // in the entries that are sorted
 }
 
-// sortEntries puts entries in the resource's order, with the priorities that are given
-// for them. It is the order of comparator, which the tests hold it to.
+// sortEntries puts entries in the resource's order, with the given priorities. Tests verify
+// that the order is that of comparator.
 func sortEntries(resource Resource, entries []*Entry, priority func(*Entry) int32) []*Entry {
 	keys := make([]sortKey, len(entries))
 	for i, e := range entries {

@@ -1,8 +1,8 @@
 package rank
 
-// Suppose returns the ranking as it would be if the pod of that UID were a candidate
-// whatever protects it, and nothing else were different. A pod whose usage is not
-// known stays protected: nobody can say where it would stand.
+// Suppose returns the ranking as it would be if the pod of that UID were a candidate despite
+// any protection, and nothing else changed. A pod whose usage is unknown stays protected:
+// its position cannot be determined.
 func Suppose(resource Resource, pods []Pod, rules Rules, uid string) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Why returns one sentence: what the pod uses, what it asked for, its priority
-// and why it stands where it stands.
+// Why returns one sentence: the pod's usage, request and priority, and the reason for its
+// position.
 func (e *Entry) Why() string {
 	if e.Protection != NotProtected {
 		return "protected: " + string(e.Protection) + e.further()
@@ -25,7 +25,7 @@ func (e *Entry) Why() string {
 	return text + e.further()
 }
 
-// further returns the detail as a further clause.
+// further returns the detail as an additional clause.
 func (e *Entry) further() string {
 	if e.Detail == "" {
 		return ""
@@ -33,8 +33,7 @@ func (e *Entry) further() string {
 	return "; " + e.Detail
 }
 
-// Offence returns what the pod uses against what it asked for, for messages to
-// the pod's owner.
+// Offence returns the pod's usage against its request, for messages to the pod's owner.
 func (e *Entry) Offence() string {
 	return fmt.Sprintf("uses %s of %s, asked for %s", e.amount(e.Pod.Usage), e.Resource, e.amount(e.Pod.Request))
 }
@@ -46,8 +45,8 @@ func (e *Entry) amount(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// Bytes returns n with a binary unit and one decimal: people read 1.5Gi faster
-// than 1610612736. Figures that machines read are never rounded by it.
+// Bytes returns n with a binary unit and one decimal: people read 1.5Gi faster than
+// 1610612736. Do not use it for figures that machines read.
 func Bytes(n int64) string {
 	const unit = 1024
 	size, prefix := float64(n), ""

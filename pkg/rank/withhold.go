@@ -2,17 +2,17 @@ package rank
 
 import "slices"
 
-// Withhold protects the candidates for which why gives a reason, and may fill in their
-// Detail. It is for what is true of the running agent and not of the pods: who was
-// refused a short while ago, who came back too often, whose end would not help. That
-// must not be known to [Order], whose guarantees hold among all who could go: a tenant
-// within its guarantee does not become a candidate because its neighbours are refused
-// for the moment.
+// Withhold protects the candidates for which why returns a reason; why may also fill in
+// their Detail. It is for states of the running agent and not of the pods: a pod was refused
+// a short while ago, an owner's pods returned too often, a pod's end would reclaim too
+// little. [Order] must not know these states, because its guarantees hold among all pods
+// that may be evicted: a tenant within its guarantee does not become a candidate because its
+// neighbors are refused for the moment.
 //
-// The others keep their order, and are numbered anew. Where one of several queues stood
-// between two candidates and was withheld, no key may put the first before the second:
-// each of the two only stood on its side of the third, which their queues see with other
-// priorities. Before is KeyNone there.
+// The others keep their order and get new positions. Where one of several queues stood
+// between two candidates and was withheld, there may be no key that puts the first before
+// the second: each was only compared with the third, in queues that see other priorities.
+// Before is KeyNone there.
 func (r *Ranking) Withhold(why func(*Entry) Protection) {
 	withheld := 0
 	for i := range r.Candidates {

@@ -66,7 +66,7 @@ func TestWithhold(t *testing.T) {
 	}
 }
 
-// The others keep their order, nobody is lost, and every key that is named is true.
+// The others keep their order, none is lost, and every reported key is true.
 func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(17, 18))
@@ -121,8 +121,8 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 	}
 }
 
-// Whatever is withheld, a pod within a guarantee stays what Order made it: that the
-// neighbours cannot go for the moment lifts no guarantee.
+// Whatever is withheld, a pod within a guarantee keeps the protection from Order: neighbors
+// that cannot be evicted for the moment lift no guarantee.
 func TestWithholdLiftsNoGuarantee(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{tenant("within", guaranteed(1000)), tenant("over", guaranteed(100))}
