@@ -120,9 +120,9 @@ type change struct {
 	sampler Sampler
 }
 
-// Reload puts a policy in force before the next tick, with a sampler that reads
-// what its thresholds ask for. It returns true when the loop has taken both and
-// reads the sampler before no more, false when the context ended first.
+// Reload puts a policy in force before the next tick, with a sampler that reads the signals of its
+// thresholds. It returns true when the loop has taken both and no longer uses the sampler before,
+// and false when the context ended first.
 func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool {
 	select {
 	case a.reload <- change{policy, sampler}:

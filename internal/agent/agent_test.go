@@ -161,8 +161,8 @@ func (f *flicker) Sample(now time.Time) pressure.Sample {
 	return sample
 }
 
-// Guards invariant 4: one victim at a time, the next only when what is on its way
-// out cannot suffice.
+// Guards invariant 4: one victim at a time; the next one only when the pods in flight cannot free
+// enough.
 func TestInvariant04OneVictimAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -366,8 +366,7 @@ func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
 	}
 }
 
-// Guards invariant 9: after a restart at any point nobody is evicted twice for
-// the same deficit.
+// Guards invariant 9: after a restart at any point no second pod is evicted for the same deficit.
 func TestInvariant09RestartEvictsNobodyTwice(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 24 * time.Second} {

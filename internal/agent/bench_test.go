@@ -149,8 +149,8 @@ func BenchmarkTickDecides110(b *testing.B) {
 	}
 }
 
-// BenchmarkTickWaits110 is a tick under pressure while what is on its way out
-// suffices: ten a second until the victim has ended.
+// BenchmarkTickWaits110 is a tick under pressure while the pods in flight free enough. There are
+// ten such ticks a second until the victim has ended.
 func BenchmarkTickWaits110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 3<<10+200))
 	a.tick(b.Context())

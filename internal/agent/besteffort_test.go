@@ -18,7 +18,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// bestEffortPolicy is hardPolicy where a pod may go past its budget.
+// bestEffortPolicy is hardPolicy with bypass of budgets.
 func bestEffortPolicy() Policy {
 	policy := hardPolicy()
 	policy.BestEffort = true
@@ -58,7 +58,7 @@ func (n *fakeNode) keeps(outcomes map[string]evict.Outcome) func(evict.Request) 
 	}
 }
 
-// requests returns who was asked for, in order, and how.
+// requests returns the requests in order: the pod, and how it was to be evicted.
 func (n *fakeNode) requests() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -226,7 +226,7 @@ func TestBestEffort(t *testing.T) {
 				n, policy := keptNode(), bestEffortPolicy()
 				n.ends = time.Hour
 				test.setUp(n, &policy)
-				watch(t, n, policy, 900*time.Millisecond) // an overloaded server is asked again after a second
+				watch(t, n, policy, 900*time.Millisecond) // an overloaded server: the next try is after 1 s
 				if diff := cmp.Diff(test.want, n.requests()); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
@@ -238,8 +238,8 @@ func TestBestEffort(t *testing.T) {
 	}
 }
 
-// 50 of a disk are missing. Whom a webhook denies would have sufficed; whom a budget keeps goes
-// past it only for what is needed.
+// TestBestEffortForADisk: 50 of a disk are missing. The pod that a webhook denies would have freed
+// enough; a pod that a budget blocks bypasses it only for what is needed.
 func TestBestEffortForADisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -319,8 +319,9 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 	})
 }
 
-// Whom a budget refused under soft pressure need not have waited for the end of its back-off
-// when the hard one comes. Only the one that is to go is asked for again before.
+// TestBestEffortTakesWhoBacksOff: a pod that a budget refused under soft pressure does not have to
+// wait for the end of its back-off when hard pressure begins. Only the pod that is to be deleted is
+// tried again before that.
 func TestBestEffortTakesWhoBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -336,8 +337,8 @@ func TestBestEffortTakesWhoBacksOff(t *testing.T) {
 	})
 }
 
-// A refusal of some minutes ago is none: whose budget has room by now is evicted, and
-// nothing goes past a budget.
+// TestBestEffortAsksBudgetsOnceMore: an old refusal is not relied on: a pod whose budget has room
+// again is evicted, and no budget is bypassed.
 func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -400,7 +401,8 @@ func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
 	}
 }
 
-// Who is left alone for reasons of its own does not keep the others from going past one.
+// TestBestEffortWhileAnotherOwnerIsLeftAlone: a pod that is not evicted for other reasons does not
+// prevent the bypass for the others.
 func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, left := range []func(*Agent){
@@ -427,7 +429,8 @@ func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// One who backs off from something else does not keep the others from being considered.
+// TestBestEffortPassesOverOtherRefusals: a pod in back-off for another reason does not keep the
+// others from being considered.
 func TestBestEffortPassesOverOtherRefusals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -441,8 +444,8 @@ func TestBestEffortPassesOverOtherRefusals(t *testing.T) {
 	})
 }
 
-// A missing right is said at each try, and is no fault of the pod, which is asked for as
-// ever.
+// TestBestEffortWithoutTheRight: a missing right is reported at each attempt. It does not count
+// against the pod, which is tried as before.
 func TestBestEffortWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -461,8 +464,9 @@ func TestBestEffortWithoutTheRight(t *testing.T) {
 	})
 }
 
-// Unknown is never zero: which budget is violated least is not known without all of them.
-// The API server is not asked a hundred times a second.
+// TestBestEffortWithoutABudget: unknown is never zero: unless all budgets are known, the one that
+// is violated least is not. The API server does not get a hundred requests a second because of
+// that.
 func TestBestEffortWithoutABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -75,9 +75,9 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) (decide.Hold, 
 	return decide.HoldNone, ""
 }
 
-// queryOf asks what the pods use, for a decision about the pressure. A measurement of a disk
-// must be newer than the end of evictd's last victim; others end all the time, on a node of
-// short jobs.
+// queryOf returns the query for what the pods use, for a decision about the pressure. A measurement
+// of a disk must be newer than the end of evictd's own last victim. The end of other pods does not
+// count: on a node with short jobs pods end all the time.
 func (a *Agent) queryOf(s *decide.Situation) measure.Query {
 	return measure.Query{
 		Pressure: &s.Pressure, Pods: s.Pods, Incident: s.Incident, NewerThan: a.victims.LastOwnEnd(), Enough: s.Required(),

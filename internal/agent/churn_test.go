@@ -75,8 +75,8 @@ func TestFaultEndOfATinyPodRestartsNoWindow(t *testing.T) {
 	})
 }
 
-// A pod that holds a share that matters is waited for, whoever ends it, and so is the window
-// after its end.
+// TestStallWaitsForALargePodThatOthersEnd: a pod whose share matters is waited for, even if evictd
+// did not evict it, and so is the window after its end.
 func TestStallWaitsForALargePodThatOthersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +107,9 @@ func matters(a *Agent) int {
 	return len(slices.DeleteFunc(a.victims.All(), func(b inflight.Booking) bool { return !b.MattersToStall }))
 }
 
-// Pods that come and go in a stall leave nothing behind: each matters until the watch tells of
-// it, since till then it might be on its way out, and goes without being seen to leave.
+// TestFaultPodsThatMatteredToAStallAreForgotten: pods that come and go during a stall are
+// forgotten. Each one matters until the watch reports it, because until then it might be in flight,
+// and it may end without a sign of it.
 func TestFaultPodsThatMatteredToAStallAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// fakeDisk measures the disk use of a fakeNode's pods: what they use of the image
-// filesystem is their name's, so that each filesystem has an order of its own. Figures that
-// carry no time are of the moment they were asked for.
+// fakeDisk measures the disk use of a fakeNode's pods. A pod's use of the image filesystem is given
+// by its name, so that each filesystem has an order of its own. Figures without a time are as old
+// as the request for them.
 type fakeDisk struct {
 	node     *fakeNode
 	slow     time.Duration
@@ -82,7 +82,7 @@ func runDisk(t *testing.T, n *fakeNode, disk *fakeDisk, short pressure.Signal, d
 	runDiskBy(t, n, disk, diskPolicy(short), during)
 }
 
-// diskPolicy asks for 100 of the 1000 that there are.
+// diskPolicy requires 100 of the 1000 that there are.
 func diskPolicy(short pressure.Signal) Policy {
 	policy := hardPolicy()
 	policy.Thresholds = []pressure.Threshold{{Signal: short, Quantity: pressure.Absolute(100), Hard: true}}
@@ -148,7 +148,8 @@ func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// A measurement that failed or took too long evicts nobody and is made again.
+// TestDiskUseThatIsNotKnownEvictsNobody: a measurement that failed or took too long evicts no pod
+// and is repeated.
 func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 	t.Parallel()
 	for name, disk := range map[string]*fakeDisk{
@@ -174,9 +175,9 @@ func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
 	}
 }
 
-// Of a pod that was not measured, or not all of it, nobody knows whether it filled the
-// disk. Somebody goes only when what is known would return the 50 that are missing, also
-// with limits.minimumReclaimShare off.
+// TestDiskUseOfSomePodsIsNotKnown: whether a pod filled the disk is unknown when it was not
+// measured completely. A pod is evicted only when what is known would free the 50 that are missing,
+// also with limits.minimumReclaimShare off.
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	t.Parallel()
 	partly := func(counted int64) usage.DiskUse {
@@ -226,8 +227,9 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	}
 }
 
-// When the line is just crossed, candidates that hold next to nothing of the disk would
-// do for a moment, one after the other. Whoever filled it is not among them.
+// TestDiskThatWasFilledElsewhere: when the threshold is only just met, candidates that use almost
+// none of the disk would help for a moment, one after the other. The pods that filled it are not
+// among them.
 func TestDiskThatWasFilledElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

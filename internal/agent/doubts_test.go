@@ -23,7 +23,7 @@ type hooked struct {
 	*fakeNode
 	disk  bool            // whether the filesystem is short
 	hangs map[string]bool // by the pod's name
-	tried []string        // whom a request that hung was for
+	tried []string        // the pods whose requests hung
 	late  time.Duration   // when such a request is carried out all the same; 0: never
 }
 
@@ -98,7 +98,8 @@ func (h *hooked) parts(o *Options) {
 	}}
 }
 
-// firstVictim returns who was evicted first after a time, and how long after; "" where nobody was.
+// firstVictim returns the first pod that was evicted since a time, and after how long; "" when no
+// pod was.
 func (n *fakeNode) firstVictim(since time.Time) (string, time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -110,9 +111,9 @@ func (n *fakeNode) firstVictim(since time.Time) (string, time.Duration) {
 	return "", 0
 }
 
-// A soft request for a disk hangs in a webhook, and is withdrawn because the hard threshold of
-// memory is met. Nobody knows what becomes of it: that holds up decisions about the disk, and
-// none about memory.
+// TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction: a soft request for a disk hangs in a webhook,
+// and is withdrawn because the hard threshold of memory is met. Its outcome is unknown: that holds
+// decisions about the disk, and none about memory.
 func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 	t.Parallel()
 	for name, setUp := range map[string]func(*hooked){
@@ -156,8 +157,9 @@ func TestFaultRestOfADoubtRestsNoOtherDecision(t *testing.T) {
 	})
 }
 
-// The request in doubt was carried out, and the watch is behind: the read says so. What its pod
-// gives back counts, and nobody else goes.
+// TestDoubtAboutADiskThatWasCarriedOutCountsForMemory: the request in doubt was carried out, and
+// the watch is behind: reading the pod shows it. What the pod frees counts, and no other pod is
+// evicted.
 func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +176,8 @@ func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 	})
 }
 
-// Where there is nobody else, a pod whose request about a disk is in doubt is asked for
-// because of memory, too. It counts once.
+// TestPodInDoubtIsAskedForWhereThereIsNobodyElse: if there is no other candidate, a pod whose
+// request about a disk is in doubt is evicted because of memory, too. It counts once.
 func TestPodInDoubtIsAskedForWhereThereIsNobodyElse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +198,8 @@ func TestPodInDoubtIsAskedForWhereThereIsNobodyElse(t *testing.T) {
 	})
 }
 
-// A request about memory ends in doubt while one about a disk is. Both are known to the next
-// process: nobody goes in the place of either.
+// TestASecondDoubtForgetsNoFirst: a request about memory ends in doubt while one about a disk is in
+// doubt. The next process knows both, and evicts no pod in place of either.
 func TestASecondDoubtForgetsNoFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

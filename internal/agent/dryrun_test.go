@@ -20,8 +20,9 @@ func dryPolicy() Policy {
 	return policy
 }
 
-// One incident of a dry run names each pod that it would have taken once, ends when it would
-// have ended, and its last line says who would have gone.
+// TestFaultDryRunNamesAPodAgain: one incident of a dry run names each pod once that it would have
+// evicted, and ends when it would have ended. Its last line names the pods that would have been
+// evicted.
 func TestFaultDryRunNamesAPodAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,8 +168,9 @@ func TestFaultDryRunHidesAStall(t *testing.T) {
 	})
 }
 
-// A would-be victim that counts as gone stalls for nobody else: what is left are pods in limits
-// of their own, and no other pod's end would help those.
+// TestFaultWouldBeVictimsOwnStallNamesAnother: a simulated victim that counts as ended does not
+// stall on behalf of another pod: what remains are pods in limits of their own, and evicting
+// another pod would not help those.
 func TestFaultWouldBeVictimsOwnStallNamesAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -67,7 +67,8 @@ func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
 	}
 }
 
-// A cgroup that uses nothing says nothing of its pod: it is no candidate.
+// TestEmptiedCgroupIsNoCandidate: a cgroup that uses nothing does not show what its pod uses: the
+// pod is no candidate.
 func TestEmptiedCgroupIsNoCandidate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

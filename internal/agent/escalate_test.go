@@ -36,13 +36,13 @@ func patientNode(grace int64) *fakeNode {
 	return n
 }
 
-// asked is a request: whom for, and the grace period in seconds; -1 is the pod's own.
+// asked is a request: its pod, and the grace period in seconds; -1 is the pod's own.
 type asked struct {
 	Name    string
 	Seconds int64
 }
 
-// graces returns who was asked for, in order.
+// graces returns the requests in order.
 func (n *fakeNode) graces() []asked {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,8 +192,8 @@ func TestEscalationIsOnRecord(t *testing.T) {
 	})
 }
 
-// Somebody else's victim keeps the grace period that somebody else chose, and so does one
-// of before a restart without a state.
+// TestOnlyItsOwnVictimsAreEscalated: a pod that evictd did not evict keeps its grace period, and so
+// does a victim from before a restart without a state.
 func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 	t.Parallel()
 	for name, terminate := range map[string]func(*fakeNode){
@@ -218,7 +218,8 @@ func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 	}
 }
 
-// A dry run escalates whom a dry run evicted, and nobody who really is on the way out.
+// TestDryRunEscalatesItsOwn: a dry run escalates its own simulated victims, and no pod that is
+// really terminating.
 func TestDryRunEscalatesItsOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestWhoComesTooLate(t *testing.T) {
 			goOn(t, n, a, 8*time.Second, 20)
 			n.pods["uid-second"].memory = 0
 			delete(n.pods, "uid-second")
-			n.host += 200 * mebi // and somebody has taken what it held
+			n.host += 200 * mebi // and other processes have used what it freed
 			goOn(t, n, a, 2*time.Second, 20)
 		}, []string{"first", "second", "third"}},
 		{"the fall is over", nil, func(t *testing.T, n *fakeNode, a *Agent) {
@@ -201,7 +201,8 @@ func TestWhoComesTooLate(t *testing.T) {
 	}
 }
 
-// The record says why nobody goes while two victims come too late.
+// TestTwoThatComeTooLateAreReliedOn: the record says why no pod is evicted while two victims come
+// too late.
 func TestTwoThatComeTooLateAreReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +217,8 @@ func TestTwoThatComeTooLateAreReliedOn(t *testing.T) {
 	})
 }
 
-// A restart does not take a third: what is on its way is found again.
+// TestInvariant09RestartInAFallTakesNoThird: a restart does not evict a third pod: it finds the
+// pods in flight again.
 func TestInvariant09RestartInAFallTakesNoThird(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,8 +229,8 @@ func TestInvariant09RestartInAFallTakesNoThird(t *testing.T) {
 	})
 }
 
-// On a node of short jobs somebody else's pod ends every moment. Pods that hold nothing of
-// what is missing change nothing about who comes too late.
+// TestChurnKeepsNoSecondAway: on a node with short jobs pods end all the time without evictd. A pod
+// that uses nothing of what is missing does not change which victims come too late.
 func TestChurnKeepsNoSecondAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

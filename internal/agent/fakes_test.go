@@ -83,7 +83,7 @@ func newFakeNode(capacity int64) *fakeNode {
 	return &fakeNode{capacity: capacity * mebi, pods: map[string]*fakePod{}, ends: 2 * time.Second}
 }
 
-// run puts a pod on the node that uses and asks for so many MiB.
+// run puts a pod on the node, with its use and its request in MiB.
 func (n *fakeNode) run(name string, memory, request int64, change ...func(*corev1.Pod)) {
 	isController, grace := true, int64(30)
 	pod := &corev1.Pod{
@@ -259,8 +259,8 @@ func (n *fakeNode) Look(_ context.Context, r evict.Request) (evict.Fate, error) 
 	}
 }
 
-// terminate is what the API server and the kubelet do with an evicted pod, which may have
-// been asked for with a grace period of its own; the lock is held.
+// terminate is what the API server and the kubelet do with an evicted pod; the request may carry a
+// grace period of its own. The caller holds the lock.
 func (n *fakeNode) terminate(uid string, grace ...*int64) {
 	victim := n.pods[uid]
 	leaving := victim.api.DeepCopy()
@@ -325,7 +325,7 @@ func (recorder) IncidentBegan(*incident.Incident)           {}
 func (recorder) Ledger(time.Time, []inflight.Booking)       {}
 func (recorder) LeftAlone(_, _, _ int)                      {}
 
-// victims returns the names of the pods that were asked for, in order.
+// victims returns the names of the pods in the order of their requests.
 func (n *fakeNode) victims() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -336,7 +336,7 @@ func (n *fakeNode) victims() []string {
 	return names
 }
 
-// wantVictims fails the test unless these pods were asked for, in this order.
+// wantVictims fails the test unless these pods were evicted, in this order.
 func (n *fakeNode) wantVictims(t *testing.T, names ...string) {
 	t.Helper()
 	if diff := cmp.Diff(names, n.victims(), cmpopts.EquateEmpty()); diff != "" {
@@ -344,7 +344,7 @@ func (n *fakeNode) wantVictims(t *testing.T, names ...string) {
 	}
 }
 
-// holds returns why nobody was evicted, in order, repetitions left out.
+// holds returns why no pod was evicted, in order, without repetitions.
 func (n *fakeNode) holds() []decide.Hold {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // is far above the longest pause between two samples.
 const stalledAfter = 30 * time.Second
 
-// health is what the probes ask for. It is safe for concurrent use.
+// health is what the probes report. It is safe for concurrent use.
 type health struct {
 	mu       sync.Mutex // guards all below
 	progress time.Time  // when the last tick began; the zero time before the loop runs

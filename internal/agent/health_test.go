@@ -7,8 +7,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// A loop is ready from its first complete sample on, and while the last one was complete; a stale
-// one says nothing. It is alive until a tick takes too long, the first one too.
+// TestHealthFollowsTheTicks: a loop is ready from its first complete sample on, and while the last
+// one was complete. A stale sample does not change that. The loop is alive until a tick takes too
+// long, the first one included.
 func TestHealthFollowsTheTicks(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -91,7 +91,7 @@ func TestPinnedPodGoesLogarithmicallyOften(t *testing.T) {
 	}
 }
 
-// amnesiac is a node whose agent forgets before each sample who came back.
+// amnesiac is a node whose agent forgets before each sample which owners' pods came back.
 type amnesiac struct {
 	*fakeNode
 

@@ -200,7 +200,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				if held := n.heldForImages(); !strings.HasPrefix(held, test.held) || test.held == "" && held != "" {
 					t.Errorf("held %q, want %q", held, test.held)
 				}
-				time.Sleep(time.Hour) // whoever never answers
+				time.Sleep(time.Hour) // the caller does not answer again
 			})
 		})
 	}
@@ -226,8 +226,9 @@ func (n *fakeNode) heldForImages() string {
 	return held
 }
 
-// Without a settle window the first answer is waited for, so that the first decision knows of
-// the images; one that does not come holds nothing back.
+// TestTheFirstCountOfImagesIsWaitedFor: without a stabilization window the first count is waited
+// for, so that the first decision knows about the images. A count that does not arrive holds
+// nothing.
 func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -253,7 +254,7 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 				if late := went - test.want; late < 0 || late > time.Second {
 					t.Errorf("a pod went after %v, want %v", went, test.want)
 				}
-				// Whoever reads the Event that is said once finds the figures in it.
+				// The Event, which is written once, contains the figures.
 				first := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldImagesFirst })
 				if came := test.want == 0; came != (first >= 0) || came && !strings.Contains(n.decisions[first].Detail, "hold 100") {
 					t.Errorf("holds %v, the first for images is %d", n.holds(), first)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// One shortage is one incident: a touch of the line, the hard threshold after the soft one, an
-// edit and two readings that fail do not end it, and its last line knows who went and what
-// others did.
+// TestOneShortageIsOneIncident: one shortage is one incident. It does not end because the threshold
+// is only just met, because the hard threshold follows the soft one, after an edit, or after two
+// readings that fail. Its last line names the pods that were evicted and what others did.
 func TestOneShortageIsOneIncident(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,8 +55,9 @@ func TestOneShortageIsOneIncident(t *testing.T) {
 	})
 }
 
-// What the kubelet evicted before an incident may be thousands of pods that nobody has collected:
-// the incident is kept in the state all the same, and none of them counts as evicted during it.
+// TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState: thousands of pods that the kubelet
+// evicted before an incident may still be listed: the state keeps the incident all the same, and
+// counts none of them as evicted during it.
 func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

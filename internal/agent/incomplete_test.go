@@ -58,7 +58,7 @@ func TestFaultHungFilesystemStopsNoMemoryEviction(t *testing.T) {
 	}
 }
 
-// A walk goes on while another resource cannot be read.
+// TestFaultHungFilesystemEndsNoWalk: a plan is carried out while another resource cannot be read.
 func TestFaultHungFilesystemEndsNoWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ func jitteryPolicy() Policy {
 	return policy
 }
 
-// evictedAt runs an agent that draws that number and returns when it asked for somebody.
+// evictedAt runs an agent that draws the given number, and returns when it evicted a pod.
 func evictedAt(t *testing.T, n *fakeNode, policy Policy, drawn float64, during time.Duration) []time.Duration {
 	t.Helper()
 	a := newAgent(t, n, policy)

@@ -40,10 +40,10 @@ func (a *Agent) cancelWhenObsolete(ctx context.Context, d *decide.Decision, samp
 	}
 }
 
-// hardNotHeld returns a hard pressure, of whatever signal, that was held when a soft plan began
-// and would evict now: a reading is there again, say, or what was in flight does not suffice
-// any more. Nil when there is none: while a hard pressure is held, for good perhaps, soft plans
-// go on.
+// hardNotHeld returns a hard pressure, of any signal, that was held when a soft plan began and
+// would evict now: for example because a reading is available again, or because the pods in flight
+// no longer suffice. Nil when there is none. While a hard pressure is held, even permanently, soft
+// plans continue.
 func (a *Agent) hardNotHeld(ctx context.Context, d *decide.Decision, sample *pressure.Sample, verdict *pressure.Verdict) *pressure.Pressure {
 	if d.Pressure.Threshold.Hard {
 		return nil

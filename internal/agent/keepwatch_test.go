@@ -57,7 +57,8 @@ func TestWalkEndsWhenEnoughBeginsToLeave(t *testing.T) {
 	}
 }
 
-// A walk looks who leaves now and then, not at each of a hundred ticks a second.
+// TestWalkReadsCgroupsNowAndThen: while a plan is carried out, the cgroups are read now and then,
+// not at each of a hundred ticks a second.
 func TestWalkReadsCgroupsNowAndThen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,8 +115,9 @@ func TestHardPressureEndsASoftWalk(t *testing.T) {
 	})
 }
 
-// A soft request that hangs in a webhook is withdrawn once a hard threshold is met. It may
-// still be carried out: the same pod is asked for again, with the hard grace period.
+// TestFaultHangingSoftRequestIsWithdrawn: a soft request that hangs in a webhook is withdrawn once
+// a hard threshold is met. It may still be carried out: the same pod is evicted again, with the
+// hard grace period.
 func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,8 +147,8 @@ func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 	})
 }
 
-// A hard threshold of another signal that was met before had its decision, which came to
-// nothing: the soft walk goes on.
+// TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk: a hard threshold of another signal that
+// was already met had its decision, without a victim: the soft plan continues.
 func TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,8 +171,8 @@ func TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk(t *testing.T) {
 	})
 }
 
-// A soft walk begins while a hard pressure is held, and hangs in a webhook. Once nothing holds
-// the hard one any more, the walk is in its way.
+// TestFaultHeldHardPressureEndsASoftWalk: a soft plan begins while a hard pressure is held, and its
+// request hangs in a webhook. Once the hard pressure is no longer held, the plan is cancelled.
 func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -94,15 +94,15 @@ func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 	}
 }
 
-// What a victim frees between the measurement and the second look is not asked for
-// twice.
+// TestSecondLookCountsWhatIsOnItsWay: what a victim frees between the measurement and the second
+// reading is not reclaimed twice.
 func TestSecondLookCountsWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("leaving", 60, 0)
 		n.run("second", 200, 0)
-		n.host = 710 * mebi // 30 available, 100 wanted: 70 missing, 60 on their way
+		n.host = 710 * mebi // 30 available, 100 wanted: 70 missing, 60 in flight
 		n.stubborn = true
 		n.terminate("uid-leaving")
 		a := newAgent(t, n, hardPolicy())
@@ -258,9 +258,9 @@ func (n *fakeNode) evictByKubelet(uid string, cleanUp time.Duration) {
 	})
 }
 
-// The kubelet evicts a pod, and what it held comes back a while later: evictd takes
-// nobody for what the kubelet's victim returns, and is not kept from the next pressure by
-// a pod that stays listed for good.
+// TestKubeletsVictimIsInTheLedger: the kubelet evicts a pod, whose memory is reclaimed a while
+// later. Evictd evicts no pod for what the kubelet's victim frees, and a pod that stays listed does
+// not hold the next pressure.
 func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// forgets is a fakeNode whose API server forgets what it was asked to evict at once.
+// forgets is a fakeNode whose API server accepts an eviction and forgets the pod at once.
 type forgets struct{ *fakeNode }
 
 func (forgets) Look(context.Context, evict.Request) (evict.Fate, error) { return evict.Ended, nil }
@@ -48,8 +48,8 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 	})
 }
 
-// A pod whose first request was lost is asked for again, and the API server does not know it
-// any more: that was the first request's doing.
+// TestFaultGoneAfterALostRequestCounts: a pod whose first request was lost is evicted again, and
+// the API server no longer knows it: the first request was carried out.
 func TestFaultGoneAfterALostRequestCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -152,8 +152,9 @@ func (l *losing) Evict(ctx context.Context, r evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Sent: sent}
 }
 
-// A victim that is seen to leave while its request is still under way was taken for somebody
-// else's: the eviction was on no record and counted against no limit.
+// TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost: a victim that terminated while its request was
+// still pending was taken for one that evictd had not evicted: the eviction was not recorded and
+// not counted against a limit.
 func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (f *fakeTaints) Settled(ctx context.Context) error {
 	return f.fails
 }
 
-// fakePermits answers by the workload, granted where it says nothing.
+// fakePermits answers by workload; a workload without an entry gets a permit.
 type fakePermits struct {
 	*journal
 	answers map[string]permits.Answer
@@ -389,8 +389,8 @@ func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 	})
 }
 
-// A request that nobody heard the end of may have been carried out: its slot is kept, for
-// longer than its time where somebody saw the pod go.
+// TestSlotOfAnUnheardRequestIsKept: a request without a response may have been carried out: its
+// permit is kept, and for longer than its time when the pod is seen to terminate.
 func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
 	t.Parallel()
 	for _, terminating := range []bool{false, true} {

@@ -30,7 +30,7 @@ type Sampler interface {
 type Pods interface {
 	// Synced reports whether the list is complete.
 	Synced() bool
-	// List returns the pods; it asks no server.
+	// List returns the pods; it sends no request.
 	List() []*nodepods.Pod
 }
 
@@ -66,16 +66,15 @@ type Recorder interface {
 	IncidentEnded(i *incident.Incident)
 	// VictimEnded is told of each victim that evictd evicted once it has gone.
 	VictimEnded(e *inflight.Ended)
-	// LeftAlone is told at each tick of whom nobody asks for: how many owners are held
-	// off, and how many pods back off because a budget refused, or because several select
-	// them.
+	// LeftAlone reports at each tick how many owners are in back-off, and how many pods are because
+	// a budget refused or because several budgets select them.
 	LeftAlone(owners, blocked, misconfigured int)
 }
 
-// Options are the agent's parts. All must be set, except Disk, without which disk
-// pressure evicts nobody, Images, without which no pod waits for unused images, Wake, without
-// which only pacing wakes the loop, KubeletGap, and Taints and Permits, without which there are
-// none, whatever the policy says.
+// Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts
+// no pod; Images, without which no pod waits for unused images; Wake, without which only pacing
+// wakes the loop; KubeletGap; and Taints and Permits, which are not used when nil, whatever the
+// policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self

@@ -62,7 +62,8 @@ func TestHoldNamesProcessesOutsideThePods(t *testing.T) {
 	})
 }
 
-// What is asked of the host delays no eviction, which names nothing outside the pods.
+// TestEvictionDoesNotWaitForTheHost: reading the host does not delay an eviction, which names
+// nothing outside the pods.
 func TestEvictionDoesNotWaitForTheHost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// What a victim gave back waits on the kernel's per-CPU lists for seconds, where MemAvailable
-// does not show it: no other pod goes for it. Once the lists have shrunk and the memory is used
-// by somebody else, the next one goes.
+// TestFaultFreedMemoryThatIsNotShownTakesAnother: the memory that a victim freed stays on the
+// kernel's per-CPU lists for seconds, where MemAvailable does not show it: no other pod is evicted
+// for it. Once the lists have shrunk and the memory is used again, the next pod is evicted.
 func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	t.Parallel()
 	const base, freed = 200 * mebi, 500 * mebi
@@ -63,7 +63,8 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	}
 }
 
-// Nothing is read while nobody is evicted and nobody leaves.
+// TestCPUListsAreReadForAPodThatGoesAlone: nothing is read while no pod is evicted and none is
+// terminating.
 func TestCPUListsAreReadForAPodThatGoesAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -213,8 +214,8 @@ func TestFaultRestartForgetsFreedMemoryOnCPULists(t *testing.T) {
 	}
 }
 
-// The answer to the request was not heard when the process was killed, and its victim ends
-// before the next one begins, or after.
+// TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists: the process was killed before it had the
+// response to its request, and its victim ends before the next process begins, or after.
 func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
 	t.Parallel()
 	for _, away := range []time.Duration{0, 4 * time.Second} {

@@ -9,10 +9,10 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Policy is what the configuration asks of the agent. It is replaced as a whole
-// when the file changes.
+// Policy is what the configuration sets for the agent. It is replaced as a whole when the file
+// changes.
 type Policy struct {
-	// Policy is what it asks of each decision.
+	// Policy is what the configuration sets for each decision.
 	decide.Policy
 
 	// Transition is how long a signal stays reported as under pressure after its

@@ -105,7 +105,8 @@ func TestAVictimThatOverranItsDeadline(t *testing.T) {
 	})
 }
 
-// A dry run frees nothing, and a pod that somebody else ended is no victim of evictd's.
+// TestOnlyWhatEvictdEvictedIsReleased: a dry run frees nothing, and a pod that ended without evictd
+// is not a victim of evictd's.
 func TestOnlyWhatEvictdEvictedIsReleased(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -131,7 +132,8 @@ func TestOnlyWhatEvictdEvictedIsReleased(t *testing.T) {
 	})
 }
 
-// A node without victims on their way pays nothing, and one with them a reading a second.
+// TestFollowingAVictimIsCheap: a node without pods in flight pays nothing, and one with them a
+// reading a second.
 func TestFollowingAVictimIsCheap(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -130,9 +130,9 @@ func TestInvariant09BackOffsHoldOnAfterARestart(t *testing.T) {
 	})
 }
 
-// Guards invariant 9: a process that is killed while its request is under way, before it
-// reached the API server or after, has left a note of it. The next one asks for the same pod,
-// or takes its eviction for its own.
+// Guards invariant 9: a process that is killed while its request is pending, before it reached the
+// API server or after, has left a record of it. The next process evicts the same pod, or takes its
+// eviction for its own.
 func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -32,8 +32,8 @@ func slowCollector() *spaceNode {
 	return n
 }
 
-// disturb is settle with something that happens 15 s after the start, when the first victim has
-// ended and its space has not come back.
+// disturb is settle with a change 15 s after the start, when the first victim has ended and its
+// space is not yet reclaimed.
 func disturb(t *testing.T, n *spaceNode, change func(p *Policy), happens func(ctx context.Context, a *Agent)) {
 	t.Helper()
 	n.prepare()
@@ -236,9 +236,9 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 	})
 }
 
-// A request whose answer was not heard is older than the API server may take for it when the next
-// process begins: its pod may have ended meanwhile, and its space is waited for. Where the pod is
-// there, and stays, nothing is.
+// TestFaultOldDiskRequestInDoubtIsNotWaitedFor: when the next process begins, a request without a
+// response is older than the API server may take for one. If its pod has ended meanwhile, its space
+// is waited for. If the pod is there and stays, nothing is waited for.
 func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// crowd is how many pods slowCrowd has: to ask for each takes longer than the first wait of
-// a back-off.
+// crowd is the number of pods of slowCrowd: one request for each takes longer than the first wait
+// of a back-off.
 const crowd = 12
 
 // slowCrowd is a node that is short of 50 MiB, whose pods are each refused after ten
@@ -37,14 +37,14 @@ func slowCrowd(outcome evict.Outcome) *fakeNode {
 	return n
 }
 
-// unhurried is a policy with fewer ticks: these walks last for minutes.
+// unhurried is a policy with fewer ticks, because these plans take minutes.
 func unhurried(policy Policy) Policy {
 	policy.Pacing.Min = 100 * time.Millisecond
 	return policy
 }
 
-// Who begins to leak during a walk is asked for by the next ranking, and not after all
-// whom the old one names.
+// TestWalkDoesNotGoOnByAnOldRanking: a pod that begins to leak while a plan is carried out is
+// evicted by the next ranking, and not only after all pods of the old one.
 func TestWalkDoesNotGoOnByAnOldRanking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestWalkDoesNotGoOnByAnOldRanking(t *testing.T) {
 	})
 }
 
-// A walk that is not slow is one decision.
+// TestQuickWalkIsOneDecision: a plan that is carried out quickly is one decision.
 func TestQuickWalkIsOneDecision(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestQuickWalkIsOneDecision(t *testing.T) {
 	})
 }
 
-// Back-offs are shorter than a row of slow walks: nobody is asked for twice before
-// everybody was asked for once, and then all over again.
+// TestSlowRefusalsStarveNobody: back-offs are shorter than a series of slow plans: no pod is tried
+// twice before each pod was tried once; then all are tried again.
 func TestSlowRefusalsStarveNobody(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied} {
@@ -91,7 +91,8 @@ func TestSlowRefusalsStarveNobody(t *testing.T) {
 	}
 }
 
-// With bestEffort a pod goes past its budget once all were refused, however long that took.
+// TestSlowRefusalsByBudgetsEndInADelete: with bestEffort a pod bypasses its budget once all
+// candidates were refused, however long that took.
 func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,8 @@ func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 	})
 }
 
-// Who comes while the last one is asked for is evicted before anybody goes past a budget.
+// TestSlowRefusalsDeleteNobodyByAnOldRanking: a pod that arrives while the last candidate is tried
+// is evicted before any budget is bypassed.
 func TestSlowRefusalsDeleteNobodyByAnOldRanking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +166,8 @@ func TestRoundEndsWithAVictim(t *testing.T) {
 	})
 }
 
-// Whom a round has asked for is asked for again when nobody else is left.
+// TestRoundEndsWhenNobodyIsLeft: the pods that were tried are tried again when no other candidate
+// is left.
 func TestRoundEndsWhenNobodyIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -79,7 +79,7 @@ func (s *spaceNode) prepare() {
 	}
 }
 
-// policy has a hard threshold on the node's filesystem and a settle window.
+// policy has a hard threshold on the node's filesystem and a stabilization window.
 func (s *spaceNode) policy() Policy {
 	policy := hardPolicy()
 	policy.Thresholds = []pressure.Threshold{{Signal: s.signal, Quantity: pressure.Absolute(100), Hard: true}}
@@ -93,15 +93,14 @@ func (s *spaceNode) agent(t *testing.T, policy Policy, change ...func(*Options))
 	return newAgent(t, s.fakeNode, policy, append(change, parts)...)
 }
 
-// settle runs an agent with a settle window on a node with the pods large and small, of
-// which large alone can return what is missing, and returns when victims were asked for.
+// settle runs an agent with a stabilization window on a node with the pods large and small, of
+// which only large can free what is missing, and returns when the pods were evicted.
 func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
 	return settleBeside(t, n, nil, during, change...)
 }
 
-// settleBeside is settle beside images that no pod uses; nil is an agent that does not count
-// them.
+// settleBeside is settle with images that no pod uses; nil is an agent that does not count them.
 func settleBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
 	n.prepare()
@@ -247,9 +246,9 @@ func TestSettleWindowDoesNotDelayMemory(t *testing.T) {
 	})
 }
 
-// The kubelet removes a victim's containers up to a minute after the API server has let
-// go of it: nobody else goes meanwhile, although small alone could return what is missing
-// by then.
+// TestVictimsContainersAreWaitedFor: the kubelet removes a victim's containers up to a minute after
+// the API server has deleted the pod. No other pod is evicted in that time, although small alone
+// could free what is missing by then.
 func TestVictimsContainersAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -280,7 +279,8 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A victim whose space came back, so that the pressure ended, says nothing of the next one.
+// TestVictimOfAnEarlierPressureIsNotWaitedFor: a victim whose space was reclaimed, so that the
+// pressure ended, has no effect on the next pressure.
 func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -307,8 +307,8 @@ func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// Pods that end one after the other, and nothing comes back: whom evictd did not evict is
-// not waited for, or it would wait for ever.
+// TestOthersThatEndAreNotWaitedFor: pods end one after the other, and no space is reclaimed. Pods
+// that evictd did not evict are not waited for, or the wait would not end.
 func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 				name := fmt.Sprint("job-", i)
 				n.run(name, 1, 0)
 				n.measured["uid-"+name] = measuretest.DiskUse(0, 0, 0, 0)
-				n.after(window+time.Second, func() { // large is on its way
+				n.after(window+time.Second, func() { // large is in flight
 					n.ends = time.Duration(2+2*i) * time.Second
 					n.terminate("uid-" + name)
 				})

@@ -12,8 +12,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// cacheHolders puts six pods on the node that hold so much, a hundredth of a MiB each, and
-// 300 MiB of active page cache, and asked for nothing.
+// cacheHolders puts six pods on the node. Each uses so many hundredths of a MiB and 300 MiB of
+// active page cache, and requests nothing.
 func cacheHolders(n *fakeNode, hundredths int64) {
 	for i := range 6 {
 		name := fmt.Sprintf("cached-%d", i)
@@ -46,8 +46,8 @@ func TestFaultSlowLeakTakesCacheHolders(t *testing.T) {
 	})
 }
 
-// The same beside a leaker whose turn has not come: the small ones wait with it, and it goes
-// when memory runs out.
+// TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest: the same with a leaker that is still within
+// its request: the small pods wait with it, and it is evicted when memory runs out.
 func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[decide.WithinRequests][]string{

@@ -73,8 +73,8 @@ func TestBudgetsRefusalsAreRemembered(t *testing.T) {
 	})
 }
 
-// What the budget may let go is asked for: pods that are not ready, and those that it does
-// not select.
+// TestWhoMayBeLetGoIsNotSpared: pods that the budget allows to be evicted are tried: pods that are
+// not ready, and pods that it does not select.
 func TestWhoMayBeLetGoIsNotSpared(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*corev1.Pod){
@@ -123,7 +123,7 @@ func TestPodWithoutAnAnswerDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// Where nobody answers, no pod is to blame.
+// TestSilentServerBlamesNoPod: a server that does not respond puts no pod in back-off.
 func TestSilentServerBlamesNoPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

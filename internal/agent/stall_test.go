@@ -85,8 +85,8 @@ func TestStallEvictsTheFirstOfTheOrder(t *testing.T) {
 	})
 }
 
-// What a protected pod uses is bytes, and what is missing of a window is time: the one says
-// nothing of the other.
+// TestFaultStallIsNotComparedWithBytes: what a protected pod uses is in bytes, and what is missing
+// of a window is time: the two are not compared.
 func TestFaultStallIsNotComparedWithBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,8 @@ func TestFaultStallIsNotComparedWithBytes(t *testing.T) {
 	})
 }
 
-// A window in which the victim still lived says nothing of the time after it.
+// TestStallIsMeasuredAnewAfterAVictimsEnd: a window in which the victim was still running does not
+// show the time after it.
 func TestStallIsMeasuredAnewAfterAVictimsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,7 +203,8 @@ func TestCalmNodeReadsNoPodsStalls(t *testing.T) {
 	}
 }
 
-// Two readings that are far apart say nothing of the stall that is there now.
+// TestStallsThatWereReadLongAgoAreReadAnew: two readings that are far apart do not show the current
+// stall.
 func TestStallsThatWereReadLongAgoAreReadAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

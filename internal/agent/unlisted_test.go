@@ -43,8 +43,9 @@ func watchForgotten(t *testing.T, n *fakeNode, during time.Duration, listed func
 	return a
 }
 
-// What the API server has forgotten and the node has not is on its way out: by the first
-// decision, which may be the first of a process, until it has gone.
+// TestInvariant09ForgottenPodIsReliedOn: a pod that the API server has deleted while the node still
+// runs it is in flight until it has ended, from the first decision on, which may be the first of a
+// process.
 func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +85,8 @@ func TestForgottenPodThatNeverGoes(t *testing.T) {
 	}
 }
 
-// One that was there long before holds up nobody.
+// TestForgottenPodOfACalmNodeIsOldWhenItCounts: a pod that has been in this state for long holds no
+// decision.
 func TestForgottenPodOfACalmNodeIsOldWhenItCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

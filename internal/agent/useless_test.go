@@ -256,8 +256,9 @@ func names(prefix string, count int) []string {
 	return all
 }
 
-// The neighbours of a leaker that a budget keeps are let alone, in the tick that it is
-// refused in and in those after it; it is asked for again, and the record says why.
+// TestLeakerBehindABudget: the neighbours of a leaker that a budget blocks are not evicted, in the
+// tick in which it is refused and in those after it. The leaker is tried again, and the record says
+// why.
 func TestLeakerBehindABudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -357,8 +358,8 @@ func TestWhoWouldHelpWithTasks(t *testing.T) {
 	})
 }
 
-// How much of a stall a pod's end will end nobody knows: not even of one that holds
-// nothing but page cache, which may be what thrashes.
+// TestNobodyIsUselessInAStall: how much of a stall a pod's end removes is unknown, even for a pod
+// that uses only page cache, which may be what thrashes.
 func TestNobodyIsUselessInAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,7 +381,8 @@ func TestNobodyIsUselessInAStall(t *testing.T) {
 	})
 }
 
-// A hold that goes on is not recorded in each tick, and ends when somebody can help.
+// TestUselessIsSaidOnceAndNotForEver: a hold that continues is not recorded in each tick, and ends
+// when evicting a pod can help.
 func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ func (a *Agent) drawJitter(p *pressure.Pressure) {
 	}
 }
 
-// learnWaits hands to the cooldown what became of a plan. A delete without the right to it says
-// nothing of its pod.
+// learnWaits passes the outcome of a plan to the cooldown. A delete without the right to it does
+// not count against its pod.
 func (a *Agent) learnWaits(d *decide.Decision, r *execute.Report) cooldown.Report {
 	learnt := cooldown.Report{
 		Signal: d.Pressure.Threshold.Signal, Incident: a.incidentOf(&d.Pressure), Decided: d.Time,

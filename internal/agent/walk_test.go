@@ -84,8 +84,8 @@ func TestUnheardRequestOfAPodThatHasEndedIsOver(t *testing.T) {
 	})
 }
 
-// The watch may tell first that a request was carried out whose answer nobody heard: the
-// pod is evictd's victim as if the answer had been heard.
+// TestUnheardRequestThatTheWatchTellsOf: the watch may report first that a request without a
+// response was carried out: the pod is evictd's victim as if the response had arrived.
 func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 	t.Parallel()
 	for name, calm := range map[string]bool{"under pressure": false, "when the pressure is over": true} {
@@ -167,8 +167,7 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 	}
 }
 
-// tellsLate is a fakeNode whose watch tells that a pod is on its way out in the middle of a
-// tick.
+// tellsLate is a fakeNode whose watch reports in the middle of a tick that a pod is terminating.
 type tellsLate struct {
 	*fakeNode
 
@@ -183,7 +182,8 @@ func (f *tellsLate) List() []*nodepods.Pod {
 	return pods
 }
 
-// The watch may tell between the tick's two looks at the list: it is nobody else's victim.
+// TestUnheardRequestThatTheWatchTellsOfWithinATick: the watch may report it between the tick's two
+// readings of the list: the pod still counts as evictd's victim.
 func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -211,8 +211,9 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 	})
 }
 
-// A request may be carried out after the pod was read and stayed: nobody else is asked for
-// until the API server has given it up, whatever the ranking says by then.
+// TestUnheardRequestThatIsCarriedOutLate: a request may be carried out after the pod was read and
+// was still running: no other pod is evicted until the API server has given the request up,
+// whatever the ranking says by then.
 func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(n *fakeNode){
@@ -252,9 +253,9 @@ func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
 	}
 }
 
-// A pod whose requests are all lost is no reason to help nobody: it is asked for again for
-// evict.RequestTimeout, and once the last request cannot be carried out any more, the ranking
-// says who is asked for.
+// TestUnheardRequestKeepsTheOthersForABoundedTime: a pod whose requests are all lost does not stop
+// evictions: it is retried for evict.RequestTimeout, and once the last request cannot be carried
+// out any more, the ranking decides.
 func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration]bool{evict.RequestTimeout - time.Second: false, 2*evict.RequestTimeout + 10*time.Second: true} {
@@ -278,8 +279,8 @@ func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
 	}
 }
 
-// While nobody knows what became of the last request, nobody else is asked for, and
-// an API server that does not answer is not hammered.
+// TestNobodyElseWhileTheLastRequestIsUnknown: while the outcome of the last request is unknown, no
+// other pod is evicted, and an API server that does not respond is not hammered.
 func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

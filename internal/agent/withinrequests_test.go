@@ -20,8 +20,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// A process of the host takes memory to below the line and keeps it. The pods use what they
-// asked for: none of them goes, however long it takes.
+// TestFaultHostMemoryTakesPodsWithinRequests: a process of the host uses memory until the threshold
+// is met, and keeps it. The pods stay within their requests: none of them is evicted, however long
+// it takes.
 func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -133,8 +134,8 @@ func TestSoftThresholdTakesNoPodWithinItsRequest(t *testing.T) {
 	})
 }
 
-// A budget that keeps the only pod that exceeds its request makes no other pod a candidate,
-// and may be gone past as where there is no other pod.
+// TestBestEffortBesidePodsWithinRequests: a budget that blocks the only pod above its request makes
+// no other pod a candidate. It may be bypassed as if there were no other pod.
 func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 	t.Parallel()
 	for _, bestEffort := range []bool{false, true} {
@@ -200,9 +201,8 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 	}
 }
 
-// hostOnNode is a node of 1000 MiB with three pods that use less than they asked for, and
-// others that use so many MiB. After five seconds a process of the host holds what is left
-// above 70 MiB.
+// hostOnNode is a node of 1000 MiB with three pods that use less than they requested, and others
+// that use so many MiB. After five seconds a process of the host uses what is left above 70 MiB.
 func hostOnNode(others int64) *fakeNode {
 	n := newFakeNode(1000)
 	n.host = (700 - others) * mebi
