@@ -22,8 +22,8 @@ import (
 // does not fit is noted and left out, and the rest is decoded.
 type decoder struct {
 	faults field.ErrorList
-	// broken holds the paths of values that were left out. They are in the file: a
-	// rule that asks whether something is set must not say that it is missing.
+	// broken holds the paths of values that were left out. They are in the file, so a rule that
+	// checks whether something is set must not report it as missing.
 	broken map[string]bool
 }
 

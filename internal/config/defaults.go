@@ -151,8 +151,8 @@ func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) 
 	if c.EvictionSoft == nil {
 		c.EvictionSoft = defaults.EvictionSoft
 	}
-	// A file may lengthen the grace period of a default threshold and say nothing of
-	// the others: these keep theirs, or the default would make the file invalid.
+	// A file may lengthen the grace period of one default threshold and leave out the others. These
+	// keep theirs; otherwise the default would make the file invalid.
 	grace := defaults.EvictionSoftGracePeriod
 	maps.Copy(grace, c.EvictionSoftGracePeriod)
 	c.EvictionSoftGracePeriod = grace

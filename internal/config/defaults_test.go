@@ -60,7 +60,7 @@ func TestDefaultIsValid(t *testing.T) {
 	if err := Default().Validate(); err != nil {
 		t.Error(err)
 	}
-	// A new one at each call: nobody can change the next caller's defaults.
+	// A new one at each call: a caller cannot change the next caller's defaults.
 	Default().EvictionHard["memory.available"] = "90%"
 	Default().Protect.Namespaces[0] = "default"
 	if got := Default(); got.EvictionHard["memory.available"] != "5%" || got.Protect.Namespaces[0] != "kube-system" {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The bounds of a walk. With less CPU it would not end before its figures are old.
+// The bounds of a walk through the files. With less CPU its figures would be stale before it ends.
 const (
 	walkCPULowest      = 10 // thousandths of a core
 	walkWorkersHighest = 16

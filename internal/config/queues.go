@@ -73,7 +73,7 @@ func (q *Queue) guaranteedMemory() int64 {
 // (HighestUserDefinablePriority, pkg/apis/scheduling).
 const ordinaryHighest = 1000000000
 
-// budgetWarnings says where no pressure could ever go past a budget.
+// budgetWarnings reports settings with which no pressure could ever bypass a budget.
 func (c *EvictdConfiguration) budgetWarnings() []string {
 	thresholds, err := c.Thresholds()
 	isHard := func(t pressure.Threshold) bool { return t.Hard }

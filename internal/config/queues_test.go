@@ -107,7 +107,7 @@ queues:
 		{a, "team-a-x", "", true},
 		{a, "team-b", "", false},
 		{a, "team-abc", "", false},
-		{batch, "anything", "batch", true}, // the queue above has been asked
+		{batch, "anything", "batch", true}, // the queue above was checked before
 		{batch, "team-a", "web", false},
 		{group.Queues[0], "team-b", "", true},
 	} {

@@ -10,9 +10,9 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Rules returns the protections and the queues that the configuration asks for. An empty
-// podSelector selects no pod. One that does not validate, which no loaded
-// configuration has, protects every pod: what is not understood evicts nobody.
+// Rules returns the protections and the queues that the configuration sets. An empty podSelector
+// selects no pod. A podSelector that does not validate, which no loaded configuration has, protects
+// every pod: what is not understood evicts no pod.
 func (c *EvictdConfiguration) Rules() rank.Rules {
 	return rank.Rules{
 		DaemonSets:      c.Protect.DaemonSets,
@@ -34,8 +34,8 @@ func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
 	return pressure.Kernel
 }
 
-// MinimumReclaimShare returns limits.minimumReclaimShare as a share, 0 to 1. What does not
-// validate, which no loaded configuration has, means 0, which holds nobody back.
+// MinimumReclaimShare returns limits.minimumReclaimShare as a share, 0 to 1. A value that does not
+// validate, which no loaded configuration has, means 0, which withholds no pod.
 func (c *EvictdConfiguration) MinimumReclaimShare() pressure.Quantity {
 	share, err := parseReclaimShare(c.Limits.MinimumReclaimShare)
 	if err != nil {

@@ -10,10 +10,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Thresholds returns the thresholds that the configuration asks for, hard before
-// soft and then in the order of the signals; none of those that are switched off.
-// The error names a value that cannot be read; a configuration that [Load] or
-// [Parse] returned, or that validates, has none.
+// Thresholds returns the thresholds that the configuration sets, hard before soft and then in the
+// order of the signals, without those that are switched off. The error names a value that cannot be
+// read; a configuration that [Load] or [Parse] returned, or that validates, has none.
 func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 	var all []pressure.Threshold
 	for _, name := range slices.Sorted(maps.Keys(c.EvictionHard)) {
@@ -47,7 +46,7 @@ func (c *EvictdConfiguration) Thresholds() ([]pressure.Threshold, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading memoryStall.threshold: %w", err)
 		}
-		// What is available of the window is the part in which nobody waited.
+		// What is available of the window is the part in which no task stalled.
 		all = append(all, pressure.Threshold{Signal: pressure.MemoryStall, Quantity: pressure.Fraction(1 - share), Written: c.MemoryStall.Threshold, Hard: true})
 	}
 	slices.SortStableFunc(all, HardFirst)

@@ -41,7 +41,8 @@ func TestThresholdsOfDefaults(t *testing.T) {
 	}, thresholds(t, Default()))
 }
 
-// What is available of a stall's window is the part in which nobody waited.
+// TestThresholdOfStalls: what is available of a stall's window is the part in which no task
+// stalled.
 func TestThresholdOfStalls(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, head+"evictionHard: {}\nmemoryStall: {threshold: 10%}\n")
@@ -154,7 +155,7 @@ protect:
 	}
 }
 
-// TestRulesOfInvalidSelector: what is not understood evicts nobody.
+// TestRulesOfInvalidSelector: a selector that is not understood evicts no pod.
 func TestRulesOfInvalidSelector(t *testing.T) {
 	t.Parallel()
 	c := Default()

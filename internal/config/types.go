@@ -19,9 +19,9 @@ type EvictdConfiguration struct {
 	APIVersion string `json:"apiVersion"`
 	// Required: `EvictdConfiguration`.
 	Kind string `json:"kind"`
-	// Decides and records as always, but sends every eviction as a server-side dry
-	// run, so that no pod goes. Unset means true: who wants evictions writes `false`.
-	// `--dry-run` turns it on whatever the file says.
+	// Decides and records as always, but sends every eviction as a server-side dry run, so that no
+	// pod is evicted. Unset means true: write `false` for real evictions. `--dry-run` turns it on
+	// whatever the file says.
 	DryRun bool `json:"dryRun"`
 	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a
 	// percentage of the capacity. Met while the signal is below it, and acted upon
@@ -54,11 +54,10 @@ type EvictdConfiguration struct {
 	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own
 	// grace period; never more. Unset and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
-	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own
-	// grace period; never more. A victim of evictd that should have ended by now, or has
-	// taken 75 s, and has a longer one gets this one then. Unset and 0 mean the pod's
-	// own, and no victim is asked for again. A field of evictd; the kubelet always gives
-	// one second.
+	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period;
+	// never more. A victim of evictd with a longer grace period gets this one when it should have
+	// ended by now, or has taken 75 s. Unset and 0 mean the pod's own, and no victim's grace period
+	// is shortened. A field of evictd; the kubelet always gives one second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which
 	// counts page cache that can be given back as available; `workingSet` is the
@@ -122,8 +121,7 @@ type DisruptionBudgets string
 const (
 	// BudgetsRespect takes a budget's refusal for an answer.
 	BudgetsRespect DisruptionBudgets = "respect"
-	// BudgetsBestEffort goes past a budget under hard pressure, once no candidate could
-	// be evicted.
+	// BudgetsBestEffort bypasses a budget under hard pressure, once no candidate could be evicted.
 	BudgetsBestEffort DisruptionBudgets = "bestEffort"
 )
 
@@ -170,8 +168,7 @@ type Protect struct {
 	// Protects pods that a DaemonSet owns: they would be started here again. Unset
 	// means true.
 	DaemonSets bool `json:"daemonSets"`
-	// Protects pods without a controller: nobody would start them again. Unset means
-	// true.
+	// Protects pods without a controller, because nothing recreates them. Unset means true.
 	BarePods bool `json:"barePods"`
 	// Protects pods of a controller that writes spec.nodeName: past the scheduler, they
 	// would be made here again. Told by the pod's managedFields. Unset means true.
@@ -197,9 +194,9 @@ type Protect struct {
 	// concerns neither PIDs nor inodes, which cannot be requested. Unset means
 	// `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
-	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*`
-	// at the end matches any ending. Everywhere else the annotation counts for nothing:
-	// whoever may write a pod may write it. Unset and `[]` mean none.
+	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
+	// matches any ending. In all other namespaces the annotation has no effect, because every user
+	// who may write a pod may write it. Unset and `[]` mean none.
 	AnnotationNamespaces []string `json:"annotationNamespaces"`
 }
 
@@ -227,8 +224,8 @@ type Queue struct {
 	// They must be among those of the queue above, and in no other queue, unless both
 	// choose by podSelector. Unset means those of the queue above, where podSelector chooses among them.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels a pod must have as well to belong to the queue. Unset and `{}` ask for
-	// none. Where several queues side by side hold a pod, the first one gets it.
+	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none. If
+	// several queues side by side select a pod, the first one gets it.
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 	// `memory` to the amount that the queue is guaranteed: while its pods together use
 	// less, none of them goes for memory as long as a pod of no such queue can. Unset
@@ -249,15 +246,15 @@ type Queue struct {
 type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
-	// Evictions of pods of one controller in any 60 minutes, at least 1: a pod that
-	// comes straight back to a node in need gains nobody anything. Unset means 5. Besides,
-	// a controller whose pods come back to this node after they were evicted, and have to
-	// go again, is held off: for 1 minute, then 2, 4, up to an hour.
+	// Evictions of pods of one controller in any 60 minutes, at least 1: evicting a pod that comes
+	// straight back to the node reclaims nothing. Unset means 5. In addition, a controller whose
+	// pods come back to this node after an eviction, and must be evicted again, is in back-off: for
+	// 1 minute, then 2, 4, up to an hour.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
-	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of
-	// it, so that the nodes that a bad release puts under pressure in the same second do
-	// not all evict in the next. Hard evictions never wait, nor do soft ones whose grace
-	// period was cut short. `0s` switches it off. Unset means 5s.
+	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
+	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the
+	// next. Hard evictions never wait, nor do soft ones whose grace period was cut short. `0s`
+	// switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
 	// Percentage of what is missing to the threshold plus the minimum reclaim, 0% to 100%:
 	// a pod that would free less is passed over while larger ones suffice, and no pod is
@@ -285,16 +282,16 @@ type EvictionPermits struct {
 // is missing evictd evicts no pod for it
 // ([images before pods](runbook.md#beside-the-kubelet)).
 type Disk struct {
-	// `summary` asks the kubelet (Summary API), whose figures are a minute old. `node`
-	// looks at the files themselves and needs the rights and mounts of
-	// deploy/components/disk-node. Unset means `summary`.
+	// `summary` reads the kubelet's Summary API, whose figures are a minute old. `node` measures the
+	// files themselves and needs the rights and mounts of deploy/components/disk-node. Unset means
+	// `summary`.
 	Source DiskSource `json:"source"`
-	// CPU that the source `node` may use while it walks, 10m to 1 for each worker. Keep
-	// it below the container's CPU limit, or the kernel pauses the decisions with the
-	// walk. Unset means `200m`.
+	// CPU that the source `node` may use while it measures, 10m to 1 for each worker. Keep
+	// it below the container's CPU limit; otherwise the kernel throttles the decisions together
+	// with the measurement. Unset means `200m`.
 	CPU string `json:"cpu"`
-	// Threads that walk at a time with the source `node`, 1 to 16. They share `cpu`.
-	// Unset means 1.
+	// Threads that measure at a time with the source `node`, 1 to 16. They share `cpu`. Unset
+	// means 1.
 	Workers int32 `json:"workers"`
 	// Duration, 0s to 5m: how long evictd waits, after a disk threshold was first met or a
 	// victim has gone, for space to come back by itself before it evicts a pod. While space
@@ -316,12 +313,10 @@ const (
 	DiskNode DiskSource = "node"
 )
 
-// Kubelet says how evictd talks to the node's kubelet, which it asks for the
-// pods' disk use (Summary API).
+// Kubelet configures the requests to the node's kubelet for the pods' disk use (Summary API).
 type Kubelet struct {
-	// Accepts a serving certificate that the cluster's certificate authority did
-	// not sign, as kubelets have that sign their own. Unset means false: under disk
-	// pressure evictd then evicts nobody if the certificate cannot be verified, and
-	// says so.
+	// Accepts a serving certificate that the cluster's certificate authority did not sign, as
+	// kubelets have that sign their own. Unset means false: under disk pressure evictd then evicts
+	// no pod if the certificate cannot be verified, and reports it.
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
 }

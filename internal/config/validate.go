@@ -199,7 +199,7 @@ func (v *validator) limits() {
 	}
 }
 
-// permitsMost is the most slots a workload may have: they are asked for one after the other.
+// permitsMost is the largest number of permits for a workload: they are tried one after the other.
 const permitsMost = 100
 
 func (v *validator) evictionPermits() {

@@ -42,8 +42,8 @@ func (v *validator) queues() {
 	v.overlaps(claims)
 }
 
-// deepestQueue is how deep queues may be nested: more than any organisation has levels,
-// and little enough for whoever reads their paths.
+// deepestQueue is how deep queues may be nested: more than any organisation has levels, and few
+// enough for a path that can be read.
 const deepestQueue = 16
 
 // tooDeep returns a fault at the first queue that is nested too deep, nil where there is
@@ -90,8 +90,8 @@ func (v *validator) siblings(path *field.Path, queues []Queue, parents []string)
 	}
 }
 
-// halfRead reports whether a queue says which pods it holds in a way that could not be
-// read: that is the fault, and not that it says nothing.
+// halfRead reports whether a queue has a selector that could not be read. Then that is the fault,
+// and not a missing selector.
 func (v *validator) halfRead(queue *field.Path) bool {
 	for path := range v.broken {
 		for _, name := range []string{"namespaces", "podSelector", "queues"} {
@@ -103,7 +103,7 @@ func (v *validator) halfRead(queue *field.Path) bool {
 	return false
 }
 
-// selects reports whether the queue asks for labels.
+// selects reports whether the queue requires labels.
 func (q *Queue) selects() bool {
 	return q.PodSelector != nil && len(q.PodSelector.MatchLabels)+len(q.PodSelector.MatchExpressions) > 0
 }

@@ -182,9 +182,9 @@ func ParseAmount(text string) (int64, error) {
 	return q.Value(), nil
 }
 
-// ParseQuantity is [resource.ParseQuantity] for a text that somebody else has written. That
-// one computes the power of ten of a text like 1e-1000000, which takes it 60 ms, and with
-// nine more zeros for ever: the power's size is looked at first.
+// ParseQuantity is [resource.ParseQuantity] for untrusted text. The latter computes the power of
+// ten of a text like 1e-1000000, which takes 60 ms, and with nine more zeros does not end.
+// ParseQuantity limits the size of the power first.
 func ParseQuantity(text string) (resource.Quantity, error) {
 	const most = 18
 	switch n := exponent(text); {
@@ -206,8 +206,8 @@ func tooLarge() error {
 	return errors.New("is more than any node has (1Ei): write a smaller amount")
 }
 
-// multiple reports whether the text ends in a unit above one: 1.3Gi is no whole
-// number of bytes, and yet what somebody means.
+// multiple reports whether the text ends in a unit above one: 1.3Gi is not a whole number of bytes,
+// but a reasonable value to write.
 func multiple(text string) bool {
 	return strings.ContainsAny(text[len(text)-1:], "ikMGTPE")
 }

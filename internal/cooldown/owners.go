@@ -39,12 +39,12 @@ type returns struct {
 
 // Victim is an accepted eviction as [Tracker.Accept] counts it.
 type Victim struct {
-	// Owner is the UID of the controller that made the pod; "" for a bare pod, which
-	// nobody makes again.
+	// Owner is the UID of the controller that created the pod; "" for a bare pod, which is not
+	// recreated.
 	Owner string
-	// Created is when the pod was made, Newest when the youngest pod of the owner on
-	// the node was made. Both are the API server's: an hour between its clock and the
-	// node's makes nobody come back.
+	// Created is when the pod was created, Newest when the youngest pod of the owner on the node
+	// was created. Both are the API server's times. A difference of an hour between its clock and
+	// the node's must not make a pod count as one that came back.
 	Created, Newest time.Time
 	// Here is when each of the owner's pods was made that live on the node, the victim among
 	// them: neither terminating nor finished. Nil counts as none.
@@ -90,8 +90,7 @@ func (h *owners) forget(now time.Time) {
 	maps.DeleteFunc(h.known, func(_ string, r returns) bool { return now.Sub(r.last) >= ownerMemory })
 }
 
-// forgetDryRuns drops the owners of whom a dry run has evicted pods: nobody came back
-// because of it.
+// forgetDryRuns drops the owners whose pods a dry run evicted: no pod came back because of it.
 func (h *owners) forgetDryRuns() {
 	maps.DeleteFunc(h.known, func(_ string, r returns) bool { return r.dryRun })
 }

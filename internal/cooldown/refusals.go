@@ -22,9 +22,8 @@ func (s span) after(refusals int) time.Duration {
 	return min(wait, s.longest)
 }
 
-// spanOf returns how long the outcome keeps a pod from being asked for again.
-// What an administrator must mend waits longest, and so does a pod whose requests are not
-// answered again and again.
+// spanOf returns how long the outcome keeps a pod from being tried again. What an administrator
+// must fix waits longest, and so does a pod whose requests get no response repeatedly.
 func spanOf(o evict.Outcome) span {
 	switch o {
 	case evict.BudgetPending:
@@ -36,30 +35,30 @@ func spanOf(o evict.Outcome) span {
 	}
 }
 
-// serverSpan is how long the API server is not asked at all after it was
-// overloaded or did not answer. Its end is short: pressure does not wait, and a
-// request every six seconds from each node that is short of something is little.
+// serverSpan is how long no request is sent to the API server after it was overloaded or did not
+// respond. Its end is short, because pressure does not wait, and the load is small: one request
+// every six seconds from each node under pressure.
 func serverSpan() span { return span{time.Second, 6 * time.Second} }
 
-// longestAsked is the longest Retry-After that is believed: the most that the API server's
-// flow control asks for (apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go). A proxy
-// may ask for an hour, and the node is short of something now.
+// longestAsked is the longest Retry-After that is respected: the most that the API server's flow
+// control sends (apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go). A proxy may send an
+// hour, but the node is under pressure now.
 const longestAsked = 32 * time.Second
 
 // stretched is the share by which a wait is stretched at random, so that the agents
 // of many nodes do not come back to the API server together.
 const stretched = 0.2
 
-// unheardInARow is after how many requests that settled nothing a pod backs off that was
-// there each time: the answer may be about this pod alone, and the others must have their
-// turn. A silent server is rather no pod's fault: then that must have lasted for silence, too.
+// unheardInARow is the number of requests in a row with an unknown outcome after which a pod that
+// is still there backs off: the cause may be this pod alone, and the others must be tried too. A
+// silent server is rather no fault of the pod, so this must also have lasted for silence.
 const (
 	unheardInARow = 3
 	silence       = 30 * time.Second
 )
 
-// trust is how long a budget is believed to keep a pod that it has refused, while only
-// others of its pods are asked for: the budget or the pod's labels may have been changed.
+// trust is how long a budget that has refused a pod is expected to refuse it still, while only
+// other pods of the budget are tried: the budget or the pod's labels may have been changed.
 const trust = 10 * time.Minute
 
 // refusal is what is remembered of a pod or a budget that was refused or refused.
@@ -72,7 +71,7 @@ type refusal struct {
 	// zero value for a pod that rests by itself.
 	kept    budgetKey
 	trusted time.Time
-	// unheard is how many requests in a row settled nothing, and since when.
+	// unheard is the number of requests in a row whose outcome is unknown, and since when.
 	unheard int
 	since   time.Time
 }
@@ -114,8 +113,8 @@ func (b *refusals) note(pod *rank.Pod, r evict.Result, now time.Time) {
 	b.noteServer(r, now)
 }
 
-// noteServer lets the API server rest after an answer that says that it is overloaded, or
-// after none. A request that was withdrawn says nothing of it.
+// noteServer puts the API server in back-off after a response that it is overloaded, or after no
+// response. A request that was withdrawn has no effect.
 func (b *refusals) noteServer(r evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
@@ -126,7 +125,7 @@ func (b *refusals) noteServer(r evict.Result, now time.Time) {
 	}
 }
 
-// noteUnread remembers that the API server could not be asked what became of a pod.
+// noteUnread records that a pod in doubt could not be read from the API server.
 func (b *refusals) noteUnread(now time.Time) {
 	b.server = b.extend(b.server, serverSpan(), evict.Result{Outcome: evict.Unconfirmed}, now)
 }
@@ -154,8 +153,8 @@ func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) 
 	return before
 }
 
-// extend lets something rest for twice as long as before, or as long as the server asked for.
-// What was not refused again for the longest time after a rest begins anew.
+// extend doubles a back-off, or uses the time that the server sent. A back-off starts anew when the
+// longest time has passed since the last one without a refusal.
 func (b *refusals) extend(before refusal, s span, r evict.Result, now time.Time) refusal {
 	if now.Sub(before.until) >= s.longest {
 		before.count = 0

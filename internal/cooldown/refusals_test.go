@@ -51,7 +51,7 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 	expectWaits(t, backoff, at(10*time.Second-1), "abcde")
 	expectWaits(t, backoff, at(10*time.Second), "de")
 
-	backoff.note(podOf("b"), blocked("web"), at(10*time.Second)) // one asks for all
+	backoff.note(podOf("b"), blocked("web"), at(10*time.Second)) // one is tried for all
 	expectWaits(t, backoff, at(30*time.Second-1), "abc")
 	if blocked, misconfigured := backoff.blocked(at(30*time.Second - 1)); blocked != 3 || misconfigured != 0 {
 		t.Errorf("%d are blocked and %d misconfigured, want all three blocked", blocked, misconfigured)
@@ -70,7 +70,8 @@ func TestPodsOfABudgetRestTogether(t *testing.T) {
 	expectWaits(t, backoff, at(32*time.Second), "") // and now it has
 }
 
-// Nobody may be kept for long by what was true once.
+// TestPodRestsWithABudgetNoLongerThanItIsItsOwn: an old answer does not keep a pod in back-off for
+// long.
 func TestPodRestsWithABudgetNoLongerThanItIsItsOwn(t *testing.T) {
 	t.Parallel()
 	backoff, unready := newRefusals(noJitter), podOf("a")
@@ -127,8 +128,8 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	}
 }
 
-// A pod whose requests alone are never answered must not keep the others from being asked
-// for; a connection that is broken for all is no fault of the pod.
+// TestPodWithoutAnAnswerBacksOff: a pod whose requests alone get no response must not keep the
+// others from being tried; a connection that is broken for all pods is no fault of the pod.
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
 	unheard := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
@@ -158,7 +159,8 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	expectWaits(t, backoff, at(30*time.Second), "b")
 }
 
-// A request that the caller has withdrawn says nothing of the API server.
+// TestWithdrawnRequestLetsTheServerNotRest: a request that the caller has withdrawn does not put
+// the API server in back-off.
 func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
 	t.Parallel()
 	backoff := newRefusals(func() float64 { return 0 })

@@ -65,7 +65,7 @@ func someResult(r *rand.Rand) evict.Result {
 	}
 }
 
-// questions are all pressures that a pod may be asked about.
+// questions are all pressures that a pod may be checked for.
 func questions() (all []Pressure) {
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable} {
 		all = append(all,
@@ -76,7 +76,7 @@ func questions() (all []Pressure) {
 	return all
 }
 
-// questionsTo returns all that can be asked of a tracker, by name.
+// questionsTo returns all queries of a tracker, by name.
 func questionsTo(tracker *Tracker) map[string]func(now time.Time) (Reason, bool) {
 	all := map[string]func(now time.Time) (Reason, bool){"node": tracker.Node, "server": tracker.Server, "bypass": tracker.Bypass}
 	for _, in := range questions() {
@@ -100,7 +100,7 @@ func reasons(tracker *Tracker, now time.Time) map[string]Reason {
 	return all
 }
 
-// says returns all answers as one can compare them, with what else can be asked.
+// says returns the results of all queries in a form that can be compared.
 func says(tracker *Tracker, now time.Time) map[string]string {
 	all := map[string]string{"counts": fmt.Sprint(tracker.Waiting(now))}
 	for name, r := range reasons(tracker, now) {

@@ -201,7 +201,7 @@ func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string { return t.refu
 // Node returns why no pod of the node may be evicted for now: the limit a minute.
 func (t *Tracker) Node(now time.Time) (Reason, bool) { return t.limiter.node(now) }
 
-// Server returns why the API server is not asked at all for now.
+// Server returns why no request may be sent to the API server now.
 func (t *Tracker) Server(now time.Time) (Reason, bool) { return t.refusals.serverWaits(now) }
 
 // Bypass returns why no PDB may be bypassed for now.

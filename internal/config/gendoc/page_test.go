@@ -100,8 +100,8 @@ func TestPageExamples(t *testing.T) {
 	}
 }
 
-// TestPageHasEveryField: a field without a comment, or without a place on the
-// page, is a field that nobody finds.
+// TestPageHasEveryField: a field without a comment, or without a place on the page, is a field that
+// users do not find.
 func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(filepath.Join("..", "types.go"))
