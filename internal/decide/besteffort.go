@@ -1,6 +1,6 @@
 package decide
 
-// BestEffort is what came of the question whether a pod may go past its budget.
+// BestEffort is the result of the check whether a pod may bypass its budget.
 type BestEffort string
 
 // What may come of it.
@@ -9,7 +9,7 @@ const (
 	BestEffortNone BestEffort = ""
 	// BestEffortDeleted: a pod was deleted, or would have been in a dry run.
 	BestEffortDeleted BestEffort = "Deleted"
-	// BestEffortRefused: the delete was refused, or nobody heard the answer.
+	// BestEffortRefused: the delete was refused, or its outcome is unknown.
 	BestEffortRefused BestEffort = "Refused"
 	// BestEffortBudgetUnknown: a budget could not be read.
 	BestEffortBudgetUnknown BestEffort = "BudgetUnknown"

@@ -24,9 +24,8 @@ const (
 // Parts returns every part of a disk, in the order in which they are told.
 func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
 
-// Breakdown says where what is used of a disk signal is, in the signal's unit, or of memory, in
-// bytes. A part
-// that is not known is missing; nil where nothing may be said. Of a disk, without [PartOther] not all
-// of each pod is known, and the parts are lower bounds: what is not known of a pod would
-// count as somebody else's.
+// Breakdown says what uses a disk signal, in the signal's unit, or memory, in bytes. A part that is
+// not known is missing; nil when nothing may be reported. For a disk, without [PartOther] not every
+// pod is known completely, and the parts are lower bounds: what is not known of a pod would
+// otherwise count as used outside the pods.
 type Breakdown map[Part]int64

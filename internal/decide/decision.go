@@ -17,13 +17,12 @@ type Verb string
 const (
 	// Acted: an eviction was accepted, or would have been in a dry run.
 	Acted Verb = "Acted"
-	// Held: there was pressure and evictd chose to evict nobody; Decision.Hold says
-	// why.
+	// Held: there was pressure and no pod is evicted; Decision.Hold says why.
 	Held Verb = "Held"
-	// Refused: every candidate that was asked for was refused.
+	// Refused: every candidate that was tried was refused.
 	Refused Verb = "Refused"
-	// Escalated: a victim that should have ended by now was given a shorter grace
-	// period, or would have been in a dry run. Nobody new goes.
+	// Escalated: a victim that should have ended by now was given a shorter grace period, or would
+	// have been in a dry run. No other pod is evicted.
 	Escalated Verb = "Escalated"
 )
 
@@ -34,9 +33,9 @@ func Verbs() []Verb { return []Verb{Acted, Held, Refused, Escalated} }
 type Attempt struct {
 	// Entry is the candidate, with its place in the ranking.
 	Entry rank.Entry
-	// GraceSeconds is the grace period that was asked for; nil is the pod's own.
+	// GraceSeconds is the grace period in the request; nil is the pod's own.
 	GraceSeconds *int64
-	// Past is the budget that a delete went past; nil for an eviction.
+	// Past is the budget that a delete bypassed; nil for an eviction.
 	Past *evict.Budget
 	// Escalates says that the pod is a victim already, and should get a shorter grace
 	// period: the request counts as no new eviction.
@@ -45,7 +44,7 @@ type Attempt struct {
 	Result evict.Result
 }
 
-// Grace returns the grace period the pod gets, in seconds: what was asked for, else its own.
+// Grace returns the grace period the pod gets, in seconds: the one in the request, else its own.
 func (a *Attempt) Grace() int64 {
 	if a.GraceSeconds != nil {
 		return *a.GraceSeconds
@@ -79,14 +78,14 @@ type Decision struct {
 	// Simulated is how much of what is available is counted as reclaimed from would-be victims
 	// that live on, in the signal's unit; 0 outside of a dry run. See dryrun.go.
 	Simulated int64
-	// Verb says what it came to; Hold why nobody was evicted, when Verb is Held.
+	// Verb is the outcome; Hold is why no pod was evicted, when Verb is Held.
 	Verb Verb
 	Hold Hold
 	// Detail is one sentence with what Hold alone does not say; "" when there is
 	// nothing to add.
 	Detail string
-	// BestEffort says what came of the question whether a pod may go past its budget;
-	// [BestEffortNone] where it did not come up.
+	// BestEffort is the result of the check whether a pod may bypass its budget; [BestEffortNone]
+	// when there was no such check.
 	BestEffort BestEffort
 	// Notes are sentences about what was done besides the requests: the node's taint, the
 	// eviction permits; nil when there is nothing to say.
@@ -104,8 +103,8 @@ type Decision struct {
 	Attempts []Attempt
 	// InFlight are the victims that had not ended yet when the decision was made.
 	InFlight []inflight.Booking
-	// NotReliedOn is one sentence about the one of them that comes too late, so that
-	// somebody else goes as well; "" when there is none.
+	// NotReliedOn is one sentence about the victim that comes too late, so that another pod is
+	// evicted as well; "" when there is none.
 	NotReliedOn string
 }
 

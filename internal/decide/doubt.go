@@ -16,13 +16,13 @@ const LookTimeout = 5 * time.Second
 // gives it up after a while, and reading the pod takes its time. Later it is another's.
 const DoubtLasts = evict.RequestTimeout + LookTimeout
 
-// InDoubt is a request whose outcome is not known: its pod may be in flight. Reading the pod
-// settles it, or the watch does, whichever tells first (docs/adr/0011).
+// InDoubt is a request whose outcome is unknown: its pod may be in flight. It is resolved when the
+// pod is read or when the watch reports it, whichever comes first (docs/adr/0011).
 type InDoubt struct {
 	// Attempt is the request; Expected is what its pod's end should free.
 	Attempt  Attempt
 	Expected pressure.Amounts
-	// Asked is the decision that sent it, as it was then.
+	// Asked is the decision that sent the request, as it was then.
 	Asked Decision
 	// First is when the first of a row of requests for the pod was sent whose outcome is not
 	// known.
@@ -41,8 +41,8 @@ func (u *InDoubt) MayStillApply(now time.Time) bool {
 // MayBeOurs reports whether the pod's end that is seen now may be the request's doing.
 func (u *InDoubt) MayBeOurs(now time.Time) bool { return now.Sub(u.Attempt.Result.Sent) <= DoubtLasts }
 
-// MayRetry reports whether the pod may be tried again before the others: for a bounded time, so
-// that they have their turn.
+// MayRetry reports whether the pod may be tried again before the others. That is so for a bounded
+// time, after which the others are tried too.
 func (u *InDoubt) MayRetry(now time.Time) bool { return now.Sub(u.First) < evict.RequestTimeout }
 
 // Undecided says why the request is waited for.

@@ -39,9 +39,9 @@ func (s *Situation) escalates(b *inflight.Booking) bool {
 		b.Expected.At(p.Threshold.Signal) > 0
 }
 
-// grantedTo returns the grace period that a victim has: as the API server says, which may
-// be less than it was granted where somebody else has shortened it, or as it was booked
-// where the watch has not told, and in a dry run.
+// grantedTo returns the grace period that a victim has, in seconds. It is the API server's figure,
+// which may be less than the granted one when another client has shortened it. When the watch has
+// not reported it, and in a dry run, it is the booked one.
 func grantedTo(pod *nodepods.Pod, b *inflight.Booking) int64 {
 	if told := pod.DeletionGraceSeconds; told != nil {
 		return *told

@@ -10,7 +10,7 @@ import (
 // withhold candidates.
 type gate func(s *Situation, d *Decision) (Hold, string)
 
-// beforeMeasuring are the gates that do not ask what the pods use.
+// beforeMeasuring are the gates that do not need the pods' use.
 func beforeMeasuring() []gate {
 	return []gate{
 		incompleteReading, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
@@ -18,13 +18,13 @@ func beforeMeasuring() []gate {
 	}
 }
 
-// whetherNeeded are the gates that ask whether what is missing comes back without another pod.
+// whetherNeeded are the gates that check whether what is missing is reclaimed without another pod.
 func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
 
-// whichPods are the gates that ask which of the ranked pods may be evicted.
+// whichPods are the gates that check which of the ranked pods may be evicted.
 func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
 
-// pass asks gates in their order; the first that holds decides.
+// pass runs gates in their order; the first that holds decides.
 func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
 	for _, ask := range gates {
 		if hold, detail := ask(s, d); hold != HoldNone {
@@ -34,9 +34,9 @@ func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
 	return HoldNone, ""
 }
 
-// Decide returns what should be done in a situation. A hold other than [HoldNone] says that no pod
-// is evicted, and why. While the pods have not been measured it asks only the gates that need no
-// measurement, and its plan has no candidates.
+// Decide returns what should be done in a situation. A hold other than [HoldNone] means that no pod
+// is evicted; the text says why. While the pods have not been measured it runs only the gates that
+// need no measurement, and its plan has no candidates.
 func Decide(s *Situation) (Plan, Hold, string) {
 	plan := Plan{
 		Decision: s.newDecision(), GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard),
@@ -107,8 +107,8 @@ func serverBackOff(s *Situation, _ *Decision) (Hold, string) {
 	return HoldNone, ""
 }
 
-// requestInDoubt waits while the pod of a request in doubt was read a moment ago and did not
-// settle it.
+// requestInDoubt waits while the pod of a request in doubt was read a moment ago and that did not
+// resolve the doubt.
 func requestInDoubt(s *Situation, _ *Decision) (Hold, string) {
 	if s.InDoubt != nil && s.Pressure.SampleTime.Before(s.InDoubtRests) {
 		return HoldRequestInDoubt, s.InDoubt.Undecided()

@@ -160,8 +160,8 @@ func wait(s *decide.Situation) *waits {
 	return w
 }
 
-// A plan has the candidates in order and what is asked of them, and nothing is written to the
-// situation.
+// TestPlanOfACalmSituation: a plan has the candidates in order and the requirements on them, and
+// nothing is written to the situation.
 func TestPlanOfACalmSituation(t *testing.T) {
 	t.Parallel()
 	s := short(pressure.NodeFSAvailable)

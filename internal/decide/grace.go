@@ -22,8 +22,8 @@ func GracePeriod(seconds int64) time.Duration {
 	return time.Duration(min(seconds, year)) * time.Second
 }
 
-// CapGrace returns the grace period to ask for, in seconds: the limit where it is shorter than the
-// pod's own, else nil, which is the pod's own. It never lengthens; a limit of 0 is none.
+// CapGrace returns the grace period for the request, in seconds: the limit where it is shorter than
+// the pod's own, else nil, which is the pod's own. It never lengthens; a limit of 0 is none.
 func CapGrace(limit int64, pod *rank.Pod) *int64 {
 	if limit <= 0 || limit >= pod.GraceSeconds {
 		return nil

@@ -7,7 +7,7 @@ type Hold string
 const (
 	// HoldNone: nothing held the decision back.
 	HoldNone Hold = ""
-	// HoldIncompleteReading: a signal that a threshold asks for could not be read.
+	// HoldIncompleteReading: a signal of a threshold could not be read.
 	HoldIncompleteReading Hold = "IncompleteReading"
 	// HoldPodsNotSynced: the pods of the node are not known yet.
 	HoldPodsNotSynced Hold = "PodsNotSynced"

@@ -13,9 +13,10 @@ func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
 	return HoldNone, ""
 }
 
-// Incomplete names a signal that a decision about the given one needs, and that could not be
-// read; "" when there is none. No pod is evicted from such a sample. Needed are the signals of
-// the same resource that a threshold asks for: a filesystem that hangs says nothing of memory.
+// Incomplete names a signal that a decision about the given one needs and that could not be read;
+// "" when there is none. No pod is evicted from such a sample. A decision needs the signals of the
+// same resource that have a threshold: a filesystem that hangs does not affect decisions about
+// memory.
 func Incomplete(sample *pressure.Sample, thresholds []pressure.Threshold, about pressure.Signal) string {
 	for i := range thresholds {
 		signal := thresholds[i].Signal

@@ -46,7 +46,8 @@ func insufficient(d *Decision, s *Shortage, releases []Reclaim, least pressure.Q
 	return text + WouldSuffice(d, missing)
 }
 
-// allSmall says that only small candidates are left while a larger pod's turn has not come.
+// allSmall describes the case that only small candidates are left while a larger pod is not a
+// candidate yet.
 func allSmall(d *Decision, s *Shortage, releases []Reclaim, least pressure.Quantity) string {
 	signal := d.Pressure.Threshold.Signal
 	return fmt.Sprintf("each of the %d candidates would return less than limits.minimumReclaimShare (%v) of the %s that are missing, and larger pods go first when %s runs out",

@@ -35,13 +35,13 @@ func (s *Situation) late(p *pressure.Pressure) (late []inflight.Booking, exhaust
 	return late, exhausted
 }
 
-// littleOf is the part of what is missing from which on a pod weighs that somebody else
-// ends. So many of them cover all that is missing, and hold everything back by that.
+// littleOf is the divisor of what is missing: a pod that evictd did not evict matters from that
+// part on. So many such pods cover all that is missing, and hold the decision for that reason.
 const littleOf = 10
 
-// weighs reports whether a victim matters for the question which comes too late: one of
-// evictd's own, or one that holds enough of what is missing to turn the fall or to count as
-// one of the two.
+// weighs reports whether a victim matters for the question which victims come too late. It does
+// when evictd evicted it, or when it holds enough of what is missing to stop the fall or to count
+// as one of the two.
 func weighs(b *inflight.Booking, p *pressure.Pressure) bool {
 	return b.Signal != "" || b.Expected.At(p.Threshold.Signal) >= ShortageOf(p, 0).ToTarget/littleOf
 }

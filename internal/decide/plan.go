@@ -29,8 +29,8 @@ type Plan struct {
 	Taint bool
 	// BypassPDB lets one pod be deleted past its PodDisruptionBudget, see docs/adr/0013.
 	BypassPDB bool
-	// Required is how much the pods that budgets block must free together for that, in the
-	// signal's unit; 0 asks nothing of them.
+	// Required is how much the pods that budgets block must free together for that, in the signal's
+	// unit; 0 requires nothing.
 	Required int64
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Policy is what the configuration asks of a decision.
+// Policy is what the configuration sets for a decision.
 type Policy struct {
 	// DryRun sends every eviction as a server-side dry run.
 	DryRun bool

@@ -8,8 +8,8 @@ type Reclaim struct {
 	Known  bool
 }
 
-// ReclaimOf returns what a pod's end should return of the signal. For a stall the
-// books only say who is waited for, not how much of it would end.
+// ReclaimOf returns what a pod's end should free of the signal. For a stall the bookings only say
+// which pods are waited for, not how much of it would end.
 func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) Reclaim {
 	amount, known := expected.Of(signal)
 	return Reclaim{Amount: amount, Known: known && signal.Reclaim() != pressure.ReclaimUnknown}

@@ -8,8 +8,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What the rules promise, on any candidates: what holds a decision cannot suffice; the
-// rest suffices; and whoever goes would have gone without them.
+// TestUselessNeverHoldsBackWhatWouldHelp: what the rules promise for any candidates: the candidates
+// of a held decision cannot suffice; those that are not withheld suffice; and a pod that is evicted
+// would have been evicted without the rules.
 func TestUselessNeverHoldsBackWhatWouldHelp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

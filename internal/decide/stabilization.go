@@ -12,9 +12,9 @@ import (
 // Space on a disk often comes back by itself, and a pod that is evicted meanwhile is evicted without
 // need: docs/adr/0008-stabilization-window-for-disks.md.
 
-// StabilizationBound is how many stabilization windows a decision waits for space that comes back.
-// By the default that is a minute: each of the kubelet's collections of dead containers,
-// one a minute, has had its turn (ContainerGCPeriod, pkg/kubelet/kubelet.go).
+// StabilizationBound is for how many stabilization windows a decision waits for space to be
+// reclaimed. By default that is a minute, so that the kubelet, which collects dead containers once
+// a minute, has done so (ContainerGCPeriod, pkg/kubelet/kubelet.go).
 const StabilizationBound = 6
 
 // Space is what is known of a disk's space that comes back.

@@ -77,11 +77,11 @@ func (s *Supply) notYet(d *Decision, within WithinRequests) []Reclaim {
 	return reclaims
 }
 
-// withholdSmall withholds the candidates that would give back less than the minimum share
-// of what is missing to the target, where the larger ones do without them: reach the
-// target, or, where all together cannot, what is required. Later are the pods whose turn
-// comes after them: where one of those is what uses the signal up, small ones in front of it
-// would go one by one until then.
+// withholdSmall withholds the candidates that would free less than the minimum share of what is
+// missing to the target, if the larger ones suffice without them: for the target, or, when all
+// candidates together cannot reach it, for what is required. Later are the pods that become
+// candidates after them: if one of those uses up the signal, the small ones before it would be
+// evicted one by one until then.
 func withholdSmall(d *Decision, s *Shortage, releases, later []Reclaim, least pressure.Quantity) {
 	signal, goal, atLeast := d.Pressure.Threshold.Signal, s.Missing, least.Of(s.Missing)
 	all := slices.Concat(releases, later)

@@ -69,8 +69,8 @@ func withinRequests(s *Situation, d *Decision) (Hold, string) {
 	return HoldWithinRequests, AllWithinRequests(d, withheld, s.Policy.WithinRequests, &left)
 }
 
-// Withhold protects the pods within their requests for which it is not their turn, and
-// returns how many.
+// Withhold protects the pods within their requests that may not be evicted yet, and returns how
+// many.
 func (m WithinRequests) Withhold(ranking *rank.Ranking, runsOut func(*rank.Pod) bool) (withheld int) {
 	if m == WithinRequestsNever || ranking.Resource == rank.PIDs {
 		return 0
@@ -85,8 +85,8 @@ func (m WithinRequests) Withhold(ranking *rank.Ranking, runsOut func(*rank.Pod) 
 	return withheld
 }
 
-// WithholdNow protects the pods within their requests in a ranking of one moment, as far as the
-// moment tells when it is their turn: seen is the signal's reading, and there is no forecast.
+// WithholdNow protects the pods within their requests in a ranking of one moment, as far as that
+// moment shows whether they may be evicted: seen is the signal's reading, and there is no forecast.
 // So they are candidates once less than half of a hard threshold is left.
 func (m WithinRequests) WithholdNow(
 	ranking *rank.Ranking, signal pressure.Signal, thresholds []pressure.Threshold, seen pressure.Observation,
