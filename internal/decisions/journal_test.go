@@ -9,7 +9,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// host counts what it is asked for, and answers after so many questions.
+// host counts the queries to it, and answers after so many of them.
 type host struct{ pending, asked, processes int }
 
 func (h *host) MemoryUsed(string, time.Time) decide.Breakdown {
@@ -77,8 +77,9 @@ func TestHoldIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A recorded decision about memory asks once what it is used by, and one that is not recorded
-// never. A hold that lacks candidates is recorded when the processes outside the pods are known.
+// TestDecisionAsksTheHostOnce: a recorded decision about memory reads once what uses the memory;
+// one that is not recorded never does. A hold that lacks candidates is recorded when the processes
+// outside the pods are known.
 func TestDecisionAsksTheHostOnce(t *testing.T) {
 	t.Parallel()
 	var recorded []decide.Decision
@@ -97,7 +98,8 @@ func TestDecisionAsksTheHostOnce(t *testing.T) {
 	}
 }
 
-// Only a shortage of the whole node's memory asks what the host has of it.
+// TestAsksHostOfNodeMemoryAlone: only a shortage of the whole node's memory reads what the host
+// uses of it.
 func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
 	t.Parallel()
 	for _, signal := range pressure.Signals() {

@@ -22,7 +22,8 @@ const hangsAfter = time.Second
 // errWithdrawn is the cause of a context whose request was withdrawn.
 var errWithdrawn = errors.New("the request was withdrawn: hard pressure does not wait for it")
 
-// Evictor asks the API server to evict one pod, what became of it, and what blocks it.
+// Evictor sends requests to the API server: to evict one pod, to read the outcome, and to find what
+// blocks it.
 type Evictor interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
 	// Look reads the pod again; an error means that this is not known.
