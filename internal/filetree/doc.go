@@ -1,5 +1,5 @@
-// Package filetree answers one question: what do the files below a directory take?
-// It is for a privileged process that looks at directories in which others write.
+// Package filetree answers one question: what do the files below a directory take? It is for a
+// privileged process that looks at directories in which others write.
 //
 //	pool := filetree.NewPool(1, 0.2)
 //	results, err := pool.Count(ctx, []filetree.Tree{{Name: dir, Start: open}})
@@ -7,22 +7,21 @@
 //		fmt.Println(r.Bytes, r.Inodes, r.Partial)
 //	}
 //
-// What is counted: allocated blocks and inodes of the start and of all that is below
-// it, a file with several links once. What is not: other mounts and other
-// filesystems, so a bind mount that leads back up ends where it begins.
+// It counts the allocated blocks and inodes of the start and of everything below it, and a file
+// with several links once. It does not count other mounts and other filesystems, so a bind mount
+// that leads back up ends where it begins.
 //
-// Nobody leads the walk out of the tree. Each directory is opened by one name,
-// relative to the directory that holds it, and neither through a symbolic link nor
-// into a mount (openat2); where a directory has to be opened again from below, it
-// must still be the same inode. A mount whose server is dead is never touched.
+// A process that writes in the tree cannot lead the walk out of it. Each directory is opened by one
+// name, relative to the directory that holds it, and neither through a symbolic link nor into a
+// mount (openat2). Where a directory has to be opened again from below, it must still be the same
+// inode. A mount whose server is dead is never touched.
 //
-// Nobody makes it take more than it may. File descriptors, the names that are
-// remembered and the inodes with several links are bounded; what lies beyond a bound
-// is left out, and the count says that it is a lower bound and why. So does one that
-// ends with its context. One tree does not take the time of all others, and one whose
-// filesystem does not answer holds one thread at most. In the steady state nothing is
-// allocated for a file.
+// Nor can such a process make the walk exceed its bounds. File descriptors, the names that are
+// remembered and the inodes with several links are bounded. What lies beyond a bound is left out,
+// and the count says that it is a lower bound and why. So does a count that ends with its context.
+// One tree does not take the time of all others, and a tree whose filesystem does not respond holds
+// one thread at most. In the steady state nothing is allocated for a file.
 //
-// It needs Linux 5.6, and read and search permission for every directory: as root of
-// a container, CAP_DAC_READ_SEARCH.
+// The package needs Linux 5.6, and read and search permission for every directory: as root of a
+// container, CAP_DAC_READ_SEARCH.
 package filetree

@@ -34,8 +34,8 @@ func TestWalkEntersNoMount(t *testing.T) {
 	put(t, filepath.Join(root, "big"), 1<<20)
 	want := expected(t, root)
 	filetreetest.InMountNamespace(t, func() {
-		// The mount points hide directories of the tree, which are not counted: nobody
-		// can see whether they are empty.
+		// The mount points hide directories of the tree, which are not counted, because it cannot
+		// be seen whether they are empty.
 		mount(t, root, filepath.Join(root, "a", "loop"), "", unix.MS_BIND, "")
 		if mount(t, "none", filepath.Join(root, "memory"), "tmpfs", 0, "") {
 			put(t, filepath.Join(root, "memory", "file"), 1<<20)
@@ -52,9 +52,8 @@ func TestWalkEntersNoMount(t *testing.T) {
 	})
 }
 
-// TestWalkLeavesADeadFilesystemAlone: a FUSE filesystem whose server never answers, as
-// a dead NFS server would not, is mounted in the tree. Whoever asks it anything waits
-// for ever.
+// TestWalkLeavesADeadFilesystemAlone: a FUSE filesystem whose server never answers, like a dead NFS
+// server, is mounted in the tree. Any access to it blocks forever.
 func TestWalkLeavesADeadFilesystemAlone(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -65,7 +64,7 @@ func TestWalkLeavesADeadFilesystemAlone(t *testing.T) {
 	if err != nil {
 		t.Skipf("no FUSE here: %v", err)
 	}
-	defer device.Close() // which ends the wait of whoever asked
+	defer device.Close() // which unblocks every pending access
 	filetreetest.InMountNamespace(t, func() {
 		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
 		if !mount(t, "dead", filepath.Join(root, "m"), "fuse", 0, options) {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why a tree is not counted at all, beside the faults of whoever opens it.
+// Why a tree is not counted at all, besides the errors of the function that opens it.
 var (
 	// ErrElsewhere is what a Start returns for a directory that need not be counted.
 	ErrElsewhere = errors.New("not to be counted")
@@ -31,9 +31,9 @@ type Tree struct {
 	Start Start
 }
 
-// Start opens a directory to count; it runs on a worker, so it may block. ErrElsewhere
-// makes the count zero; any other error makes it partial. A Start that looks at many
-// things itself lets its turn breathe.
+// Start opens a directory to count; it runs on a worker, so it may block. ErrElsewhere makes the
+// count zero; any other error makes it partial. A Start that looks at many things itself calls
+// Breathe on its turn.
 type Start func(t *Turn) (fd int, err error)
 
 // Turn is the time that a worker has for one tree.
@@ -112,12 +112,12 @@ func (p *Pool) Holds(name string) bool {
 	return p.holds[name] != nil
 }
 
-// Count counts trees, the first ones first. While others wait, a tree may take half of
-// the time that is left. The channel brings a result for each tree that was finished or
-// not begun before the context ended, and is closed when all workers have come back. A
-// worker in a system call that does not return brings nothing; when its tree's time is
-// up another one takes its place, and the tree is not begun again until it came back.
-// Whoever receives has to look at the context too.
+// Count counts trees, the first ones first. While others wait, a tree may take half of the time
+// that is left. The channel brings a result for each tree that was finished or not begun before the
+// context ended, and is closed when all workers have returned. A worker in a system call that does
+// not return brings nothing; when its tree's time is up another worker takes its place, and the
+// tree is not begun again until the first one has returned. The receiver must also watch the
+// context.
 func (p *Pool) Count(ctx context.Context, trees []Tree) (<-chan Result, error) {
 	r := &round{ctx: ctx, trees: trees, results: make(chan Result, len(trees))}
 	p.mu.Lock()

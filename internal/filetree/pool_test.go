@@ -86,8 +86,9 @@ func TestPoolWithoutTime(t *testing.T) {
 	}
 }
 
-// TestPoolIsNotHeldUp: a filesystem that does not answer holds one worker, whose place
-// another one takes; it is not asked again until it answers, and then the pool is whole.
+// TestPoolIsNotHeldUp: a filesystem that does not respond holds one worker, which another one
+// replaces. The filesystem is not accessed again until it responds, and then the pool is complete
+// again.
 func TestPoolIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -104,7 +105,7 @@ func TestPoolIsNotHeldUp(t *testing.T) {
 				trees = slices.Insert(trees, 0, dead(j))
 			}
 			got := inTenSeconds(t, pool, trees)
-			last, begun := got[i+1], i < spare // by the last one there was nobody left
+			last, begun := got[i+1], i < spare // at the last one no worker was left
 			if found := last.Partial == nil && last.Inodes == 2; found != begun {
 				t.Errorf("%d dead ones: the other place is %+v, want it counted: %t", i+1, last, begun)
 			}

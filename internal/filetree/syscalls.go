@@ -15,7 +15,7 @@ import (
 // a listing, with its NUL: a Go string for each file would have to be allocated.
 
 const (
-	// statMask is all that is asked of a file.
+	// statMask is all that is read of a file.
 	statMask = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_INO | unix.STATX_BLOCKS
 	// statFlags: a network filesystem answers from what it knows already.
 	statFlags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_DONT_SYNC

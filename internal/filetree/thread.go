@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The priorities of a walk: the lowest that still gets on. The idle class of disk I/O
-// would get nothing at all while whoever fills the disk keeps it busy, which is when
-// the figures are wanted.
+// The priorities of a walk: the lowest that still makes progress. The idle class of disk I/O would
+// make none while another process fills the disk and keeps it busy, which is when the figures are
+// needed.
 const (
 	niceness     = 10
 	ioClassShift = 13
@@ -34,12 +34,12 @@ type pace struct {
 	share float64 // of a core, above 0; 1 and more never sleeps
 	// began and spent are the clocks at the moment from which the share is counted.
 	began, spent time.Duration
-	// sleep is sleep; a test counts what it is asked for.
+	// sleep is sleep; a test counts its calls.
 	sleep func(ctx context.Context, wait time.Duration)
 }
 
-// The share is kept over a few milliseconds, well below the 100 ms over which the
-// kernel counts a container's CPU limit: the rest of the process would be paused with
+// The share is kept over a few milliseconds, well below the 100 ms over which the kernel counts a
+// container's CPU limit. Otherwise the kernel would throttle the rest of the process together with
 // the walk.
 const (
 	paceSlack = 2 * time.Millisecond

@@ -63,7 +63,7 @@ func expected(tb testing.TB, root string) Count {
 	return want
 }
 
-// same compares two counts, and asks for a complete one.
+// same compares two counts, and requires a complete one.
 func same(tb testing.TB, got, want Count) {
 	tb.Helper()
 	if got.Partial != nil {
@@ -283,8 +283,8 @@ func TestWalkRemovedWhileInside(t *testing.T) {
 	}
 }
 
-// TestWalkIsNotLedOut: whoever writes in the tree swaps a directory for a link just
-// before it is opened, or moves one while the walk is below it.
+// TestWalkIsNotLedOut: a process that writes in the tree replaces a directory by a link just before
+// it is opened, or moves one while the walk is below it.
 func TestWalkIsNotLedOut(t *testing.T) {
 	t.Parallel()
 	t.Run("a link in a directory's place", func(t *testing.T) {

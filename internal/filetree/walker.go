@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of what a walk may take, whoever made the tree.
+// Bounds of what a walk may take, whatever the tree contains.
 const (
 	// listingSize holds about two thousand names.
 	listingSize = 64 << 10
@@ -246,8 +246,7 @@ func (w *walker) reopen(f *frame, below int) error {
 	return nil
 }
 
-// abandon gives up all directories that are closed, which nobody finds again, and
-// goes on at the start.
+// abandon gives up all closed directories, which cannot be found again, and continues at the start.
 func (w *walker) abandon() {
 	lost := w.frames[1].first
 	if lost < len(w.pending) {
