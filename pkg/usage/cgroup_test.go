@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child obeys the orders on its standard input, one on each line, and answers each
-// with a line: anonymous MIB, shared MIB, cache MIB FILE, join KIB FILE…. It keeps
-// what it was given until its input ends.
+// child reads commands from its standard input, one per line, and answers each with a line:
+// anonymous MIB, shared MIB, cache MIB FILE, join KIB FILE…. It keeps what it allocated
+// until its input ends.
 func child() error {
 	var kept [][]byte
 	orders := bufio.NewScanner(os.Stdin)
@@ -99,14 +99,14 @@ func fillCache(path string, size int) error {
 	return nil
 }
 
-// realNode are cgroups of this machine below a group of the test's own.
+// realNode is a set of cgroups of this machine below a group of the test.
 type realNode struct {
 	tb        testing.TB
 	hierarchy kernelfile.Hierarchy
 	kubepods  string
 }
 
-// newRealNode makes a kubepods cgroup, or skips the test where it may not.
+// newRealNode makes a kubepods cgroup, or skips the test where that is not allowed.
 func newRealNode(tb testing.TB) *realNode {
 	tb.Helper()
 	h, err := kernelfile.HierarchyOf(cgroupMount)
@@ -124,7 +124,7 @@ func newRealNode(tb testing.TB) *realNode {
 	return n
 }
 
-// roots are the directories of the hierarchies that a pod has a group in.
+// roots returns the directories of the hierarchies that a pod has a group in.
 func (n *realNode) roots() []string {
 	if n.hierarchy.Unified || n.hierarchy.PIDs == "" {
 		return []string{n.hierarchy.Memory}
@@ -132,7 +132,7 @@ func (n *realNode) roots() []string {
 	return []string{n.hierarchy.Memory, n.hierarchy.PIDs}
 }
 
-// group makes a group and those above it; they are removed after the test.
+// group makes a group and its parents; they are removed after the test.
 func (n *realNode) group(group string) {
 	n.tb.Helper()
 	for _, root := range n.roots() {
@@ -158,7 +158,7 @@ func (n *realNode) group(group string) {
 	}
 }
 
-// enable turns the controllers on for the groups below a directory of cgroup v2.
+// enable switches the controllers on for the groups below a directory of cgroup v2.
 func (n *realNode) enable(dir string) {
 	n.tb.Helper()
 	control := filepath.Join(dir, "cgroup.subtree_control")
@@ -176,7 +176,7 @@ func (n *realNode) enable(dir string) {
 	}
 }
 
-// rmdir removes a group. A process that has ended may occupy it a moment longer.
+// rmdir removes a group. An ended process may occupy it for a moment.
 func (n *realNode) rmdir(dir string) {
 	n.tb.Helper()
 	deadline := time.NewTimer(10 * time.Second)
@@ -196,7 +196,7 @@ func (n *realNode) rmdir(dir string) {
 	}
 }
 
-// procs are the files through which a process joins a group.
+// procs returns the files through which a process joins a group.
 func (n *realNode) procs(group string) []string {
 	files := make([]string, 0, 2)
 	for _, root := range n.roots() {
@@ -213,8 +213,7 @@ type process struct {
 	answers *bufio.Scanner
 }
 
-// start starts a child; it ends before the test does, and before the groups that
-// were made before it are removed.
+// start starts a child. It ends before the test does, and before earlier groups are removed.
 func start(tb testing.TB) *process {
 	tb.Helper()
 	self, err := os.Executable()
@@ -239,7 +238,7 @@ func start(tb testing.TB) *process {
 	return p
 }
 
-// do gives an order and waits until it is done.
+// do sends a command and waits until it is done.
 func (p *process) do(format string, args ...any) {
 	p.tb.Helper()
 	if _, err := fmt.Fprintf(p.orders, format+"\n", args...); err != nil {
@@ -271,8 +270,8 @@ func (p *process) threads() int64 {
 	return int64(len(tasks))
 }
 
-// TestRealPod compares what the kernel accounts with what a process in a pod's
-// container was told to use.
+// TestRealPod compares the kernel's accounting with what a process in a pod's container was
+// told to use.
 func TestRealPod(t *testing.T) {
 	const anonymous, shared, cache, tolerance = 64, 32, 128, 8 // MiB
 	n := newRealNode(t)
@@ -289,8 +288,8 @@ func TestRealPod(t *testing.T) {
 	}
 	within := func(what string, bytes, want int64) {
 		t.Helper()
-		// The kernel adds what each CPU has counted in batches (MEMCG_CHARGE_BATCH, 64
-		// pages), so a figure may lack some of the last.
+		// The kernel adds the counts of each CPU in batches (MEMCG_CHARGE_BATCH, 64 pages),
+		// so a figure may lack the most recent ones.
 		const batches = 1 << 20
 		if low, high := want<<20-batches, (want+tolerance)<<20; bytes < low || bytes > high {
 			t.Errorf("%s is %d bytes; want %d to %d", what, bytes, low, high)
@@ -306,9 +305,9 @@ func TestRealPod(t *testing.T) {
 	p.do("anonymous %d", anonymous)
 	p.do("shared %d", shared)
 	few := p.threads()
-	// Where another reader on the machine is just adding up what the CPUs have counted, the
-	// kernel does not wait for it (mm/memcontrol.c, mem_cgroup_flush_stats) and shows what
-	// was added up before, two seconds ago at most.
+	// While another reader on the machine adds up the counts of the CPUs, the kernel does
+	// not wait for it (mm/memcontrol.c, mem_cgroup_flush_stats) and shows the previous sum,
+	// at most two seconds old.
 	before := one()
 	for end := time.Now().Add(5 * time.Second); before.Shared < (shared-1)<<20 && time.Now().Before(end); before = one() {
 		time.Sleep(50 * time.Millisecond)
@@ -354,8 +353,8 @@ func TestRealPod(t *testing.T) {
 	}
 }
 
-// TestRealPodTasksOfNestedGroups: the tasks in groups that a container has made below its
-// own are the pod's, with all their threads.
+// TestRealPodTasksOfNestedGroups: tasks in groups that a container has made below its own
+// belong to the pod, with all their threads.
 func TestRealPodTasksOfNestedGroups(t *testing.T) {
 	n := newRealNode(t)
 	if n.hierarchy.PIDs == "" {
@@ -383,8 +382,8 @@ func TestRealPodTasksOfNestedGroups(t *testing.T) {
 	t.Logf("%d to %d threads in %d groups", few, many, len(processes))
 }
 
-// TestRealPodsComeAndGo makes and removes pods while they are read: none of them is
-// ever a fault, and one that stays is always there.
+// TestRealPodsComeAndGo makes and removes pods while they are read: none of them is ever a
+// fault, and one that stays is always found.
 func TestRealPodsComeAndGo(t *testing.T) {
 	n := newRealNode(t)
 	n.group(n.kubepods + "/pod" + guaranteedUID)

@@ -16,12 +16,12 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// The only use of containerd/cgroups, v3.1.3, which docs/adr/0016 keeps behind this file: it has no
-// answer for a group that has gone, and zeros for what it cannot read.
+// The only use of containerd/cgroups, v3.1.3, which docs/adr/0016 keeps behind this file: it
+// does not report a removed group, and returns zeros for what it cannot read.
 
-// memoryEvents returns an inotify descriptor that tells of events in a group of cgroup v2 and in
-// those below it. The library's EventChan is not used: it has no context, and holds a goroutine
-// until the group ends.
+// memoryEvents returns an inotify descriptor for the memory events of a group of cgroup v2
+// and of the groups below it. The library's EventChan is not used: it takes no context, and
+// holds a goroutine until the group ends.
 func memoryEvents(mount, group string) (fd int, err error) {
 	manager, err := cgroup2.Load(group, cgroup2.WithMountpoint(mount))
 	if err != nil {
@@ -31,7 +31,8 @@ func memoryEvents(mount, group string) (fd int, err error) {
 	return fd, err
 }
 
-// killsIn returns how many processes the kernel has killed in a group of cgroup v2 and below it.
+// killsIn returns how many processes the OOM killer has killed in a group of cgroup v2 and
+// below it.
 func killsIn(mount, group string) (int64, error) {
 	manager, err := cgroup2.Load(group, cgroup2.WithMountpoint(mount))
 	if err != nil {
@@ -41,7 +42,7 @@ func killsIn(mount, group string) (int64, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case stat.MemoryEvents == nil: // the library's word for a file that is not there, or empty
+	case stat.MemoryEvents == nil: // how the library reports a missing or empty file
 		return 0, fmt.Errorf("reading memory.events of %s: %w", group, unix.ENOENT)
 	case stat.MemoryEvents.OomKill > math.MaxInt64:
 		return 0, fmt.Errorf("reading memory.events of %s: %w", group, kernelfile.ErrOverflow)
@@ -49,8 +50,8 @@ func killsIn(mount, group string) (int64, error) {
 	return int64(stat.MemoryEvents.OomKill), nil
 }
 
-// detail2 returns what a group of cgroup v2 and those below it hold, without what the library
-// leaves out.
+// detail2 returns the memory figures of a group of cgroup v2 and the groups below it,
+// without those that the library omits.
 func detail2(mount, group string) (*Detail, error) {
 	manager, err := cgroup2.Load(group, cgroup2.WithMountpoint(mount))
 	if err != nil {
@@ -68,8 +69,8 @@ func detail2(mount, group string) (*Detail, error) {
 	}, nil
 }
 
-// detail1 is detail2 for cgroup v1. Its kernel memory has the page tables in it. A kill is counted
-// in the container's own group, so that those of containers that have ended are not in the count.
+// detail1 is detail2 for cgroup v1. Its kernel memory includes the page tables. A kill is
+// counted in the container's own group, so that the count lacks containers that have ended.
 func detail1(mount, group string, containers []string) (*Detail, error) {
 	stat, err := stat1(mount, group, "kmem", "kmem.tcp")
 	if err != nil {
@@ -92,8 +93,8 @@ func detail1(mount, group string, containers []string) (*Detail, error) {
 	}, nil
 }
 
-// stat1 reads a group's memory.stat, and its files of the modules as far as the kernel has them:
-// the library fails for one that is missing.
+// stat1 reads a group's memory.stat, and the files of the modules as far as the kernel has
+// them: the library fails for a missing one.
 func stat1(mount, group string, modules ...string) (*stats1.Metrics, error) {
 	ignored := []string{"", "memsw"}
 	for _, module := range []string{"kmem", "kmem.tcp"} {
@@ -107,8 +108,8 @@ func stat1(mount, group string, modules ...string) (*stats1.Metrics, error) {
 	return &stat, err
 }
 
-// nonZero returns a figure of the library's; nil for zero, which it also answers for what it could
-// not read, and for what no figure can be.
+// nonZero returns a figure of the library; nil for zero, which the library also returns for
+// what it could not read, and for impossible figures.
 func nonZero(n uint64) *int64 {
 	if n == 0 || n > math.MaxInt64 {
 		return nil

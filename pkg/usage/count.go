@@ -7,13 +7,14 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// count walks the places. It leaves a tenth of the time to what follows.
+// count counts the files of the places. It leaves a tenth of the time for the steps after
+// it.
 func (d *NodeDisk) count(ctx context.Context, f *found) ([]filetree.Count, error) {
 	ctx, cancel := most(ctx)
 	defer cancel()
 	order(f.places, d.turns, func(p *place) string { return p.name(f.ordered) })
 	trees := make([]filetree.Tree, len(f.places))
-	// The workers may outlive this call, so they write to places of their own.
+	// The workers may outlive this call, so they write to their own places.
 	opened := make([]*place, len(f.places))
 	for i, p := range f.places {
 		own := *p
@@ -27,7 +28,7 @@ func (d *NodeDisk) count(ctx context.Context, f *found) ([]filetree.Count, error
 	return counts, err
 }
 
-// most is the context of nine tenths of the time.
+// most returns a context with nine tenths of the time.
 func most(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, bounded := ctx.Deadline()
 	if !bounded {
@@ -37,8 +38,8 @@ func most(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-left/10))
 }
 
-// run counts trees, and calls took with the index of each that a worker has finished.
-// All others have a count of nothing with a reason.
+// run counts trees, and calls took with the index of each that a worker has finished. All
+// others have an empty count with a reason.
 func run(ctx context.Context, pool *filetree.Pool, trees []filetree.Tree, took func(i int)) ([]filetree.Count, error) {
 	results, err := pool.Count(ctx, trees)
 	if err != nil {
@@ -62,11 +63,10 @@ func run(ctx context.Context, pool *filetree.Pool, trees []filetree.Tree, took f
 	return counts, nil
 }
 
-// settleWait is how long workers get to notice that the time is up.
+// settleWait is how long workers have to notice that the time is up.
 const settleWait = 100 * time.Millisecond
 
-// receive takes results until there are no more, or a little longer than the context
-// lasts.
+// receive takes results until there are no more, or until shortly after the context ends.
 func receive(ctx context.Context, results <-chan filetree.Result, take func(filetree.Result)) {
 	var late <-chan time.Time
 	done := ctx.Done()

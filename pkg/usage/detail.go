@@ -21,34 +21,35 @@ const (
 	CgroupHybrid CgroupMode = "hybrid"
 )
 
-// Detail is what the cgroup of one pod tells beyond [Pod], in bytes. Nil is none or not known:
-// the library that reads most of it answers zero for both, so that no figure is zero.
+// Detail holds figures of one pod's cgroup beyond [Pod], in bytes. Nil is none or unknown:
+// the library that reads most of them returns zero for both, so no figure is zero.
 type Detail struct {
 	// Cgroup is how cgroups are mounted.
 	Cgroup CgroupMode `json:"cgroup"`
-	// Anonymous is memory that no file backs, without what is in swap. File is page cache, and
-	// Shared the part of it that is tmpfs and shared memory.
+	// Anonymous is memory that no file backs, excluding swapped memory. File is page cache,
+	// and Shared the part of it that is tmpfs and shared memory.
 	Anonymous *int64 `json:"anonymous,omitempty"`
 	File      *int64 `json:"file,omitempty"`
 	Shared    *int64 `json:"shared,omitempty"`
-	// Kernel is the kernel's memory for the pod without its sockets; v2 tells it since Linux
-	// 5.18. The next three are parts of it, which v1 does not tell.
+	// Kernel is the kernel's memory for the pod without its sockets; v2 reports it since
+	// Linux 5.18. The next three are parts of it, which v1 does not report.
 	Kernel       *int64 `json:"kernel,omitempty"`
 	KernelStacks *int64 `json:"kernel_stacks,omitempty"`
 	PageTables   *int64 `json:"page_tables,omitempty"`
 	Slab         *int64 `json:"slab,omitempty"`
-	// Sockets is the buffers of its network connections; on v1 those of TCP alone.
+	// Sockets is the buffers of its network connections; on v1 those of TCP only.
 	Sockets *int64 `json:"sockets,omitempty"`
-	// Swap is what was moved out of memory.
+	// Swap is the swapped memory.
 	Swap *int64 `json:"swap,omitempty"`
-	// OOMKills is how many of its processes the kernel has killed for want of memory; on v1 at
-	// least, since each container counts its own and takes the count with it.
+	// OOMKills is how many of its processes the OOM killer has killed. On v1 it is a lower
+	// bound, because each container has its own count, which is lost when the container
+	// ends.
 	OOMKills *int64 `json:"oom_kills,omitempty"`
 }
 
-// Detail returns what a pod's cgroup tells in detail. It opens some twenty files, and is not for
-// the loop; it may be called from any goroutine. Where one of the files that must be there cannot
-// be read, or the pod has no cgroup, there is an error and no detail.
+// Detail returns the detailed figures of a pod's cgroup. It opens about twenty files and is
+// not for the loop; it may be called from any goroutine. It returns an error and no detail
+// where a required file cannot be read, or the pod has no cgroup.
 func (t *Tree) Detail(uid string) (*Detail, error) {
 	group, err := t.group(uid)
 	if err == nil && group == "" {
@@ -64,8 +65,8 @@ func (t *Tree) Detail(uid string) (*Detail, error) {
 	return d, nil
 }
 
-// read1or2 reads a group by the library, and then by itself what that leaves out. A group that
-// has gone meanwhile is an error by that.
+// read1or2 reads a group with the library, and then the figures that the library omits. A
+// group that was removed meanwhile fails the second step.
 func (t *Tree) read1or2(group string) (d *Detail, err error) {
 	dir := filepath.Join(t.hierarchy.Memory, group)
 	left := map[string]**int64{}
@@ -94,15 +95,15 @@ func (t *Tree) read1or2(group string) (d *Detail, err error) {
 		return nil, err
 	}
 	for key, figure := range left {
-		if n, err := kernelfile.Stat(content, key); err == nil && n > 0 { // no such line: not known
+		if n, err := kernelfile.Stat(content, key); err == nil && n > 0 { // no such line: unknown
 			*figure = &n
 		}
 	}
 	return d, nil
 }
 
-// modeOf1 tells apart the two modes in which v1 accounts for memory. Not by the library, which
-// looks at evictd's own mounts whatever --host-root says.
+// modeOf1 distinguishes the two modes in which v1 accounts for memory. It does not use the
+// library, which reads evictd's own mounts regardless of --host-root.
 func modeOf1(mount string) CgroupMode {
 	if _, err := os.Stat(filepath.Join(mount, "unified/cgroup.controllers")); err == nil {
 		return CgroupHybrid

@@ -14,8 +14,8 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
-// detailed checks the detail of a real pod: what its process took, what the kernel needs for that,
-// and a kill in one of its containers.
+// detailed checks the detail of a real pod: the memory of its process, the kernel's memory
+// for that, and a kill in one of its containers.
 func detailed(t *testing.T, n *realNode, limit string) *Detail {
 	t.Helper()
 	const anonymous, shared, cache = 64, 32, 16 // MiB
@@ -88,17 +88,19 @@ func TestRealPodDetailOnCgroup1(t *testing.T) {
 	}
 }
 
-// TestCgroup2PodDetail: what the kernel needs for a pod is told by its parts.
+// TestCgroup2PodDetail: the kernel's memory for a pod is reported by its parts.
 func TestCgroup2PodDetail(t *testing.T) {
 	n := newNode2(t, 400*mib)
 	d := detailed(t, n, "memory.max")
-	// The stacks of the process's threads are its parent's: they were there before it joined.
+	// The stacks of the process's threads belong to its parent: they existed before it
+	// joined.
 	if d.Cgroup != CgroupV2 || at(d.PageTables) < 90*mib/512 || at(d.Slab) < 4<<10 || at(d.PageTables)+at(d.Slab) > at(d.Kernel) {
 		t.Errorf("v2 tells %+v: %s", d, text(d))
 	}
 }
 
-// group1 and group2 are the files of a pod's cgroup, and of a container of it, that have figures.
+// group1 and group2 are the files, with figures, of a pod's cgroup and of one of its
+// containers.
 func group1(usage, kills int) files {
 	f := files{"memory.stat": fmt.Sprintf("cache 1\nrss 2\ntotal_cache 50\ntotal_rss %d\ntotal_shmem 30\ntotal_swap 7\n", usage)}
 	f["memory.oom_control"] = fmt.Sprintf("oom_kill_disable 0\nunder_oom 0\noom_kill %d\n", kills)
@@ -138,7 +140,7 @@ func plantDetail(t *testing.T, v version) (*Tree, string) {
 	return mustOpen(t, mount, "kubepods"), filepath.Join(mount, v.memoryDir(pod))
 }
 
-// Each figure is that of its file, by the mount that the tree was opened with.
+// Each figure is that of its file, below the mount that the tree was opened with.
 func TestDetail(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -158,9 +160,9 @@ func TestDetail(t *testing.T) {
 	}
 }
 
-// What is zero, missing or no number is not known, and never another number; a group without its
-// memory.stat has no detail at all. The library takes a number that is cut off for one, but the kernel cuts
-// none off. Kills on v1 are a lower bound.
+// A figure that is zero, missing or not a number is unknown, and never another number; a
+// group without its memory.stat has no detail at all. The library accepts a truncated
+// number, but the kernel truncates none. Kills on v1 are a lower bound.
 func TestDetailThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, v := range []version{v1, v2} {
@@ -198,7 +200,7 @@ func TestDetailThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A kernel that accounts for no kernel memory has no files for it.
+// A kernel without kernel memory accounting has no files for it.
 func TestDetailWithoutKernelMemory(t *testing.T) {
 	t.Parallel()
 	tree, dir := plantDetail(t, v1)

@@ -8,10 +8,10 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// FSUse is what one pod uses of one filesystem. The zero value is: nothing known.
+// FSUse is what one pod uses of one filesystem. In the zero value nothing is known.
 type FSUse struct {
-	// Bytes and Inodes are exact where BytesKnown and InodesKnown say so. Where they do
-	// not, they are lower bounds: there may be any amount more.
+	// Bytes and Inodes are exact where BytesKnown and InodesKnown are set. Otherwise they
+	// are lower bounds: the true figure may be any amount larger.
 	Bytes, Inodes           int64
 	BytesKnown, InodesKnown bool
 }
@@ -21,32 +21,33 @@ type DiskUse struct {
 	// NodeFS is the kubelet's filesystem, ImageFS the container runtime's. On a node
 	// with one filesystem both are the same figures.
 	NodeFS, ImageFS FSUse
-	// OnNodeFS and OnImageFS are what these sums are made of.
+	// OnNodeFS and OnImageFS are the parts of these sums.
 	OnNodeFS, OnImageFS Parts
-	// SplitLayers says that writable layers lie on nodefs and images elsewhere, so that the
-	// filesystem which Kubernetes calls containerfs is nodefs; else it is imagefs. A Summary
-	// may say so where what is read as imagefs is nodefs, too: the images' own is not read.
+	// SplitLayers says that writable layers are on nodefs and images elsewhere, so that the
+	// filesystem that Kubernetes calls containerfs is nodefs; otherwise it is imagefs. It
+	// may be set from a Summary also where evictd reads nodefs as imagefs: the images' own
+	// filesystem is not read.
 	SplitLayers bool
-	// Time is when the oldest of the figures was taken, by the kubelet's clock when it
-	// took them; zero when one of them carries no time.
+	// Time is when the oldest of the figures was taken, by the kubelet's clock for its
+	// figures; zero when one of them has no time.
 	Time time.Time
-	// Reason says why a sum is a lower bound or nothing at all is known; "" when all is
-	// known, and in what a Summary says.
+	// Reason says why a sum is a lower bound or nothing at all is known; "" when everything
+	// is known, and for a Summary.
 	Reason string
 }
 
-// Parts are what one pod uses of one filesystem, by what it is.
+// Parts are what one pod uses of one filesystem, by kind.
 type Parts struct {
 	// Layers, Logs and Volumes are containers' writable layers, their logs, and disk
 	// emptyDirs (in a Summary also the other volumes that DiskUses names).
 	Layers, Logs, Volumes FSUse
-	// Deleted are files that the pod's processes have open and that have no name any
-	// more. They are in the sums too where they are known; where they are not, the sums
-	// are without them, as the kubelet's always are.
+	// Deleted are files that the pod's processes have open and that have no name any more.
+	// The sums include them where they are known; where they are not, the sums are without
+	// them, as the kubelet's always are.
 	Deleted FSUse
 }
 
-// add adds a figure, and makes a sum that would be too large unknown.
+// add adds a figure, and makes a sum that overflows unknown.
 func (u *FSUse) add(bytes, inodes int64) {
 	if bytes > math.MaxInt64-u.Bytes || inodes > math.MaxInt64-u.Inodes {
 		u.forget()
@@ -58,20 +59,20 @@ func (u *FSUse) add(bytes, inodes int64) {
 // forget makes the figures lower bounds.
 func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 
-// DiskUses computes the pods' disk use as the kubelet ranks by it
-// (pkg/kubelet/eviction/helpers.go, podDiskUsage and buildSignalToRankFunc): writable
-// layers, logs and local volumes on a node with one filesystem; logs and volumes on nodefs
-// and writable layers on imagefs where images have a filesystem of their own; all of it on
-// nodefs, and nothing on imagefs, where the layers stayed on nodefs (see splitLayers).
+// DiskUses computes the pods' disk usage as the kubelet ranks by it
+// (pkg/kubelet/eviction/helpers.go, podDiskUsage and buildSignalToRankFunc). On a node with
+// one filesystem that is writable layers, logs and local volumes. Where images have their
+// own filesystem, it is logs and volumes on nodefs and writable layers on imagefs. Where the
+// layers stayed on nodefs (see splitLayers), it is all of them on nodefs, and nothing on
+// imagefs.
 //
-// A Summary names volumes without their kind, so volumes tells by pod UID the names
-// of those that count: emptyDirs of the default medium, configMaps and gitRepos. A
-// pod that has none is in it with an empty list.
+// A Summary names volumes without their kind, so volumes maps a pod's UID to the names of
+// the volumes that count: emptyDirs of the default medium, configMaps and gitRepos. A pod
+// that has none is in it with an empty list.
 //
-// Unlike in the kubelet, a figure that is missing makes the pod's sum unknown
-// instead of smaller: a pod that is not in volumes, a container or a volume that
-// the kubelet has not measured yet. Pods with no container in the Summary are left
-// out.
+// Unlike in the kubelet, a missing figure makes the pod's sum unknown instead of smaller: a
+// pod that is not in volumes, or a container or volume that the kubelet has not measured
+// yet. Pods without a container in the Summary are left out.
 func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
 	uses, on := make(map[string]DiskUse, len(summary.Pods)), layoutOf(&summary.Node, dedicatedImageFS)
 	for i := range summary.Pods {
@@ -87,15 +88,15 @@ func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[stri
 	return uses
 }
 
-// summaryLayout says on which filesystems a Summary's figures lie.
+// summaryLayout says on which filesystems a Summary's figures are.
 type summaryLayout uint8
 
 const (
 	// oneFS: nodefs and imagefs are one filesystem.
 	oneFS summaryLayout = iota
-	// layersOnImageFS: images and writable layers have a filesystem of their own.
+	// layersOnImageFS: images and writable layers have their own filesystem.
 	layersOnImageFS
-	// layersOnNodeFS: images have one, and writable layers are on nodefs.
+	// layersOnNodeFS: images have their own filesystem, and writable layers are on nodefs.
 	layersOnNodeFS
 )
 
@@ -110,12 +111,12 @@ func layoutOf(node *statsapi.NodeStats, dedicatedImageFS bool) summaryLayout {
 	}
 }
 
-// splitLayers reports whether a Summary says that writable layers lie on nodefs and images
-// elsewhere. The kubelet writes the same figures for both of the runtime's filesystems unless
-// the runtime says that they are two (pkg/kubelet/stats/cadvisor_stats_provider.go,
-// ImageFsStats; of the runtimes CRI-O alone does). It supports layers on nodefs only
-// (KEP-4191); layers on a third filesystem, which has another size, stay with the runtime's
-// directory, which is what is read as imagefs.
+// splitLayers reports whether a Summary says that writable layers are on nodefs and images
+// elsewhere. The kubelet writes the same figures for both of the runtime's filesystems
+// unless the runtime reports two (pkg/kubelet/stats/cadvisor_stats_provider.go,
+// ImageFsStats; among the runtimes only CRI-O does). It supports only layers on nodefs
+// (KEP-4191). Layers on a third filesystem, which has another size, are counted to the
+// runtime's directory, which is read as imagefs.
 func splitLayers(node *statsapi.NodeStats) bool {
 	if node.Runtime == nil || node.Runtime.ImageFs == nil || node.Runtime.ContainerFs == nil {
 		return false
@@ -175,7 +176,7 @@ func volume(pod *statsapi.PodStats, name string) *statsapi.FsStats {
 	return nil
 }
 
-// sum adds the figures up. A nil one is missing.
+// sum adds the figures up. A nil figure is missing.
 func sum(figures []*statsapi.FsStats) FSUse {
 	use := FSUse{BytesKnown: true, InodesKnown: true}
 	for _, f := range figures {
@@ -188,8 +189,8 @@ func sum(figures []*statsapi.FsStats) FSUse {
 	return use
 }
 
-// plus adds a figure to a total that is known; a missing figure or a total that is
-// too large makes it unknown.
+// plus adds a figure to a known total; a missing figure or an overflow makes the total
+// unknown.
 func plus(total int64, known bool, figure *uint64) (int64, bool) {
 	if !known || figure == nil || *figure > math.MaxInt64 {
 		return 0, false
@@ -201,7 +202,7 @@ func plus(total int64, known bool, figure *uint64) (int64, bool) {
 	return total + n, true
 }
 
-// oldest returns the time of the oldest figure, zero when one carries none.
+// oldest returns the time of the oldest figure, zero when one has none.
 func oldest(figures []*statsapi.FsStats) time.Time {
 	var first time.Time
 	for i, f := range figures {

@@ -8,7 +8,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// The pods of a node are found below its cgroup mount, which is /sys/fs/cgroup on a real one.
+// The pods of a node are read below its cgroup mount, which is /sys/fs/cgroup on a real
+// node.
 func ExampleTree_Collect() {
 	mount, err := planted(map[string]string{
 		"cgroup.controllers":                        "memory pids\n",

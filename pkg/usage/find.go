@@ -12,18 +12,18 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// How far FindKubepods looks: a kind node seen from its host is four levels deep,
+// How deep FindKubepods searches: a kind node seen from its host is four levels deep,
 // system.slice/docker-<id>.scope/kubelet.slice/kubelet-kubepods.slice.
 const (
 	findDepth       = 5
 	findDirectories = 10_000
 )
 
-// FindKubepods returns the cgroup that holds all pods, relative to the cgroup mount
-// and with a slash before it, as a kubelet made it: kubepods or kubepods.slice,
-// also below another group (kind, k3s, --cgroup-root). Of several it takes the one
-// nearest to the root, and of several equally near the one that has pods; an error
-// asks for --kubepods-cgroup when that does not settle it, or when there is none.
+// FindKubepods returns the cgroup that holds all pods, relative to the cgroup mount and with
+// a leading slash, as a kubelet made it: kubepods or kubepods.slice, also below another
+// group (kind, k3s, --cgroup-root). Of several it returns the one nearest to the root, and
+// of several equally near the one that has pods. When that is ambiguous, or there is none,
+// the error tells the user to set --kubepods-cgroup.
 func FindKubepods(mount string) (string, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
@@ -57,7 +57,7 @@ func FindKubepods(mount string) (string, error) {
 
 func notKubepods(group string) bool { return !isKubepods(path.Base(group)) }
 
-// choose settles on one of several kubepods cgroups that are equally near.
+// choose selects one of several kubepods cgroups that are equally near.
 func choose(root string, found []string) (string, error) {
 	if len(found) == 1 {
 		return found[0], nil
@@ -86,8 +86,8 @@ func hasPods(root, kubepods string) bool {
 	return false
 }
 
-// subdirectories returns the names of the directories in a directory, in order. One
-// that has gone has none.
+// subdirectories returns the names of the subdirectories of a directory, in order. A removed
+// directory has none.
 func subdirectories(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -62,7 +62,7 @@ func (v version) pidsDir(group string) string {
 	return filepath.Join("pids", group)
 }
 
-// figures are what a pod's cgroup says.
+// figures are the contents of a pod's cgroup.
 type figures struct{ usage, anonymous, shared, inactiveFile, tasks, kernel, slabReclaimable int64 }
 
 // add puts a pod's cgroup below the mount.
@@ -80,8 +80,8 @@ func (v version) add(f files, group string, n figures) {
 	}
 }
 
-// spoils are the ways in which a file of a pod can be at fault. A missing one is that of a
-// pod that has gone.
+// spoils are the ways in which a file of a pod can be at fault. A missing file is that of a
+// removed pod.
 func spoils() map[string]kernelfiletest.Spoil {
 	all := kernelfiletest.Spoils()
 	all["max"] = kernelfiletest.With("max\n")

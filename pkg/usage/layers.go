@@ -23,23 +23,23 @@ type layer struct {
 	device uint64
 }
 
-// layers finds the writable layers of containers, without asking the runtime.
+// layers finds the writable layers of containers without calling the runtime.
 //
-// The runtime mounts each container's root in the node's mount namespace, and the
-// options of an overlay name the directory that it writes to. containerd's mount point
-// has the container's id in it. Where it has not (CRI-O, Docker), a process of the
-// container shows its root, and the root must be one that the node knows too: a
-// process may have made a mount namespace of its own, with any root it likes.
+// The runtime mounts each container's root in the node's mount namespace, and the options of
+// an overlay name the directory that it writes to. containerd's mount point contains the
+// container's id. Where it does not (CRI-O, Docker), a process of the container shows its
+// root. That root counts only if the node has it too: a process may have its own mount
+// namespace, with any root.
 type layers struct {
-	proc string // the host's /proc as seen from here
+	proc string // the host's /proc as evictd sees it
 	// byID and byDevice are the overlays in the node's mount namespace.
 	byID     map[string]layer
 	byDevice map[uint64]layer
-	// roots are those that a runtime has mounted for containers, by their mount points.
+	// roots are the roots that a runtime has mounted for containers, by their mount points.
 	roots []layer
 }
 
-// lookers is how many processes of a container are asked for their root.
+// lookers is of how many processes of a container the root is read.
 const lookers = 8
 
 // openLayers reads the node's mounts: those of its first process.
@@ -72,8 +72,8 @@ func idIn(point string) string {
 	return filepath.Base(filepath.Dir(point))
 }
 
-// isRoot reports whether runtimes call a container's root so: containerd …/rootfs, CRI-O
-// and Docker …/merged. The node's own root may be an overlay, too.
+// isRoot reports whether a mount point has the name of a container's root: containerd
+// …/rootfs, CRI-O and Docker …/merged. The node's own root may be an overlay, too.
 func isRoot(point string) bool {
 	name := filepath.Base(point)
 	return name == "rootfs" || name == "merged"
@@ -110,14 +110,14 @@ func (l *layers) ofProcesses(processes []int) (layer, error) {
 			err = fmt.Errorf("its root is of type %s, and only overlay says where it writes to", root.kind)
 		case len(l.byDevice) > 0:
 			err = errors.New("its processes have a root that the runtime did not mount")
-		default: // the runtime mounts in a namespace of its own
+		default: // the runtime mounts in another namespace
 			return layer{dir: root.upperDir(), device: root.device}, nil
 		}
 	}
 	return layer{}, err
 }
 
-// rootOf returns the mount that is a process's root.
+// rootOf returns the mount of a process's root.
 func (l *layers) rootOf(pid int) (*mount, error) {
 	var root *mount
 	err := readMounts(filepath.Join(l.proc, strconv.Itoa(pid), "mountinfo"), func(m *mount) {
@@ -131,8 +131,8 @@ func (l *layers) rootOf(pid int) (*mount, error) {
 	return root, err
 }
 
-// layerWait is how long a filesystem of layers gets to answer at the start. One that does
-// not is no reason to refuse the others.
+// layerWait is how long a filesystem of layers may take to respond at startup. One that does
+// not respond is no reason to reject the others.
 const layerWait = time.Second
 
 // checkLayers finds out whether the layers of the containers that the node has can be
@@ -164,7 +164,7 @@ func (d *NodeDisk) checkLayers(mounts *layers) error {
 	return cmp.Or(err, d.explain(counts[0].Partial))
 }
 
-// short makes a container's id fit into a sentence, as the runtimes' tools do.
+// short shortens a container's id for a sentence, as the runtimes' tools do.
 func short(container string) string {
 	const length = 12
 	return strings.ToValidUTF8(container[:min(len(container), length)], "?")

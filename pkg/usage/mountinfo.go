@@ -15,22 +15,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountinfoMax is how much of a mountinfo is read: a hundred thousand mounts, the
-// kernel's limit for a namespace, with short names. A tenant may have made them.
+// mountinfoMax is how much of a mountinfo is read: a hundred thousand mounts, the kernel's
+// limit for a namespace, with short names. A tenant may have made them.
 const mountinfoMax = 16 << 20
 
 // mount is one line of /proc/<pid>/mountinfo (proc_pid_mountinfo(5)).
 type mount struct {
-	device  uint64 // st_dev of what is in it
+	device  uint64 // st_dev of its files
 	point   string // where it is, relative to the process's root
 	kind    string // of the filesystem
 	options string // of the superblock, as the kernel wrote them
 }
 
-// errMountinfo is a line that is not what the manual describes.
+// errMountinfo is a line that does not match the manual.
 var errMountinfo = errors.New("it is no mountinfo")
 
-// readMounts calls see with each mount of a mountinfo, in its order.
+// readMounts calls see for each mount of a mountinfo, in its order.
 func readMounts(path string, see func(m *mount)) error {
 	file, err := os.Open(path) //nolint:gosec // below the host's /proc
 	if err != nil {
@@ -52,7 +52,7 @@ func parseMounts(from io.Reader, see func(m *mount)) error {
 		if sound = sound && m.point != "" && m.kind != ""; sound {
 			see(m)
 		}
-		return sound, !sound // the library does not stop at what it skips
+		return sound, !sound // the library continues after a line that it skips
 	})
 	switch {
 	case limited.N <= 0:
@@ -66,8 +66,8 @@ func parseMounts(from io.Reader, see func(m *mount)) error {
 	}
 }
 
-// mountDevice returns false for what is no device: the library takes a number that it cannot
-// read for 0, and no filesystem has the device 0:0.
+// mountDevice returns false for an invalid device: the library returns 0 for a number that
+// it cannot read, and no filesystem has the device 0:0.
 func mountDevice(info *mountinfo.Info) (uint64, bool) {
 	major, minor := info.Major, info.Minor
 	if major < 0 || major > math.MaxUint32 || minor < 0 || minor > math.MaxUint32 || major == 0 && minor == 0 {
@@ -76,7 +76,7 @@ func mountDevice(info *mountinfo.Info) (uint64, bool) {
 	return unix.Mkdev(uint32(major), uint32(minor)), true
 }
 
-// upperDir returns the directory that an overlay writes to, as the one who mounted it
+// upperDir returns the directory that an overlay writes to, as the process that mounted it
 // sees it; "" for a mount that has none.
 func (m *mount) upperDir() string {
 	if m.kind != "overlay" {
@@ -90,8 +90,8 @@ func (m *mount) upperDir() string {
 	return ""
 }
 
-// unescape replaces the three octal digits that the kernel writes for a space, a comma
-// and other signs that would be taken for its own (seq_escape, mangle_path).
+// unescape replaces the three octal digits that the kernel writes for a space, a comma and
+// other special characters (seq_escape, mangle_path).
 func unescape(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text

@@ -11,8 +11,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// TestMountsChange: a filesystem that is mounted over the images' directory, or goes from
-// there, is noticed by the sampler and by the measuring, which were opened before.
+// TestMountsChange: the sampler and the disk measurement, both opened before, detect a
+// filesystem that is mounted over the image directory, or unmounted from it.
 func TestMountsChange(t *testing.T) {
 	t.Parallel()
 	if !withOwnMounts(t) {
@@ -61,8 +61,8 @@ func TestMountsChange(t *testing.T) {
 	check("unmounted", false)
 }
 
-// withOwnMounts runs the test again, in a process whose mounts nobody else sees, and
-// reports whether this is that process.
+// withOwnMounts runs the test again in a process with a private mount namespace, and reports
+// whether this is that process.
 func withOwnMounts(t *testing.T) bool {
 	t.Helper()
 	const variable = "EVICTD_USAGE_TEST_OWN_MOUNTS"

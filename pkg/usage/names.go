@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// class is a directory of pods below the kubepods cgroup. Guaranteed pods have
-// none of their own: theirs are in kubepods itself.
+// class is a directory of pods below the kubepods cgroup. Guaranteed pods have no class
+// directory: they are in kubepods itself.
 type class struct {
 	dir    string // relative to kubepods; "" for kubepods itself
 	prefix string // of a pod's cgroup, before its UID
 	suffix string
 }
 
-// classesOf returns the classes of a kubepods cgroup. The kubelet's systemd driver
-// repeats a slice's parents in its name, and writes the dashes of a UID as
-// underscores (pkg/kubelet/cm/cgroup_manager_linux.go):
+// classesOf returns the classes of a kubepods cgroup. The kubelet's systemd driver repeats
+// a slice's parents in its name, and writes the dashes of a UID as underscores
+// (pkg/kubelet/cm/cgroup_manager_linux.go):
 //
 //	cgroupfs  kubepods/burstable/pod<uid>
 //	systemd   kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
@@ -62,8 +62,8 @@ func (c *class) name(uid string) string {
 	return c.prefix + uid + c.suffix
 }
 
-// isKubepods reports whether a kubelet may have given this name to the cgroup of
-// all its pods.
+// isKubepods reports whether a kubelet may have given this name to the cgroup of all its
+// pods.
 func isKubepods(name string) bool {
 	return name == "kubepods" || name == "kubepods.slice" || strings.HasSuffix(name, "-kubepods.slice")
 }

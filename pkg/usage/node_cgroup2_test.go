@@ -15,29 +15,29 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// This file is what the scenarios of `make test-cgroup2` have in common: real pods on
-// a real cgroup v2, seen by this package and by pkg/pressure. They are here because
-// this package's tests have a process to put into a pod.
+// This file contains the common parts of the scenarios of `make test-cgroup2`: real pods on
+// a real cgroup v2, as this package and pkg/pressure see them. They are here because this
+// package's tests have a process to put into a pod.
 
 const mib = int64(1) << 20
 
-// How far a figure may be from what a process was told to take.
+// How far a figure may differ from what a process was told to allocate.
 const (
 	// podSlack is the process's own memory, its page tables and what the kernel
 	// charges in batches.
 	podSlack = 8 * mib
-	// nodeSlack is what else changes on the machine while a scenario runs.
+	// nodeSlack is how much the rest of the machine may change while a scenario runs.
 	nodeSlack = 24 * mib
 )
 
-// A pod with this limit thrashes when it reads a file of that many MiB again and
-// again: what it reads next has always just been dropped.
+// A pod with this limit thrashes when it reads a file of that many MiB repeatedly: the
+// kernel has always just dropped the part that it reads next.
 const (
 	thrashLimit = 48 * mib
 	thrashFile  = 60
 )
 
-// needCgroup2 skips the test where there is version 1.
+// needCgroup2 skips the test on version 1.
 func needCgroup2(tb testing.TB) {
 	tb.Helper()
 	if h, err := kernelfile.HierarchyOf(cgroupMount); err == nil && !h.Unified {
@@ -66,7 +66,7 @@ func (n *realNode) set(group, file string, value int64) {
 	}
 }
 
-// figure returns the number after a word of a group's file.
+// figure returns the number after a key in a group's file.
 func (n *realNode) figure(group, file, word string) int64 {
 	n.tb.Helper()
 	return figureOf(n.tb, filepath.Join(cgroupMount, group, file), word)
@@ -86,8 +86,8 @@ func figureOf(tb testing.TB, path, word string) int64 {
 	return number
 }
 
-// stalled returns how long some task of a group, or of the machine for "", has
-// waited for memory in all.
+// stalled returns the total time for which some task of a group, or of the machine for "",
+// has waited for memory.
 func (n *realNode) stalled(group string) time.Duration {
 	n.tb.Helper()
 	path := filepath.Join(cgroupMount, group, "memory.pressure")
@@ -146,21 +146,21 @@ func (n *realNode) open(definition pressure.MemoryDefinition) *pressure.Node {
 	return reader
 }
 
-// available returns what is left, of the node and of the pods' limit.
+// available returns what is available, on the node and within the pods' limit.
 func (n *realNode) available(definition pressure.MemoryDefinition) (node, allocatable int64) {
 	n.tb.Helper()
 	sample := n.sample(definition)
 	return sample.Of(pressure.MemoryAvailable).Available, sample.Of(pressure.AllocatableMemoryAvailable).Available
 }
 
-// hardBelow is a judge of one hard threshold.
+// hardBelow returns a judge of one hard threshold.
 func hardBelow(signal pressure.Signal, line int64) *pressure.Judge {
 	return pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(line), Hard: true}},
 	})
 }
 
-// judged fails the test unless the judge finds pressure in the sample, or none.
+// judged fails the test unless the judge finds, or does not find, pressure in the sample.
 func judged(tb testing.TB, what string, judge *pressure.Judge, sample pressure.Sample, want bool) {
 	tb.Helper()
 	verdict := judge.Judge(&sample)
@@ -171,14 +171,14 @@ func judged(tb testing.TB, what string, judge *pressure.Judge, sample pressure.S
 	}
 }
 
-// about fails the test when bytes differ from what is wanted by more than the slack.
+// about fails the test when bytes differ from want by more than the slack.
 func about(tb testing.TB, what string, bytes, want, slack int64) {
 	tb.Helper()
 	tb.Logf("%s: %d MiB", what, bytes/mib)
 	near(tb, what, bytes, want, slack)
 }
 
-// near is about without a word where all is well.
+// near is about without a log line on success.
 func near(tb testing.TB, what string, bytes, want, slack int64) {
 	tb.Helper()
 	if bytes < want-slack || bytes > want+slack {
@@ -202,7 +202,7 @@ func podOf(tb testing.TB, tree *Tree, uid string) Pod {
 	return Pod{}
 }
 
-// disk returns a directory on a disk: what is in memory anyway cannot be read again.
+// disk returns a directory on a disk: files in memory would not be read again.
 func disk(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()

@@ -15,24 +15,24 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// NodeDiskOptions say where a node keeps the pods' files, and what measuring them may
-// take.
+// NodeDiskOptions say where a node keeps the pods' files, and how much time and CPU the
+// measurement may use.
 type NodeDiskOptions struct {
-	// HostRoot is the directory below which the host's directories are mounted; "" is
-	// the host itself.
+	// HostRoot is the directory below which the host's directories are mounted; "" is the
+	// host itself.
 	HostRoot string
 	// KubeletDir is the kubelet's root directory on the host, whose filesystem is
 	// nodefs; "" is /var/lib/kubelet.
 	KubeletDir string
 	// LogDir is where the kubelet has the pods' logs; "" is /var/log/pods.
 	LogDir string
-	// LinkedLogDir is where a runtime keeps the logs to which LogDir only has links; ""
-	// is Docker's, /var/lib/docker/containers.
+	// LinkedLogDir is where a runtime keeps the logs that LogDir only links to; "" is
+	// Docker's, /var/lib/docker/containers.
 	LinkedLogDir string
 	// ImageDirs are as in pressure.Options; nil is the same default.
 	ImageDirs []string
-	// Workers is how many threads walk at a time, 0 is one. Cores is how much CPU time
-	// they take together in a second, in seconds; 0 is one core.
+	// Workers is how many threads read directories at a time, 0 is one. Cores is how much
+	// CPU time they may use together per second, in seconds; 0 is one core.
 	Workers int
 	Cores   float64
 }
@@ -48,38 +48,38 @@ func (o *NodeDiskOptions) setDefaults() {
 	}
 }
 
-// NodePod is what has to be known of a pod to find its files.
+// NodePod holds the facts that are needed to find a pod's files.
 type NodePod struct {
-	// UID is the kubelet's, in the names of directories: the API server's, except for
+	// UID is the kubelet's, as in the names of directories: the API server's, except for
 	// static pods.
 	UID string
 	// Namespace and Name are in the name of the directory of logs.
 	Namespace, Name string
-	// Containers are the runtime's ids of the containers that run. What containers that
-	// have ended left behind is not counted, as in the kubelet
-	// (pkg/kubelet/stats/cri_stats_provider.go, removeTerminatedContainers).
+	// Containers are the runtime's ids of the running containers. As in the kubelet, the
+	// files of ended containers are not counted (pkg/kubelet/stats/cri_stats_provider.go,
+	// removeTerminatedContainers).
 	Containers []string
 }
 
-// NodeDisk measures the pods' disk use by looking at their files. It does nothing
-// between two calls of Measure. It is for one goroutine.
+// NodeDisk measures the pods' disk usage by reading their files. It does nothing between two
+// calls of Measure. It is for one goroutine.
 type NodeDisk struct {
 	options NodeDiskOptions
 	root    int    // HostRoot, open
-	proc    string // the host's /proc as seen from here
+	proc    string // the host's /proc as evictd sees it
 	pool    *filetree.Pool
-	// descriptors reads what processes have open, apart from the trees: whoever makes it
-	// wait for a filesystem of his own hides deleted files alone.
+	// descriptors reads the open files of processes, apart from the trees: a pod that blocks
+	// it with a filesystem of its own hides only deleted files.
 	descriptors *filetree.Pool
 	last        map[string]DiskUse // by UID
-	turns       turns              // the last time's
-	// opening is called before a place is opened, in the time that it has; a test lets it
+	turns       turns              // of the last measurement
+	// opening is called before a place is opened, within the place's time; a test lets it
 	// hang.
 	opening func(ctx context.Context, p *place)
 }
 
-// OpenNodeDisk prepares the measuring and finds out whether it can work here: an
-// error says which directory is missing, or which right.
+// OpenNodeDisk prepares the measurement and checks that it can work here: an error names the
+// missing directory or right.
 func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 	options.setDefaults()
 	root, err := unix.Open(options.HostRoot, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -98,7 +98,7 @@ func OpenNodeDisk(options NodeDiskOptions) (*NodeDisk, error) {
 		descriptors: filetree.NewPool(1, options.Cores),
 	}
 	if err := d.check(); err != nil {
-		_ = d.Close() // the first fault is the one to tell
+		_ = d.Close() // the first fault is the one to report
 		return nil, err
 	}
 	return d, nil
@@ -123,7 +123,7 @@ func (d *NodeDisk) check() error {
 	return d.checkLayers(mounts)
 }
 
-// explain adds to a fault what to do about it.
+// explain adds to a fault how to fix it.
 func (d *NodeDisk) explain(err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
@@ -137,8 +137,8 @@ func (d *NodeDisk) explain(err error) error {
 	}
 }
 
-// Close ends the use of the host's root. While a worker is held by a filesystem that
-// does not answer, it stays open.
+// Close closes the host's root. It stays open while a filesystem that does not respond
+// blocks a worker.
 func (d *NodeDisk) Close() error {
 	if d.pool.Out() > 0 {
 		return nil
@@ -146,12 +146,11 @@ func (d *NodeDisk) Close() error {
 	return unix.Close(d.root)
 }
 
-// Measure returns what the pods use, by their UIDs, until the context ends. Places that
-// were not reached the last time are walked first, then those of the pods that used
-// most, and those that take too long after all others. What was not walked has the pod's
-// last figures of a minute at most, with their time, or a reason. Now is the time of what
-// is measured. A pod that the kubelet has no directory of is left out. An error means
-// that nothing is known.
+// Measure returns the pods' usage by UID, and ends with the context. It first reads places
+// that were not reached the last time, then those of the pods that used most, and last those
+// that take too long. A place that was not read has the pod's previous figures with their
+// time, if these are at most a minute old, or a reason. Now is the time of the new figures.
+// A pod without a kubelet directory is left out. An error means that nothing is known.
 func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (map[string]DiskUse, error) {
 	ordered := d.bySize(pods)
 	f, err := d.look(ctx, ordered)
@@ -171,12 +170,12 @@ func (d *NodeDisk) Measure(ctx context.Context, now time.Time, pods []NodePod) (
 	return measured, nil
 }
 
-// lastFor is how long a pod's last figures stand in for those that there was no time for:
-// as long as the kubelet takes its own (its interval of a minute). Older ones would hold
-// against a pod what it may have deleted since.
+// lastFor is how long a pod's previous figures replace those that there was no time for: as
+// long as the kubelet uses its own (its interval of a minute). Older ones could count files
+// that the pod has deleted since.
 const lastFor = time.Minute
 
-// better returns the last figures where the new ones are cut short and show no more.
+// better returns the previous figures where the new ones are incomplete and not larger.
 func better(last, use DiskUse, now time.Time) DiskUse {
 	if use.Reason != "" && last.Reason == "" && now.Sub(last.Time) <= lastFor &&
 		last.NodeFS.Bytes >= use.NodeFS.Bytes && last.ImageFS.Bytes >= use.ImageFS.Bytes &&
@@ -186,7 +185,7 @@ func better(last, use DiskUse, now time.Time) DiskUse {
 	return use
 }
 
-// bySize orders pods by what they used last, those of the same size by their UIDs.
+// bySize orders pods by their previous usage, those of the same size by UID.
 func (d *NodeDisk) bySize(pods []NodePod) []NodePod {
 	size := func(pod *NodePod) int64 {
 		last := d.last[pod.UID]
@@ -208,7 +207,7 @@ const (
 	onImageFS
 )
 
-// layout is which filesystem is which.
+// layout says which filesystem is which.
 type layout struct{ node, image uint64 }
 
 func (l layout) where(device uint64) where {
@@ -222,7 +221,7 @@ func (l layout) where(device uint64) where {
 	return on
 }
 
-// layout looks which filesystems there are now.
+// layout reads which filesystems there are now.
 func (d *NodeDisk) layout() (layout, error) {
 	node, err := d.device(d.options.KubeletDir)
 	if err != nil {
@@ -249,7 +248,7 @@ func (d *NodeDisk) device(dir string) (uint64, error) {
 	return deviceOf(fd)
 }
 
-// found is where the pods' files are.
+// found holds the locations of the pods' files.
 type found struct {
 	disk      *NodeDisk
 	layout    layout
@@ -257,11 +256,11 @@ type found struct {
 	processes *processes
 	places    []*place
 	ordered   []NodePod
-	pods      []foundPod // of the same indices
-	turns     turns      // of what was walked
+	pods      []foundPod // by the index of the pod
+	turns     turns      // of the places that were read
 }
 
-// foundPod is what is known of a pod before its files are counted.
+// foundPod holds what is known of a pod before its files are counted.
 type foundPod struct {
 	faults    [3]error // by part
 	absent    bool
@@ -270,11 +269,11 @@ type foundPod struct {
 	noDeleted error // why there may be more deleted files
 }
 
-// lookName is the name of the search among what holds workers. No place has it.
+// lookName is the name of the search in the list of workers' tasks. No place has it.
 const lookName = "the pods' files"
 
-// look finds the pods' files on a worker, which is left behind when the context ends
-// before it: a directory may be on a filesystem that does not answer.
+// look finds the pods' files on a worker. It abandons the worker when the context ends
+// first: a directory may be on a filesystem that does not respond.
 func (d *NodeDisk) look(ctx context.Context, pods []NodePod) (*found, error) {
 	answer := make(chan *found, 1)
 	start := func(t *filetree.Turn) (int, error) {
@@ -335,7 +334,7 @@ func (f *found) findPod(index int, pod *NodePod) {
 	p.processes, p.noDeleted = f.processes.of(pod)
 }
 
-// check refuses names that would lead elsewhere. The API server has none.
+// check rejects names that would lead to another path. The API server allows none.
 func (p *NodePod) check() error {
 	for _, name := range []string{p.UID, p.Namespace, p.Name} {
 		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
@@ -345,7 +344,7 @@ func (p *NodePod) check() error {
 	return nil
 }
 
-// present reports whether the kubelet has a directory of the pod.
+// present reports whether the kubelet has a directory for the pod.
 func (d *NodeDisk) present(pod *NodePod) (bool, error) {
 	base, err := inHost(d.root, filepath.Join(d.options.KubeletDir, "pods"), unix.O_PATH)
 	if err != nil {

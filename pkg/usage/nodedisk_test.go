@@ -107,8 +107,8 @@ func web() NodePod {
 	return NodePod{UID: "uid-web", Namespace: "shop", Name: "web", Containers: []string{containerA}}
 }
 
-// pod plants all that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs, and a
-// process that has nothing open.
+// pod creates everything that web has: 1 file in its layer, 2 logs, 3 files in emptyDirs,
+// and a process without open files.
 func (h *fakeHost) pod(tb testing.TB) {
 	tb.Helper()
 	h.mounted(tb, 61, "/run/containerd/io.containerd.runtime.v2.task/k8s.io/"+containerA+"/rootfs", snapshots+"/7/fs")
@@ -119,12 +119,12 @@ func (h *fakeHost) pod(tb testing.TB) {
 	for _, name := range []string{"cache/a", "cache/dir/b", "scratch/new\nline \xff"} {
 		h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~empty-dir/"+name)
 	}
-	// Neither is the pod's: what other kinds of volumes hold.
+	// Other kinds of volumes do not count to the pod.
 	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~csi/pvc/mount/data")
 	h.file(tb, "/var/lib/kubelet/pods/uid-web/volumes/kubernetes.io~configmap/settings/x")
 }
 
-// exactly is a figure that is known: files of 64 KiB, and directories.
+// exactly is a known figure: files of 64 KiB, and directories.
 func exactly(tb testing.TB, h *fakeHost, files, directories int64) FSUse {
 	tb.Helper()
 	var stat unix.Stat_t
@@ -177,7 +177,7 @@ func (p planting) process(pid int, cgroup, mountinfo string) {
 	p.host.process(p.t, pid, cgroup, mountinfo)
 }
 
-// TestNodeDiskLayers finds a container's writable layer by each way there is.
+// TestNodeDiskLayers finds a container's writable layer in each possible way.
 func TestNodeDiskLayers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -275,8 +275,8 @@ func TestNodeDiskLayers(t *testing.T) {
 	}
 }
 
-// TestNodeDiskLogs: logs are where the kubelet has them, or where its links lead to
-// when a runtime keeps them elsewhere; no other link is followed.
+// TestNodeDiskLogs: logs are where the kubelet has them, or where its links lead when a
+// runtime keeps them elsewhere; no other link is followed.
 func TestNodeDiskLogs(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -310,13 +310,13 @@ func TestNodeDiskLogs(t *testing.T) {
 	if use.OnNodeFS.Logs != want {
 		t.Errorf("logs %+v, want two files, three directories and six links: %+v", use.OnNodeFS.Logs, want)
 	}
-	// The emptyDir that became a link cannot be opened, and nobody knows what it held.
+	// The emptyDir that became a link cannot be opened, so its content is unknown.
 	if use.OnNodeFS.Volumes.Bytes != 0 || use.OnNodeFS.Volumes.BytesKnown {
 		t.Errorf("volumes %+v, want nothing known", use.OnNodeFS.Volumes)
 	}
 }
 
-// TestNodeDiskDeletedFiles: what a process holds open without a name is the pod's,
+// TestNodeDiskDeletedFiles: a file without a name that a process has open counts to the pod,
 // once, and only where it is on one of the node's filesystems.
 func TestNodeDiskDeletedFiles(t *testing.T) {
 	t.Parallel()
@@ -365,8 +365,8 @@ func TestNodeDiskDeletedFiles(t *testing.T) {
 	}
 }
 
-// TestNodeDiskWithoutTheRightToLookIntoProcesses: the sums are as the kubelet's, and
-// what was deleted is unknown.
+// TestNodeDiskWithoutTheRightToLookIntoProcesses: the sums are as the kubelet's, and deleted
+// files are unknown.
 func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -379,8 +379,9 @@ func TestNodeDiskWithoutTheRightToLookIntoProcesses(t *testing.T) {
 	}
 }
 
-// TestNodeDiskWithoutProcesses: who runs has processes, so where one is not to be seen,
-// what was deleted is unknown, and no sum is. Who does not run has nothing open.
+// TestNodeDiskWithoutProcesses: a running pod has processes. Where none is visible, its
+// deleted files are unknown, but the sums are known. A pod that does not run has no open
+// files.
 func TestNodeDiskWithoutProcesses(t *testing.T) {
 	t.Parallel()
 	cgroup := func(pid int) string { return fmt.Sprintf("/proc/%d/cgroup", pid) }
@@ -410,8 +411,8 @@ func TestNodeDiskWithoutProcesses(t *testing.T) {
 	}
 }
 
-// TestProcessesOf: a container of which no process was found makes its own pod's unknown, and a
-// process that could not be looked at every one's.
+// TestProcessesOf: a container without a visible process makes its own pod unknown, and a
+// process that could not be read makes every pod unknown.
 func TestProcessesOf(t *testing.T) {
 	t.Parallel()
 	unread := errors.New("not for you")
@@ -436,8 +437,8 @@ func TestProcessesOf(t *testing.T) {
 	}
 }
 
-// TestNodeDiskLeavesOutUnknownPods: a pod without a directory of the kubelet's is not
-// there, and one whose name would lead elsewhere is not looked for.
+// TestNodeDiskLeavesOutUnknownPods: a pod without a kubelet directory is left out, and a pod
+// whose name would lead to another path is not searched for.
 func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -463,7 +464,7 @@ func TestNodeDiskLeavesOutUnknownPods(t *testing.T) {
 	}
 }
 
-// TestNodeDiskTwoFilesystems: each figure is where it lies. The layers are in memory
+// TestNodeDiskTwoFilesystems: each figure counts to its filesystem. The layers are in memory
 // here, which is another filesystem than that of the temporary directory.
 func TestNodeDiskTwoFilesystems(t *testing.T) {
 	t.Parallel()
@@ -486,7 +487,7 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	known := FSUse{BytesKnown: true, InodesKnown: true}
 	layer := FSUse{Bytes: 3 * kib64, Inodes: 2, BytesKnown: true, InodesKnown: true}
 	logsAndVolumes := exactly(t, h, 5, 5)
-	// As the host itself sees it: paths as they are, and the processes of the test.
+	// As the host itself sees it: unprefixed paths, and the processes of the test.
 	measure := func(images, upper string) DiskUse {
 		d := (&fakeHost{root: "/"}).open(t, func(o *NodeDiskOptions) {
 			o.KubeletDir, o.LogDir, o.ImageDirs = h.at("/var/lib/kubelet"), h.at("/var/log/pods"), []string{"/nowhere", images}
@@ -505,12 +506,13 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	if diff := gocmp.Diff(want, use); diff != "" {
 		t.Errorf("a filesystem for images (-want +got):\n%s", diff)
 	}
-	// A third filesystem is nobody's concern.
+	// A third filesystem does not count.
 	want.ImageFS, want.OnImageFS = logsAndVolumes, want.OnNodeFS
 	if diff := gocmp.Diff(want, measure(h.at("/var/lib/containerd"), upper)); diff != "" {
 		t.Errorf("layers elsewhere (-want +got):\n%s", diff)
 	}
-	// Layers beside the kubelet's folder, and a filesystem for images alone: as CRI-O does.
+	// Layers beside the kubelet's directory, and a filesystem only for images, as with
+	// CRI-O.
 	beside := h.at("/var/lib/containers/7/fs")
 	kernelfiletest.Put(t, filepath.Join(beside, "written"), strings.Repeat("x", kib64))
 	want.NodeFS, want.OnNodeFS.Layers = exactly(t, h, 5+1, 5+1), exactly(t, h, 1, 1)
@@ -521,8 +523,8 @@ func TestNodeDiskTwoFilesystems(t *testing.T) {
 	}
 }
 
-// TestNodeDiskKeepsWhatItKnows: when the time is up, a pod has its last figures with
-// their time, unless what was counted since is more.
+// TestNodeDiskKeepsWhatItKnows: when the time is up, a pod has its previous figures with
+// their time, unless the new count is larger.
 func TestNodeDiskKeepsWhatItKnows(t *testing.T) {
 	t.Parallel()
 	all := FSUse{BytesKnown: true, InodesKnown: true, Bytes: 100, Inodes: 10}

@@ -7,7 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// sum adds up what was counted of each pod.
+// sum adds up the counts of each pod.
 func (f *found) sum(pods []NodePod, counts []filetree.Count, now time.Time) map[string]DiskUse {
 	uses := make([]DiskUse, len(pods))
 	for i := range uses {
@@ -25,7 +25,8 @@ func (f *found) sum(pods []NodePod, counts []filetree.Count, now time.Time) map[
 	return byUID
 }
 
-// begin returns what is known without the files: all, except for what was not found.
+// begin returns what is known before the files are counted: everything, except for parts
+// that were not found.
 func (p *foundPod) begin(now time.Time) DiskUse {
 	all := FSUse{BytesKnown: true, InodesKnown: true}
 	parts := Parts{Layers: all, Logs: all, Volumes: all}
@@ -47,7 +48,7 @@ func (p *foundPod) begin(now time.Time) DiskUse {
 	return use
 }
 
-// on calls back for each of the filesystems, with the sum and what it is made of.
+// on calls each for each of the filesystems, with the sum and its parts.
 func (u *DiskUse) on(on where, each func(sum *FSUse, of *Parts)) {
 	if on&onNodeFS != 0 {
 		each(&u.NodeFS, &u.OnNodeFS)

@@ -14,46 +14,47 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// How the kills are followed.
+// How kills are detected.
 const (
-	// killsPace is how often the kernel's events are looked at, at most. A pod that meets its
-	// limit makes up to a hundred a second, and hardly any of them is a kill.
+	// killsPace is the shortest interval between two reads of the kernel's events. A pod
+	// that meets its limit causes up to a hundred events a second, and hardly any of them is
+	// a kill.
 	killsPace = time.Second
-	// killsAgain is how long after a fault the group is watched anew, and how often it is
-	// looked at whether it is still there.
+	// killsAgain is the delay after a fault before the group is watched again, and the
+	// interval at which its existence is checked.
 	killsAgain = 10 * time.Second
 )
 
-// OOMKill says that the kernel has killed processes of a pod for want of memory.
+// OOMKill says that the OOM killer has killed processes of a pod.
 type OOMKill struct {
 	// UID is as in [Pod].
 	UID string
-	// Count is how many processes it killed since the last time that was told of this pod.
+	// Count is how many processes it has killed since the previous report for this pod.
 	Count int64
 }
 
-// OOMKills follows the kernel's kills in the pods' cgroups, on cgroup v2. On v1 the count of
-// a killed container goes with its cgroup, before anybody can look.
+// OOMKills detects OOM kills in the pods' cgroups, on cgroup v2. On v1 the count of a killed
+// container is removed with its cgroup, before it can be read.
 type OOMKills struct {
 	mount, kubepods string
 	classes         [3]class
 	pace, again     time.Duration // which tests shorten
 
-	total int64            // of all pods together, when the pods were read last
+	total int64            // of all pods together, at the last read of the pods
 	known map[string]int64 // by UID; unknownKills for one that could not be read yet
 }
 
 // unknownKills stands for a count that could not be read when the watch began: the first
-// that can be read is not news.
+// count that can be read is not reported.
 const unknownKills = -1
 
-// ErrOnlyUnified is why kills are not followed on cgroup v1.
+// ErrOnlyUnified is why kills are not detected on cgroup v1.
 var ErrOnlyUnified = errors.New("following the pods' OOM kills: cgroup v1 keeps no count of a container that has ended")
 
 var errKubepodsGone = errors.New("the pods' cgroup has gone")
 
-// NewOOMKills returns what follows the kills below a kubepods cgroup, which is relative to
-// the cgroup mount. It fails on cgroup v1.
+// NewOOMKills returns an OOMKills for a kubepods cgroup, which is relative to the cgroup
+// mount. It fails on cgroup v1.
 func NewOOMKills(mount, kubepods string) (*OOMKills, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
@@ -66,8 +67,8 @@ func NewOOMKills(mount, kubepods string) (*OOMKills, error) {
 	return &OOMKills{mount: mount, kubepods: kubepods, classes: classesOf(kubepods), pace: killsPace, again: killsAgain}, nil
 }
 
-// Run tells of every kill until the context ends, and of the faults that keep it from
-// telling, after which it goes on. What was killed before it began is not told.
+// Run reports every kill until the context ends, and every fault that prevents a report,
+// after which it continues. It does not report kills from before its start.
 func (k *OOMKills) Run(ctx context.Context, tell func(OOMKill), failed func(error)) {
 	for {
 		err := k.follow(ctx, tell)
@@ -118,21 +119,20 @@ func (k *OOMKills) follow(ctx context.Context, tell func(OOMKill)) error {
 	}
 }
 
-// open asks the kernel for the events of the pods' cgroup, which are those of every group
-// below it.
+// open watches the events of the pods' cgroup, which include those of every group below it.
 func (k *OOMKills) open() (*os.File, error) {
 	fd, err := memoryEvents(k.mount, k.kubepods)
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fd, true); err != nil { // else a read holds a thread, and Close does not end it
+	if err := unix.SetNonblock(fd, true); err != nil { // otherwise Close does not end a read
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), "the events of "+k.kubepods), nil
 }
 
-// await returns when there was an event. The kernel does not always say that a group has
-// gone, so that it is looked for now and then.
+// await returns when there was an event. The kernel does not always report that a group was
+// removed, so await checks that from time to time.
 func (k *OOMKills) await(events *os.File, inode uint64) error {
 	buffer := make([]byte, 4096)
 	for {
@@ -149,9 +149,9 @@ func (k *OOMKills) await(events *os.File, inode uint64) error {
 	}
 }
 
-// look tells what was killed since the last time. The pods are read only where the count of
-// all of them together says that there is something. With an error, the pods that could be
-// read are told of, and the others when they can be.
+// look reports the kills since the previous call. It reads the pods only where the count of
+// all of them together has changed. With an error, it reports the pods that could be read,
+// and the others once they can be read.
 func (k *OOMKills) look(tell func(OOMKill)) error {
 	total, err := killsIn(k.mount, k.kubepods)
 	if err != nil || k.known != nil && total == k.total {
@@ -179,13 +179,13 @@ func (k *OOMKills) look(tell func(OOMKill)) error {
 	return err
 }
 
-// news returns how many of a pod's kills have not been told.
+// news returns how many of a pod's kills have not been reported.
 func (k *OOMKills) news(uid string, count int64) int64 {
 	before := k.known[uid]
 	switch {
 	case k.known == nil || before == unknownKills:
 		return 0
-	case count < before: // the group was made anew: a static pod keeps its UID
+	case count < before: // the group was recreated: a static pod keeps its UID
 		return count
 	default:
 		return count - before
@@ -193,8 +193,8 @@ func (k *OOMKills) news(uid string, count int64) int64 {
 }
 
 // pods returns the count of each pod, and unknownKills for one that could not be read, which
-// the error names. One that goes meanwhile is left out. Where not all pods could be listed
-// there are no counts: one that is not listed has not gone.
+// the error names. A pod that is removed meanwhile is left out. Where not all pods could be
+// listed there are no counts: an unlisted pod may still exist.
 func (k *OOMKills) pods() (map[string]int64, error) {
 	counts := map[string]int64{}
 	var faults UnreadError

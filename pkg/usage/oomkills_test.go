@@ -17,8 +17,8 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 )
 
-// overfill has a process in a group take more than the group's limit, and waits until the
-// kernel has killed it.
+// overfill makes a process in a group exceed the group's limit, and waits until the kernel
+// has killed it.
 func overfill(n *realNode, group string) {
 	n.tb.Helper()
 	p := start(n.tb)
@@ -31,7 +31,7 @@ func overfill(n *realNode, group string) {
 	}
 }
 
-// follow follows the kills until the returned function is called, and sends what is told.
+// follow reports kills to the channel until the returned function is called.
 func follow(tb testing.TB, k *OOMKills) (told chan OOMKill, faults chan error, end func()) {
 	tb.Helper()
 	told, faults = make(chan OOMKill, 100), make(chan error, 100)
@@ -53,7 +53,7 @@ func follow(tb testing.TB, k *OOMKills) (told chan OOMKill, faults chan error, e
 	return told, faults, end
 }
 
-// next returns what is told next.
+// next returns the next report.
 func next[T any](tb testing.TB, from <-chan T) T {
 	tb.Helper()
 	select {
@@ -65,9 +65,9 @@ func next[T any](tb testing.TB, from <-chan T) T {
 	panic("unreachable")
 }
 
-// TestCgroup2OOMKills: the kernel kills processes in limits of containers and of pods, and
-// each is told of its pod, once; also of a pod that came later, and after the pods' cgroup
-// was made anew. Nothing is left behind in the end.
+// TestCgroup2OOMKills: the kernel kills processes at the limits of containers and of pods.
+// Each kill is reported for its pod, once, also for a pod that started later, and after the
+// pods' cgroup was recreated. Nothing is left behind in the end.
 func TestCgroup2OOMKills(t *testing.T) {
 	n := newNode2(t, 400*mib)
 	limited := func(pod, container string) string {
@@ -88,7 +88,7 @@ func TestCgroup2OOMKills(t *testing.T) {
 	}
 	k.pace, k.again = 10*time.Millisecond, 200*time.Millisecond
 	told, faults, end := follow(t, k)
-	overfill(n, burstable) // may be before the first look: then it is not news
+	overfill(n, burstable) // may be before the first look: then it is not reported
 	overfill(n, burstable)
 	for sum := int64(0); sum < 1; {
 		kill := next(t, told)
@@ -123,7 +123,7 @@ func TestCgroup2OOMKills(t *testing.T) {
 	}
 }
 
-// settle takes what is still told.
+// settle discards the pending reports.
 func settle(told <-chan OOMKill) {
 	for {
 		select {
@@ -145,7 +145,7 @@ func opened(tb testing.TB) int {
 }
 
 // TestOOMKillOnCgroup1: on v1 the container's own group counts a kill, the pod's does not,
-// and nothing is left once the group has gone, which is why the pod's status is asked there.
+// and the count is lost with the group. That is why the pod's status is used there.
 func TestOOMKillOnCgroup1(t *testing.T) {
 	n := newRealNode(t)
 	if n.hierarchy.Unified {
@@ -182,8 +182,8 @@ func plantKills(t *testing.T, mount, group string, count int64) {
 	}
 }
 
-// A count that cannot be read is not zero: neither is it told as a kill nor is one lost that
-// happened meanwhile.
+// A count that cannot be read is not zero: it is not reported as a kill, and a kill in the
+// meantime is not lost.
 func TestOOMKillsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const one, other = "/kubepods/burstable/pod" + burstableUID, "/kubepods/pod" + guaranteedUID

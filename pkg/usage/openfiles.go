@@ -16,14 +16,13 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// deletedMark is what the kernel puts behind the name of a file that has none any
-// more (d_path).
+// deletedMark is the kernel's suffix for the path of a file without a name (d_path).
 const deletedMark = " (deleted)"
 
 const (
-	// maxDeleted is how many deleted files of a pod are told apart.
+	// maxDeleted limits how many deleted files of a pod are kept apart.
 	maxDeleted = 1 << 16
-	// maxDescriptors is how many open files of a pod are looked at: half a second of CPU.
+	// maxDescriptors limits how many open files of a pod are read: half a second of CPU.
 	maxDescriptors = 1 << 17
 )
 
@@ -32,17 +31,17 @@ type inode struct{ device, number uint64 }
 
 // deletedFiles adds up files without a name that a pod's processes have open.
 type deletedFiles struct {
-	// where says on which filesystems a device is, or why that is not known.
+	// where says on which filesystems a device is, or why that is unknown.
 	where  func(device uint64) (where, error)
 	seen   map[inode]bool
-	looked int    // at descriptors
+	looked int    // number of descriptors read
 	target []byte // of a link
-	// those on each filesystem.
+	// The deleted files on each filesystem.
 	nodeFS, imageFS FSUse
 }
 
-// lookForDeleted looks for the deleted files of each pod after its trees, whose devices
-// are known then, and in the time that they left.
+// lookForDeleted looks for the deleted files of each pod after its trees, whose devices are
+// then known, in the remaining time.
 func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
 	name := func(pod int) string { return f.ordered[pod].UID }
 	var indices []int
@@ -54,7 +53,7 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
 	order(indices, d.turns, name)
 	devices := f.devices()
 	trees := make([]filetree.Tree, len(indices))
-	// The workers may outlive this call, so they write to files of their own.
+	// The workers may outlive this call, so they write to their own files.
 	read := make([]deletedFiles, len(indices))
 	for i, pod := range indices {
 		read[i].where, read[i].seen = devices, map[inode]bool{}
@@ -65,7 +64,7 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
 		f.turns.note(trees, counts)
 	}
 	for i, pod := range indices {
-		fault := err // for want of them the sums are the kubelet's
+		fault := err // without them the sums are the kubelet's
 		if err == nil {
 			fault = counts[i].Partial
 		}
@@ -73,8 +72,8 @@ func (d *NodeDisk) lookForDeleted(ctx context.Context, f *found) {
 	}
 }
 
-// devices returns what tells on which filesystems a device is. What a container sees as
-// its root is where its layer is.
+// devices returns a function that says on which filesystems a device is. A container's root
+// counts to the filesystem of its layer.
 func (f *found) devices() func(device uint64) (where, error) {
 	roots := map[uint64]*place{}
 	for _, p := range f.places {
@@ -95,7 +94,7 @@ func (f *found) devices() func(device uint64) (where, error) {
 	}
 }
 
-// start returns what reads the files of processes on a worker. There is no tree.
+// start returns the task that reads the files of processes on a worker. There is no tree.
 func (d *deletedFiles) start(proc string, processes []int) filetree.Start {
 	return func(t *filetree.Turn) (int, error) {
 		d.target = make([]byte, unix.PathMax)
@@ -108,8 +107,8 @@ func (d *deletedFiles) start(proc string, processes []int) filetree.Start {
 	}
 }
 
-// read adds the files of one process. It needs the right to look into that process,
-// CAP_SYS_PTRACE. A process that has ended has none.
+// read adds the files of one process. It needs the right to inspect that process,
+// CAP_SYS_PTRACE. An ended process has none.
 func (d *deletedFiles) read(breathe func() error, proc string, pid int) error {
 	const batch = 128
 	dir := filepath.Join(proc, strconv.Itoa(pid), "fd")
@@ -137,7 +136,7 @@ func (d *deletedFiles) read(breathe func() error, proc string, pid int) error {
 	}
 }
 
-// unlessEnded leaves out that the process, or the file, is there no more.
+// unlessEnded ignores the error that the process, or the file, does not exist any more.
 func unlessEnded(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return nil
@@ -145,10 +144,10 @@ func unlessEnded(err error) error {
 	return fmt.Errorf("looking for deleted files that are open: %w", err)
 }
 
-// look adds an open file when it has no name and is on one of the node's filesystems.
-// By the text of the link, which asks no filesystem, nearly all others are left alone:
-// they may be on one that is dead. A file may be called as if it was deleted; who asks
-// for it then waits on a thread of which there are others.
+// look adds an open file when it has no name and is on one of the node's filesystems. The
+// text of the link, which accesses no filesystem, excludes nearly all other files: they may
+// be on a filesystem that does not respond. The name of a file may look as if it was
+// deleted; reading such a file then blocks one of several threads.
 func (d *deletedFiles) look(dir int, name string) error {
 	if d.looked++; d.looked > maxDescriptors {
 		return fmt.Errorf("there are more than %d open ones", maxDescriptors)

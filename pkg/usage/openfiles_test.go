@@ -37,9 +37,9 @@ func (h *fakeHost) overlay(tb testing.TB, upper, lower, point string) (device ui
 	return root.Dev, err
 }
 
-// TestNodeDiskDeletedFilesOfARoot: a file that a container wrote into its own root and
-// deleted is on the filesystem of the layer, whatever device the root is. One of the image
-// takes nothing of the pod.
+// TestNodeDiskDeletedFilesOfARoot: a file that a container wrote into its root and deleted
+// is on the filesystem of the layer, whatever device the root has. A file of the image does
+// not count to the pod.
 func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -80,8 +80,8 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 		if want := exactly(t, h, 1, 0); use.OnNodeFS.Deleted != want || use.Reason != "" {
 			t.Errorf("deleted %+v, reason %q; want one file: %+v", use.OnNodeFS.Deleted, use.Reason, want)
 		}
-		// Where the layer's filesystem is not known, neither is what was deleted in it.
-		f, err := d.look(t.Context(), []NodePod{web()}) // and no place is walked
+		// Where the layer's filesystem is unknown, its deleted files are unknown too.
+		f, err := d.look(t.Context(), []NodePod{web()}) // and no place is counted
 		if err != nil {
 			t.Error(err)
 			return
@@ -95,7 +95,8 @@ func TestNodeDiskDeletedFilesOfARoot(t *testing.T) {
 	}
 }
 
-// TestNodeDiskManyDescriptors: what a pod has too many of is unknown, and no sum is.
+// TestNodeDiskManyDescriptors: with too many descriptors a pod's deleted files are unknown,
+// but the sums are known.
 func TestNodeDiskManyDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -127,8 +128,8 @@ func TestNodeDiskManyDescriptors(t *testing.T) {
 	}
 }
 
-// TestNodeDiskHeldDescriptors: whoever makes evictd wait for a file hides what his pod has
-// deleted, and nothing else; nor do four more of his.
+// TestNodeDiskHeldDescriptors: a pod with a file that blocks evictd hides only its own
+// deleted files; so do four more such files.
 func TestNodeDiskHeldDescriptors(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -158,7 +159,7 @@ func TestNodeDiskHeldDescriptors(t *testing.T) {
 	}
 }
 
-// TestNodeDiskListsOnlySoMany emptyDirs of a pod.
+// TestNodeDiskListsOnlySoMany: the number of a pod's emptyDirs that are listed is limited.
 func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -178,8 +179,8 @@ func TestNodeDiskListsOnlySoMany(t *testing.T) {
 	}
 }
 
-// TestNodeDiskWithoutLogs: a pod that runs and has no logs where the kubelet is thought
-// to have them is unknown; one that does not run has none.
+// TestNodeDiskWithoutLogs: a running pod without logs in the expected directory is unknown;
+// one that does not run has none.
 func TestNodeDiskWithoutLogs(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -197,8 +198,8 @@ func TestNodeDiskWithoutLogs(t *testing.T) {
 	}
 }
 
-// TestOpenNodeDiskLooksForALayer: where the runtime's directory is not mounted, that is
-// known at the start.
+// TestOpenNodeDiskLooksForALayer: a runtime directory that is not mounted is detected at
+// startup.
 func TestOpenNodeDiskLooksForALayer(t *testing.T) {
 	t.Parallel()
 	const gone = "/var/lib/containers/storage/overlay/8/diff"

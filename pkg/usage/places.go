@@ -13,11 +13,11 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// emptyDirs is where the kubelet keeps a pod's emptyDirs, below pods/<uid>. One in
-// memory is a mount of its own there.
+// emptyDirs is where the kubelet keeps a pod's emptyDirs, below pods/<uid>. One in memory is
+// a mount there.
 const emptyDirs = "volumes/kubernetes.io~empty-dir"
 
-// part is what a directory holds of a pod.
+// part is the kind of a pod's directory.
 type part uint8
 
 const (
@@ -33,25 +33,25 @@ func (p part) String() string { return [...]string{"writable layer", "logs", "em
 type place struct {
 	pod  int // in the call of Measure
 	part part
-	// base is a directory of the host, and path what is below it. Links in base are
-	// followed, within the host; nobody but the node's administrator can write there.
-	// In path none is, and no mount is entered.
+	// base is a directory of the host, and path is below it. Links in base are followed,
+	// within the host; only the node's administrator can write there. In path no link is
+	// followed and no mount is entered.
 	base, path string
-	// device is written by whoever opens the place; 0 until then.
+	// device is written when the place is opened; 0 until then.
 	device uint64
-	// root is st_dev of the container's root, which shows a layer's files as its own; 0
-	// for what is no layer.
+	// root is st_dev of the container's root, through which a layer's files appear; 0 for
+	// anything but a layer.
 	root uint64
 }
 
-// name tells a pod's place from all others. A pod may claim another one's layer as its
-// own, and must not be taken for it.
+// name identifies a pod's place. It includes the pod, because a pod may claim another pod's
+// layer as its own.
 func (p *place) name(pods []NodePod) string {
 	return pods[p.pod].UID + ":" + filepath.Join(p.base, p.path)
 }
 
-// inHost opens a path as the host sees it, below the directory where the host's root
-// is mounted: a link to /data leads to /data of the host.
+// inHost opens a path as the host sees it, below the directory where the host's root is
+// mounted: a link to /data leads to /data of the host.
 func inHost(root int, path string, flags int) (int, error) {
 	fd, err := unix.Openat2(root, filepath.Join(".", path), &unix.OpenHow{
 		Flags:   uint64(flags | unix.O_DIRECTORY | unix.O_CLOEXEC), //nolint:gosec // flags
@@ -63,8 +63,8 @@ func inHost(root int, path string, flags int) (int, error) {
 	return fd, nil
 }
 
-// open opens the place for reading. A place that has gone, or is a mount of its own,
-// is not counted.
+// open opens the place for reading. A place that was removed, or that is a mount, is not
+// counted.
 func (d *NodeDisk) open(p *place) (int, error) {
 	base, err := inHost(d.root, p.base, unix.O_PATH)
 	if err != nil {
@@ -91,7 +91,7 @@ func below(dir int, path string) (int, error) {
 	return fd, nil
 }
 
-// start returns what opens the place on a worker. A place on none of the node's
+// start returns the task that opens the place on a worker. A place on none of the node's
 // filesystems is not counted.
 func (d *NodeDisk) start(p *place, l layout) filetree.Start {
 	return func(t *filetree.Turn) (int, error) {
@@ -118,11 +118,11 @@ func deviceOf(fd int) (uint64, error) {
 	return stat.Dev, err
 }
 
-// maxEntries is how many emptyDirs, containers or logs a pod may have.
+// maxEntries limits how many emptyDirs, containers or logs a pod may have.
 const maxEntries = 10_000
 
-// entriesOf lists what is in a directory below one of the host's, which only the
-// kubelet or the runtime writes to. One that is not there, or is a mount, has none: nil.
+// entriesOf lists a directory below one of the host's, which only the kubelet or the runtime
+// writes to. A missing directory, or a mount, has no entries: nil.
 func (d *NodeDisk) entriesOf(base, path string) ([]os.DirEntry, error) {
 	dir, err := inHost(d.root, base, unix.O_PATH)
 	if err != nil {
@@ -159,9 +159,9 @@ func (f *found) volumes(index int, pod *NodePod) error {
 	return err
 }
 
-// logs appends the pod's logs, and the directory that a log is linked to: Docker
-// writes logs below a directory of its own. Whoever runs has logs, so where there is no
-// directory the kubelet has them elsewhere (its podLogsDir), or not yet.
+// logs appends the pod's logs, and the directory that a log links to: Docker writes logs
+// below its own directory. A running pod has logs, so where there is no directory the
+// kubelet keeps them elsewhere (its podLogsDir), or has not created it yet.
 func (f *found) logs(index int, pod *NodePod) error {
 	base := f.disk.options.LogDir
 	dir := pod.Namespace + "_" + pod.Name + "_" + pod.UID

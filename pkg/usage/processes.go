@@ -11,22 +11,21 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// processes are those of containers.
+// processes are the processes of containers.
 type processes struct {
 	byContainer map[string][]int
-	// unread is why each container may have more of them: of this process nobody can tell
-	// whose it is.
+	// unread is why each container may have more of them: the container of some process
+	// could not be determined.
 	unread error
 }
 
-// processesOf returns the processes of containers by the containers' ids. A process
-// belongs to the container whose id is in the path of its cgroup, the outermost one
-// where there are several: a container may make groups below its own.
+// processesOf returns the processes of containers by the containers' ids. A process belongs
+// to the container whose id is in the path of its cgroup, the outermost one where there are
+// several: a container may make groups below its own.
 //
-// The list of processes in the container's cgroup would be shorter to read, but shows
-// each reader the numbers of its own PID namespace only, and all others as 0.
-// /proc/<pid>/cgroup may be read by anybody and has the numbers of the /proc that is
-// read.
+// The list of processes in the container's cgroup would be shorter to read, but it has only
+// the numbers of the reader's PID namespace, and 0 for all others. /proc/<pid>/cgroup is
+// readable without rights and has the numbers of the /proc that is read.
 func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (*processes, error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
@@ -53,9 +52,9 @@ func processesOf(t *filetree.Turn, proc string, wanted map[string]bool) (*proces
 	return found, nil
 }
 
-// of returns those of the pod's containers, and why there may be more: whoever runs has
-// some, so where none was found they are hidden from here, or the runtime names cgroups
-// in another way.
+// of returns the processes of the pod's containers, and why there may be more. A running
+// container has processes. Where none was found they are not visible from here, or the
+// runtime names cgroups differently.
 func (p *processes) of(pod *NodePod) (all []int, hidden error) {
 	for _, container := range pod.Containers {
 		its := p.byContainer[container]
@@ -70,7 +69,7 @@ func (p *processes) of(pod *NodePod) (all []int, hidden error) {
 	return all, hidden
 }
 
-// containerIn returns the id of the container that a /proc/<pid>/cgroup is about: one
+// containerIn returns the id of the container that a /proc/<pid>/cgroup belongs to: one
 // line on cgroup v2, one for each hierarchy on v1,
 //
 //	0::/kubepods.slice/kubepods-pod1234.slice/cri-containerd-<id>.scope/below

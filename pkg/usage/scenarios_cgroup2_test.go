@@ -19,9 +19,9 @@ import (
 // Most of the scenarios of `make test-cgroup2`; huge pages need no pod and are in
 // pkg/pressure. test/cgroup2 lists all of them by name.
 
-// TestCgroup2RealCgroups: a kubepods cgroup with pods of every class, named by either
-// of the kubelet's drivers, at the root and below another group, is found, and each
-// pod's use is what its process took.
+// TestCgroup2RealCgroups: evictd finds a kubepods cgroup with pods of every class, named by
+// either of the kubelet's drivers, at the root and below another group, and each pod's usage
+// is that of its process.
 func TestCgroup2RealCgroups(t *testing.T) {
 	needCgroup2(t)
 	const shared = 8 // MiB, in each pod
@@ -67,9 +67,9 @@ func TestCgroup2RealCgroups(t *testing.T) {
 	}
 }
 
-// TestCgroup2MemoryHog: a pod takes more and more, is seen by every reading, crosses a
-// threshold by both definitions, and is killed by the kernel at its own memory.max.
-// The node has its memory back then.
+// TestCgroup2MemoryHog: a pod allocates more and more memory, every reading shows it, it
+// crosses a threshold by both definitions, and the kernel kills it at its own memory.max.
+// The node's memory is then reclaimed.
 func TestCgroup2MemoryHog(t *testing.T) {
 	const step, steps = 50, 4                     // MiB
 	const line = int64(step*steps-step*3/2) * mib // crossed by the third step
@@ -120,8 +120,8 @@ type woken struct {
 	ended  error
 }
 
-// wakeEvents takes what a waker tells. It is large enough for an event a window of
-// each for the whole of a test, so that no waker waits for the test.
+// wakeEvents receives the events of a waker. Its buffer holds an event a window of each
+// waker for a whole test, so that no waker waits for the test.
 type wakeEvents chan woken
 
 func (e wakeEvents) Woken(source pressure.WakeSource) { e <- woken{source, time.Now(), nil} }
@@ -130,8 +130,7 @@ func (e wakeEvents) Wakeups(state pressure.WakeState) {
 	e <- woken{state.Source, time.Now(), state.Err}
 }
 
-// wakers opens and runs evictd's own wakers, both of which must be there, until the
-// test ends.
+// wakers opens and runs evictd's own wakers until the test ends. Both must be available.
 func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
 	n.tb.Helper()
 	w := pressure.OpenWakers(pressure.WakeOptions{Kubepods: n.kubepods})
@@ -159,7 +158,7 @@ func (n *realNode) wakers() (*pressure.Wakers, <-chan woken) {
 	return w, events
 }
 
-// wakeTime is how long the kernel may take for a wake-up; nothing is expected to.
+// wakeTime is how long the kernel may take for a wake-up; it is expected to be much faster.
 const wakeTime = 2 * time.Minute
 
 // wake makes a pod thrash until each of the sources has woken evictd.
@@ -215,8 +214,8 @@ func TestCgroup2PSITriggerFires(t *testing.T) {
 	t.Logf("stalled: the pods %v, the node %v", n.stalled(n.kubepods), n.stalled(""))
 }
 
-// TestCgroup2PodThrashesAloneInItsMemoryMax: its stall wakes evictd and shows in the
-// node's figure, and the node is short of nothing. The pod's own file tells that all
+// TestCgroup2PodThrashesAloneInItsMemoryMax: the pod's stall wakes evictd and shows in the
+// node's figure, although the node is not short of memory. The pod's own file shows that all
 // of the stall is its own.
 func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	const enough = 400 * time.Millisecond
@@ -246,9 +245,9 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 		stalled[name] += n.stalled(group)
 	}
 	t.Logf("stalled in %v: %v", time.Since(began).Round(time.Millisecond), stalled)
-	// The kernel adds up a group and those above it at different moments. The node's
-	// figure may be much smaller than the pod's: it is divided among all CPUs that are
-	// busy. That it is there at all, its waker has shown.
+	// The kernel adds up a group and its parents at different moments. The node's figure may
+	// be much smaller than the pod's, because it is divided among all busy CPUs. Its waker
+	// has shown that there is one.
 	own := stalled["pod"]
 	if stalled["node"] > own*5/4 {
 		t.Errorf("the pod stalled for %v and the node for %v: somebody else stalls", own, stalled["node"])
@@ -298,8 +297,8 @@ func grown(first, last map[string]Stall, uid string) Stall {
 	return Stall{UID: uid, Waited: last[uid].Waited - first[uid].Waited, LimitHits: last[uid].LimitHits - first[uid].LimitHits}
 }
 
-// TestCgroup2BigFileReadTwice: page cache that is in use (active) is memory used to
-// the kubelet, and free to the kernel and to evictd's default.
+// TestCgroup2BigFileReadTwice: active page cache counts as used for the kubelet, and as
+// available for the kernel and evictd's default.
 func TestCgroup2BigFileReadTwice(t *testing.T) {
 	const size = 192 // MiB
 	n := newNode2(t, 600*mib)
@@ -317,7 +316,7 @@ func TestCgroup2BigFileReadTwice(t *testing.T) {
 	active, use := n.figure(pod, "memory.stat", "\nactive_file "), podOf(t, tree, burstableUID)
 	about(t, "page cache grew by", n.figure(pod, "memory.stat", "\nfile ")-cached, size*mib, podSlack)
 	about(t, "of it active", active, size*mib, podSlack)
-	about(t, "the pod's working set", use.WorkingSet, size*mib, 2*podSlack) // the kernel's own for it too
+	about(t, "the pod's working set", use.WorkingSet, size*mib, 2*podSlack) // the kernel's memory for it, too
 	about(t, "the pod's anonymous memory", use.Anonymous, 0, podSlack)
 	about(t, "memory.available (kernel) fell by", kernel-byKernel.Of(pressure.MemoryAvailable).Available, 0, nodeSlack)
 	about(t, "memory.available (workingSet) fell by", workingSet-byWorkingSet.Of(pressure.MemoryAvailable).Available, size*mib, nodeSlack)
@@ -345,8 +344,8 @@ func readThrough(file string, size int64) error {
 	return err
 }
 
-// streamLargerThanMemory: a pod reads a file that pushes all other page cache out,
-// and its own, while evictd looks on. Nothing is short of anything.
+// streamLargerThanMemory: a pod reads a file that displaces all other page cache, and its
+// own, while evictd samples. There is no shortage.
 func streamLargerThanMemory(t *testing.T) {
 	const most = 64 << 10 * mib
 	n := newNode2(t, 1<<40)
@@ -392,8 +391,8 @@ func streamLargerThanMemory(t *testing.T) {
 	}
 }
 
-// TestCgroup2AllocatableMemory: the pods together come near the limit of their cgroup
-// while the node has plenty. Where kube and system reservations are not enforced there
+// TestCgroup2AllocatableMemory: the pods together approach the limit of their cgroup while
+// the node has plenty of memory. Where kube and system reservations are not enforced there
 // is no limit and no such signal.
 func TestCgroup2AllocatableMemory(t *testing.T) {
 	const signal = pressure.AllocatableMemoryAvailable

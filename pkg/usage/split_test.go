@@ -7,8 +7,8 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// CRI-O can keep images on a filesystem of their own and writable layers on nodefs: what a
-// pod wrote to its layers is nodefs's then, and counted to imagefs it sends the wrong pod.
+// CRI-O can keep images on their own filesystem and writable layers on nodefs. A pod's
+// layers then count to nodefs; counted to imagefs they would select the wrong victim.
 func TestFaultLayersOnNodeFSBesideImages(t *testing.T) {
 	t.Parallel()
 	filesystem := func(capacity, used uint64) *statsapi.FsStats {

@@ -10,15 +10,15 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// Stall is how long a pod's tasks have waited for memory, and how often the pod met a
-// limit of its own. Both only ever grow while the pod lives: what counts is the
-// difference between two readings.
+// Stall is how long a pod's tasks have waited for memory, and how often the pod met one of
+// its own limits. Both only grow while the pod exists: use the difference between two
+// readings.
 type Stall struct {
 	// UID is as in [Pod].
 	UID string
-	// Waited is how long at least one of its tasks waited, in microseconds. It means
-	// nothing unless WaitedKnown: only cgroup v2 accounts for it, and only where the
-	// kernel has pressure-stall information.
+	// Waited is how long at least one of its tasks waited, in microseconds. It is valid only
+	// with WaitedKnown: only cgroup v2 accounts for it, and only where the kernel has
+	// pressure-stall information.
 	Waited      int64
 	WaitedKnown bool
 	// LimitHits is how often the pod or one of its containers met its own memory.max
@@ -26,10 +26,11 @@ type Stall struct {
 	LimitHits int64
 }
 
-// Stalls returns the stalls of each pod, in no particular order. It is for the moment
-// when the node stalls, so it opens and closes what it reads. Pods that went away
-// meanwhile are left out; those that are there and could not be read are left out too
-// and named by an [UnreadError], with which the others are still returned. It may be called by the goroutine that calls Collect.
+// Stalls returns the stalls of each pod, in no particular order. It is called only while the
+// node stalls, so it opens and closes the files each time. Pods that were removed meanwhile
+// are left out. Pods that exist but could not be read are left out too and named by an
+// [UnreadError], with which the others are still returned. Call it from the goroutine that
+// calls Collect.
 func (t *Tree) Stalls() ([]Stall, error) {
 	if t.closed {
 		return nil, errors.New("reading the pods' stalls: the tree is closed")

@@ -107,7 +107,7 @@ func TestStallsThatCannotBeRead(t *testing.T) {
 func TestStallsOfAPodThatHasGone(t *testing.T) {
 	t.Parallel()
 	pods := stalledPods(v2)
-	delete(pods, "kubepods/podcalm/memory.events") // it went while it was read
+	delete(pods, "kubepods/podcalm/memory.events") // removed while it was read
 	stalls, err := mustOpen(t, pods.Plant(t), "kubepods").Stalls()
 	if err != nil || len(stalls) != 1 {
 		t.Errorf("%+v, %v; want the other pod alone", stalls, err)

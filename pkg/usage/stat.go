@@ -7,14 +7,14 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// memoryStat are the figures of a memory.stat that matter here, in bytes. Kernel means
-// nothing unless kernelKnown.
+// memoryStat holds the figures of a memory.stat that evictd uses, in bytes. Kernel is valid
+// only with kernelKnown.
 type memoryStat struct {
 	anonymous, shared, inactiveFile, kernel int64
 	kernelKnown                             bool
 }
 
-// figure is the place of a key and of its value in the arrays below.
+// figure is the index of a key and of its value in the arrays below.
 type figure int
 
 // The figures. Those before figureKernel must be in every file.
@@ -27,9 +27,9 @@ const (
 	figureCount
 )
 
-// statKeys are the figures' names, each with the space that ends it; "" is not looked
-// for. On cgroup v1 those that begin with "total_" include the groups below, which is
-// where the containers are.
+// statKeys are the figures' names, each with the space that ends it; "" is skipped. On
+// cgroup v1 those that begin with "total_" include the groups below, which hold the
+// containers.
 type statKeys [figureCount]string
 
 func keysOf(unified bool) statKeys {
@@ -42,15 +42,15 @@ func keysOf(unified bool) statKeys {
 	return statKeys{figureAnonymous: "total_rss ", figureShared: "total_shmem ", figureInactiveFile: "total_inactive_file "}
 }
 
-// statValues are the values that were found, and which of them.
+// statValues are the values, and which of them were found.
 type statValues struct {
 	value [figureCount]int64
 	found [figureCount]bool
 }
 
-// parse reads the figures, in one pass over the lines. Each counts on a line with an end
-// only: the last line may have been cut off in a number. Kernel memory is known where
-// both of its figures are there: cgroup v1 has neither, and v2 has kernel since Linux 5.18.
+// parse reads the figures, in one pass over the lines. It ignores a line without an end: the
+// last line may have been truncated within a number. Kernel memory is known where both of
+// its figures exist: cgroup v1 has neither, and v2 has kernel since Linux 5.18.
 func (k *statKeys) parse(content []byte) (memoryStat, error) {
 	var s statValues
 	for len(content) > 0 {
@@ -76,7 +76,7 @@ func (k *statKeys) parse(content []byte) (memoryStat, error) {
 	return stat, nil
 }
 
-// take reads a line where it has one of the figures. The first of a name counts.
+// take reads a line if it has one of the figures. The first line of a name counts.
 func (k *statKeys) take(s *statValues, line []byte) error {
 	for f, key := range k {
 		if s.found[f] || key == "" || len(line) < len(key) || string(line[:len(key)]) != key {

@@ -12,13 +12,13 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// summaryMax is the largest answer that is read. 110 pods with three containers
-// take about half a MiB.
+// summaryMax is the size limit of a response. 110 pods with three containers take about half
+// a MiB.
 const summaryMax = 32 << 20
 
-// FetchSummary asks a kubelet for its Summary, for example at
-// https://<node>:10250/stats/summary. The client authenticates; ctx bounds the
-// call. Anything but a whole Summary in JSON of at most 32 MiB is an error.
+// FetchSummary reads a kubelet's Summary, for example at https://<node>:10250/stats/summary.
+// The client authenticates; ctx bounds the call. Anything but a complete Summary in JSON of
+// at most 32 MiB is an error.
 func FetchSummary(ctx context.Context, client *http.Client, url string) (*statsapi.Summary, error) {
 	body, err := fetch(ctx, client, url)
 	if err != nil {
@@ -56,21 +56,21 @@ func fetch(ctx context.Context, client *http.Client, url string) (body []byte, e
 	return body, err
 }
 
-// refusal says what the kubelet answered, and which right may be missing.
+// refusal returns an error with the kubelet's response and the right that may be missing.
 func refusal(response *http.Response) error {
 	text := fmt.Sprintf("the kubelet answers %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
 		text += "; evictd needs the verb get on nodes/stats"
 	}
 	const quoted = 200
-	start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // an error of its own helps nobody here
+	start, _ := io.ReadAll(io.LimitReader(response.Body, quoted)) // its own error would not help
 	if len(start) > 0 {
 		text += fmt.Sprintf(": %q", start)
 	}
 	return errors.New(text)
 }
 
-// parseSummary refuses JSON that is something else: a Summary names its node.
+// parseSummary rejects other JSON: a Summary names its node.
 func parseSummary(body []byte) (*statsapi.Summary, error) {
 	summary := &statsapi.Summary{}
 	if err := json.Unmarshal(body, summary); err != nil {

@@ -15,7 +15,7 @@ import (
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// summaryText is what a kubelet answers for one pod, without what is not read.
+// summaryText is a kubelet's response for one pod, without the fields that are not read.
 const summaryText = `{"node": {"nodeName": "node-1"}, "pods": [{
   "podRef": {"name": "web", "namespace": "shop", "uid": "u1"},
   "containers": [{"name": "web",
@@ -57,7 +57,7 @@ func TestFetchSummary(t *testing.T) {
 	if diff := gocmp.Diff(map[string]DiskUse{"u1": want}, uses); diff != "" {
 		t.Errorf("uses (-want +got):\n%s", diff)
 	}
-	// Images of their own: each part is on one of the two.
+	// Images have their own filesystem: each part is on one of the two.
 	none := knownUse(0, 0)
 	want.NodeFS, want.OnNodeFS.Layers = knownUse(23, 3), none
 	want.ImageFS, want.OnImageFS.Logs, want.OnImageFS.Volumes = parts.Layers, none, none
@@ -111,8 +111,8 @@ func TestFetchSummaryRefuses(t *testing.T) {
 	}
 }
 
-// TestFetchSummaryEndsWithItsContext: a kubelet that never answers, or never ends
-// its answer, holds nobody up.
+// TestFetchSummaryEndsWithItsContext: a kubelet that never responds, or whose response never
+// ends, does not block evictd.
 func TestFetchSummaryEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]string{"no answer": "", "half an answer": summaryText[:50]} {

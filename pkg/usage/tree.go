@@ -13,39 +13,38 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// Pod is what one pod uses, read from its cgroup, which includes those of its
-// containers.
+// Pod is what one pod uses, read from its cgroup, which includes its containers.
 type Pod struct {
 	// UID is the one in the cgroup's name; see the package's limits on static pods.
 	UID string
-	// WorkingSet is the usage without inactive page cache, in bytes, never negative:
-	// the figure that the kubelet ranks by (cAdvisor's
-	// container/libcontainer/handler.go).
+	// WorkingSet is the usage without inactive page cache, in bytes, never negative. The
+	// kubelet ranks by it (cAdvisor's container/libcontainer/handler.go).
 	WorkingSet int64
-	// Anonymous is the memory that no file backs, without tmpfs and without what is
-	// in swap, in bytes: total_rss on cgroup v1, anon on v2.
+	// Anonymous is the memory that no file backs, excluding tmpfs and swapped memory, in
+	// bytes: total_rss on cgroup v1, anon on v2.
 	Anonymous int64
 	// Shared is tmpfs (a memory-backed emptyDir too) and shared memory, in bytes.
 	Shared int64
-	// Kernel is the kernel's memory for the pod that cannot be reclaimed while it runs
-	// (page tables, stacks, slabs in use), in bytes: kernel minus slab_reclaimable on
-	// cgroup v2. It means nothing unless KernelKnown: cgroup v1 does not tell, nor does
-	// Linux before 5.18.
+	// Kernel is the kernel's memory for the pod that cannot be reclaimed while it runs (page
+	// tables, stacks, slabs in use), in bytes: kernel minus slab_reclaimable on cgroup v2.
+	// It is valid only with KernelKnown: cgroup v1 does not report it, nor does Linux before
+	// 5.18.
 	Kernel      int64
 	KernelKnown bool
-	// Tasks counts processes and threads. It means nothing unless TasksKnown: the
-	// pids controller may be missing.
+	// Tasks counts processes and threads. It is valid only with TasksKnown: the pids
+	// controller may be missing.
 	Tasks      int64
 	TasksKnown bool
-	// Unused says that the cgroup is there and uses no memory: a cgroup with a process in it
-	// always uses some, so that it has none yet, or none any more. All its memory figures are
-	// zeros then, which is what its end frees; of what the pod uses they say nothing.
+	// Unused says that the cgroup exists and uses no memory. A cgroup with a process in it
+	// always uses some, so its processes have not started yet or have ended. All its memory
+	// figures are then zero, which is what its end reclaims, but not a measure of the pod's
+	// usage.
 	Unused bool
 }
 
-// Reclaim returns what the pod's end gives back to the kernel's MemAvailable, in bytes:
-// anonymous and shared memory, and its kernel memory where that is known. Page cache
-// counts as available already.
+// Reclaim returns how much the pod's end adds to the kernel's MemAvailable, in bytes:
+// anonymous and shared memory, and kernel memory where it is known. Page cache already
+// counts as available.
 func (p *Pod) Reclaim() int64 {
 	sum := p.Anonymous + p.Shared
 	if p.KernelKnown {
@@ -54,28 +53,27 @@ func (p *Pod) Reclaim() int64 {
 	return sum
 }
 
-// Sizes of the files that are read. A memory.stat has 1,000 to 3,000 bytes; a file
-// that fills its buffer is not what it should be.
+// Buffer sizes. A memory.stat has 1,000 to 3,000 bytes; a file that fills its buffer is not
+// the expected one.
 const (
 	statMax    = 64 << 10
 	listingMax = 32 << 10
 )
 
-// Tree reads the cgroups below one kubepods cgroup. It keeps three files open for
-// each pod. Collect and Close are for one goroutine; Present and Detail may be called from any.
+// Tree reads the cgroups below one kubepods cgroup. It keeps three files open for each pod.
+// Collect and Close are for one goroutine; Present and Detail may be called from any.
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
-	kubepods  string // with a slash before it
+	kubepods  string // with a leading slash
 	keys      statKeys
 	classes   []*podClass
-	content   []byte // what a file holds
-	listing   []byte // what a directory holds
+	content   []byte // of a file
+	listing   []byte // of a directory
 	round     uint64 // counts calls of Collect
 	closed    bool
 }
 
-// podClass is a class with the pods that were there in the last round, by the names
-// of their cgroups.
+// podClass is a class with its pods of the last round, by the names of their cgroups.
 type podClass struct {
 	class
 	path string // in the memory hierarchy
@@ -86,14 +84,14 @@ type podClass struct {
 type podFiles struct {
 	uid               string
 	dir               string // in the memory hierarchy
-	inode             uint64 // of dir; 0 when it had gone before it was looked at
+	inode             uint64 // of dir; 0 when it was removed before it could be read
 	stat, usage, pids kernelfile.File
 	countsTasks       bool
 	round             uint64 // when its directory was last seen
 }
 
-// Open prepares the reading of the pods below a kubepods cgroup, which is relative
-// to the cgroup mount and must be there.
+// Open prepares to read the pods below a kubepods cgroup, which is relative to the cgroup
+// mount and must exist.
 func Open(mount, kubepods string) (*Tree, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
@@ -119,7 +117,7 @@ func Open(mount, kubepods string) (*Tree, error) {
 	return t, nil
 }
 
-// check makes sure that kubepods is there.
+// check makes sure that kubepods exists.
 func (t *Tree) check() error {
 	dir := filepath.Join(t.hierarchy.Memory, t.kubepods)
 	info, err := os.Stat(dir)
@@ -132,12 +130,12 @@ func (t *Tree) check() error {
 	return nil
 }
 
-// Collect appends what each pod uses to into[:0], in no particular order; a caller
-// that hands back the slice makes Collect allocate nothing for a pod it knows. Left
-// out are pods whose cgroup went away meanwhile; one that is there and uses nothing says
-// so. Pods that are there and could not be read are left out too and named by an [UnreadError], with
-// which the others are still returned: those of a directory that cannot be listed, too, as
-// far as it was listed before. Any other error comes with no pods.
+// Collect appends each pod's usage to into[:0], in no particular order; a caller that passes
+// the slice back makes Collect allocate nothing for a known pod. Pods whose cgroup was
+// removed meanwhile are left out; an existing one that uses nothing is marked as unused.
+// Pods that exist but could not be read are left out too and named by an [UnreadError], with
+// which the others are still returned. That includes the known pods of a directory that
+// cannot be listed. Any other error comes without pods.
 func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 	into = into[:0]
 	if t.closed {
@@ -154,7 +152,7 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 		case errors.Is(err, unix.ENOENT):
 			c.forget(t.round) // the kubelet makes this class when it needs it
 		default:
-			faults.listing(err) // the files that are open can be read all the same
+			faults.listing(err) // the open files can still be read
 		}
 		into = t.read(c, into, &faults)
 	}
@@ -199,7 +197,7 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 		Kernel:      stat.kernel,
 		KernelKnown: stat.kernelKnown,
 	}
-	if usage == 0 { // memory.stat may lag behind it
+	if usage == 0 { // memory.stat may be older
 		pod = Pod{UID: p.uid, KernelKnown: stat.kernelKnown, Unused: true}
 	}
 	if !p.countsTasks {
@@ -215,10 +213,10 @@ func (t *Tree) readPod(p *podFiles) (Pod, error) {
 	return pod, nil
 }
 
-// gone reports whether an error means that the pod's cgroup was removed. ENODEV is
-// what the kernel answers for a file whose cgroup is being removed. ENOENT counts
-// only when the directory is missing and not just the file, or is another one: a
-// cgroup may be made anew under the same name.
+// gone reports whether an error means that the pod's cgroup was removed. The kernel returns
+// ENODEV for a file whose cgroup is being removed. ENOENT counts only when the directory,
+// and not just the file, is missing or is another one: a cgroup may be recreated under the
+// same name.
 func (p *podFiles) gone(err error) bool {
 	if errors.Is(err, unix.ENODEV) {
 		return true
@@ -238,7 +236,7 @@ func inodeOf(dir string) (uint64, error) {
 
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) }
 
-// list brings the pods of a class up to date with its directory.
+// list updates the pods of a class from its directory.
 func (t *Tree) list(c *podClass) error {
 	fd, err := unix.Open(c.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -264,15 +262,15 @@ func (t *Tree) list(c *podClass) error {
 	return nil
 }
 
-// seeAll notes the directories in a listing.
+// seeAll records the directories in a listing.
 func (t *Tree) seeAll(c *podClass, listing []byte) error {
 	for len(listing) > 0 {
 		entry, rest, err := filetree.NextEntry(listing)
 		if err != nil {
 			return err
 		}
-		// A filesystem that does not tell types is taken at its word: a pod's name on
-		// something else fails when it is read.
+		// A filesystem may not report types. Something else with a pod's name fails when it
+		// is read.
 		if entry.Kind == unix.DT_DIR || entry.Kind == unix.DT_UNKNOWN {
 			t.see(c, entry.Name[:len(entry.Name)-1])
 		}
@@ -281,7 +279,7 @@ func (t *Tree) seeAll(c *podClass, listing []byte) error {
 	return nil
 }
 
-// see notes that a directory is in the class.
+// see records that a directory is in the class.
 func (t *Tree) see(c *podClass, name []byte) {
 	if known := c.pods[string(name)]; known != nil {
 		known.round = t.round
@@ -301,7 +299,7 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 	dir := filepath.Join(t.hierarchy.Memory, below)
 	inode, err := inodeOf(dir)
 	if err != nil {
-		inode = 0 // reading it tells more
+		inode = 0 // reading it gives more detail
 	}
 	return &podFiles{
 		uid:         c.uid(name),
@@ -331,15 +329,14 @@ func (p *podFiles) close() {
 	p.pids.Close()
 }
 
-// Present reports whether the pod's cgroup is still there: a pod that was deleted
-// by force is gone for the API server while its processes may still run. An error
-// means that nobody knows.
+// Present reports whether the pod's cgroup still exists: a force-deleted pod is gone in the
+// API server while its processes may still run. An error means that this is unknown.
 func (t *Tree) Present(uid string) (bool, error) {
 	group, err := t.group(uid)
 	return group != "", err
 }
 
-// group returns the pod's cgroup, with a slash before it; "" where there is none.
+// group returns the pod's cgroup, with a leading slash; "" where there is none.
 func (t *Tree) group(uid string) (string, error) {
 	if uid == "" || strings.ContainsAny(uid, "/\x00") {
 		return "", fmt.Errorf("looking for the pod's cgroup: %q is no UID", uid)

@@ -51,7 +51,7 @@ func layouts() map[string][]string {
 	}
 }
 
-// pods returns what the four pods use, in the order of layouts.
+// fourPods returns the figures of the four pods, in the order of layouts.
 func fourPods() []figures {
 	return []figures{
 		{usage: 1000, anonymous: 500, shared: 50, inactiveFile: 300, tasks: 3, kernel: 90, slabReclaimable: 30},
@@ -89,10 +89,11 @@ func TestCollect(t *testing.T) {
 				node := version.node()
 				for i, group := range groups {
 					version.add(node, filepath.Join(kubepods, group), fourPods()[i])
-					// Containers are inside the pod's figures and must not be taken for pods.
+					// Containers count to their pod and must not be mistaken for pods.
 					version.add(node, filepath.Join(kubepods, group, "pod0123"), figures{usage: 9, anonymous: 9})
 				}
-				// Groups beside the pods', and one that is named like a pod without a UID.
+				// Groups beside the pods', and one that is named like a pod but without a
+				// UID.
 				version.add(node, filepath.Join(kubepods, "system.slice"), figures{usage: 9, anonymous: 9})
 				version.add(node, filepath.Join(kubepods, "pod"), figures{usage: 9, anonymous: 9})
 				mount := node.Plant(t)
@@ -142,8 +143,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// onePod plants a node with two pods and returns its mount, and the directories of
-// the second one.
+// twoPods plants a node with two pods and returns its mount, and the directories of the
+// second one.
 func twoPods(t *testing.T, v version) (mount, memory, pids string) {
 	t.Helper()
 	node := v.node()
@@ -154,8 +155,8 @@ func twoPods(t *testing.T, v version) (mount, memory, pids string) {
 	return mount, filepath.Join(mount, v.memoryDir(group)), filepath.Join(mount, v.pidsDir(group))
 }
 
-// TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that
-// pod is left out and named, and the other one is still there.
+// TestUnknownIsNeverZero spoils, one by one, each file that a pod is read from: that pod is
+// left out and named, and the other one is still returned.
 func TestUnknownIsNeverZero(t *testing.T) {
 	t.Parallel()
 	for name, version := range versions() {
@@ -197,7 +198,7 @@ func faultsOf(err error) []error {
 	return unread.Faults
 }
 
-// TestFileMissingInAGroupThatIsThere: that is a fault and no pod that went away.
+// TestFileMissingInAGroupThatIsThere: that is a fault and not a removed pod.
 func TestFileMissingInAGroupThatIsThere(t *testing.T) {
 	t.Parallel()
 	for name, version := range versions() {
@@ -212,8 +213,8 @@ func TestFileMissingInAGroupThatIsThere(t *testing.T) {
 	}
 }
 
-// TestTasksUnknown: a pod without the pids controller is read, and its tasks are
-// not zero but unknown.
+// TestTasksUnknown: without the pids controller the pod is read, and its tasks are unknown
+// and not zero.
 func TestTasksUnknown(t *testing.T) {
 	t.Parallel()
 	for _, version := range []version{v1, hybrid, v2} {
@@ -231,8 +232,8 @@ func TestTasksUnknown(t *testing.T) {
 	}
 }
 
-// TestPodsComeAndGo: pods that end are left out, without an error, and pods that
-// start are read, also one that has the UID of one that ended.
+// TestPodsComeAndGo: ended pods are left out, without an error, and new pods are read, also
+// one with the UID of an ended one.
 func TestPodsComeAndGo(t *testing.T) {
 	t.Parallel()
 	for name, version := range versions() {
@@ -277,8 +278,8 @@ func TestPodsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestVanishesWhileRead: a pod that goes away between the listing and the reading is
-// no fault.
+// TestVanishesWhileRead: a pod that is removed between the listing and the reading is not a
+// fault.
 func TestVanishesWhileRead(t *testing.T) {
 	t.Parallel()
 	mount, memory, _ := twoPods(t, v1)
@@ -299,8 +300,8 @@ func TestVanishesWhileRead(t *testing.T) {
 }
 
 // TestUnusedPodIsFlagged: a group that was just made, or whose processes have ended, uses
-// nothing; that says what its end frees, and nothing about the pod. What memory.stat still
-// shows lags behind.
+// nothing. That is what its end reclaims, and not a measure of the pod's usage. The content
+// of memory.stat may be older.
 func TestUnusedPodIsFlagged(t *testing.T) {
 	t.Parallel()
 	for name, version := range versions() {
@@ -343,8 +344,8 @@ func TestKubepodsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestClassThatCannotBeListed: nobody knows which pods are in it, so it is reported,
-// and the other classes are read.
+// TestClassThatCannotBeListed: its pods are unknown, so it is reported, and the other
+// classes are read.
 func TestClassThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
@@ -355,8 +356,8 @@ func TestClassThatCannotBeListed(t *testing.T) {
 	}
 }
 
-// A directory that cannot be listed says nothing of the pods in it: those that are known are
-// read by their open files, and the error says that others may be missing.
+// When a directory cannot be listed, its known pods are read through their open files, and
+// the error says that others may be missing.
 func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 	t.Parallel()
 	mount, _, _ := twoPods(t, v1)
@@ -366,7 +367,7 @@ func TestFaultPodsOfAListingThatFailedAreRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	burstable := tree.classes[slices.IndexFunc(tree.classes, func(c *podClass) bool { return c.dir == "burstable" })]
-	burstable.path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node in trouble has EMFILE
+	burstable.path = strings.Repeat("x", 4096) // ENAMETOOLONG, where a node under pressure has EMFILE
 	got, err := tree.Collect(nil)
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
@@ -449,8 +450,8 @@ func TestCollectAllocatesNothingPerPod(t *testing.T) {
 	}
 }
 
-// TestMadeAnewWhileRead: a group that takes the name of one that has just gone is
-// not missing a file; it is another group, which is read the next time.
+// TestMadeAnewWhileRead: a group that takes the name of one just removed is not a group with
+// a missing file; it is another group, which is read the next time.
 func TestMadeAnewWhileRead(t *testing.T) {
 	t.Parallel()
 	mount, memory, _ := twoPods(t, v1)
@@ -458,7 +459,7 @@ func TestMadeAnewWhileRead(t *testing.T) {
 	if err := tree.list(tree.classes[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(memory, memory+"-before"); err != nil { // keeps the inode from being used again
+	if err := os.Rename(memory, memory+"-before"); err != nil { // keeps the inode from being reused
 		t.Fatal(err)
 	}
 	kernelfiletest.Put(t, memory, directory)
@@ -476,7 +477,7 @@ func TestStatKeys(t *testing.T) {
 	tests := map[string]struct {
 		content string
 		unified bool
-		kernel  int64 // -1 is not known
+		kernel  int64 // -1 is unknown
 		wantErr string
 	}{
 		"v1":                  {content: "rss 9\nshmem 9\ninactive_file 9\ntotal_rss 1\ntotal_rss_huge 9\ntotal_shmem 2\ntotal_inactive_file 3\n", kernel: -1},

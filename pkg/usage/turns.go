@@ -9,24 +9,24 @@ import (
 	"github.com/evictd/evictd/internal/filetree"
 )
 
-// turn is what became of something to walk. The first ones are walked first the next
-// time.
+// turn is how the count of a tree ended. Trees are counted the next time in the order of
+// these values.
 type turn uint8
 
 const (
-	// notReached is also what nobody has seen before.
+	// notReached also applies to a tree that is new.
 	notReached turn = iota
-	// walked, whole or with a fault that more time would not mend.
+	// walked: read completely, or with a fault that more time would not fix.
 	walked
-	// tooLong is what its share of the time did not suffice for. As the last one it gets
-	// all that the others leave, and holds nobody up.
+	// tooLong: its share of the time did not suffice. Such a tree comes last, with all the
+	// time that the others leave, and delays none of them.
 	tooLong
 )
 
-// turns are those of one measurement, by name.
+// turns are the turns of one measurement, by name.
 type turns map[string]turn
 
-// turnOf tells a turn by why its count is partial.
+// turnOf returns the turn for the reason why a count is partial.
 func turnOf(partial error) turn {
 	switch {
 	case errors.Is(partial, filetree.ErrNotReached):
@@ -39,14 +39,14 @@ func turnOf(partial error) turn {
 	}
 }
 
-// note remembers what became of some trees.
+// note records the turns of some trees.
 func (t turns) note(trees []filetree.Tree, counts []filetree.Count) {
 	for i := range trees {
 		t[trees[i].Name] = turnOf(counts[i].Partial)
 	}
 }
 
-// order orders what has names by its last turn, and leaves it as it is within that.
+// order sorts named items by their last turn, and otherwise keeps their order.
 func order[T any](items []T, last turns, name func(item T) string) {
 	slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(last[name(a)], last[name(b)]) })
 }

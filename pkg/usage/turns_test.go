@@ -37,7 +37,7 @@ func isEmptyDirOf(p *place, name string) bool {
 	return p.part == volumePart && strings.HasPrefix(p.path, "uid-"+name+"/")
 }
 
-// inTenSeconds measures within the time that a measurement has, as the round's one.
+// inTenSeconds measures within the time limit of a measurement, as that round.
 func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[string]DiskUse, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -45,7 +45,7 @@ func inTenSeconds(t *testing.T, d *NodeDisk, round int, pods []NodePod) (map[str
 	return d.Measure(ctx, measuredAt().Add(time.Duration(round)*2*time.Minute), pods)
 }
 
-// known returns the names of the pods of which all is known.
+// known returns the names of the pods that are completely known.
 func known(pods []NodePod, uses map[string]DiskUse) string {
 	var names []string
 	for _, pod := range pods {
@@ -56,8 +56,8 @@ func known(pods []NodePod, uses map[string]DiskUse) string {
 	return strings.Join(names, " ")
 }
 
-// TestNodeDiskLeavesTimeForAll: trees that would take all the time there is leave some
-// to all others, from the first time on, and stay lower bounds themselves.
+// TestNodeDiskLeavesTimeForAll: trees that would use all the time leave some to all others,
+// from the first measurement on, and stay lower bounds themselves.
 func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -83,8 +83,8 @@ func TestNodeDiskLeavesTimeForAll(t *testing.T) {
 	})
 }
 
-// TestNodeDiskOrder: what was not reached is walked first, then the pods that used most,
-// and at last what takes too long. The order of the pods that are asked for is nothing.
+// TestNodeDiskOrder: unreached places are read first, then the pods that used most, and last
+// those that take too long. The order of the pods in the call does not matter.
 func TestNodeDiskOrder(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -127,7 +127,7 @@ func TestNodeDiskOrder(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		d.opening = func(_ context.Context, p *place) {
-			if isEmptyDirOf(p, "a") { // large and a are begun
+			if isEmptyDirOf(p, "a") { // large and a have begun
 				cancel()
 			}
 		}
@@ -149,7 +149,7 @@ func TestNodeDiskOrder(t *testing.T) {
 	})
 }
 
-// TestNodeDiskStandsIn: a pod that there was no time for has its last figures for a
+// TestNodeDiskStandsIn: a pod that there was no time for has its previous figures for a
 // minute, with their time.
 func TestNodeDiskStandsIn(t *testing.T) {
 	t.Parallel()
@@ -180,9 +180,9 @@ func TestNodeDiskStandsIn(t *testing.T) {
 	})
 }
 
-// TestNodeDiskIsNotHeldUp: a place whose filesystem does not answer is unknown, and all
-// others are not, at once and whoever else is late; it is left alone until it answers,
-// and then counted. So is a layer.
+// TestNodeDiskIsNotHeldUp: a place whose filesystem does not respond is unknown. All others
+// are known at once, even if several are late. The place is skipped until it responds, and
+// then counted. The same holds for a layer.
 func TestNodeDiskIsNotHeldUp(t *testing.T) {
 	t.Parallel()
 	for name, isDead := range map[string]func(p *place) bool{
@@ -245,8 +245,8 @@ func notHeldUp(t *testing.T, h *fakeHost, workers int, pods []NodePod, isDead fu
 	}
 }
 
-// TestNodeDiskLooksAtNoLayer before a worker walks it: its filesystem, here one whose
-// server does not answer, may hold whoever does.
+// TestNodeDiskLooksAtNoLayer before a worker reads it: its filesystem, here one whose server
+// does not respond, may block the caller.
 func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -255,14 +255,14 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 	if err != nil {
 		t.Skipf("no FUSE here: %v", err)
 	}
-	defer device.Close() // which ends the wait of whoever asked
+	defer device.Close() // ends the wait of the readers
 	filetreetest.InMountNamespace(t, func() {
 		options := "fd=" + strconv.Itoa(int(device.Fd())) + ",rootmode=40000,user_id=0,group_id=0"
 		if err := unix.Mount("dead", h.at(snapshots+"/7"), "fuse", 0, options); err != nil {
 			t.Error(err)
 			return
 		}
-		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root}) // a second: it is asked, once
+		d, err := OpenNodeDisk(NodeDiskOptions{HostRoot: h.root}) // a second: it is read, once
 		if err != nil {
 			t.Error(err)
 			return
@@ -276,7 +276,7 @@ func TestNodeDiskLooksAtNoLayer(t *testing.T) {
 }
 
 // TestNodeDiskSearchIsHeld: while the search for the pods' files waits for the kubelet's
-// directory, nothing is known, and nobody asks a second time.
+// directory, nothing is known, and no second search is started.
 func TestNodeDiskSearchIsHeld(t *testing.T) {
 	t.Parallel()
 	d := newFakeHost(t).open(t, nil)
@@ -296,7 +296,7 @@ func TestNodeDiskSearchIsHeld(t *testing.T) {
 	}
 }
 
-// TestNodeDiskWorkers: as many places are walked at a time as there are workers.
+// TestNodeDiskWorkers: as many places are read at a time as there are workers.
 func TestNodeDiskWorkers(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -321,8 +321,9 @@ func TestNodeDiskWorkers(t *testing.T) {
 	})
 }
 
-// TestNodeDiskCores: next to no CPU does not suffice for ten thousand files. The clock of the
-// sleeps is fake; what the machine takes to find the files is not, and may be too much too.
+// TestNodeDiskCores: next to no CPU does not suffice for ten thousand files. The clock of
+// the sleeps is fake; the time that the machine takes to find the files is real, and may be
+// too long as well.
 func TestNodeDiskCores(t *testing.T) {
 	t.Parallel()
 	h := newFakeHost(t)
@@ -343,7 +344,7 @@ func TestNodeDiskCores(t *testing.T) {
 	}
 }
 
-// TestTurnOf: only what more time would mend is told apart from what was walked.
+// TestTurnOf: only a fault that more time would fix is distinguished from a complete count.
 func TestTurnOf(t *testing.T) {
 	t.Parallel()
 	got := turns{}

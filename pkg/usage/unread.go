@@ -2,32 +2,32 @@ package usage
 
 import "fmt"
 
-// UnreadError says which pods are there and could not be read. What was read of the others
-// comes with it.
+// UnreadError says which pods exist but could not be read. The readings of the others are
+// returned with it.
 type UnreadError struct {
-	// Pods are the UIDs of pods whose cgroups are there and could not be read; nil when
-	// there are none.
+	// Pods are the UIDs of pods whose cgroups exist but could not be read; nil when there
+	// are none.
 	Pods []string
-	// ListingFailed says that a directory of pods could not be listed: pods that were made
-	// since it was listed last are missing, and are not among Pods.
+	// ListingFailed says that a directory of pods could not be listed: pods that were
+	// created since the previous listing are missing, also from Pods.
 	ListingFailed bool
-	// Faults has one fault for each of Pods and for each such directory, which names its
-	// file.
+	// Faults has one fault for each of Pods and for each such directory, with the name of
+	// its file.
 	Faults []error
 }
 
-// pod notes a pod that could not be read.
+// pod records a pod that could not be read.
 func (u *UnreadError) pod(uid string, fault error) {
 	u.Pods, u.Faults = append(u.Pods, uid), append(u.Faults, fault)
 }
 
-// listing notes a directory that could not be listed.
+// listing records a directory that could not be listed.
 func (u *UnreadError) listing(fault error) {
 	u.ListingFailed = true
 	u.Faults = append(u.Faults, fmt.Errorf("listing the pods: %w", fault))
 }
 
-// orNil returns nil where all was read.
+// orNil returns nil where everything was read.
 func (u *UnreadError) orNil() error {
 	if len(u.Faults) == 0 {
 		return nil
