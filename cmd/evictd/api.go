@@ -9,24 +9,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// apiFault is why a request to the API server failed, as far as what to do about
-// it differs.
+// apiFault is the kind of fault of a request to the API server. Each kind needs a different
+// fix.
 type apiFault uint8
 
 const (
-	// faultUnreached: no answer came.
+	// faultUnreached: there was no response.
 	faultUnreached apiFault = iota
-	// faultUntrusted: whoever answers cannot prove to be the API server.
+	// faultUntrusted: the server cannot prove to be the API server.
 	faultUntrusted
-	// faultCredentials: it does not know who asks.
+	// faultCredentials: the server does not know the account.
 	faultCredentials
-	// faultRight: it knows who asks, and says no.
+	// faultRight: the server knows the account and denies the request.
 	faultRight
-	// faultServer: it answered with some other fault.
+	// faultServer: the server returned another error.
 	faultServer
 )
 
-// apiFaultOf tells the faults of a request apart.
+// apiFaultOf returns the kind of a request's fault.
 func apiFaultOf(err error) apiFault {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return faultUntrusted
@@ -44,8 +44,8 @@ func apiFaultOf(err error) apiFault {
 	}
 }
 
-// explain says why a request to the API server failed and what to do. Right is what
-// the request needs, as RBAC words it.
+// explain says why a request to the API server failed and how to fix it. Right is the right
+// that the request needs, in RBAC's terms.
 func (c *clients) explain(err error, right string) error {
 	server := c.config.Host
 	switch apiFaultOf(err) {
@@ -65,8 +65,8 @@ func (c *clients) explain(err error, right string) error {
 	}
 }
 
-// withoutURL leaves out the request's URL: the server is named already, and the
-// rest of it tells an administrator nothing.
+// withoutURL removes the request's URL: the message already names the server, and the rest
+// of the URL does not help an administrator.
 func withoutURL(err error) error {
 	if failed, wrapped := errors.AsType[*url.Error](err); wrapped {
 		return failed.Err

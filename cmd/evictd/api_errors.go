@@ -11,25 +11,26 @@ import (
 	"github.com/evictd/evictd/internal/record"
 )
 
-// failed is told of a request that the API server did not answer with success, by one of
+// failed is called for each request to the API server that did not succeed, with one of
 // [record.APIRequests] and one of [record.APIClasses]. It is called on any goroutine.
 type failed func(request, class string)
 
-// counting is a transport that tells of failures: below client-go, which keeps some of
-// them to itself and tries again.
+// counting is a transport that reports failures. It is below client-go, which retries some
+// of them without reporting them.
 type counting struct {
 	inner http.RoundTripper
 	tell  failed
 }
 
-// countFailures makes the clients of a configuration tell; nil tells nobody.
+// countFailures makes the clients of a configuration report failures to tell; nil reports
+// none.
 func countFailures(c *rest.Config, tell failed) {
 	if tell != nil {
 		c.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &counting{inner, tell} })
 	}
 }
 
-// RoundTrip sends a request. One that nobody waits for any more has not failed.
+// RoundTrip sends a request. A request whose context has ended is not a failure.
 func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := c.inner.RoundTrip(r)
 	switch {
@@ -44,7 +45,7 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 // WrappedRoundTripper returns the transport below, which client-go looks for.
 func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.inner }
 
-// kindOf returns what a request asks for.
+// kindOf returns the kind of a request.
 func kindOf(r *http.Request) string {
 	read, path := r.Method == http.MethodGet, r.URL.Path
 	resource, subresource := resourceOf(path)
@@ -64,8 +65,9 @@ func kindOf(r *http.Request) string {
 	}
 }
 
-// resourceOf returns what a path asks for within a namespace, "" where it names none:
-// .../namespaces/shop/pods/web/eviction. Namespaces and pods may be called like resources.
+// resourceOf returns the resource that a path names within a namespace, "" where it names
+// none: .../namespaces/shop/pods/web/eviction. Namespaces and pods may have the names of
+// resources.
 func resourceOf(path string) (resource, subresource string) {
 	_, inside, _ := strings.Cut(path, "/namespaces/")
 	parts := append(strings.Split(inside, "/"), "", "", "")

@@ -17,7 +17,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// failures counts what the clients tell of.
+// failures counts the failures that the clients report.
 type failures struct {
 	mu    sync.Mutex
 	count map[string]int
@@ -39,7 +39,8 @@ func ask(ctx context.Context, c *clients) {
 	_, _ = c.telling.CoreV1().Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
 }
 
-// counted asks a server that answers with the code and returns what was told.
+// counted sends requests to a server that returns the code, and returns the reported
+// failures.
 func counted(ctx context.Context, t *testing.T, code int) map[string]int {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -48,7 +49,7 @@ func counted(ctx context.Context, t *testing.T, code int) map[string]int {
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d}`, code)
 	}))
 	if code == 0 {
-		server.Close() // nobody answers
+		server.Close() // no server listens
 	} else {
 		t.Cleanup(server.Close)
 	}
@@ -75,9 +76,9 @@ func TestFailedRequestsAreCounted(t *testing.T) {
 				want[request+" "+class] = 1
 			}
 			switch code {
-			case 0, 404, 503: // whether the pod has left is looked at; a 404 may be anything's
+			case 0, 404, 503: // the pod is read again; a 404 may come from anything
 				want["Get "+class]++
-			case 401: // a request is sent again with the token as it is now
+			case 401: // a request is repeated with a fresh token
 				want["Eviction "+class]++
 				want["Get "+class] += 2
 			case 500:
@@ -97,7 +98,7 @@ func TestSuccessIsNoFailure(t *testing.T) {
 	}
 }
 
-// At the end nobody waits for answers any more: that is no failure of the API server.
+// A request that is canceled at shutdown is not a failure of the API server.
 func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +120,7 @@ func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
 	}
 }
 
-// What namespaces and pods are called does not tell what is asked for.
+// The names of namespaces and pods do not affect the kind of a request.
 func TestKindOfARequest(t *testing.T) {
 	t.Parallel()
 	const core = "https://api/api/v1/"

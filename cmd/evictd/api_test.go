@@ -31,7 +31,7 @@ current-context: x
 `, server))
 }
 
-// refusing is an address at which nobody listens.
+// refusing is an address without a listener.
 func refusing(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -44,7 +44,7 @@ func refusing(t *testing.T) string {
 	return "http://" + listener.Addr().String()
 }
 
-// answering is an API server that answers every request with the same status.
+// answering is an API server that returns the same status for every request.
 func answering(t *testing.T, failure *apierrors.StatusError) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -66,14 +66,13 @@ func paging(t *testing.T) string {
 	return server.URL
 }
 
-// Why the node cannot be read is said with what to do about it, by `evictd rank` on
-// one line and by `evictd run` in the log, whose message says what it means for the
-// pods.
+// An error that keeps the node from being read includes its fix: `evictd rank` prints it on
+// one line, and `evictd run` logs it with a message that names the consequence for the pods.
 func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	t.Parallel()
 	nodes := schema.GroupResource{Resource: "nodes"}
 	selfSigned := httptest.NewUnstartedServer(http.NotFoundHandler())
-	selfSigned.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told that nobody trusts it
+	selfSigned.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the rejected certificate
 	selfSigned.StartTLS()
 	t.Cleanup(selfSigned.Close)
 	for name, test := range map[string]struct {
@@ -140,8 +139,8 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 	}
 }
 
-// checkOnce runs the check of the node up to the first line that it logs, or to its
-// end, and returns the line's message and what went wrong.
+// checkOnce runs the check of the node up to its first log line, or to its end, and returns
+// the line's message and the fault.
 func checkOnce(t *testing.T, kubeconfig string) (message, fault string) {
 	t.Helper()
 	flags := &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfig}}

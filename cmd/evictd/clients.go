@@ -10,31 +10,30 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// unlimited switches off client-go's own limit of requests a second. Evictions are
-// limited by the configuration; a wait inside the client would come at the worst
-// moment and nobody would see it.
+// unlimited switches off client-go's own rate limit. The configuration limits evictions; a
+// wait inside the client would come at the worst moment and would not be visible.
 const unlimited = -1
 
 // readTimeout bounds every request that is not a watch or an eviction.
 const readTimeout = 15 * time.Second
 
-// clients are the ways to the API server: evictions have one of their own, so that
-// events and lists cannot starve them. client-go's transport sends all of them through
-// one connection of HTTP/2, which the watch keeps open: the first eviction after a
-// month waits for no handshake.
+// clients are the clients for the API server. Evictions have their own, so that events and
+// lists cannot starve them. client-go's transport sends all of them through one HTTP/2
+// connection, which the watch keeps open: the first eviction after a month needs no
+// handshake.
 type clients struct {
 	config   *rest.Config
 	origin   string               // where the credentials are from, in words
 	watching kubernetes.Interface // the pods; no timeout, or it would end the watch
-	evicting kubernetes.Interface // the context bounds each request
+	evicting kubernetes.Interface // each request's context sets its timeout
 	telling  kubernetes.Interface // events, and reads that can wait
 }
 
-// lostConnection says after how many seconds of silence client-go asks the API server for
-// a sign of life, and how long it waits for one before it gives the connection up. Its own
-// defaults, 30 and 15, would leave an eviction waiting for 45 s on a connection that
-// something in between has forgotten. The environment is the only way to set them
-// (k8s.io/apimachinery/pkg/util/net); what is set there already stays.
+// lostConnection sets after how many seconds of silence client-go pings the API server, and
+// how long it waits for the reply before it closes the connection. With its own defaults, 30
+// and 15, an eviction would wait for 45 s on a connection that a device in between has
+// dropped. Only the environment can set them (k8s.io/apimachinery/pkg/util/net); values that
+// are already set are kept.
 func lostConnection() error {
 	for name, seconds := range map[string]string{
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
@@ -50,8 +49,8 @@ func lostConnection() error {
 	return nil
 }
 
-// followToken reads a token's file again as soon as the API server refuses what was read
-// before. Client-go by itself does so once a minute, whatever the answers are.
+// followToken re-reads a token file as soon as the API server rejects its previous content.
+// By itself client-go re-reads it once a minute, whatever the responses are.
 func followToken(c *rest.Config) {
 	if c.BearerTokenFile == "" {
 		return
@@ -60,8 +59,8 @@ func followToken(c *rest.Config) {
 	c.BearerToken, c.BearerTokenFile = "", ""
 }
 
-// newClients builds the clients with the credentials that the flags name. They tell of
-// requests that failed; nil tells nobody.
+// newClients builds the clients with the credentials that the flags name. They report failed
+// requests to tell; nil reports none.
 func newClients(flags *whereFlags, tell failed) (*clients, error) {
 	if err := lostConnection(); err != nil {
 		return nil, err

@@ -14,8 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// patched returns the shipped DaemonSet with a patch, as kustomize and kubectl merge
-// it.
+// patched returns the shipped DaemonSet with a patch, merged as by kustomize and kubectl.
 func patched(t *testing.T, path string) *appsv1.DaemonSet {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -41,8 +40,8 @@ func patched(t *testing.T, path string) *appsv1.DaemonSet {
 	return result
 }
 
-// TestDiskNodeComponent: two rights and one mount more than the shipped manifest,
-// everything still read-only, and what root could harm read-only to the bottom.
+// TestDiskNodeComponent: the component adds two rights and one mount to the shipped
+// manifest. Everything is still read-only, recursively where root could do harm.
 func TestDiskNodeComponent(t *testing.T) {
 	t.Parallel()
 	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/disk-node/daemonset.patch.yaml")
@@ -68,7 +67,7 @@ func TestDiskNodeComponent(t *testing.T) {
 			t.Errorf("what is mounted below %s can be written to", m.MountPath)
 		}
 	}
-	// Put back what the component is for, and nothing else may differ.
+	// Revert what the component is for; nothing else may differ.
 	base := &before.Spec.Template.Spec.Containers[0]
 	container.SecurityContext, container.VolumeMounts = base.SecurityContext, base.VolumeMounts
 	after.Spec.Template.Spec.Volumes = slices.DeleteFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "logs" })

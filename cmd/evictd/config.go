@@ -13,7 +13,7 @@ func newConfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check a configuration file, or print the defaults",
-		Args:  cobra.ArbitraryArgs, // oneOf says what is wrong with them
+		Args:  cobra.ArbitraryArgs, // oneOf reports what is wrong with them
 		RunE:  oneOf,
 	}
 	cmd.AddCommand(newConfigValidateCommand(), newConfigDefaultsCommand())
@@ -39,7 +39,7 @@ func newConfigValidateCommand() *cobra.Command {
 			if !found {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			// A line is a fault and nothing else is printed, so that a script can count
+			// Each line is one fault and nothing else is printed, so that a script can count
 			// them and an editor can jump to the field.
 			for _, line := range invalid.Lines() {
 				if _, err := fmt.Fprintln(cmd.ErrOrStderr(), line); err != nil {
@@ -51,7 +51,7 @@ func newConfigValidateCommand() *cobra.Command {
 	}
 }
 
-// validated says that a file is valid, and what in it is probably not meant.
+// validated says that a file is valid, and which settings are probably mistakes.
 func validated(cmd *cobra.Command, file string, warnings []string) error {
 	for _, warning := range warnings {
 		if _, err := fmt.Fprintln(cmd.ErrOrStderr(), "warning:", warning); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// disk measures the pods' disk use by the source that the configuration in force
-// names. It is asked under disk pressure only.
+// disk measures the pods' disk usage from the source in the current configuration. It is
+// used under disk pressure only.
 type disk struct {
 	summary *summaryDisk
 	node    *nodeDisk
@@ -31,7 +31,7 @@ func newDisk(
 	}
 }
 
-// Measure returns the pods' disk use by UID. It is for one goroutine.
+// Measure returns the pods' disk usage by UID. It is for one goroutine.
 func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	if c := d.inForce(); c.Disk.Source == config.DiskNode {
 		return d.node.measure(ctx, c, pods)
@@ -42,18 +42,18 @@ func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]us
 
 func (d *disk) close() { d.node.close() }
 
-// summaryDisk measures the pods' disk use by the kubelet's Summary API, with the agent's
-// own credentials. InForce is the configuration that holds when the kubelet is asked.
+// summaryDisk measures the pods' disk usage by the kubelet's Summary API, with the agent's
+// own credentials. InForce returns the configuration at the time of the request.
 type summaryDisk struct {
 	clients          *clients
 	nodeName         string
-	address          string // of the node, as its kubelet told the pod; "" is the Node's
+	address          string // of the node, as its kubelet reports it to the pod; "" uses the Node's
 	inForce          func() *config.EvictdConfiguration
 	dedicatedImageFS func() (bool, error)
 }
 
-// kubeletClient sends the agent's token to a kubelet whose certificate the
-// cluster's authority signed, or to any when the administrator has written so.
+// kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
+// cluster's authority, unless the administrator has disabled that check.
 func (s *summaryDisk) kubeletClient() (*http.Client, error) {
 	credentials := rest.CopyConfig(s.clients.config)
 	if s.inForce().Kubelet.InsecureSkipTLSVerify {
@@ -67,7 +67,7 @@ func (s *summaryDisk) kubeletClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// Measure asks the kubelet for the pods' disk use, by UID.
+// Measure reads the pods' disk usage from the kubelet, by UID.
 func (s *summaryDisk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	dedicated, err := s.dedicatedImageFS()
 	if err != nil {

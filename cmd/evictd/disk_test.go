@@ -18,8 +18,8 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// An edit of kubelet.insecureSkipTLSVerify is followed without a restart, both
-// ways, and the token goes to nobody who cannot be trusted before.
+// An edit of kubelet.insecureSkipTLSVerify takes effect without a restart, both ways, and
+// until then the token is not sent to an untrusted server.
 func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -31,7 +31,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"node": {"nodeName": "node-1"}, "pods": []}`)
 	}))
-	kubelet.Config.ErrorLog = log.New(io.Discard, "", 0) // it is told that nobody trusts it
+	kubelet.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log the rejected certificate
 	kubelet.StartTLS()
 	t.Cleanup(kubelet.Close)
 	address, port, err := net.SplitHostPort(kubelet.Listener.Addr().String())
@@ -77,7 +77,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// The kubelet's own word for its address comes before the Node's, which may lag or have none.
+// The kubelet's own address precedes the Node's, which may be out of date or missing.
 func TestKubeletIsAskedAtTheAddressItToldThePod(t *testing.T) {
 	t.Parallel()
 	node := &corev1.Node{}

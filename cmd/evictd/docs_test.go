@@ -24,7 +24,7 @@ func readDoc(t *testing.T, path string) string {
 	return string(text)
 }
 
-// What `make help` prints is what docs/development.md lists, no more and no less.
+// `make help` prints exactly the targets that docs/development.md lists.
 func TestDevelopmentListsTheTargets(t *testing.T) {
 	t.Parallel()
 	page := readDoc(t, "docs/development.md")

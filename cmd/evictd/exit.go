@@ -17,13 +17,13 @@ const (
 	exitUsage = 2
 )
 
-// exitError ends the program with a code; the command has said why already.
+// exitError ends the program with a code; the command has already printed the reason.
 type exitError struct{ code int }
 
 // Error returns the code in words.
 func (e exitError) Error() string { return "exit code " + strconv.Itoa(e.code) }
 
-// usageError is a fault in how the command was called.
+// usageError is a mistake in the command line.
 type usageError struct{ err error }
 
 // Error returns the fault.
@@ -32,7 +32,7 @@ func (e usageError) Error() string { return e.err.Error() }
 // Unwrap returns the fault.
 func (e usageError) Unwrap() error { return e.err }
 
-// noArguments refuses arguments.
+// noArguments rejects arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("%s takes no arguments and got %q (see %s --help)", cmd.Name(), args[0], cmd.CommandPath())}
 }
 
-// oneOf asks for a subcommand: there is none, or none of that name.
+// oneOf returns the error for a missing or unknown subcommand.
 func oneOf(cmd *cobra.Command, args []string) error {
 	var names []string
 	for _, sub := range cmd.Commands() {

@@ -17,7 +17,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// whereFlags say where things are; what to do is in the file.
+// whereFlags are the flags for locations; the behavior is configured in the file.
 type whereFlags struct {
 	config     string
 	nodeName   string
@@ -34,7 +34,7 @@ func (f *whereFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.hostRoot, "host-root", "", "a directory below which the host's /proc, /sys/fs/cgroup and /var/lib are mounted")
 }
 
-// check refuses what can only be a mistake, before anything is opened.
+// check rejects obvious mistakes, before anything is opened.
 func (f *whereFlags) check() error {
 	var faults []error
 	if f.config == "" {
@@ -60,8 +60,7 @@ func (f *whereFlags) load() (*config.EvictdConfiguration, error) {
 // host returns a path of the host.
 func (f *whereFlags) host(path string) string { return filepath.Join("/", f.hostRoot, path) }
 
-// notThere adds to a fault what to do, when it is that something of the host is not
-// there.
+// notThere adds the fix to a fault that says that a path of the host does not exist.
 func (f *whereFlags) notThere(err error) error {
 	const mounts = "the host's /proc, /sys/fs/cgroup, /var/lib/kubelet and the directory of its images"
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +76,7 @@ func (f *whereFlags) notThere(err error) error {
 	return fmt.Errorf("%w; check --host-root %s, and that %s are mounted below it", err, f.hostRoot, mounts)
 }
 
-// origin says where the credentials are from.
+// origin says where the credentials come from.
 func (f *whereFlags) origin() string {
 	if f.kubeconfig != "" {
 		return "--kubeconfig " + f.kubeconfig
@@ -85,7 +84,7 @@ func (f *whereFlags) origin() string {
 	return "the pod's service account"
 }
 
-// restConfig returns the credentials: the kubeconfig's, else the pod's own.
+// restConfig returns the credentials: the kubeconfig's, otherwise the pod's own.
 func (f *whereFlags) restConfig() (*rest.Config, error) {
 	if f.kubeconfig != "" {
 		c, err := readKubeconfig(f.kubeconfig)
@@ -104,9 +103,9 @@ func (f *whereFlags) restConfig() (*rest.Config, error) {
 	return c, nil
 }
 
-// readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks
-// elsewhere for what the file lacks, and says what that is: client-go's own text
-// asks for variables that evictd does not read.
+// readKubeconfig does what clientcmd.BuildConfigFromFlags does, but never looks elsewhere
+// for what the file lacks, and names it: client-go's own text suggests variables that evictd
+// does not read.
 func readKubeconfig(path string) (*rest.Config, error) {
 	file, err := clientcmd.LoadFromFile(path)
 	switch {
@@ -128,7 +127,7 @@ func readKubeconfig(path string) (*rest.Config, error) {
 	return c, nil
 }
 
-// checkKubeconfig makes sure that the file leads to a server.
+// checkKubeconfig makes sure that the file names a server.
 func checkKubeconfig(file *clientcmdapi.Config) error {
 	if len(file.Clusters) == 0 {
 		return errors.New("it names no cluster; name the file that kubectl uses")

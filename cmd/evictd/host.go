@@ -14,7 +14,7 @@ import (
 // cgroupMount is where cgroups are mounted on the host.
 const cgroupMount = "/sys/fs/cgroup"
 
-// host is what is read of the machine.
+// host reads the machine.
 type host struct {
 	flags    *whereFlags
 	kubepods string
@@ -24,7 +24,7 @@ type host struct {
 	sampler *pressure.Node
 }
 
-// openHost finds the pods' cgroups and prepares the reading of the signals.
+// openHost finds the pods' cgroups and prepares to read the signals.
 func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressure.Signal) (*host, error) {
 	h := &host{flags: flags, kubepods: flags.kubepods}
 	mount := flags.host(cgroupMount)
@@ -43,7 +43,7 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 	return h, nil
 }
 
-// openSampler prepares the reading of the signals.
+// openSampler prepares to read the signals.
 func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal) (*pressure.Node, error) {
 	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
@@ -64,7 +64,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 	return sampler, nil
 }
 
-// replace closes the sampler that the loop reads no more.
+// replace closes the sampler that the loop no longer uses.
 func (h *host) replace(sampler *pressure.Node) error {
 	h.mu.Lock()
 	before := h.sampler
@@ -73,14 +73,14 @@ func (h *host) replace(sampler *pressure.Node) error {
 	return before.Close()
 }
 
-// current returns the sampler that is in force.
+// current returns the current sampler.
 func (h *host) current() *pressure.Node {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sampler
 }
 
-// memory reads memory.available once, by a definition.
+// memory reads memory.available once, by the given definition.
 func (h *host) memory(definition pressure.MemoryDefinition) pressure.Observation {
 	node, err := pressure.Open(pressure.Options{
 		HostRoot:        h.flags.hostRoot,
@@ -95,8 +95,9 @@ func (h *host) memory(definition pressure.MemoryDefinition) pressure.Observation
 	return sample.Of(pressure.MemoryAvailable)
 }
 
-// kubeletGap is how much less memory.available is by the kubelet's definition than by the
-// kernel's, read at most once a second. It is not safe for concurrent use.
+// kubeletGap is the difference of memory.available between the kernel's definition and the
+// kubelet's, which is smaller. It is read at most once a second. It is not safe for
+// concurrent use.
 type kubeletGap struct {
 	memory func(pressure.MemoryDefinition) pressure.Observation
 	bytes  int64
@@ -105,7 +106,7 @@ type kubeletGap struct {
 
 func (h *host) kubeletGap() *kubeletGap { return &kubeletGap{memory: h.memory} }
 
-// at returns it in bytes; 0 where one of the two cannot be read.
+// at returns the gap in bytes; 0 where one of the two cannot be read.
 func (g *kubeletGap) at(now time.Time) int64 {
 	const fresh = time.Second
 	if age := now.Sub(g.read); age >= 0 && age < fresh {
@@ -119,7 +120,7 @@ func (g *kubeletGap) at(now time.Time) int64 {
 	return g.bytes
 }
 
-// dedicatedImageFS reports whether images have a filesystem of their own.
+// dedicatedImageFS reports whether images have their own filesystem.
 func (h *host) dedicatedImageFS() (bool, error) { return h.current().DedicatedImageFS() }
 
 func (h *host) close() error { return errors.Join(h.current().Close(), h.tree.Close()) }

@@ -9,7 +9,7 @@ import (
 )
 
 // The gap between the two definitions of memory.available is read at most once a second, and
-// is no gap where one of them is not known.
+// is 0 where one of them is unknown.
 func TestKubeletGap(t *testing.T) {
 	t.Parallel()
 	reads, cache, fault := 0, int64(300), error(nil)

@@ -12,14 +12,14 @@ import (
 	"github.com/evictd/evictd/internal/snapshot"
 )
 
-// How often the host's memory is read under pressure. Processes are read where no eviction
-// would help, which takes about 100 ms of a node with 5,000 of them.
+// How often the host's memory is read under pressure. Processes are read when no eviction
+// would suffice; that takes about 100 ms on a node with 5,000 of them.
 const (
 	memoryEvery    = time.Second
 	processesEvery = 30 * time.Second
 )
 
-// hostMemory tells the agent what the node's memory is used by.
+// hostMemory reports to the agent what uses the node's memory.
 type hostMemory struct {
 	used      hostinfo.Latest[decide.Breakdown]
 	processes hostinfo.Latest[[]decide.Process]
@@ -48,18 +48,18 @@ func newHostMemory(reader *hostinfo.Reader, failed func(error)) *hostMemory {
 	return h
 }
 
-// MemoryUsed is for [decisions.Host].
+// MemoryUsed implements [decisions.Host].
 func (h *hostMemory) MemoryUsed(incident string, now time.Time) decide.Breakdown {
 	b, _ := h.used.Of(incident, now)
 	return b
 }
 
-// Processes is for [decisions.Host].
+// Processes implements [decisions.Host].
 func (h *hostMemory) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	return h.processes.Of(incident, now)
 }
 
-// thisHost returns which host this is, for the log; nothing where that cannot be read.
+// thisHost returns the host's identity for the log; nothing where it cannot be read.
 func thisHost(ctx context.Context, reader *hostinfo.Reader) zap.Field {
 	host, err := reader.Host(ctx)
 	if err != nil {

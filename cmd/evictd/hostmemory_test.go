@@ -11,7 +11,7 @@ import (
 	"github.com/evictd/evictd/internal/hostinfo"
 )
 
-// Of this machine all is known.
+// On this machine everything is known.
 func TestHostMemory(t *testing.T) {
 	t.Parallel()
 	reader := hostinfo.New("", "/kubepods")
@@ -33,7 +33,7 @@ func TestHostMemory(t *testing.T) {
 	}
 }
 
-// The line of the start says which host it is, or why that is not known.
+// The line at startup identifies the host, or says why that is unknown.
 func TestThisHost(t *testing.T) {
 	t.Parallel()
 	var uname unix.Utsname

@@ -11,7 +11,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// images counts what images hold that no pod of the node uses, by the node's status.
+// images computes the size of images that no pod of the node uses, from the node's status.
 type images struct {
 	clients          *clients
 	nodeName         string
@@ -36,7 +36,7 @@ func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unus
 }
 
 // imageReclaim returns when the node's kubelet removes unused images. A file that cannot be
-// read was said already.
+// read has already been reported.
 func (f *runFlags) imageReclaim() measure.ImageReclaim {
 	kubelet, err := f.readKubelet()
 	if err != nil {
@@ -45,8 +45,8 @@ func (f *runFlags) imageReclaim() measure.ImageReclaim {
 	return imageReclaimOf(kubelet)
 }
 
-// imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil is
-// one that is not known, and stands for the kubelet's own defaults.
+// imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil
+// is an unknown configuration, for which the kubelet's defaults apply.
 func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {
 	if kubelet == nil {
 		kubelet = kubeletconfig.Default()

@@ -79,7 +79,7 @@ func TestWhenTheKubeletRemovesImages(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := of(imageReclaimOf(test.kubelet))
-			// A share is a float32 in the kubelet, and a byte off.
+			// A share is a float32 in the kubelet, and may differ by one byte.
 			for i := range got {
 				if got[i] == test.want[i]-1 {
 					got[i]++

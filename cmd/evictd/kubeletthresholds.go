@@ -13,7 +13,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// kubeletConfigFiles are where kubelets have their configuration, the commonest first.
+// kubeletConfigFiles returns where kubelets have their configuration, the most common path
+// first.
 func kubeletConfigFiles() []string {
 	return []string{
 		"/var/lib/kubelet/config.yaml",                // kubeadm, kind, minikube
@@ -29,8 +30,8 @@ func kubeletConfigFiles() []string {
 	}
 }
 
-// readKubelet returns what the kubelet's configuration says. It is looked for where
-// kubelets have theirs unless --kubelet-config says where it is.
+// readKubelet returns the kubelet's configuration. Unless --kubelet-config names the file,
+// it tries the known paths.
 func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	if f.kubeletConfig != "" {
 		return kubeletconfig.Read(f.host(f.kubeletConfig))
@@ -51,9 +52,9 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	return nil, fmt.Errorf("%w; to have the two compared, mount the file and name it by --kubelet-config", errors.Join(faults...))
 }
 
-// checkKubeletThresholds compares the thresholds with the kubelet's, and says what it finds. That the
-// kubelet's are not known is said once. It returns the kubelet's hard ones; nil where they
-// are not known.
+// checkKubeletThresholds compares the thresholds with the kubelet's, and reports the result.
+// It reports once that the kubelet's are unknown. It returns the kubelet's hard thresholds;
+// nil where they are unknown.
 func (d *daemon) checkKubeletThresholds(
 	c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node,
 ) (hard []pressure.Threshold) {
@@ -72,7 +73,7 @@ func (d *daemon) checkKubeletThresholds(
 		Sample:           &sample,
 		Definition:       c.MemoryDefinition(),
 		KubeletMemory:    d.host.memory(pressure.WorkingSet),
-		DedicatedImageFS: dedicated || err != nil, // without a filesystem's threshold it does not matter
+		DedicatedImageFS: dedicated || err != nil, // irrelevant without a filesystem's threshold
 	})
 	d.recorder.KubeletThresholds(kubelet, &result)
 	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })

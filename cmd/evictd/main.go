@@ -1,5 +1,5 @@
-// Command evictd watches one Kubernetes node for pressure and evicts pods through
-// the Eviction API before the kubelet or the kernel has to.
+// Command evictd monitors one Kubernetes node for pressure and evicts pods through the
+// Eviction API before the kubelet or the OOM killer has to act.
 package main
 
 import (
@@ -32,7 +32,7 @@ func run(ctx context.Context, root *cobra.Command) int {
 		return exit.code
 	}
 	for line := range strings.Lines(err.Error()) { // several faults are several lines
-		_, _ = fmt.Fprintf(root.ErrOrStderr(), "evictd: %s\n", strings.TrimRight(line, "\n")) // nowhere is left to report to
+		_, _ = fmt.Fprintf(root.ErrOrStderr(), "evictd: %s\n", strings.TrimRight(line, "\n")) // the last resort
 	}
 	if _, wrongCall := errors.AsType[usageError](err); wrongCall {
 		return exitUsage
@@ -40,15 +40,15 @@ func run(ctx context.Context, root *cobra.Command) int {
 	return exitFault
 }
 
-// newRootCommand returns the command line. ClientGo is handed the logger of `evictd
-// run`: client-go keeps it for the whole process, so that only main may set it.
+// newRootCommand returns the command line. It passes the logger of `evictd run` to clientGo:
+// client-go keeps it for the whole process, so that only main may set it.
 func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "evictd",
 		Short:         "Evicts pods of a node under pressure, gently and early",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs, // oneOf says what is wrong with them
+		Args:          cobra.ArbitraryArgs, // oneOf reports what is wrong with them
 		RunE:          oneOf,
 	}
 	root.SetFlagErrorFunc(flagFault)

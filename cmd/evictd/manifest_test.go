@@ -32,8 +32,8 @@ type shipped struct {
 	kinds     []string
 }
 
-// into returns what a document of the kind is decoded into; nil for one that no
-// test looks at.
+// into returns the object that a document of the kind is decoded into; nil for a kind that
+// no test uses.
 func (s *shipped) into(kind string) any {
 	switch kind {
 	case "ConfigMap":
@@ -156,9 +156,9 @@ func TestShippedManifestAsksForTheLeast(t *testing.T) {
 	}
 }
 
-// What the expressions do is tested against a real API server. Here is what makes a
-// policy bind at all: the account's name is text in it, and a policy without a binding,
-// or with one that only warns, binds nobody.
+// Another test checks the expressions against a real API server. This one checks that a
+// policy binds the account at all: its text contains the account's name, and a policy
+// without a binding, or with one that only warns, has no effect.
 func TestShippedManifestConfinesItsOwnAccount(t *testing.T) {
 	t.Parallel()
 	s := readShipped(t)
@@ -168,7 +168,7 @@ func TestShippedManifestConfinesItsOwnAccount(t *testing.T) {
 	}
 }
 
-// An overlay's policies bind the base's account, and come before its rights.
+// An overlay's policies bind the base's account, and precede its rights.
 func TestShippedManifestOverlaysConfineTheAccount(t *testing.T) {
 	t.Parallel()
 	account := readShipped(t).account
@@ -183,7 +183,7 @@ func TestShippedManifestOverlaysConfineTheAccount(t *testing.T) {
 	}
 }
 
-// confines fails the test unless each policy binds the account, and all come before the
+// confines fails the test unless each policy binds the account, and all policies precede the
 // rights.
 func (s *shipped) confines(t *testing.T, who corev1.ServiceAccount) {
 	t.Helper()

@@ -17,8 +17,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// getNode reads the node. A node that is not there gets a sentence of its own: it
-// is nearly always a wrong --node-name.
+// getNode reads the node. A missing node has its own error text: it is nearly always a wrong
+// --node-name.
 func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
 	node, err := c.telling.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -30,8 +30,8 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 	return node, nil
 }
 
-// unreadNode is the log's message while the node cannot be read: what that means
-// for the pods until it can.
+// unreadNode is the log's message while the node cannot be read: the consequence for the
+// pods until it can.
 func unreadNode(err error) string {
 	switch apiFaultOf(err) {
 	case faultUnreached:
@@ -47,9 +47,9 @@ func unreadNode(err error) string {
 	}
 }
 
-// checkNode makes sure, once, that the node exists and is the machine that is
-// being read. An API server that is not there yet is waited for: evictd may well
-// start before it, and evicts nobody until it has sent the node's pods.
+// checkNode makes sure, once, that the node exists and is this machine. It waits for an API
+// server that is not available yet: evictd may start before it, and evicts no pod until it
+// has received the node's pods.
 func (d *daemon) checkNode(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 30 * time.Second}
 	for {
@@ -76,9 +76,8 @@ func (d *daemon) checkNode(ctx context.Context) error {
 	}
 }
 
-// compareCapacity warns when the memory that is read is not the node's: lxcfs, a
-// wrong mount or a wrong --node-name. Nothing is refused, since the kubelet may
-// reserve a little.
+// compareCapacity warns when this machine's memory is not the node's: lxcfs, a wrong mount
+// or a wrong --node-name. It is not an error, because the kubelet may reserve a little.
 func (d *daemon) compareCapacity(node *corev1.Node) {
 	const tolerance = 0.02
 	reported := node.Status.Capacity.Memory().Value()
@@ -98,12 +97,12 @@ func (d *daemon) compareCapacity(node *corev1.Node) {
 	}
 }
 
-// defaultKubeletPort is the kubelet's port where the node does not name it.
+// defaultKubeletPort is the kubelet's port where the Node has none.
 const defaultKubeletPort = 10250
 
-// summaryURL says where the node's kubelet answers: at the address that the kubelet told the
-// pod (status.hostIP), or at the Node's where it is "", as outside of a cluster. The port is
-// the Node's.
+// summaryURL returns the URL of the node's kubelet: at the address that the kubelet reported
+// to the pod (status.hostIP), or at the Node's where that is "", as outside of a cluster.
+// The port is the Node's.
 func summaryURL(node *corev1.Node, address string) (string, error) {
 	port := node.Status.DaemonEndpoints.KubeletEndpoint.Port
 	if port == 0 {

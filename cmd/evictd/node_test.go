@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// lxcfs, a wrong mount or a wrong --node-name: the machine that is read is not the
-// node.
+// lxcfs, a wrong mount or a wrong --node-name: this machine is not the node.
 func TestMemoryThatIsNotTheNodesIsSaid(t *testing.T) {
 	t.Parallel()
 	const differs = "the memory that is read is not the node's capacity: check --host-root and --node-name"

@@ -10,8 +10,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// nodeDisk measures the pods' disk use by their files on the node. It is opened when
-// it is first asked, and again when the configuration gives it other bounds.
+// nodeDisk measures the pods' disk usage by their files on the node. It is opened at the
+// first measurement, and again when the configuration changes its limits.
 type nodeDisk struct {
 	hostRoot string
 	bounds   config.Disk
@@ -55,7 +55,7 @@ func (n *nodeDisk) open(c *config.EvictdConfiguration) error {
 	return nil
 }
 
-// close forgets the last figures too.
+// close also discards the previous figures.
 func (n *nodeDisk) close() {
 	if n.opened != nil {
 		_ = n.opened.Close() // only directories that were read
@@ -75,8 +75,8 @@ func nodeDiskOptions(hostRoot string, c *config.EvictdConfiguration) usage.NodeD
 	return usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()}
 }
 
-// checkDisk returns why the source that a configuration names cannot work here. What
-// the Summary API would answer is not known before it is asked.
+// checkDisk returns why the configured source cannot work here. It cannot check the Summary
+// API's response beforehand.
 func checkDisk(hostRoot string, c *config.EvictdConfiguration) error {
 	if c.Disk.Source != config.DiskNode {
 		return nil

@@ -21,7 +21,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// nodeWithFiles is a host with two pods that have a file of 1 MiB each, one of them a
+// nodeWithFiles is a host with two pods that have a file of 1 MiB each. One of them is a
 // static pod, whose directories have another name than its UID.
 func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	t.Helper()
@@ -49,8 +49,8 @@ func nodeWithFiles(t *testing.T) (root string, pods []*nodepods.Pod) {
 	return root, pods
 }
 
-// TestDiskSourceFollowsTheConfiguration: an edit of disk.source is followed without a
-// restart, and its bounds too.
+// TestDiskSourceFollowsTheConfiguration: an edit of disk.source and of its limits takes
+// effect without a restart.
 func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
@@ -68,7 +68,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		inForce.Store(c)
 		uses, err := d.Measure(t.Context(), pods)
 		if source == config.DiskSummary {
-			if err == nil || len(uses) > 0 { // nobody answers for the API server here
+			if err == nil || len(uses) > 0 { // no API server responds here
 				t.Errorf("step %d: %+v, %v; want the kubelet to be asked", i, uses, err)
 			}
 			if d.node.opened != nil {
@@ -91,7 +91,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestNodeDiskOptions: the configuration's bounds are those of the walk.
+// TestNodeDiskOptions: the configured limits apply to the measurement.
 func TestNodeDiskOptions(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
@@ -101,8 +101,8 @@ func TestNodeDiskOptions(t *testing.T) {
 	}
 }
 
-// TestNodeDiskAsksForRunningContainers: what runs has a layer and logs, and unknown they
-// are where there are none. The bounds that stay are no reason to begin anew.
+// TestNodeDiskAsksForRunningContainers: a running container has a layer and logs, which are
+// unknown where there are none. Unchanged limits do not reopen the measurement.
 func TestNodeDiskAsksForRunningContainers(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
@@ -127,7 +127,7 @@ func TestNodeDiskAsksForRunningContainers(t *testing.T) {
 	}
 }
 
-// TestCheckDisk says at the start what would only be found out under pressure.
+// TestCheckDisk reports at startup what otherwise would only be found under pressure.
 func TestCheckDisk(t *testing.T) {
 	t.Parallel()
 	root, _ := nodeWithFiles(t)
@@ -147,8 +147,8 @@ func TestCheckDisk(t *testing.T) {
 	}
 }
 
-// TestLooksShareOneDisk: what a look at the node opens is opened once, however often it is
-// looked, and closed at the end.
+// TestLooksShareOneDisk: repeated reads of the node open the disk measurement once, and
+// close it at the end.
 func TestLooksShareOneDisk(t *testing.T) {
 	t.Parallel()
 	root := machine(t, "var/lib/kubelet")

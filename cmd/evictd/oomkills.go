@@ -10,8 +10,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// openOOMKills prepares what tells of the kernel's kills: the counts of the pods' cgroups, or,
-// on cgroup v1, the pods' statuses. No fault of it is a reason to end evictd.
+// openOOMKills prepares the detection of OOM kills: from the counts of the pods' cgroups,
+// or, on cgroup v1, from the pods' statuses. Its faults do not end evictd.
 func (d *daemon) openOOMKills() (inStatus func(*nodepods.Pod, nodepods.OOMKilled)) {
 	var err error
 	d.kills, err = usage.NewOOMKills(d.flags.host(cgroupMount), d.host.kubepods)
@@ -26,7 +26,7 @@ func (d *daemon) openOOMKills() (inStatus func(*nodepods.Pod, nodepods.OOMKilled
 	return nil
 }
 
-// followOOMKills tells of what the cgroups count until the context ends.
+// followOOMKills reports the kills that the cgroups count until the context ends.
 func (d *daemon) followOOMKills(ctx context.Context) error {
 	if d.kills == nil {
 		return nil
@@ -37,8 +37,8 @@ func (d *daemon) followOOMKills(ctx context.Context) error {
 	return nil
 }
 
-// podName returns the namespace/name of the pod whose cgroup has that UID, "" where the watch
-// does not list it.
+// podName returns the namespace/name of the pod whose cgroup has that UID, "" where the
+// watch does not list it.
 func (d *daemon) podName(uid string) string {
 	for _, pod := range d.pods.List() {
 		if pod.CgroupUID == uid {

@@ -11,17 +11,17 @@ import (
 	"github.com/evictd/evictd/internal/taint"
 )
 
-// optIns are what is off by default and may be switched on at any time by an edit of the
-// file: parts that are there and send nothing.
+// optIns are the features that are off by default and that an edit of the file may switch on
+// at any time. They always exist, but send nothing while off.
 type optIns struct {
 	taints  *taint.Keeper
-	permits *permits.Semaphore // nil where evictd's own namespace is not known
+	permits *permits.Semaphore // nil where evictd's own namespace is unknown
 }
 
 // ownNamespace is where the permits' Leases are; "" outside a cluster.
 func ownNamespace() string { return self().Namespace }
 
-// checkOptIns refuses what is configured and cannot be done here.
+// checkOptIns rejects what is configured but cannot work here.
 func checkOptIns(c *config.EvictdConfiguration) error {
 	if c.EvictionPermits.PerWorkload > 0 && ownNamespace() == "" {
 		return errors.New("evictionPermits.perWorkload is set and evictd's own namespace, where its Leases are, is not known: " +
@@ -30,7 +30,7 @@ func checkOptIns(c *config.EvictdConfiguration) error {
 	return nil
 }
 
-// newOptIns makes both. They talk to the API server as evictions do, which they precede.
+// newOptIns creates both. They use the same client as evictions, which they precede.
 func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	made := optIns{taints: taint.New(taint.Options{
 		Nodes: d.clients.evicting.CoreV1().Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,

@@ -10,8 +10,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// policyOf turns a configuration into what the agent is asked to do. The --dry-run
-// flag can only add a dry run, never lift one.
+// policyOf turns a configuration into the agent's policy. The --dry-run flag can only add a
+// dry run, never lift one.
 func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) {
 	thresholds, err := c.Thresholds()
 	if err != nil {
@@ -46,7 +46,7 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 	}, nil
 }
 
-// signalsOf returns the signals that the thresholds ask for.
+// signalsOf returns the signals of the thresholds.
 func signalsOf(thresholds []pressure.Threshold) []pressure.Signal {
 	var signals []pressure.Signal
 	asked := [pressure.SignalCount]bool{}

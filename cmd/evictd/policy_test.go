@@ -10,7 +10,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What the file says of limits and protections reaches the agent.
+// The agent receives the file's limits and protections.
 func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `

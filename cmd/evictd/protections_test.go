@@ -10,8 +10,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// docs/ranking.md has every reason, in the order in which they are checked, and says of
-// each who can bring it about.
+// docs/ranking.md has every reason, in the order in which they are checked, and says for
+// each what causes it.
 func TestRankingListsTheProtections(t *testing.T) {
 	t.Parallel()
 	_, page, _ := strings.Cut(readDoc(t, "docs/ranking.md"), "\n## Protections\n")

@@ -13,15 +13,15 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// rankTimeout bounds everything that one look at the node asks of the cluster.
+// rankTimeout bounds all requests to the cluster for one frame.
 const rankTimeout = 30 * time.Second
 
 // Defaults of the flags of `evictd rank`.
 const (
-	// intervalDefault is how often --watch looks.
+	// intervalDefault is the interval of --watch.
 	intervalDefault = 2 * time.Second
-	// budgetsDefault is how many candidates the API server is asked about: more than
-	// an hour of evictions at the default limits rarely needs, and little work for it.
+	// budgetsDefault is for how many candidates a dry run is sent: more than an hour of
+	// evictions at the default limits rarely needs, and little work for the API server.
 	budgetsDefault = 20
 )
 
@@ -48,7 +48,7 @@ func newRankCommand() *cobra.Command {
 	return cmd
 }
 
-// printRanking does what the flags ask for.
+// printRanking executes the command with its flags.
 func printRanking(ctx context.Context, flags *rankFlags, cmd *cobra.Command) error {
 	signal, err := flags.check(cmd.Flags().Changed)
 	if err != nil {
@@ -74,12 +74,12 @@ func printRanking(ctx context.Context, flags *rankFlags, cmd *cobra.Command) err
 		seen.readDetail(source, flags.why)
 	}
 	for _, note := range seen.notes {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // nowhere is left to report to
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "evictd: %s\n", wording.OneLine(note)) // the last place to report to
 	}
 	return flags.answer(seen, cmd.OutOrStdout())
 }
 
-// answer saves and prints what was seen.
+// answer saves and prints the result.
 func (f *rankFlags) answer(seen *sight, w io.Writer) error {
 	if f.save != "" {
 		if err := save(seen, f.save, w); err != nil {
@@ -96,7 +96,7 @@ func (f *rankFlags) answer(seen *sight, w io.Writer) error {
 	}
 }
 
-// frame returns what --watch shows of one look.
+// frame returns one frame of --watch.
 func (r *ranker) frame(ctx context.Context, flags *rankFlags) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rankTimeout)
 	defer cancel()

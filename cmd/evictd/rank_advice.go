@@ -2,7 +2,7 @@ package main
 
 import "github.com/evictd/evictd/pkg/rank"
 
-// advice says what a protection rests on and what an administrator could change.
+// advice says what a protection depends on and what an administrator could change.
 func advice(protection rank.Protection) string {
 	for _, text := range []string{adviceOnFixed(protection), adviceOnChosen(protection), adviceOnMoment(protection)} {
 		if text != "" {
@@ -12,7 +12,7 @@ func advice(protection rank.Protection) string {
 	return "See docs/ranking.md, Protections, for what it rests on."
 }
 
-// adviceOnFixed is about what no configuration lifts; "" for the others.
+// adviceOnFixed is for protections that no configuration lifts; "" for the others.
 func adviceOnFixed(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedSelf:
@@ -32,7 +32,7 @@ func adviceOnFixed(protection rank.Protection) string {
 	}
 }
 
-// adviceOnChosen is about what the configuration asks for; "" for the others.
+// adviceOnChosen is for protections that the configuration sets; "" for the others.
 func adviceOnChosen(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedDaemonSet:
@@ -58,8 +58,8 @@ func adviceOnChosen(protection rank.Protection) string {
 	}
 }
 
-// adviceOnMoment is about what a running agent knows and this command does not, so that
-// only a decision names it; "" for the others.
+// adviceOnMoment is for states that only a running agent knows, so that only a decision
+// names them and not this command; "" for the others.
 func adviceOnMoment(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedBackingOff:

@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// askEvery is how long answers about budgets are shown before somebody is asked
-	// again: --watch looks more often.
+	// askEvery is how long the results of dry runs are shown before they are repeated:
+	// --watch refreshes more often.
 	askEvery = 10 * time.Second
-	// askTimeout bounds all requests of one round. What is not answered by then is
+	// askTimeout bounds all requests of one round. A result that is missing by then is
 	// unknown.
 	askTimeout = 10 * time.Second
-	// askAtOnce is how many requests are under way at a time.
+	// askAtOnce is how many requests run at a time.
 	askAtOnce = 4
 )
 
-// dryRunner asks what an eviction would be answered.
+// dryRunner sends an eviction as a dry run.
 type dryRunner interface {
 	Evict(ctx context.Context, r evict.Request) evict.Result
 }
 
-// inquiry asks the API server what it would answer to the candidates' evictions, by
-// server-side dry runs. The server checks budgets and admission as for a real one and
+// inquiry finds out how the API server would respond to the candidates' evictions, by
+// server-side dry runs. The server checks budgets and admission as for a real eviction and
 // changes nothing: neither the pod nor what the budget allows. It is for one goroutine.
 type inquiry struct {
 	evictor dryRunner
 	first   int
-	also    string // a pod that is asked about whatever its place; "" is none
+	also    string // a pod that is included whatever its position; "" is none
 	now     func() time.Time
 
 	asked   time.Time // zero before the first round
@@ -47,13 +47,14 @@ type inquiry struct {
 	note    string
 }
 
-// newInquiry asks about the first candidates, and about one by its namespace and name.
+// newInquiry returns an inquiry for the first candidates, and for one by its namespace and
+// name.
 func newInquiry(evictor dryRunner, first int, also string, now func() time.Time) *inquiry {
 	return &inquiry{evictor: evictor, first: first, also: also, now: now}
 }
 
-// ask returns the answers, those of the last round where it was a short while ago, and
-// a note on what may not be asked; "" when there is nothing to say.
+// ask returns the results, those of the last round where it is recent, and a note on missing
+// rights; "" when there is none.
 func (q *inquiry) ask(ctx context.Context, candidates []rank.Entry) (answers []snapshot.Budget, note string) {
 	if q.asked.IsZero() || q.now().Sub(q.asked) >= askEvery {
 		round := &round{evictor: q.evictor, noRight: map[string]string{}}
@@ -63,7 +64,7 @@ func (q *inquiry) ask(ctx context.Context, candidates []rank.Entry) (answers []s
 	return here(q.answers, candidates), q.note
 }
 
-// wanted returns the candidates to ask about.
+// wanted returns the candidates to include.
 func (q *inquiry) wanted(candidates []rank.Entry) []*rank.Pod {
 	var pods []*rank.Pod
 	for i := range candidates {
@@ -74,7 +75,7 @@ func (q *inquiry) wanted(candidates []rank.Entry) []*rank.Pod {
 	return pods
 }
 
-// here leaves out the answers about pods that are candidates no more.
+// here drops the results for pods that are no longer candidates.
 func here(answers []snapshot.Budget, candidates []rank.Entry) []snapshot.Budget {
 	var kept []snapshot.Budget
 	for _, answer := range answers {
@@ -91,12 +92,12 @@ type round struct {
 
 	mu      sync.Mutex
 	answers []snapshot.Budget
-	noRight map[string]string // namespaces in which the account may not ask, with the server's text
-	stopped bool              // the server asks to be left alone
+	noRight map[string]string // namespaces without the right, with the server's text
+	stopped bool              // the server is throttling
 }
 
-// ask asks about each pod, a few at a time, and returns when all are answered or the
-// time is over.
+// ask sends a dry run for each pod, a few at a time, and returns when all have a result or
+// the time is over.
 func (r *round) ask(ctx context.Context, pods []*rank.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -114,7 +115,7 @@ func (r *round) ask(ctx context.Context, pods []*rank.Pod) {
 	slices.SortFunc(r.answers, func(a, b snapshot.Budget) int { return cmp.Compare(a.UID, b.UID) })
 }
 
-// may reports whether there is a point in asking about the pod.
+// may reports whether a dry run for the pod is useful.
 func (r *round) may(pod *rank.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +123,7 @@ func (r *round) may(pod *rank.Pod) bool {
 	return !refused
 }
 
-// answerTo asks about one pod, unless the time is over or the server asks for rest.
+// answerTo sends a dry run for one pod, unless the time is over or the server is throttling.
 func (r *round) answerTo(ctx context.Context, pod *rank.Pod) evict.Result {
 	r.mu.Lock()
 	stopped := r.stopped
@@ -136,7 +137,7 @@ func (r *round) answerTo(ctx context.Context, pod *rank.Pod) evict.Result {
 	return r.evictor.Evict(ctx, evict.Request{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, DryRun: true})
 }
 
-// take keeps an answer.
+// take records a result.
 func (r *round) take(pod *rank.Pod, answer evict.Result) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +151,7 @@ func (r *round) take(pod *rank.Pod, answer evict.Result) {
 	})
 }
 
-// note says where the account has no right to ask; "" when it had one everywhere.
+// note says where the account lacks the right; "" when it had it everywhere.
 func (r *round) note() string {
 	if len(r.noRight) == 0 {
 		return ""
@@ -161,7 +162,7 @@ func (r *round) note() string {
 		strings.Join(namespaces, ", "), r.noRight[namespaces[0]])
 }
 
-// budgetInWords is an answer as the table shows it; a dash where nobody was asked.
+// budgetInWords is a result as the table shows it; a dash where there was no dry run.
 func budgetInWords(b *rankBudget) string {
 	if b == nil {
 		return "-"

@@ -15,7 +15,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// oracle answers dry runs, and notes who was asked about.
+// oracle responds to dry runs, and records their pods.
 type oracle struct {
 	answer func(ctx context.Context, r evict.Request) evict.Result
 
@@ -23,7 +23,7 @@ type oracle struct {
 	asked   []string
 	atOnce  int
 	highest int
-	wet     bool // a request was no dry run
+	wet     bool // a request was not a dry run
 }
 
 func (o *oracle) Evict(ctx context.Context, r evict.Request) evict.Result {
@@ -41,7 +41,7 @@ func allowed(context.Context, evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.WouldEvict}
 }
 
-// candidatesIn returns so many candidates of a namespace.
+// candidatesIn returns n candidates of a namespace.
 func candidatesIn(namespace string, n int) []rank.Entry {
 	var entries []rank.Entry
 	for i := range n {
@@ -51,8 +51,8 @@ func candidatesIn(namespace string, n int) []rank.Entry {
 	return entries
 }
 
-// Only the first candidates are asked about, and the pod of --why; each by a dry run
-// that names the UID, and a few at a time.
+// Dry runs are sent only for the first candidates and the pod of --why; each names the UID,
+// and only a few run at a time.
 func TestBudgetsAreAskedForTheFirstOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestBudgetsAreAskedForTheFirstOnly(t *testing.T) {
 	})
 }
 
-// --watch looks every 2 s; the API server is asked every 10 s.
+// --watch refreshes every 2 s; dry runs are sent every 10 s.
 func TestBudgetsAreNotAskedOnEveryRefresh(t *testing.T) {
 	t.Parallel()
 	o := &oracle{answer: allowed}
@@ -94,8 +94,8 @@ func TestBudgetsAreNotAskedOnEveryRefresh(t *testing.T) {
 	}
 }
 
-// Without the right there is one note, and no request after the first few; namespaces
-// where there is one are shown.
+// Without the right there is one note, and no request after the first few; results from
+// namespaces with the right are shown.
 func TestBudgetsWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	o := &oracle{answer: func(ctx context.Context, r evict.Request) evict.Result {
@@ -113,7 +113,7 @@ func TestBudgetsWithoutTheRight(t *testing.T) {
 	}
 }
 
-// An API server that does not answer costs one bounded wait, and what was not heard is
+// An API server that does not respond costs one bounded wait, and missing results are
 // unknown.
 func TestBudgetsOfAServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestBudgetsOfAServerThatDoesNotAnswer(t *testing.T) {
 	})
 }
 
-// A server that asks to be left alone is left alone.
+// No further request is sent to a server that throttles.
 func TestBudgetsOfAServerThatThrottles(t *testing.T) {
 	t.Parallel()
 	o := &oracle{answer: func(context.Context, evict.Request) evict.Result { return evict.Result{Outcome: evict.Throttled} }}

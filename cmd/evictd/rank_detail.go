@@ -9,8 +9,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// podDetail is what the cgroup of the pod of --why tells; without a fault, nil is that nobody was
-// asked, as for a record.
+// podDetail holds the cgroup's figures of the pod of --why; nil without a fault means that
+// none were requested, as for a record.
 type podDetail struct {
 	*usage.Detail
 	fault error
@@ -28,7 +28,7 @@ func (s *sight) readDetail(source nodeSource, key string) {
 	}
 }
 
-// cgroup says what the pod's memory is used by.
+// cgroup says what uses the pod's memory.
 func (s *story) cgroup() {
 	d := s.seen.detail
 	switch {

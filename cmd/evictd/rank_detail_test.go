@@ -12,8 +12,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// The story of a pod on this node says what its cgroup below --host-root tells, what is none or not
-// known, and why nothing is known; that of a record says nothing of it.
+// The explanation of a pod on this node includes the figures of its cgroup below
+// --host-root, which ones are none or unknown, and why nothing is known. For a record it has
+// no such part.
 func TestWhyTellsTheDetailOfALivePod(t *testing.T) {
 	t.Parallel()
 	const key, group = "shop/web-6b7c9-9s2hw", "sys/fs/cgroup/kubepods/burstable/pod"

@@ -13,8 +13,7 @@ import (
 // standardStream is the file name that means stdin or stdout.
 const standardStream = "-"
 
-// intervalLowest keeps --watch from asking the API server for the node's pods without
-// a pause.
+// intervalLowest keeps --watch from listing the node's pods without a pause.
 const intervalLowest = 500 * time.Millisecond
 
 // rankFlags are the flags of `evictd rank`.
@@ -31,8 +30,8 @@ type rankFlags struct {
 	save     string
 }
 
-// check refuses what can only be a mistake, before anything is opened, and returns
-// the signal. Changed reports whether a flag was given.
+// check rejects obvious mistakes, before anything is opened, and returns the signal. Changed
+// reports whether a flag was given.
 func (f *rankFlags) check(changed func(string) bool) (pressure.Signal, error) {
 	switch {
 	case f.snapshot != "":
@@ -60,7 +59,7 @@ func (f *rankFlags) checkFormat(func(string) bool) error {
 	}
 }
 
-// checkTogether refuses flags of which one makes the other meaningless.
+// checkTogether rejects flags that make each other meaningless.
 func (f *rankFlags) checkTogether(changed func(string) bool) error {
 	for _, pair := range []struct{ one, other, why string }{
 		{"snapshot", "node-name", "the snapshot says which node it is of"},

@@ -22,10 +22,10 @@ type liveNode struct {
 	loaded  *config.EvictdConfiguration
 	clients *clients
 	host    *host
-	disk    *disk // one for all looks: it shows its last figures where it is too slow
+	disk    *disk // shared by all reads: it returns its previous figures when it is too slow
 }
 
-// openLive prepares the reading of the machine and makes sure that the node exists.
+// openLive prepares to read the machine and makes sure that the node exists.
 func openLive(ctx context.Context, flags *rankFlags, signal pressure.Signal) (*liveNode, error) {
 	loaded, err := flags.load()
 	if err != nil {
@@ -57,7 +57,7 @@ func (l *liveNode) detail(cgroupUID string) (*usage.Detail, error) {
 	return l.host.tree.Detail(cgroupUID)
 }
 
-// inquiry asks with the evictions' own client, which has no limit of requests.
+// inquiry uses the evictions' own client, which has no rate limit.
 func (l *liveNode) inquiry() *inquiry {
 	if l.flags.budgets == 0 {
 		return nil
@@ -65,7 +65,7 @@ func (l *liveNode) inquiry() *inquiry {
 	return newInquiry(evict.New(l.clients.evicting.CoreV1().RESTClient(), time.Now), l.flags.budgets, l.flags.why, time.Now)
 }
 
-// look reads the node: what the ranking needs, and all there is where it is saved.
+// look reads the node: what the ranking needs, or everything when it is saved.
 func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	pods, err := nodepods.List(ctx, l.clients.telling, l.flags.nodeName)
 	if err != nil {
@@ -84,15 +84,15 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 		seen.Signals = l.everySignal(now)
 		seen.Host = recordHost(ctx, hostinfo.New(l.flags.hostRoot, l.host.kubepods))
 	}
-	// The kubelet is asked only where somebody needs its answer.
+	// The kubelet is called only where its response is needed.
 	if l.flags.save != "" || l.signal.OnDisk() {
 		seen.SetDisk(l.disk.Measure(ctx, seen.Pods))
 	}
 	return seen, nil
 }
 
-// everySignal reads each signal by itself: one that cannot be prepared is unknown, and
-// the others are still recorded.
+// everySignal reads each signal separately: one that cannot be prepared is unknown, and the
+// others are still recorded.
 func (l *liveNode) everySignal(now time.Time) []snapshot.Signal {
 	var recorded []snapshot.Signal
 	for _, signal := range rankable() {
@@ -111,8 +111,8 @@ func (l *liveNode) observe(signal pressure.Signal, now time.Time) pressure.Obser
 	return sample.Of(signal)
 }
 
-// dedicatedImageFS reports whether images have a filesystem of their own, which only a
-// sampler of a filesystem knows.
+// dedicatedImageFS reports whether images have their own filesystem, which only a sampler of
+// a filesystem signal knows.
 func (l *liveNode) dedicatedImageFS() (bool, error) {
 	dedicated, err := l.host.dedicatedImageFS()
 	if !errors.Is(err, pressure.ErrUnasked) {

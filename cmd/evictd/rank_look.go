@@ -10,14 +10,14 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// nodeSource is where a ranking's facts come from: the node, or a snapshot of it.
+// nodeSource is the source of a ranking's facts: the node, or a snapshot of it.
 type nodeSource interface {
-	// look returns what there is to see.
+	// look returns the current facts.
 	look(ctx context.Context) (*snapshot.NodeSnapshot, error)
-	// inquiry returns what asks about budgets; nil when nobody is to be asked.
+	// inquiry returns the inquiry for budgets; nil when there are no dry runs.
 	inquiry() *inquiry
-	// detail returns what the cgroup of a pod tells, by the UID in its name; nil where the node
-	// cannot be asked.
+	// detail returns the figures of a pod's cgroup, by the UID in its name; nil where there
+	// is no live node.
 	detail(cgroupUID string) (*usage.Detail, error)
 	close() error
 }
@@ -30,24 +30,24 @@ func (f *rankFlags) open(ctx context.Context, signal pressure.Signal, stdin io.R
 	return openLive(ctx, f, signal)
 }
 
-// sight is a node as it was seen, and what follows from it.
+// sight is a node's facts with the results computed from them.
 type sight struct {
 	node    *snapshot.NodeSnapshot
 	signal  pressure.Signal
 	ranking rank.Ranking
 	detail  podDetail
-	// notes are what somebody should know beside the ranking, one sentence each.
+	// notes are remarks to print beside the ranking, one sentence each.
 	notes []string
 }
 
-// ranker looks at a node and ranks it.
+// ranker reads a node and ranks its pods.
 type ranker struct {
 	signal  pressure.Signal
 	source  nodeSource
-	inquiry *inquiry // nil: nobody is asked
+	inquiry *inquiry // nil: no dry runs
 }
 
-// look takes the same way as the agent, up to the ranking.
+// look computes the ranking in the same way as the agent.
 func (r *ranker) look(ctx context.Context) (*sight, error) {
 	node, err := r.source.look(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *ranker) look(ctx context.Context) (*sight, error) {
 	}
 	seen := &sight{node: node, signal: r.signal, ranking: ranking}
 	if unread != nil {
-		seen.notes = append(seen.notes, unread.Error()) // the pods in question are listed as protected
+		seen.notes = append(seen.notes, unread.Error()) // these pods are listed as protected
 	}
 	if r.inquiry != nil {
 		var note string
@@ -70,7 +70,7 @@ func (r *ranker) look(ctx context.Context) (*sight, error) {
 	return seen, nil
 }
 
-// entry returns the place of a pod; nil when it is not on the node.
+// entry returns the ranking entry of a pod; nil when it is not on the node.
 func (s *sight) entry(key string) *rank.Entry {
 	for _, entries := range [][]rank.Entry{s.ranking.Candidates, s.ranking.Protected} {
 		for i := range entries {
@@ -82,7 +82,7 @@ func (s *sight) entry(key string) *rank.Entry {
 	return nil
 }
 
-// budget returns what the API server answered about a pod; nil when it was not asked.
+// budget returns the result of the pod's dry run; nil when there was none.
 func (s *sight) budget(uid string) *snapshot.Budget {
 	for i := range s.node.Budgets {
 		if s.node.Budgets[i].UID == uid {

@@ -9,11 +9,10 @@ import (
 // rankReport is what `evictd rank -o json` prints.
 type rankReport struct {
 	Node string `json:"node"`
-	// Time is when the node was seen.
+	// Time is when the node was read.
 	Time   time.Time `json:"time"`
 	Signal string    `json:"signal"`
-	// Available and Capacity are the signal's, in its unit; missing where they are not
-	// known.
+	// Available and Capacity are the signal's, in its unit; missing where they are unknown.
 	Available  *int64      `json:"available,omitempty"`
 	Capacity   *int64      `json:"capacity,omitempty"`
 	Resource   string      `json:"resource"`
@@ -21,8 +20,7 @@ type rankReport struct {
 	Protected  []rankEntry `json:"protected"`
 }
 
-// rankEntry is one pod of the report. Usage and over are missing where the usage
-// is not known.
+// rankEntry is one pod of the report. Usage and over are missing where the usage is unknown.
 type rankEntry struct {
 	Rank      int    `json:"rank,omitempty"`
 	Namespace string `json:"namespace"`
@@ -30,30 +28,30 @@ type rankEntry struct {
 	UID       string `json:"uid"`
 	Owner     string `json:"owner,omitempty"`
 	Priority  int32  `json:"priority"`
-	// Queue is missing where no queues are configured; the effective priority is the
-	// pod's own then.
+	// Queue is missing where no queues are configured; the effective priority is then the
+	// pod's own.
 	Queue     string `json:"queue,omitempty"`
 	Effective int32  `json:"effectivePriority"`
 	Usage     *int64 `json:"usage,omitempty"`
-	// WorkingSet and Reclaim are both figures of the pod's memory, one of which is the
-	// usage; missing for other resources.
+	// WorkingSet and Reclaim are two figures of the pod's memory, one of which is the usage;
+	// missing for other resources.
 	WorkingSet *int64 `json:"workingSet,omitempty"`
 	Reclaim    *int64 `json:"reclaim,omitempty"`
 	Request    int64  `json:"request"`
 	Over       *int64 `json:"over,omitempty"`
 	Exceeds    bool   `json:"exceeds"`
 	Grace      int64  `json:"graceSeconds"`
-	// Budget is missing where nobody was asked, as for protected pods.
+	// Budget is missing where there was no dry run, as for protected pods.
 	Budget     *rankBudget `json:"budget,omitempty"`
 	Protection string      `json:"protection,omitempty"`
 	Reason     string      `json:"reason"`
 }
 
-// rankBudget is what the API server answered to a dry run of the pod's eviction.
+// rankBudget is the result of a dry run of the pod's eviction.
 type rankBudget struct {
-	// Outcome is the answer in the words of the log and the runbook.
+	// Outcome is the result in the terms of the log and the runbook.
 	Outcome string `json:"outcome"`
-	// Budget is the PodDisruptionBudget that refused; missing where none is named.
+	// Budget is the PodDisruptionBudget that refused; missing where the response names none.
 	Budget string `json:"budget,omitempty"`
 	// Message is the API server's text; missing where it would have accepted.
 	Message string `json:"message,omitempty"`
@@ -92,8 +90,8 @@ func rankEntries(seen *sight, entries []rank.Entry) []rankEntry {
 	return reported
 }
 
-// reportedBudget returns the answer about a candidate. A snapshot that is ranked by
-// another configuration may have one about a pod that is protected now.
+// reportedBudget returns the result for a candidate. A snapshot that is ranked by another
+// configuration may contain one for a pod that is protected now.
 func reportedBudget(seen *sight, e *rank.Entry) *rankBudget {
 	answer := seen.budget(e.Pod.UID)
 	if answer == nil || e.Protection != rank.NotProtected {

@@ -10,10 +10,10 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// similarShown is how many names are shown in place of one that is not there.
+// similarShown is how many names are suggested in place of a missing one.
 const similarShown = 5
 
-// notOnNode says that a pod is not there, and which ones are that could be meant.
+// notOnNode says that a pod is not on the node, and which pods may be meant.
 func notOnNode(seen *sight, key string) error {
 	var keys []string
 	for _, entries := range [][]rank.Entry{seen.ranking.Candidates, seen.ranking.Protected} {
@@ -28,8 +28,8 @@ func notOnNode(seen *sight, key string) error {
 	return fmt.Errorf("--why %s: no such pod on node %s; did you mean %s?", key, seen.node.NodeName, strings.Join(near, ", "))
 }
 
-// similar returns the keys that key may be a slip of, the nearest first: a few
-// characters differ, or the name without what its controller added, or the namespace.
+// similar returns the keys for which key may be a typing error, the closest first: a few
+// characters differ, or the controller's suffix or the namespace is missing.
 func similar(key string, keys []string) []string {
 	const slips = 3
 	distance := map[string]int{}
@@ -51,8 +51,8 @@ func similar(key string, keys []string) []string {
 	return near[:min(len(near), similarShown)]
 }
 
-// edits counts the characters to insert, remove or replace between two words
-// (Levenshtein). Words of very different length are told apart by that alone.
+// edits counts the characters to insert, remove or replace between two words (Levenshtein).
+// Words of very different length are not compared further.
 func edits(a, b string) int {
 	const longest = 320 // a namespace, a slash and a pod's name
 	if len(a) > longest || len(b) > longest {

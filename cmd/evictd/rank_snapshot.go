@@ -12,8 +12,8 @@ import (
 // recordedNode is a snapshot of a node.
 type recordedNode struct{ seen *snapshot.NodeSnapshot }
 
-// openRecorded reads the snapshot. A --config beside it takes the place of the
-// recorded configuration: what would change if it were in force?
+// openRecorded reads the snapshot. A --config beside it replaces the recorded configuration,
+// to see what would change with it.
 func openRecorded(flags *rankFlags, stdin io.Reader) (*recordedNode, error) {
 	seen, err := readSnapshot(flags.snapshot, stdin)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *recordedNode) detail(string) (*usage.Detail, error) { return nil, nil }
 
 func (r *recordedNode) close() error { return nil }
 
-// save writes what was seen to a new file, or to w.
+// save writes the facts to a new file, or to w.
 func save(seen *sight, path string, w io.Writer) error {
 	if path != standardStream {
 		if err := seen.node.Save(path); err != nil {

@@ -22,7 +22,7 @@ const (
 	formatYAML  = "yaml"
 )
 
-// writeReport prints the report in a format that was checked before.
+// writeReport prints the report in a format that was validated before.
 func writeReport(w io.Writer, format string, r *rankReport) error {
 	switch format {
 	case formatJSON:
@@ -41,7 +41,7 @@ func writeReport(w io.Writer, format string, r *rankReport) error {
 	}
 }
 
-// writeRankTable prints the candidates, the first to go first, then the protected.
+// writeRankTable prints the candidates in the order of eviction, then the protected pods.
 func writeRankTable(w io.Writer, r *rankReport, wide bool) error {
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	header := "RANK\tPOD\tQUEUE\tEXCEEDS\tPRIORITY\tEFFECTIVE\tUSAGE\tREQUEST\tOVER\tGRACE\tBUDGET\tREASON"
@@ -89,7 +89,7 @@ func rankRow(resource string, e *rankEntry, wide bool) string {
 	return strings.Join(cells, "\t")
 }
 
-// shortened cuts what a webhook has written at length; -o wide shows all of it.
+// shortened cuts a webhook's long text; -o wide shows all of it.
 func shortened(text string) string {
 	const longest = 40
 	runes := []rune(text)
@@ -99,7 +99,7 @@ func shortened(text string) string {
 	return string(runes[:longest-1]) + "…"
 }
 
-// amount prints what people read; an unknown figure is a dash and never 0.
+// amount formats a figure for people; an unknown figure is a dash and never 0.
 func amount(resource string, n *int64) string {
 	switch {
 	case n == nil:
@@ -111,7 +111,7 @@ func amount(resource string, n *int64) string {
 	}
 }
 
-// available says how much the node has left, in words.
+// available says how much of the signal the node has left, in words.
 func available(seen *sight) string {
 	figures, found := seen.node.Of(seen.signal)
 	if !found || figures.Available == nil || figures.Capacity == nil {

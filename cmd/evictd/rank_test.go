@@ -26,8 +26,8 @@ func compare(t *testing.T, path, got string) {
 
 const example = "testdata/rank/worker-1.yaml"
 
-// ranked calls `evictd rank --snapshot` and fails the test unless it is fine and says
-// nothing beside the ranking.
+// ranked calls `evictd rank --snapshot` and fails the test unless it succeeds and prints
+// nothing but the ranking.
 func ranked(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := call(t, append([]string{"rank"}, args...)...)
@@ -39,7 +39,7 @@ func ranked(t *testing.T, args ...string) string {
 
 // The worked example, in every format, without a cluster, a node or a configuration.
 func TestRecordedNodeIsRanked(t *testing.T) {
-	t.Setenv("NODE_NAME", "another-node") // where evictd runs is no matter
+	t.Setenv("NODE_NAME", "another-node") // the node that evictd runs on does not matter
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for name, args := range map[string][]string{
 		"table.txt":      {"-o", "table"},
@@ -64,7 +64,7 @@ func TestRecordedNodeIsRanked(t *testing.T) {
 	}
 }
 
-// The story of the pod in the middle names both neighbours and, for each, the key that
+// The explanation of the pod in the middle names both neighbors and, for each, the key that
 // decides, with both values.
 func TestWhyNamesBothNeighboursAndTheDecidingKeys(t *testing.T) {
 	t.Parallel()
@@ -84,7 +84,7 @@ func TestWhyNamesBothNeighboursAndTheDecidingKeys(t *testing.T) {
 	}
 }
 
-// What docs/ranking.md shows of the worked example is what evictd prints.
+// The output in docs/ranking.md for the worked example is what evictd prints.
 func TestDocsShowTheWorkedExample(t *testing.T) {
 	t.Parallel()
 	page := readDoc(t, "docs/ranking.md")
@@ -97,7 +97,7 @@ func TestDocsShowTheWorkedExample(t *testing.T) {
 	}
 }
 
-// A snapshot that is written again, as JSON, ranks the same: nothing is lost on the way.
+// A snapshot that is saved again, as JSON, gives the same ranking: nothing is lost.
 func TestSnapshotWrittenAgainRanksTheSame(t *testing.T) {
 	t.Parallel()
 	seen, err := snapshot.Load(example)
@@ -117,7 +117,7 @@ func TestSnapshotWrittenAgainRanksTheSame(t *testing.T) {
 	}
 }
 
-// JSON and YAML say the same.
+// JSON and YAML have the same content.
 func TestReportIsTheSameInJSONAndYAML(t *testing.T) {
 	t.Parallel()
 	var fromJSON, fromYAML rankReport
@@ -132,7 +132,7 @@ func TestReportIsTheSameInJSONAndYAML(t *testing.T) {
 	}
 }
 
-// Another configuration takes the place of the recorded one.
+// Another configuration replaces the recorded one.
 func TestConfigBesideASnapshotTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	var report rankReport
@@ -140,14 +140,15 @@ func TestConfigBesideASnapshotTakesItsPlace(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &report); err != nil {
 		t.Fatal(err)
 	}
-	// Without queues and with bare pods: the lowest priority that exceeds goes first.
+	// Without queues and with bare pods, the lowest priority that exceeds its request is
+	// evicted first.
 	if first := report.Candidates[0]; first.Name != "debug" || first.Queue != "" || len(report.Candidates) != 9 {
 		t.Errorf("%d candidates, the first %+v; want 9 and debug", len(report.Candidates), first)
 	}
 }
 
-// A pod within its request is shown as protected, and what would change that, until less than
-// half of the hard threshold is left: 812 MiB of the recorded node are.
+// A pod within its request is shown as protected, with what would change that, until less
+// than half of the hard threshold is left: the recorded node has 812 MiB.
 func TestRankProtectsPodsWithinTheirRequests(t *testing.T) {
 	t.Parallel()
 	const protected, candidate = "It is protected and no candidate: WithinRequests.", "It is candidate 7 of 8."
@@ -180,7 +181,7 @@ func TestWhyOfAPodThatIsNotThere(t *testing.T) {
 	}
 }
 
-// Each protection has advice of its own.
+// Each protection has its own advice.
 func TestEachProtectionHasAdvice(t *testing.T) {
 	t.Parallel()
 	general := advice("no such protection")
@@ -191,8 +192,8 @@ func TestEachProtectionHasAdvice(t *testing.T) {
 	}
 }
 
-// Flags that contradict each other are refused before anything is opened, with one
-// sentence that says why.
+// Contradicting flags are rejected before anything is opened, with one sentence that says
+// why.
 func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	there := writeFile(t, "there.json", "mine")
@@ -233,7 +234,7 @@ func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
 	}
 }
 
-// What is wrong with a snapshot is said with the file that it is in.
+// An error in a snapshot names its file.
 func TestUnusableSnapshot(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "node.json", head)
@@ -243,7 +244,7 @@ func TestUnusableSnapshot(t *testing.T) {
 	}
 }
 
-// Whoever wrote a snapshot does not move the reader's cursor.
+// The content of a snapshot cannot move the reader's cursor.
 func TestNothingInASnapshotReachesTheTerminalRaw(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(example)

@@ -11,12 +11,12 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// clearScreen moves the cursor home and clears what is below and above it.
+// clearScreen moves the cursor home and clears the screen and the scrollback.
 const clearScreen = "\x1b[H\x1b[2J\x1b[3J"
 
-// watchRanking shows a new frame every interval until the context ends, which is no
-// fault: somebody has pressed ^C. A frame that fails is said below the last good one;
-// the very first may not fail, since then the command was called wrongly.
+// watchRanking shows a new frame every interval until the context ends with ^C, which is not
+// a fault. A frame that fails is reported below the last good one. A failure of the first
+// frame is an error, because the command was called wrongly.
 func watchRanking(ctx context.Context, w io.Writer, interval time.Duration, frame func(context.Context) (string, error)) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -24,7 +24,7 @@ func watchRanking(ctx context.Context, w io.Writer, interval time.Duration, fram
 	for {
 		text, err := frame(ctx)
 		if ctx.Err() != nil {
-			return nil // the end of the program is no fault, nor is what it broke
+			return nil // neither the end of the program nor what it interrupted is a fault
 		}
 		switch {
 		case err != nil && last == "":
@@ -46,7 +46,7 @@ func watchRanking(ctx context.Context, w io.Writer, interval time.Duration, fram
 	}
 }
 
-// linesOf returns an error's text without what would move the cursor.
+// linesOf returns an error's text without control characters.
 func linesOf(err error) string {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {
@@ -55,7 +55,7 @@ func linesOf(err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// show draws a frame over the last one, or below it where w is no terminal.
+// show draws a frame over the last one, or below it where w is not a terminal.
 func show(w io.Writer, text string) error {
 	if isTerminal(w) {
 		text = clearScreen + text

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Frames come at the interval; one that fails is shown below the last good one, and
-// the next is drawn all the same; the end of the context is exit code 0.
+// Frames come at the interval; one that fails is shown below the last good one, and the next
+// is still drawn; the end of the context is exit code 0.
 func TestWatchGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWatchGoesOnAfterAFailure(t *testing.T) {
 			case 2:
 				return "", errors.New("listing the pods: \x1b[31mno answer")
 			case 4:
-				cancel() // ^C while the API server is being asked
+				cancel() // ^C during a request to the API server
 				<-ctx.Done()
 				return "", ctx.Err()
 			}
@@ -63,7 +63,7 @@ func TestWatchEndsBetweenFrames(t *testing.T) {
 	})
 }
 
-// A first frame that fails is a fault of the call.
+// A first frame that fails is an error.
 func TestWatchThatNeverSucceeds(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("no such node")
@@ -74,7 +74,7 @@ func TestWatchThatNeverSucceeds(t *testing.T) {
 	}
 }
 
-// full is a disk or a pipe that takes no more.
+// full is a disk or a pipe that accepts no more.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

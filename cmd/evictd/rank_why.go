@@ -14,7 +14,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// story tells why one pod stands where it stands.
+// story explains the position of one pod.
 type story struct {
 	bytes.Buffer
 
@@ -22,7 +22,7 @@ type story struct {
 	entry *rank.Entry
 }
 
-// writeWhy tells the whole story of the pod with that namespace/name.
+// writeWhy writes the explanation of the pod with that namespace/name.
 func writeWhy(w io.Writer, seen *sight, key string) error {
 	entry := seen.entry(key)
 	if entry == nil {
@@ -40,7 +40,7 @@ func writeWhy(w io.Writer, seen *sight, key string) error {
 	return err
 }
 
-// say writes one line; what it says of the pods cannot break it.
+// say writes one line; text from pods cannot break it.
 func (s *story) say(format string, values ...any) {
 	_, _ = s.WriteString(wording.OneLine(fmt.Sprintf(format, values...)) + "\n") // a buffer takes everything
 }
@@ -55,14 +55,14 @@ func (s *story) candidate() {
 	s.budget()
 }
 
-// detail says what is to be added to the pod's place, where there is something.
+// detail adds to the pod's position, where there is something to add.
 func (s *story) detail() {
 	if s.entry.Detail != "" {
 		s.say("And: %s.", s.entry.Detail)
 	}
 }
 
-// facts says what the pod uses, asked for and counts as.
+// facts says what the pod uses, its request and its priority.
 func (s *story) facts() {
 	pod, resource := s.entry.Pod, s.seen.ranking.Resource
 	in := func(n int64) string { return amount(resource.String(), &n) }
@@ -115,7 +115,7 @@ func (s *story) priority() string {
 	return text.String() + "."
 }
 
-// crossing says what a queue does to the priority that its parent sees.
+// crossing says how a queue changes the priority that its parent sees.
 func crossing(l *rank.Level) string {
 	switch {
 	case l.Fence && l.Offset != 0:
@@ -183,7 +183,7 @@ func keyInWords(key rank.Key) string {
 	}
 }
 
-// keyRule says who goes first by a key.
+// keyRule says which pod a key puts first.
 func keyRule(key rank.Key) string {
 	switch key {
 	case rank.KeyExceeds:
@@ -201,7 +201,7 @@ func keyRule(key rank.Key) string {
 	}
 }
 
-// budget says what the API server answers to its eviction.
+// budget gives the API server's response to a dry run of its eviction.
 func (s *story) budget() {
 	answer := reportedBudget(s.seen, s.entry)
 	if answer == nil {
@@ -218,7 +218,7 @@ func (s *story) budget() {
 	}
 }
 
-// protected says what protects the pod, what lifts that, and where it would stand.
+// protected says what protects the pod, what lifts that, and which position it would have.
 func (s *story) protected() {
 	s.say("It is protected and no candidate: %s.", s.entry.Protection)
 	s.detail()

@@ -7,30 +7,30 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// What evictd does while the file that it was started with is refused.
+// What evictd does while the file that it was started with is invalid.
 const (
 	insteadLast = "the last valid one is in force, in dry run"
 	insteadIdle = "no pod is evicted until the file is valid"
 )
 
-// refusal is what is wrong with the configuration file now. The zero value is nothing. It is
-// safe for concurrent use: the probes read it.
+// refusal is the current fault of the configuration file. The zero value is none. It is safe
+// for concurrent use: the probes read it.
 type refusal struct {
 	mu    sync.Mutex
 	fault string
 	// instead says what evictd does where no file has been valid since the start; "" once
-	// one was.
+	// one was valid.
 	instead string
 }
 
-// begin notes that the file was refused at the start, and what evictd does instead.
+// begin records that the file was rejected at startup, and what evictd does instead.
 func (r *refusal) begin(err error, instead string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fault, r.instead = wording.OneLine(err.Error()), instead
 }
 
-// set notes a file that was refused, or, by nil, one that was put in force.
+// set records a file that was rejected, or, with nil, one that is in effect.
 func (r *refusal) set(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,15 +42,15 @@ func (r *refusal) set(err error) {
 }
 
 // atStart returns what evictd does instead of what the file says, where none has been valid
-// since the start; else "".
+// since the start; otherwise "".
 func (r *refusal) atStart() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.instead
 }
 
-// ready returns why evictd is not ready: it does not do what any file says. A refused edit is
-// no reason, because what was in force before still is.
+// ready returns why evictd is not ready: it does not follow any file. A rejected edit does
+// not count, because the previous configuration is still in effect.
 func (r *refusal) ready() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -60,7 +60,7 @@ func (r *refusal) ready() error {
 	return fmt.Errorf("the configuration was refused at the start, and %s: %s", r.instead, r.fault)
 }
 
-// sentence says that an edit was refused; "" when none was.
+// sentence says that an edit was rejected; "" when none was.
 func (r *refusal) sentence() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// need is a field that needs rights beside those of deploy/daemonset.yaml.
+// need is a field that requires rights beyond those of deploy/daemonset.yaml.
 type need struct {
 	field   string // and that it is set
-	overlay string // gives the rights
-	with    string // what evictd does
-	without string // what becomes of it where a right is missing
+	overlay string // grants the rights
+	with    string // what evictd does with them
+	without string // what happens where a right is missing
 	rights  []authorizationv1.ResourceAttributes
 }
 
-// needs returns what a configuration asks for.
+// needs returns what a configuration requires.
 func (d *daemon) needs(c *config.EvictdConfiguration) []need {
 	var needs []need
 	if c.DisruptionBudgets == config.BudgetsBestEffort {
@@ -82,8 +82,8 @@ func baseRights() []authorizationv1.ResourceAttributes {
 	}
 }
 
-// checkBaseRights says at the start that the account may not do what evictd is for. Otherwise
-// the right to evict would be missed in the moment when it counts.
+// checkBaseRights reports at startup that the account may not evict. Otherwise that would
+// only be found when an eviction is needed.
 func (d *daemon) checkBaseRights(ctx context.Context) {
 	missing, err := d.clients.missing(ctx, baseRights())
 	switch {
@@ -97,9 +97,8 @@ func (d *daemon) checkBaseRights(ctx context.Context) {
 	}
 }
 
-// checkRights says at the start, and when the file changes, that a configuration asks for
-// something and the account may not do it. Otherwise that would show in the moment when it
-// counts.
+// checkRights reports, at startup and when the file changes, that a configuration needs a
+// right that the account lacks. Otherwise that would only be found when the right is needed.
 func (d *daemon) checkRights(ctx context.Context, c *config.EvictdConfiguration) {
 	for _, n := range d.needs(c) {
 		missing, err := d.clients.missing(ctx, n.rights)
@@ -117,7 +116,7 @@ func (d *daemon) checkRights(ctx context.Context, c *config.EvictdConfiguration)
 	}
 }
 
-// missing returns which of the rights the account does not have, as RBAC words them.
+// missing returns the rights that the account lacks, in RBAC's terms.
 func (c *clients) missing(ctx context.Context, rights []authorizationv1.ResourceAttributes) ([]string, error) {
 	var missing []string
 	for i := range rights {
@@ -134,7 +133,7 @@ func (c *clients) missing(ctx context.Context, rights []authorizationv1.Resource
 	return missing, nil
 }
 
-// askedOf names what a right is for, as RBAC does.
+// askedOf names a right in RBAC's terms.
 func askedOf(right *authorizationv1.ResourceAttributes) string {
 	if right.Subresource == "" {
 		return right.Resource

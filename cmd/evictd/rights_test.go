@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// The right to evict is looked at before the moment when it counts.
+// The right to evict is checked before an eviction is needed.
 func TestFaultMissingBaseRightIsSaidAtTheStart(t *testing.T) {
 	t.Parallel()
 	for lacking, want := range map[string]string{

@@ -32,7 +32,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// flushTimeout bounds how long events may still be sent after the end.
+// flushTimeout is how long events may still be sent at shutdown.
 const flushTimeout = 5 * time.Second
 
 // runFlags are the flags of `evictd run`.
@@ -66,7 +66,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 	return cmd
 }
 
-// runAgent says what is wrong before anything starts, then runs until the end.
+// runAgent reports faults before anything starts, then runs until the end.
 func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func(klog.Logger)) error {
 	if err := flags.check(); err != nil {
 		return err
@@ -93,8 +93,8 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	return d.run(ctx)
 }
 
-// newLogger returns the logger that the flags ask for. Zap knows further levels, at
-// which evictd would never say anything.
+// newLogger returns the logger that the flags configure. It rejects zap's other levels, at
+// which evictd would log nothing.
 func (f *runFlags) newLogger(w io.Writer) (*zap.Logger, error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, f.logLevel) {
 		return nil, usageError{fmt.Errorf("--log-level %q: write debug, info, warn or error", f.logLevel)}
@@ -127,11 +127,10 @@ type daemon struct {
 	state        *state.Store // nil where none is kept
 	server       *httpd.Server
 	refused      refusal
-	uncheckedWhy string // why the kubelet's configuration was not compared, as it was last said
+	uncheckedWhy string // the last reported reason why the kubelet's configuration was not compared
 }
 
-// build opens what can be opened and connects the parts. The queue of
-// events is all that it starts.
+// build opens what can be opened and connects the parts. It starts only the queue of events.
 func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
 	d := &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
@@ -161,7 +160,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	return d, nil
 }
 
-// openRecorder prepares what tells of evictd: metrics, log and Events.
+// openRecorder prepares metrics, log and Events.
 func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	if d.clients, err = newClients(&d.flags.whereFlags, d.apiError); err != nil {
 		return err
@@ -175,11 +174,10 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	return nil
 }
 
-// apiError counts a request that failed. No client sends anything before there is a
-// recorder.
+// apiError counts a failed request. No client sends anything before the recorder exists.
 func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, class) }
 
-// connect makes the parts that watch, decide and serve.
+// connect creates the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods = nodepods.New(d.clients.watching, nodepods.Options{
 		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
@@ -226,8 +224,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	return nil
 }
 
-// self says which pod this is, from the downward API; the zero value outside a
-// cluster.
+// self returns this pod's identity from the downward API; the zero value outside a cluster.
 func self() nodepods.Self {
 	return nodepods.Self{
 		UID:       os.Getenv("POD_UID"),
@@ -236,8 +233,8 @@ func self() nodepods.Self {
 	}
 }
 
-// held returns what a pod's cgroup tells in detail; nil where it cannot be read, as of a pod that
-// has ended already.
+// held returns the detailed figures of a pod's cgroup; nil where it cannot be read, for
+// example because the pod has ended.
 func (d *daemon) held(uid string) *usage.Detail {
 	detail, err := d.host.tree.Detail(uid)
 	if err != nil {
@@ -254,7 +251,7 @@ func (d *daemon) listen(ctx context.Context) error {
 	return nil
 }
 
-// flushEvents sends what Events are still queued, for a bounded time.
+// flushEvents sends the queued Events, within a time limit.
 func (d *daemon) flushEvents(ctx context.Context) {
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
@@ -291,14 +288,14 @@ func (d *daemon) run(ctx context.Context) error {
 	d.flushEvents(ctx)
 	if err != nil {
 		d.logger.Error("stopped by a fault", zap.Error(err))
-		return exitError{exitFault} // it has been said, once
+		return exitError{exitFault} // it has been reported, once
 	}
 	d.logger.Info("stopped")
 	return nil
 }
 
-// warn says what is valid in a configuration and probably not meant, on a node that was seen
-// so.
+// warn reports settings that are valid but probably mistakes on this node, given a sample of
+// it.
 func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
 	capacity := func(signal pressure.Signal) int64 {
 		if of := seen.Of(signal); of.State == pressure.Known {
@@ -318,11 +315,11 @@ func (d *daemon) close() {
 	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err))
 	}
-	_ = d.logger.Sync() // a terminal or pipe cannot be synced and says so
+	_ = d.logger.Sync() // syncing a terminal or pipe always fails
 }
 
-// followConfiguration puts every valid edit of the file in force and keeps the old
-// one where an edit is not valid.
+// followConfiguration applies every valid edit of the file, and keeps the previous
+// configuration where an edit is invalid.
 func (d *daemon) followConfiguration(ctx context.Context) error {
 	var checks sync.WaitGroup
 	defer checks.Wait()
@@ -341,13 +338,13 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 	}
 	inForce := d.inForce.Load()
 	if d.refused.atStart() != "" {
-		inForce = nil // whatever the file says once it is valid, it is not this
+		inForce = nil // the next valid file is always a change
 	}
 	return config.Watch(ctx, d.flags.config, inForce, apply, d.noteRefused)
 }
 
-// putInForce hands a new configuration to the loop, with a sampler of its own: its
-// thresholds may ask for signals that nobody read before.
+// putInForce passes a new configuration to the loop, with its own sampler: its thresholds
+// may use signals that were not read before.
 func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
 	policy, err := policyOf(c, d.flags.dryRun)
 	if err != nil {
@@ -361,7 +358,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	seen := sampler.Sample(time.Now()) // while the sampler is not the loop's
+	seen := sampler.Sample(time.Now()) // while the loop does not use the sampler yet
 	policy.KubeletHard = d.checkKubeletThresholds(c, policy.Thresholds, sampler)
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
@@ -370,7 +367,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	d.recorder.InForce(policy.DryRun, policy.Thresholds)
 	d.warn(c, &seen)
 	if err := d.host.replace(sampler); err != nil {
-		d.logger.Warn("closing what was read", zap.Error(err)) // in force all the same
+		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
 	}
 	return nil
 }

@@ -26,12 +26,12 @@ import (
 	"github.com/evictd/evictd/internal/record"
 )
 
-// meminfo has the lines that evictd reads of it.
+// meminfo has the lines that evictd reads.
 const meminfo = "MemTotal: 25165824 kB\nMemFree: 19099488 kB\nMemAvailable: 23068672 kB\nBuffers: 0 kB\nCached: 4194304 kB\n" +
 	"Shmem: 2048 kB\nSlab: 200000 kB\nSReclaimable: 150000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n"
 
-// machine returns a host root with what evictd reads of a node with cgroup v2 for
-// memory.available, without the paths that are left out.
+// machine returns a host root with the files that evictd reads on a node with cgroup v2 for
+// memory.available, except for the given paths.
 func machine(t *testing.T, without ...string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -65,7 +65,7 @@ func machine(t *testing.T, without ...string) string {
 
 const memoryOnly = head + "evictionHard: {memory.available: 5%, nodefs.available: 0%, nodefs.inodesFree: 0%, imagefs.available: 0%, imagefs.inodesFree: 0%}\n"
 
-// journal takes the log and tells when a line was written.
+// journal receives the log and signals each new line.
 type journal struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -131,7 +131,7 @@ func runCommand(t *testing.T, log *journal, machine, server string) *cobra.Comma
 	return root
 }
 
-// start runs a command until ctx is done and returns where its exit code comes.
+// start runs a command until ctx is done and returns a channel for its exit code.
 func start(ctx context.Context, root *cobra.Command) <-chan int {
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, root) }()
@@ -146,8 +146,8 @@ func patience(t *testing.T) context.Context {
 	return ctx
 }
 
-// Without an API server, SIGTERM ends evictd well within the 30 s of the shipped
-// manifest, as if nothing were wrong.
+// Without an API server, SIGTERM ends evictd well within the 30 s of the shipped manifest,
+// without an error.
 func TestRunEndsInTimeWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	const inTime = 10 * time.Second
@@ -168,7 +168,7 @@ func TestRunEndsInTimeWithoutAnAPIServer(t *testing.T) {
 	}
 }
 
-// A fault that ends evictd is said once, as an error.
+// A fault that ends evictd is reported once, as an error.
 func TestFaultThatEndsRunIsAnError(t *testing.T) {
 	t.Parallel()
 	log := newJournal()
@@ -198,14 +198,14 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 	taken := listener.Addr().String()
 	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
 		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing(t)))
-	// What the kernel refused is logged before; the fault itself is said once.
+	// The kernel's error is logged before; the fault itself is reported once.
 	if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 ||
 		!strings.HasSuffix(stderr, "name another address by --http-bind-address\n") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 }
 
-// What is missing of the host is said with what to mount.
+// The error for a missing path of the host says what to mount.
 func TestMissingMountsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -250,7 +250,8 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 	})
 }
 
-// builtDaemon returns evictd with all its parts, none of which runs. It is closed with the test.
+// builtDaemon returns evictd with all its parts, none of which runs. It is closed with the
+// test.
 func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	t.Helper()
 	loaded, err := flags.load()
@@ -269,8 +270,8 @@ func builtDaemon(t *testing.T, flags *runFlags, log *journal) *daemon {
 	return d
 }
 
-// A configuration that cannot be put in force because something of the host is away
-// for a moment is in force once that is back.
+// A configuration that cannot be applied because a part of the host is temporarily missing
+// is applied once that part is back.
 func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	t.Parallel()
 	root := machine(t, "var/lib/kubelet")
@@ -305,8 +306,8 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	}
 }
 
-// While an API server that does not answer is asked for the rights of one edit, the next
-// edit, which may be the one that stops everything, is put in force.
+// While the check of one edit's rights waits for an API server that does not respond, the
+// next edit, which may stop all evictions, is applied.
 func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}), make(chan struct{})
@@ -316,7 +317,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // or nobody notices that the client has gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the closed connection is not detected
 		once.Do(func() { close(asked) })
 		select {
 		case <-release:

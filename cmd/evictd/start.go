@@ -16,24 +16,23 @@ import (
 	"github.com/evictd/evictd/internal/httpd"
 )
 
-// lastConfigFile is the file in --state-dir that holds the configuration that was put in force
-// last.
+// lastConfigFile is the file in --state-dir that holds the last configuration that was
+// applied.
 const lastConfigFile = "config.yaml"
 
-// beginning is what evictd starts with.
+// beginning is the configuration that evictd starts with.
 type beginning struct {
-	// configuration is the one to put in force; nil where the program ended before there was
-	// one.
+	// configuration is the one to apply; nil where the program ended before there was one.
 	configuration *config.EvictdConfiguration
-	// refused is why it is not that of the file but the last valid one; nil when it is the
+	// refused is why the last valid configuration replaces the file's; nil when it is the
 	// file's.
 	refused error
 }
 
-// begin returns the configuration to start with: the file's; where that is refused, the last
+// begin returns the configuration to start with: the file's; where that is invalid, the last
 // valid one, in dry run; and without one that of the file once it is valid. A process that
-// ended because of a refused edit would be started again and again, on all nodes, and its
-// probes and metrics would be gone.
+// ended because of an invalid edit would restart in a loop, on all nodes, without probes and
+// metrics.
 func (f *runFlags) begin(ctx context.Context, logger *zap.Logger) (beginning, error) {
 	loaded, err := f.load()
 	if !isRefused(err) {
@@ -49,14 +48,14 @@ func (f *runFlags) begin(ctx context.Context, logger *zap.Logger) (beginning, er
 	return beginning{configuration: loaded}, err
 }
 
-// isRefused reports whether a file was read and its content is no configuration. That it
-// cannot be read is a fault of the flags or mounts.
+// isRefused reports whether a file was read but its content is not a valid configuration. A
+// file that cannot be read is a fault of the flags or mounts.
 func isRefused(err error) bool {
 	_, unread := errors.AsType[*fs.PathError](err)
 	return err != nil && !unread
 }
 
-// loadLast returns the configuration that was put in force last.
+// loadLast returns the last configuration that was applied.
 func (f *runFlags) loadLast() (*config.EvictdConfiguration, error) {
 	if f.stateDir == "" {
 		return nil, errors.New("there is no --state-dir")
@@ -68,7 +67,7 @@ func (f *runFlags) loadLast() (*config.EvictdConfiguration, error) {
 	return last, nil
 }
 
-// saveLast keeps a configuration for a start with a file that is refused.
+// saveLast saves a configuration for a start with an invalid file.
 func (f *runFlags) saveLast(c *config.EvictdConfiguration) error {
 	if f.stateDir == "" {
 		return nil
@@ -78,7 +77,7 @@ func (f *runFlags) saveLast(c *config.EvictdConfiguration) error {
 		return err
 	}
 	path := filepath.Join(f.stateDir, lastConfigFile)
-	fresh := path + ".new" // one name: what a process that was killed leaves is overwritten
+	fresh := path + ".new" // a fixed name, so that the remains of a killed process are overwritten
 	if err = os.WriteFile(fresh, text, 0o600); err != nil {
 		return fmt.Errorf("writing the configuration in force: %w", err)
 	}
@@ -88,15 +87,15 @@ func (f *runFlags) saveLast(c *config.EvictdConfiguration) error {
 	return nil
 }
 
-// keepLast is saveLast, where a failure keeps nothing from going on.
+// keepLast is saveLast; a failure is only logged.
 func (d *daemon) keepLast(c *config.EvictdConfiguration) {
 	if err := d.flags.saveLast(c); err != nil {
 		d.logger.Warn("a start with a refused file will not find this configuration", zap.Error(err))
 	}
 }
 
-// idle serves the probes and metrics until the file is valid, and returns what it holds then;
-// nil where the context ends first.
+// idle serves the probes and metrics until the file is valid, and returns its configuration
+// then; nil where the context ends first.
 func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused error) (*config.EvictdConfiguration, error) {
 	d, registry := &daemon{flags: flags, logger: logger}, prometheus.NewRegistry()
 	d.refused.begin(refused, insteadIdle)
@@ -130,7 +129,7 @@ func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused erro
 	return valid, err
 }
 
-// noteRefused tells of a configuration file that is refused.
+// noteRefused reports an invalid configuration file.
 func (d *daemon) noteRefused(err error) {
 	d.refused.set(err)
 	if instead := d.refused.atStart(); instead != "" {

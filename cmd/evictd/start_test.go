@@ -19,7 +19,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// eventsServer is an API server that takes Events and answers nothing else.
+// eventsServer is an API server that accepts Events and handles nothing else.
 type eventsServer struct {
 	mu   sync.Mutex
 	told []string // kind and reason of each
@@ -51,7 +51,7 @@ func (s *eventsServer) count(what string) (n int) {
 	return n
 }
 
-// startRig is `evictd run` with a configuration file and a state directory of the test's.
+// startRig is `evictd run` with a configuration file and a state directory for the test.
 type startRig struct {
 	t                    *testing.T
 	server               *eventsServer
@@ -68,7 +68,7 @@ func newStartRig(t *testing.T) *startRig {
 	server := httptest.NewServer(r.server)
 	t.Cleanup(server.Close)
 	r.url = server.URL
-	r.bindAddress = strings.TrimPrefix(refusing(t), "http://") // a port that is free
+	r.bindAddress = strings.TrimPrefix(refusing(t), "http://") // a free port
 	return r
 }
 
@@ -79,7 +79,7 @@ func (r *startRig) write(text string) {
 	}
 }
 
-// started is a run of it.
+// started is one run of it.
 func (r *startRig) start() (log *journal, end func()) {
 	r.t.Helper()
 	log = newJournal()
@@ -106,7 +106,7 @@ func (r *startRig) start() (log *journal, end func()) {
 	}
 }
 
-// page returns what a page of evictd's says.
+// page returns the content of one of evictd's pages.
 func (r *startRig) page(path string) (status int, text string) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.bindAddress+path, http.NoBody)
@@ -163,7 +163,8 @@ func TestIdlingEndsWell(t *testing.T) {
 	end()
 }
 
-// With one, that is in force, in dry run and not ready, until the file is valid.
+// With a last valid configuration, evictd applies that, in dry run and not ready, until the
+// file is valid.
 func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 	r := newStartRig(t)
 	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
@@ -196,8 +197,8 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 	end()
 }
 
-// A file that is not there is a fault of the flags, and a last configuration that cannot be
-// read is none.
+// A missing file is a fault of the flags, and a last configuration that cannot be read does
+// not count.
 func TestStartWithoutAFile(t *testing.T) {
 	r := newStartRig(t)
 	if err := os.Remove(r.file); err != nil {
@@ -219,7 +220,8 @@ func TestStartWithoutAFile(t *testing.T) {
 	end()
 }
 
-// What /readyz says of a refused edit fails it not, and goes with the next valid one.
+// A rejected edit is a sentence on /readyz that does not fail it; the next valid edit
+// removes it.
 func TestRefusedEditIsASentence(t *testing.T) {
 	t.Parallel()
 	var r refusal

@@ -14,11 +14,13 @@ import (
 )
 
 // nodeTimeout is how long the start waits for the node's UID, where there is a state file to
-// compare it with. An API server that is away must not hold up the watch of the node.
+// compare it with. An API server that is not available must not delay the monitoring of the
+// node.
 const nodeTimeout = time.Second
 
-// remember gives the agent what the container before has written to the state directory, and
-// a store that writes there. Without a directory, or a boot ID to know it by, there is neither.
+// remember gives the agent the state that the previous container wrote to the state
+// directory, and a store that writes there. Without a directory, or a boot ID to identify
+// it, there is neither.
 func (d *daemon) remember(ctx context.Context, options *agent.Options) {
 	dir := d.flags.stateDir
 	if dir == "" {
@@ -36,8 +38,8 @@ func (d *daemon) remember(ctx context.Context, options *agent.Options) {
 	options.Remembered = d.loadState(dir, own)
 }
 
-// nodeUID returns the UID of the node; "" where there is no file to compare it with, or the API
-// server does not tell it in time.
+// nodeUID returns the UID of the node; "" where there is no file to compare it with, or the
+// API server does not return it in time.
 func (d *daemon) nodeUID(ctx context.Context, dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, state.FileName)); err != nil {
 		return ""
@@ -46,13 +48,13 @@ func (d *daemon) nodeUID(ctx context.Context, dir string) string {
 	defer cancel()
 	node, err := d.clients.getNode(ctx, d.flags.nodeName)
 	if err != nil {
-		return "" // the check of the node that follows says why
+		return "" // the check of the node that follows reports why
 	}
 	return string(node.UID)
 }
 
-// loadState returns the state of the container before; nil where there is none, and the start
-// is a careful one.
+// loadState returns the state of the previous container; nil where there is none, and the
+// start is then a careful one.
 func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 	loaded, err := state.Load(dir, own, time.Now())
 	unusable := (*state.UnusableError)(nil)
@@ -72,7 +74,7 @@ func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 	return nil
 }
 
-// foundNode tells the store what the node's UID is, once it is known.
+// foundNode passes the node's UID to the store, once it is known.
 func (d *daemon) foundNode(uid string) {
 	if d.state != nil {
 		d.state.SetNodeUID(uid)

@@ -11,7 +11,7 @@ import (
 	"github.com/evictd/evictd/internal/state"
 )
 
-// booted is a machine with a boot ID, below which a state directory lies.
+// booted is a machine with a boot ID and a state directory.
 func booted(t *testing.T, bootID string) (root, dir string) {
 	t.Helper()
 	root = machine(t)
@@ -31,7 +31,7 @@ func booted(t *testing.T, bootID string) (root, dir string) {
 	return root, dir
 }
 
-// What becomes of the state directory at the start, in one line of the log.
+// The use of the state directory at startup, in one line of the log.
 func TestStateDirectoryAtTheStart(t *testing.T) {
 	t.Parallel()
 	whole, err := state.Encode(state.State{}, state.Identity{BootID: "boot-1", NodeUID: "uid"}, time.Now())
@@ -82,7 +82,7 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 	}
 }
 
-// What the container knows at SIGTERM is in the directory when it has ended.
+// At SIGTERM the container's state is written to the directory.
 func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	t.Parallel()
 	root, dir := booted(t, "boot-1")

@@ -27,8 +27,8 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 const signalNames = "name one of memory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, " +
 	"imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree, pid.available"
 
-// Each wrong call ends with exit code 2 and, for each mistake, one line that says
-// what is wrong and what to do.
+// Each wrong call ends with exit code 2 and prints, for each mistake, one line with the
+// fault and its fix.
 func TestWrongCallsSayWhatToDo(t *testing.T) {
 	t.Setenv("NODE_NAME", "")
 	where := []string{"--config", "c", "--node-name", "n"}

@@ -12,8 +12,8 @@ import (
 // version is set by the linker (-X main.version=v1.2.3).
 var version string
 
-// buildVersion returns the version that was linked in, else what the module
-// system knows, else "devel".
+// buildVersion returns the version that was linked in, otherwise the module's, otherwise
+// "devel".
 func buildVersion() string {
 	if version != "" {
 		return version

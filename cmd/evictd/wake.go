@@ -8,8 +8,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// openWakers asks the kernel to wake the loop when tasks wait for memory. What it
-// refuses is recorded; the loop goes on by pacing.
+// openWakers makes the kernel wake the loop when tasks wait for memory. It records what the
+// kernel rejects; the loop then relies on pacing.
 func (d *daemon) openWakers() {
 	d.wakers = pressure.OpenWakers(pressure.WakeOptions{
 		HostRoot: d.flags.hostRoot, CgroupRoot: cgroupMount, Kubepods: d.host.kubepods,
@@ -19,8 +19,8 @@ func (d *daemon) openWakers() {
 	}
 }
 
-// followWakers lets the kernel wake the loop until the context ends. No fault of it
-// is a reason to end evictd.
+// followWakers lets the kernel wake the loop until the context ends. Its faults do not end
+// evictd.
 func (d *daemon) followWakers(ctx context.Context) error {
 	if err := d.wakers.Run(ctx, d.recorder); err != nil {
 		d.logger.Warn("closing the wake-ups", zap.Error(err))
