@@ -79,9 +79,9 @@ func groupsIn(content string) (memory, systemd string, err error) {
 	return memory, systemd, nil
 }
 
-// unitOf returns the name of the unit or container in a group's path: the outermost service
-// or scope, since who runs in one may make more below it, else the last name, which is the
-// container's where a runtime makes its groups itself.
+// unitOf returns the name of the unit or container in a group's path: the outermost service or
+// scope, because what runs in one may create more below it. Without one it returns the last name,
+// which is the container's when a runtime creates its groups itself.
 func unitOf(group string) string {
 	names := strings.FieldsFunc(strings.TrimSuffix(group, " (deleted)"), func(r rune) bool { return r == '/' })
 	names = slices.DeleteFunc(names, func(name string) bool { return name == ".." })
@@ -101,8 +101,7 @@ func unitOf(group string) string {
 // nameMax bounds other people's names.
 const nameMax = 64
 
-// clean makes a name that is somebody else's fit for a line: no control characters, 64 bytes
-// at most.
+// clean makes an untrusted name fit for a line: no control characters, 64 bytes at most.
 func clean(name string) string {
 	name = wording.OneLine(strings.ToValidUTF8(name, "?"))
 	if len(name) > nameMax {

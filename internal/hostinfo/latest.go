@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Latest asks in the background and hands out the last answer, so that the loop may have it.
-// Its method may be called from any goroutine.
+// Latest reads in the background and returns the last answer, so that the loop does not wait. Its
+// method may be called from any goroutine.
 type Latest[T any] struct {
 	// Read is the question, which must be bounded in time. Every is the least time between two.
 	Read  func(context.Context) (T, error)
@@ -22,8 +22,8 @@ type Latest[T any] struct {
 	value    T
 }
 
-// Of returns the last answer of an incident, the zero value where there is none, and whether a
-// new one is being waited for. It asks where one is due, and does not wait.
+// Of returns the last answer of an incident, the zero value when there is none, and whether a new
+// one is pending. It starts a reading when one is due, and does not wait.
 func (l *Latest[T]) Of(incident string, now time.Time) (value T, pending bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

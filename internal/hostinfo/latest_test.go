@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Asking does not wait, an answer is asked for again when it is due, and a failed reading or
-// another incident's leaves no answer.
+// TestLatest: of does not wait, an answer is read again when it is due, and no answer is left of a
+// failed reading or of another incident.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,7 +27,8 @@ type Reader struct {
 	kubepods string
 	timeout  time.Duration
 
-	// A reading holds its slot until it ends, which may be later than its caller waits.
+	// A reading holds its place in its channel until it ends, which may be later than its caller
+	// waits.
 	processes, memory, host chan struct{}
 }
 
@@ -46,8 +47,8 @@ func (r *Reader) path(parts ...string) string {
 	return filepath.Join(append([]string{r.root}, parts...)...)
 }
 
-// env tells the library where the host is. The environment, which it would look at
-// otherwise, belongs to whoever starts the container.
+// env tells the library where the host is. Otherwise the library would read the environment, which
+// the container's configuration sets.
 func (r *Reader) env(ctx context.Context) context.Context {
 	return context.WithValue(ctx, common.EnvKey, common.EnvMap{
 		common.HostProcEnvKey: r.path("proc"),
@@ -62,9 +63,9 @@ type answer[T any] struct {
 	err   error
 }
 
-// ask reads on a goroutine of its own and waits for it no longer than the reader's timeout:
-// the kernel may hold a reading up, and the library does not look at its context. At most
-// one goroutine is left behind for each slot.
+// ask reads on a goroutine of its own and waits for it no longer than the reader's timeout: the
+// kernel may delay a reading, and the library does not look at its context. At most one goroutine
+// is left behind for each slot.
 func ask[T any](ctx context.Context, r *Reader, slot chan struct{}, read func(context.Context) (T, error)) (T, error) {
 	var none T
 	select {

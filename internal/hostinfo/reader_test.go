@@ -369,7 +369,7 @@ func TestPlantedMemory(t *testing.T) {
 	}
 }
 
-// No fault of /proc/meminfo reads as memory that nobody uses.
+// TestSpoiltMeminfo: no fault of /proc/meminfo reads as unused memory.
 func TestSpoiltMeminfo(t *testing.T) {
 	t.Parallel()
 	spoils := kernelfiletest.Spoils()
