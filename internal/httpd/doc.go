@@ -1,12 +1,12 @@
-// Package httpd serves what a platform team asks a node agent over HTTP:
+// Package httpd serves what a platform team reads from a node agent over HTTP:
 //
 //	/metrics          Prometheus metrics
 //	/livez            200 while the loop makes progress, else 503 and the reason
 //	/readyz           200 while evictd could decide, else 503 and the reason
 //	/debug/decisions  the last decisions as JSON, the newest first
 //
-// and nothing else: no profiles and no way to change anything. It knows neither
-// the loop nor the recorder; both are handed in as functions.
+// It serves nothing else: no profiles and no way to change anything. It knows neither the loop nor
+// the recorder; both are passed in as functions.
 //
 //	server := httpd.New(registry, httpd.Options{Addr: ":9464", Live: live, Ready: ready, Decisions: recorder.Decisions()})
 //	err := server.Listen(ctx) // fails at once when the port is taken

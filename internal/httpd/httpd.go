@@ -82,7 +82,7 @@ func probe(check func() error, note func() string) http.Handler {
 		} else if note != nil && note() != "" {
 			text += "\n" + strings.Join(strings.Fields(note()), " ")
 		}
-		_, _ = fmt.Fprintln(w, text) // the prober has gone: nobody is left to tell
+		_, _ = fmt.Fprintln(w, text) // the prober has disconnected
 	})
 }
 
@@ -99,9 +99,9 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 // Addr returns the address that is listened on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Run serves until ctx is done, then gives the answers that are under way a few
-// seconds to finish. A client that takes longer, or has not asked for anything yet,
-// is cut off, which is no fault of the program's. It may be called once.
+// Run serves until ctx is done, then gives pending responses a few seconds to finish. A client that
+// takes longer, or has not sent a request yet, is disconnected, which is not an error. It may be
+// called once.
 func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.server.Serve(s.listener) }()

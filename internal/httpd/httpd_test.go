@@ -149,7 +149,7 @@ func TestListenRefusesATakenPort(t *testing.T) {
 	}
 }
 
-// A check that hangs says nothing, least of all ok, and holds up no other page.
+// TestProbeThatHangsDoesNotSayOK: a check that hangs does not report ok, and delays no other page.
 func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
@@ -197,8 +197,8 @@ func TestProbeThatHangsDoesNotSayOK(t *testing.T) {
 	}
 }
 
-// A client that has connected and asks for nothing is cut off at the end: evictd
-// must not end with a fault because of somebody else's connection.
+// TestRunEndsWellWithASilentClient: a client that has connected and sends no request is
+// disconnected at the end: evictd must not end with an error because of a client's connection.
 func TestRunEndsWellWithASilentClient(t *testing.T) {
 	t.Parallel()
 	url, cancel, done := serve(t, checks{}, list)
