@@ -15,7 +15,8 @@ type Tracker struct {
 	open []*Incident
 }
 
-// New returns a tracker without incidents, which asks the sources when one begins and ends.
+// New returns a tracker without incidents, which reads the sources when an incident begins and
+// ends.
 func New(others Sources) *Tracker { return &Tracker{others: others} }
 
 // Observe takes a sample, judged by the thresholds in force, and returns copies of the

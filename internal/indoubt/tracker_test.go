@@ -99,7 +99,8 @@ func TestOneRequestForAResource(t *testing.T) {
 	}
 }
 
-// What became of a plan settles the request, keeps it or puts another in its place.
+// TestReportAboutARequestInDoubt: the outcome of a plan resolves the request in doubt, keeps it in
+// doubt or replaces it by another.
 func TestReportAboutARequestInDoubt(t *testing.T) {
 	t.Parallel()
 	sent := []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: "other"}}}}
@@ -142,7 +143,8 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 	}
 }
 
-// The watch settles a request whose pod ends while that may be its doing; later it is another's.
+// TestWatchSettlesRequestsInDoubt: the watch resolves a request whose pod ends while the request
+// may be the cause; later another cause is assumed.
 func TestWatchSettlesRequestsInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
