@@ -28,7 +28,7 @@ func PatienceOf(p *pressure.Pressure) time.Duration {
 // not answer, or is overloaded. A refusal is an answer: there is no second request.
 const escalationTries = 3
 
-// Booking is one victim that is on its way out and what its end should free.
+// Booking is one victim that is in flight, and what its end should free.
 type Booking struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
 	Namespace string `json:"namespace,omitempty"`
@@ -57,8 +57,7 @@ type Booking struct {
 	// not.
 	Escalated       time.Time `json:"escalated,omitzero"`
 	EscalationsSent int       `json:"escalationsSent,omitempty"`
-	// DryRun says that nothing is really on its way: the booking ends at its
-	// deadline.
+	// DryRun says that the victim is not really in flight: the booking ends at its deadline.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
 	// that is known of it is a cgroup, and the booking ends at its deadline.
@@ -80,14 +79,14 @@ func (b *Booking) Key() string {
 // Stuck reports whether the victim should have been gone by now.
 func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
 
-// MayEscalate reports whether evictd may ask the victim to end sooner: one of its own, for which
-// no such request was accepted or refused.
+// MayEscalate reports whether evictd may request a shorter grace period for the victim: evictd
+// evicted it, and no such request was accepted or refused.
 func (b *Booking) MayEscalate() bool {
 	return b.Signal != "" && b.Escalated.IsZero() && b.EscalationsSent < escalationTries
 }
 
-// ReliedOn reports whether the victim's end is still waited for: it is not stuck, and it
-// was asked for no longer than patience ago; 0 means that there is no such limit.
+// ReliedOn reports whether the victim's end is still waited for: it is not stuck, and its eviction
+// was requested no longer than patience ago; 0 means that there is no such limit.
 func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 	asked := b.Accepted
 	if b.Escalated.After(asked) {

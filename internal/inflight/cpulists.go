@@ -31,8 +31,8 @@ type cpuLists struct {
 
 // listWindow is the time in which the growth of the lists counts for one pod.
 type listWindow struct {
-	// uid is the pod's; [undecided] is whoever is asked for in the decision that is carried out,
-	// or in doubt.
+	// uid is the pod's; [undecided] stands for the pod of the plan that is carried out, or of a
+	// request in doubt.
 	uid string
 	// base is the least that was on the lists since the window was opened, in bytes.
 	base  int64

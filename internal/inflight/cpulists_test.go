@@ -9,8 +9,9 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 )
 
-// Whatever the lists hold and whoever ends, no more counts than they have grown by, and nothing
-// counts after the last pod was relied on, nor before a request.
+// TestFreeMemoryOnListsIsTheirGrowth: whatever the lists hold and whichever pods end, no more
+// counts than they have grown by. Nothing counts after the last pod was relied on, nor before a
+// request.
 func TestFreeMemoryOnListsIsTheirGrowth(t *testing.T) {
 	t.Parallel()
 	counted := 0

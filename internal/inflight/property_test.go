@@ -100,8 +100,9 @@ func histories(t *testing.T, check func(w *world, before []inflight.Booking) err
 	}
 }
 
-// However often and by whom a pod is ended, what it holds is relied on once, by the last
-// measurement: no byte is in flight twice, or in flight and counted as reclaimed.
+// TestWhatAPodHoldsIsReliedOnOnce: however often a pod is evicted, and by whichever client, what it
+// holds is relied on once, by the last measurement: no byte is in flight twice, or in flight and
+// counted as reclaimed.
 func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	t.Parallel()
 	counted, simulated := 0, 0
@@ -166,7 +167,7 @@ func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 	}
 }
 
-// Asking a tracker anything does not change it.
+// TestAskingChangesNothing: reading a tracker does not change it.
 func TestAskingChangesNothing(t *testing.T) {
 	t.Parallel()
 	histories(t, func(w *world, _ []inflight.Booking) error {

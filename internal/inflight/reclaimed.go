@@ -55,9 +55,9 @@ type Books struct {
 	Held map[string]pressure.Amounts
 }
 
-// Sum returns what is available of the signal and what all pods hold of it, together, in its
-// unit; false where a part is not known. For a disk nobody can say what pods hold at a given
-// moment, and of a stall nobody knows what anybody's part is.
+// Sum returns what is available of the signal and what all pods hold of it, together, in its unit;
+// false when a part is not known. For a disk it is not known what pods hold at a given moment, and
+// for a stall it is not known what a pod's part is.
 func (b *Books) Sum(signal pressure.Signal) (sum int64, known bool) {
 	sum, known = b.Available.Of(signal)
 	if !known || signal.Reclaim() != pressure.ReclaimMeasured {
@@ -107,8 +107,8 @@ func (r *reclaims) follow(b *Booking) {
 	r.read = time.Time{} // at once, before it begins to end
 }
 
-// reclaimOf returns what an end should give back of the signal. For a stall the bookings only say
-// who is waited for, not how much of it would end.
+// reclaimOf returns what an end should free of the signal. For a stall the bookings only say which
+// pods are waited for, not how much of it would end.
 func reclaimOf(signal pressure.Signal, expected pressure.Amounts) (amount int64, known bool) {
 	amount, known = expected.Of(signal)
 	return amount, known && signal.Reclaim() != pressure.ReclaimUnknown

@@ -30,7 +30,7 @@ type returning struct {
 
 // goneVictim is a pod that has ended.
 type goneVictim struct {
-	// inDoubt is the pod's UID where nobody knows whether it was evicted; "" where that is known.
+	// inDoubt is the pod's UID when it is not known whether it was evicted; "" when that is known.
 	inDoubt string
 	at      time.Time
 	// expected is what should come back and before what was available at the last reading

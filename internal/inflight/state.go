@@ -6,8 +6,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// bookingKept is how long after its deadline a booking is restored. A victim that is stuck
-// must not look like a new one; whether its pod is still there is asked at the first tick.
+// bookingKept is how long after its deadline a booking is restored. A victim that is stuck must not
+// look like a new one; the first tick checks whether its pod is still there.
 const bookingKept = 24 * time.Hour
 
 // State is what a [Tracker] knows.

@@ -49,7 +49,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 	}
 }
 
-// says returns all that can be asked of the ledger at a time.
+// says returns everything that the ledger reports at a given time.
 func says(l *inflight.Tracker, now time.Time) map[string]any {
 	expected, relied := l.Relied(pressure.MemoryAvailable, now, time.Minute)
 	return map[string]any{"in flight": l.All(), "last end": l.LastEnd(pressure.MemoryAvailable).UnixNano(), "relied": fmt.Sprint(expected, relied)}

@@ -53,10 +53,10 @@ func (t *Tracker) Observe(now time.Time, present, hasGone func(uid string) bool)
 	return ended
 }
 
-// Book notes a victim. A victim that is booked already keeps its first booking, so
-// that seeing it again does not move its deadline, and learns only what it should
-// still free, as by [Tracker.Expect]; but what is really on its way replaces what a
-// dry run simulated, and an answered eviction what was seen of the pod before.
+// Book records a victim. A victim that is booked already keeps its first booking, so that seeing it
+// again does not move its deadline, and only updates what it should still free, as [Tracker.Expect]
+// does. But a victim that is really in flight replaces one that a dry run simulated, and an
+// eviction with a response replaces what was observed of the pod before.
 func (t *Tracker) Book(b Booking) {
 	before, booked := t.bookings[b.UID]
 	if !booked || before.DryRun && !b.DryRun || before.Signal == "" && b.Signal != "" {
@@ -97,21 +97,21 @@ func (t *Tracker) amend(uid string, change func(*Booking)) {
 	}
 }
 
-// Booked reports whether the pod is on its way out as far as the ledger knows.
+// Booked reports whether the pod is in flight as far as the ledger knows.
 func (t *Tracker) Booked(uid string) bool {
 	_, booked := t.bookings[uid]
 	return booked
 }
 
-// Own reports whether the pod is on its way out because evictd evicted it.
+// Own reports whether the pod is in flight because evictd evicted it.
 func (t *Tracker) Own(uid string) bool {
 	b := t.bookings[uid]
 	return b.Signal != "" && !b.DryRun
 }
 
-// settle ends the bookings whose pods are not present any more and returns them. A
-// dry run's booking also ends at its deadline: by then its pod would have gone. So does
-// that of a pod which is not listed: what is still there then is not leaving.
+// settle ends the bookings whose pods are not present any more and returns them. A dry run's
+// booking also ends at its deadline, because its pod would have ended by then. So does the booking
+// of a pod which is not listed: a pod that is still there then is not terminating.
 func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking {
 	var ended []Booking
 	for uid, b := range t.bookings {

@@ -229,7 +229,8 @@ func TestReliedOn(t *testing.T) {
 	}
 }
 
-// A victim is asked for again until an answer came, and not more than three times without one.
+// TestLedgerEscalates: the request to shorten a victim's grace period is repeated until there is a
+// response, and sent no more than three times without one.
 func TestLedgerEscalates(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

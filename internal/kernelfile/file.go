@@ -84,7 +84,7 @@ func (f *File) readOnce(buffer []byte) ([]byte, error) {
 	return nil, err
 }
 
-// Close lets go of the file; the next read opens it again.
+// Close closes the file; the next read opens it again.
 func (f *File) Close() {
 	if f.open {
 		_ = unix.Close(f.fd) // nothing was written
