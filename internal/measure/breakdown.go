@@ -39,7 +39,7 @@ func Breakdown(p *pressure.Pressure, uses *decide.Uses) decide.Breakdown {
 	case exact:
 		b[decide.PartOther] = rest
 	default:
-		// That it is at least nothing says nothing.
+		// A lower bound of zero carries no information.
 		maps.DeleteFunc(b, func(_ decide.Part, used int64) bool { return used == 0 })
 	}
 	return b

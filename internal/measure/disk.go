@@ -14,11 +14,11 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// DiskFresh is how old a measurement of the pods' disk use may be when something
-// is decided from it, and DiskTimeout how long one may take. The kubelet itself
-// computes these figures once a minute. One that is as old as diskRefresh is made again,
-// and it is good until the next one is there, with a margin for the ticks at both ends: a
-// pressure that lasts would otherwise be without one whenever a walk takes its time.
+// DiskFresh is how old a measurement of the pods' disk use may be for a decision, and DiskTimeout
+// how long one may take. The kubelet itself computes these figures once a minute. A measurement as
+// old as diskRefresh is repeated. It remains valid until the next one is there, with a margin for
+// the ticks at both ends; otherwise a lasting pressure would be without a measurement whenever one
+// takes long.
 const (
 	diskRefresh = 10 * time.Second
 	DiskTimeout = 10 * time.Second
@@ -31,11 +31,11 @@ type Reading struct {
 	// where there is an Err.
 	Uses map[string]usage.DiskUse
 	Err  error
-	// At is when it was asked for.
+	// At is when the measurement was requested.
 	At time.Time
 }
 
-// Measured hands back the measurements of the disks that were asked for; each of them goes to
+// Measured returns the channel of the requested measurements of the disks; each of them goes to
 // [Measurer.Observe].
 func (m *Measurer) Measured() <-chan Reading { return m.measured }
 
@@ -47,8 +47,8 @@ func (m *Measurer) Observe(reading Reading) {
 	}
 }
 
-// disks uses the last measurement when it is fresh and newer than what the query says, and
-// asks for a new one when it is not: a measurement must not hold up the loop.
+// disks uses the last measurement when it is fresh and newer than the query requires. Otherwise it
+// requests a new one, because a measurement must not delay the loop.
 func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Hold, string) {
 	if m.options.Disk == nil {
 		return nil, decide.HoldUsageUnknown, "this agent has no source for the pods' disk use"
@@ -74,7 +74,7 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 	return uses, decide.HoldNone, ""
 }
 
-// RefreshDisk asks for a measurement of the disks where the last one is that old.
+// RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.
 func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration) {
 	if m.options.Disk != nil && now.Sub(m.disk.At) >= every {
 		m.askDisk(ctx, now, pods)

@@ -11,8 +11,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Of a pod whose figures are not complete nobody knows how old the ones are that are
-// missing, and nobody waits for them.
+// TestWhoseFiguresAreFromBefore: the age of a pod's missing figures is unknown, and no decision
+// waits for them.
 func TestWhoseFiguresAreFromBefore(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -21,10 +21,10 @@ const (
 	imagesFresh   = imagesRefresh + ImagesTimeout + 5*time.Second
 )
 
-// How long images that do not go are waited for, see docs/adr/0010. ImagesCollection is the wait where
-// the kubelet has no line, and images go by its collection alone: one every five minutes
-// (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise begins the wait anew, ImagesBound times it
-// in all: a disk that is written and cleared in turn rises for ever.
+// How long unused images that are not removed are waited for, see docs/adr/0010. ImagesCollection
+// is the wait when the kubelet has no threshold and removes images only in its collection, every
+// five minutes (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise restarts the wait, for ImagesBound
+// waits in all: a disk that is written and cleared alternately rises again and again.
 const (
 	ImagesWait       = time.Minute
 	ImagesCollection = 5*time.Minute + ImagesWait
@@ -59,7 +59,7 @@ type ImageReclaim struct {
 
 // imageCount is what is known of the images. The zero value knows nothing.
 type imageCount struct {
-	answers chan imageAnswer // holds one; nil before the first was asked for
+	answers chan imageAnswer // holds one; nil before the first request
 	pending bool
 	asked   time.Time
 	last    imageAnswer // the newest; known is the newest that is no error
@@ -72,7 +72,7 @@ type imageAnswer struct {
 	UnusedImages
 
 	err error
-	at  time.Time // when it was asked for; zero is no answer
+	at  time.Time // when it was requested; zero is no answer
 }
 
 // belowLine follows a signal that is below the kubelet's line. The zero value is above it.
@@ -82,8 +82,8 @@ type belowLine struct {
 	lowest       int64     // since then
 }
 
-// FollowImages asks for a count when one is due, takes the answer, and follows where the signal
-// is to the kubelet's line. It does not wait; pods lists those of the node.
+// FollowImages requests a count when one is due, takes the answer, and follows where the signal is
+// relative to the kubelet's threshold. It does not wait; pods lists those of the node.
 func (m *Measurer) FollowImages(ctx context.Context, p *pressure.Pressure, incident string, pods func() []*nodepods.Pod) {
 	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
 		return

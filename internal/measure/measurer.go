@@ -14,7 +14,7 @@ import (
 const (
 	// SourceUsage are the pods' cgroups.
 	SourceUsage = "Usage"
-	// SourceDisk is the pods' disk use, whoever measures it.
+	// SourceDisk is the pods' disk use, from either source.
 	SourceDisk = "Disk"
 	// SourceImages is what images hold that no pod uses.
 	SourceImages = "Images"
@@ -84,7 +84,7 @@ func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageRecl
 	m.definition, m.images.reclaim = definition, reclaim
 }
 
-// Query is what a decision asks about.
+// Query is what a decision needs to know.
 type Query struct {
 	// Pressure is what the node is short of, Pods are all of the node.
 	Pressure *pressure.Pressure

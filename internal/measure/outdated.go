@@ -11,11 +11,10 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// RenewedWithin is how long after a threshold was met its source should have renewed every
-// figure: the kubelet measures a pod's volumes again after one to two minutes
-// (volumeStatsAggPeriod and the jitter of 1.0 in pkg/kubelet/server/stats,
-// volume_stat_calculator.go), the runtime its layers more often; and evictd must have asked
-// for them since.
+// RenewedWithin is how long after a threshold was met its source should have renewed every figure.
+// The kubelet measures a pod's volumes again after one to two minutes (volumeStatsAggPeriod and the
+// jitter of 1.0 in pkg/kubelet/server/stats, volume_stat_calculator.go), and the runtime its layers
+// more often; and evictd must have requested a measurement since.
 const RenewedWithin = 2*time.Minute + diskRefresh + DiskTimeout
 
 // outdated are the pods whose figures are from before a pressure, and so do not show what
@@ -28,9 +27,9 @@ type outdated struct {
 	at      time.Time
 }
 
-// figuresBefore returns whose figures are from before the pressure. A time that is zero, or
-// still to come, says nothing: the clock was set back since. Pods of which not all is known
-// are left out: nobody relies on their figures anyway.
+// figuresBefore returns the pods whose figures are from before the pressure. A time that is zero,
+// or in the future because the clock was set back, is ignored. Pods that are not known completely
+// are left out: no decision relies on their figures anyway.
 func figuresBefore(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse) outdated {
 	var before outdated
 	for _, pod := range pods {

@@ -34,8 +34,8 @@ func windowOf(signal pressure.Signal, seen pressure.Observation) time.Duration {
 	return time.Duration(seen.Capacity) * time.Microsecond
 }
 
-// ReachBack returns how far back a signal's reading reaches: a window in which the
-// last victim still lived says nothing of the time after it.
+// ReachBack returns how far back a signal's reading reaches: a window in which the last victim was
+// still running does not show the time after it.
 func ReachBack(p *pressure.Pressure) time.Duration { return windowOf(p.Threshold.Signal, p.Observed) }
 
 // ObserveStalls reads the pods' stalls while the node's are at least half of what the
@@ -74,10 +74,10 @@ func (m *Measurer) readStalls(now time.Time, gone func(uid string) bool) stallRe
 	return reading
 }
 
-// StalledByItself holds a decision about stalls back while only pods stall that met
-// limits of their own: another pod's end would not help them. The kernel weighs the
-// node's figure by busy CPUs, so a pod's cannot be subtracted from it. Instead, where
-// a pod met its limit, another one must have stalled as long as the threshold asks.
+// StalledByItself holds a decision about stalls while only pods stall that met limits of their own:
+// another pod's end would not help them. The kernel weighs the node's figure by busy CPUs, so a
+// pod's cannot be subtracted from it. Instead, when a pod met its limit, another pod must have
+// stalled for as long as the threshold requires.
 func (m *Measurer) StalledByItself(q *Query) (decide.Hold, string) {
 	p := q.Pressure
 	if p.Threshold.Signal != pressure.MemoryStall {
