@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// However long the API server was away, it is asked again soon after it is back, and not too
-// often meanwhile.
+// TestTheAPIServerIsAskedAgainSoonAfterAnOutage: however long the API server was unavailable, it is
+// contacted soon after it is back, and not too often meanwhile.
 func TestTheAPIServerIsAskedAgainSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	const jitter = 1.2

@@ -51,8 +51,8 @@ func imageIdentity(reference string) string {
 	return reference
 }
 
-// imageKeys returns the keys of all images that the pod names: those that its containers and
-// volumes ask for, and those that its statuses say its containers run, init and ephemeral
+// imageKeys returns the keys of all images that the pod names: those in the specification of its
+// containers and volumes, and those that its statuses say its containers run, init and ephemeral
 // ones included.
 func imageKeys(pod *corev1.Pod) []string {
 	var keys []string

@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// isPinned reports whether somebody wrote spec.nodeName into the pod. The node's name
-// alone does not tell: the scheduler fills it in too. But it does so by a Binding, whose
-// write the API server attributes to nobody (pkg/registry/core/pod/storage,
-// setPodNodeAndMetadata), while whoever creates a pod owns every field that it sets, and
-// nobody can change the node's name later. TestPinnedPods in test/integration holds a
-// real API server to both.
+// isPinned reports whether a client wrote spec.nodeName into the pod. The node's name alone does
+// not show it, because the scheduler sets it too. But the scheduler uses a Binding, and the API
+// server records no field manager for that write (pkg/registry/core/pod/storage,
+// setPodNodeAndMetadata). The client that creates a pod owns every field that it sets, and no
+// client can change the node's name later. TestPinnedPods in test/integration verifies both with a
+// real API server.
 //
-// Where the managed fields were cleared nobody knows, and the pod is not pinned. Who may
-// patch a pod can write them, or come to own the name by applying the one that is there:
-// that gains what making a pinned pod gains, see docs/ranking.md.
+// When the managed fields were cleared it is not known, and the pod counts as not pinned. A client
+// that may patch a pod can write them, or come to own the name by applying the present one. That
+// gains no more than creating a pinned pod, see docs/ranking.md.
 func isPinned(pod *corev1.Pod) bool {
 	for i := range pod.ManagedFields {
 		entry := &pod.ManagedFields[i]

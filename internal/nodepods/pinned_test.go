@@ -58,7 +58,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A pod that nobody made is not made again.
+// TestPinnedPodWithoutAControllerIsBare: a pod without a controller is not recreated.
 func TestPinnedPodWithoutAControllerIsBare(t *testing.T) {
 	t.Parallel()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{written("", `{"f:spec":{"f:nodeName":{}}}`)}}}

@@ -17,7 +17,7 @@ const (
 	// kindDaemonSet is compared without an API group: a third party's DaemonSet
 	// also starts its pods again on the same node.
 	kindDaemonSet = "DaemonSet"
-	// DefaultGraceSeconds is the grace period that the API server writes when a pod says nothing.
+	// DefaultGraceSeconds is the grace period that the API server writes when a pod sets none.
 	DefaultGraceSeconds = int64(corev1.DefaultTerminationGracePeriodSeconds)
 	// reasonEvicted is the kubelet's (pkg/kubelet/eviction/helpers.go, Reason).
 	reasonEvicted = "Evicted"
@@ -52,11 +52,11 @@ type Pod struct {
 	// GraceSeconds is the pod's own grace period. A negative one is 1, which is what the API
 	// server means by it (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
 	GraceSeconds int64 `json:"gracePeriodSeconds"`
-	// MemoryRequest and StorageRequest are what the pod asks for of memory and of
-	// ephemeral storage, in bytes, as the kubelet computes it for its ranking; 0 is nothing.
+	// MemoryRequest and StorageRequest are the pod's requests for memory and for ephemeral storage,
+	// in bytes, as the kubelet computes them for its ranking; 0 is nothing.
 	MemoryRequest  int64 `json:"memoryRequest"`
 	StorageRequest int64 `json:"ephemeralStorageRequest"`
-	// Labels are the pod's own map: nobody may change it.
+	// Labels are the pod's own map: it must not be changed.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Evict is the value of the annotation [rank.Annotation], cut short; "" is none.
 	Evict string `json:"evict,omitempty"`
@@ -78,9 +78,9 @@ type Pod struct {
 	// that is not written.
 	Terminating          bool   `json:"terminating,omitempty"`
 	DeletionGraceSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
-	// Finished says that its containers have ended for good. The kubelet says so of a pod that
-	// it evicts only once none of them runs any more, and deletes nothing: the pod stays listed
-	// (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
+	// Finished says that its containers have ended and are not restarted. The kubelet reports this
+	// of a pod that it evicts only once none of them runs any more, and deletes nothing: the pod
+	// stays listed (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
 	Finished bool `json:"finished,omitempty"`
 	// KubeletEvicted says that it has finished because the kubelet evicted it;
 	// KubeletEvictedAt is when, by the kubelet's clock in whole seconds. One that it did not let
@@ -149,9 +149,9 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		p.GraceSeconds = 1
 	}
 	if p.Mirror {
-		// Through the API a static pod is seen only as its mirror, which carries the static
-		// pod's annotations. On any other pod they say nothing: whoever makes a pod can write
-		// them, and a kubelet overwrites them for itself.
+		// Through the API a static pod is seen only as its mirror, which carries the static pod's
+		// annotations. On any other pod they have no meaning: every client that creates a pod can
+		// write them, and a kubelet overwrites them for itself.
 		source, sourced := pod.Annotations[annotationSource]
 		p.Static = sourced && source != sourceAPI
 		if hash := pod.Annotations[annotationHash]; hash != "" {
@@ -190,7 +190,7 @@ func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
 	}
 }
 
-// request returns what the pod asks for of a resource; 0 for what nobody can ask for.
+// request returns the pod's request for a resource; 0 for a resource that cannot be requested.
 func (p *Pod) request(resource rank.Resource) int64 {
 	switch resource {
 	case rank.Memory:
@@ -244,19 +244,17 @@ func kubeletEvictedAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// isMirror reports whether the pod is the API's image of a static pod, by the
-// annotation that the kubelet itself goes by (k8s.io/kubernetes
-// pkg/kubelet/types/pod_update.go, IsMirrorPod).
+// isMirror reports whether the pod is the API's image of a static pod, by the annotation that the
+// kubelet itself uses (k8s.io/kubernetes pkg/kubelet/types/pod_update.go, IsMirrorPod).
 //
-// Writing the annotation gains nobody anything. Admission does not keep users from
-// it (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet
-// starts nothing for a mirror it did not make, and deletes it (pkg/kubelet,
-// HandlePodAdditions and HandlePodCleanups); and the API server refuses to add it
-// to a pod that is there (pkg/apis/core/validation,
+// Users gain nothing by writing the annotation. Admission does not prevent it
+// (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet starts nothing for a
+// mirror it did not make, and deletes it (pkg/kubelet, HandlePodAdditions and HandlePodCleanups);
+// and the API server refuses to add it to a pod that exists (pkg/apis/core/validation,
 // ValidatePodSpecificAnnotationUpdates).
 //
-// A Node as the owner says nothing: every mirror has one beside the annotation, and
-// whoever may make or patch a pod can write one.
+// A Node as the owner proves nothing: every mirror has one beside the annotation, and every user
+// who may create or patch a pod can write one.
 func isMirror(pod *corev1.Pod) bool {
 	_, annotated := pod.Annotations[annotationMirror]
 	return annotated
@@ -266,8 +264,8 @@ func isMirror(pod *corev1.Pod) bool {
 // recognized, and a tenant can write 256 KiB.
 const longestValue = 32
 
-// evictAnnotation returns the value of the annotation with which a pod asks to stay, cut
-// short if need be; "" where there is none.
+// evictAnnotation returns the value of the pod's annotation evictd.dev/evict, cut short if need be;
+// "" when there is none.
 func evictAnnotation(annotations map[string]string) string {
 	value := annotations[rank.Annotation]
 	if len(value) > longestValue {

@@ -102,15 +102,14 @@ func (p *Pods) Run(ctx context.Context) error {
 // is not the node's pods.
 func (p *Pods) Synced() bool { return p.store.hasSynced() }
 
-// List returns the node's pods in no particular order. They are shared: nobody
-// may change them.
+// List returns the node's pods in no particular order. They are shared and must not be changed.
 func (p *Pods) List() []*Pod { return p.store.list() }
 
-// Get returns the pod of that name, or false when the node has none. The pod is
-// shared: nobody may change it.
+// Get returns the pod of that name, or false when the node has none. The pod is shared and must not
+// be changed.
 func (p *Pods) Get(namespace, name string) (*Pod, bool) { return p.store.get(namespace, name) }
 
-// List asks the API server once for the pods of a node. The error is the client's own.
+// List requests the pods of a node from the API server once. The error is the client's own.
 func List(ctx context.Context, client kubernetes.Interface, node string) ([]*Pod, error) {
 	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector(node)})
 	if err != nil {

@@ -306,7 +306,7 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 		took := run(t, listener.Addr().String(), func(<-chan error) {
 			connection := <-accepted
 			t.Cleanup(func() { _ = connection.Close() })
-			if _, err := connection.Read(make([]byte, 1)); err != nil { // the request is on its way
+			if _, err := connection.Read(make([]byte, 1)); err != nil { // the request is pending
 				t.Error(err)
 			}
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// request returns what the pod asks for, in bytes, as the kubelet computes it
-// for its ranking (GetResourceRequestQuantity); 0 for what nobody can ask for.
+// request returns the pod's request, in bytes, as the kubelet computes it for its ranking
+// (GetResourceRequestQuantity); 0 for a resource that cannot be requested.
 func request(pod *corev1.Pod, ranked rank.Resource) int64 {
 	var name corev1.ResourceName
 	switch ranked {
@@ -25,10 +25,10 @@ func request(pod *corev1.Pod, ranked rank.Resource) int64 {
 		return 0
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		// One pod-level figure replaces the containers' for every resource, also
-		// for those that cannot be asked for at pod level.
+		// One pod-level figure replaces the containers' for every resource, also for those that
+		// cannot be requested at pod level.
 		SkipContainerLevelResources: resourcehelper.IsPodLevelResourcesSet(pod),
-		ExcludeOverhead:             true, // a pod that asks for nothing has none
+		ExcludeOverhead:             true, // a pod without requests has none
 	})
 	total := requests[name].DeepCopy() // a pod-level quantity is the pod's own
 	if overhead, ok := pod.Spec.Overhead[name]; ok && !total.IsZero() {
@@ -37,9 +37,9 @@ func request(pod *corev1.Pod, ranked rank.Resource) int64 {
 	return saturated(total)
 }
 
-// withAllocated returns a pod that asks for the memory that the kubelet has allocated,
-// where the status shows that: the kubelet ranks by it, not by what a pending resize asks
-// for. Only memory can be resized.
+// withAllocated returns a pod whose memory request is the memory that the kubelet has allocated,
+// when the status shows that: the kubelet ranks by it, not by the request of a pending resize. Only
+// memory can be resized.
 func withAllocated(pod *corev1.Pod) *corev1.Pod {
 	spec := &pod.Spec
 	return &corev1.Pod{Spec: corev1.PodSpec{

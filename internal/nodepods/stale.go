@@ -44,13 +44,13 @@ func (p *Pods) Stale() error {
 	return nil
 }
 
-// hear takes an event of the watch.
+// hear processes an event of the watch.
 func (p *Pods) hear(event watch.Event) {
 	p.touch()
 	if event.Type != watch.Bookmark {
 		return
 	}
-	// The one that ends a streamed list says nothing of those that follow.
+	// The bookmark that ends a streamed list does not show that others follow.
 	if object, ok := event.Object.(metav1.Object); ok && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "" {
 		p.bookmarked.Store(true)
 	}
