@@ -11,9 +11,9 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// look reads the Leases of a workload, by their names. It takes what the API server has in
-// its memory (version 0), which costs it next to nothing when many nodes ask at once: what
-// is old there makes a request too late, or come again, and never a permit two holders.
+// look reads the Leases of a workload, by their names. It reads from the API server's cache
+// (resource version 0), which costs the server little when many nodes read at once. A stale Lease
+// makes a request too late, or repeats it, and never gives a permit two holders.
 func (b *Semaphore) look(ctx context.Context, workload string) (map[string]*coordinationv1.Lease, error) {
 	list, err := b.options.Leases.List(ctx, metav1.ListOptions{
 		LabelSelector: LabelPermit + "=" + hashOf(workload), ResourceVersion: "0",
@@ -28,8 +28,8 @@ func (b *Semaphore) look(ctx context.Context, workload string) (map[string]*coor
 	return leases, nil
 }
 
-// try takes a permit by its Lease, nil where there is none, and reports whether it was not
-// too late. An error means that nobody can tell.
+// try acquires a permit by its Lease, nil when there is none, and reports whether it was in time.
+// An error means that the result is not known.
 func (b *Semaphore) try(ctx context.Context, lease *coordinationv1.Lease, index int, r *Request) (won bool, err error) {
 	workload := WorkloadOf(r.Pod)
 	if lease == nil {
@@ -54,8 +54,8 @@ func (b *Semaphore) try(ctx context.Context, lease *coordinationv1.Lease, index 
 	return false, fmt.Errorf("writing Lease %s: %w", lease.Name, err)
 }
 
-// free reports whether the permit of a Lease may be taken: nobody holds it, the same victim
-// does, or it has expired.
+// free reports whether the permit of a Lease may be acquired: it has no holder, the same victim
+// holds it, or it has expired.
 func (b *Semaphore) free(lease *coordinationv1.Lease, r *Request) bool {
 	holder := holderOf(lease)
 	return holder == "" || holder == b.identity(r.Pod.UID) || b.expired(lease.Name, lease.ResourceVersion, durationOf(lease))

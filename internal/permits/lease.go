@@ -41,7 +41,7 @@ func (b *Semaphore) fill(lease *coordinationv1.Lease, r *Request) {
 	}
 }
 
-// holderOf returns who holds the permit, "" when nobody does.
+// holderOf returns the holder of the permit, "" when there is none.
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""

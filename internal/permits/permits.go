@@ -15,21 +15,21 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// acquireTimeout bounds asking for a permit: a node under hard pressure goes on without one
-// after it.
+// acquireTimeout bounds the acquisition of a permit: after it a node under hard pressure continues
+// without one.
 const acquireTimeout = 5 * time.Second
 
-// Request asks for a permit for one victim.
+// Request requests a permit for one victim.
 type Request struct {
 	// Pod is the victim; one without a workload needs no permit.
 	Pod *rank.Pod
 	// PerWorkload is how many the workload has; 0 sets no limit.
 	PerWorkload int
-	// Lasts is how long the permit is held when nothing is heard of the node any more: until
-	// the victim must have ended. While this node says that it is leaving it keeps the
+	// Lasts is how long the permit is held without an update from the node: until the victim must
+	// have ended. While this node reports that the victim is terminating, the victim keeps the
 	// permit, see [Semaphore.ReleaseEnded].
 	Lasts time.Duration
-	// DryRun asks the API server by server-side dry runs.
+	// DryRun sends the requests as server-side dry runs.
 	DryRun bool
 }
 
@@ -52,7 +52,7 @@ func Verdicts() []Verdict { return []Verdict{Granted, Full, Unknown} }
 // Answer is a verdict and why.
 type Answer struct {
 	Verdict Verdict
-	// Detail says who holds the permits, or what went wrong; "" when Granted.
+	// Detail names the holders of the permits, or the error; "" when Granted.
 	Detail string
 }
 
@@ -62,8 +62,8 @@ type Recorder interface {
 	Permit(v Verdict)
 	// PermitsHeld tells how many permits this node holds now.
 	PermitsHeld(n int)
-	// PermitError tells why a permit could not be renewed or released, or what was left at the
-	// start not be found. It is tried again, but where the permit is lost.
+	// PermitError reports why a permit could not be renewed or released, or why the permits from
+	// before the start could not be found. The request is repeated, unless the permit is lost.
 	PermitError(err error)
 }
 
@@ -93,11 +93,11 @@ type permit struct {
 	version  string
 	expires  time.Time // by this node's clock, from before it was written
 	due      bool      // it is to be renewed
-	asked    time.Time // when that was last asked for
+	asked    time.Time // the time of the last such request
 	dryRun   bool
 }
 
-// seen is a Lease of somebody else's, and since when it has been as it is.
+// seen is a Lease of another holder, and since when it has not changed.
 type seen struct {
 	version string
 	since   time.Time
@@ -171,7 +171,7 @@ func (b *Semaphore) acquireOne(ctx context.Context, workload string, r *Request)
 	return Answer{Verdict: Full, Detail: "held for " + strings.Join(slices.Sorted(maps.Values(holders)), ", ")}
 }
 
-// holders returns who holds which permits, by the Lease's name: by what was read, and this
+// holders returns the holders of the permits, by the Lease's name: those that were read, and this
 // node itself for its other victims, also in a dry run.
 func (b *Semaphore) holders(leases map[string]*coordinationv1.Lease, busy map[string]bool, r *Request) map[string]string {
 	holders := map[string]string{}
@@ -223,8 +223,8 @@ func (b *Semaphore) uses(s permit) bool {
 	return held && now.lease == s.lease || uid == b.acquiring
 }
 
-// hold notes a permit of the victim's, and releases another that it had: of an index that is
-// none any more, since there are fewer permits now.
+// hold records a permit of the victim's, and releases another one that it had, whose index is no
+// longer valid because there are fewer permits now.
 func (b *Semaphore) hold(uid string, s permit) {
 	b.mu.Lock()
 	before, held := b.held[uid]
@@ -242,15 +242,15 @@ func (b *Semaphore) note(uid string, s permit) {
 	b.options.Recorder.PermitsHeld(len(b.held))
 }
 
-// expired reports whether a Lease of somebody else's has been as it is for as long as it
-// holds its permit. It is seen now; the first time starts the wait.
+// expired reports whether a Lease of another holder has not changed for as long as it holds its
+// permit. The first call starts the wait.
 func (b *Semaphore) expired(name, version string, lasts time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.options.Now()
 	for other, s := range b.others {
 		if now.Sub(s.since) > s.lasts+unsaid {
-			delete(b.others, other) // of a workload that nobody evicts any more
+			delete(b.others, other) // of a workload whose pods are no longer evicted
 		}
 	}
 	before, known := b.others[name]

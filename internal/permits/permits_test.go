@@ -125,8 +125,9 @@ func TestPodWithoutAWorkloadNeedsNoSlot(t *testing.T) {
 	}
 }
 
-// An answer that was not heard leaves nothing behind: what was written after all is
-// removed, unless the victim has taken the permit again since.
+// TestPermitThatWasTakenUnheardIsGivenBack: a request without a response leaves nothing behind: a
+// Lease that was written after all is removed, unless the victim has acquired the permit again
+// since.
 func TestPermitThatWasTakenUnheardIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -180,8 +181,9 @@ func TestFasterOnesAreNoFault(t *testing.T) {
 func everybody(string) bool { return true }
 func nobody(string) bool    { return false }
 
-// A pod that is there may never have been asked for, and one of a dry run never is: only
-// those that are leaving keep their permits beyond their time.
+// TestPermitOfAPodThatIsNotLeavingEndsAtItsTime: a pod that is still running may never have been
+// evicted, and one of a dry run never is: only pods that are terminating keep their permits beyond
+// their time.
 func TestPermitOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -243,7 +245,8 @@ func leasesOf(t *testing.T, client *fake.Clientset) []coordinationv1.Lease {
 	return list.Items
 }
 
-// Whatever comes between, a permit that is released while it is renewed leaves no Lease.
+// TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing: in any order of events, a permit that is
+// released while it is renewed leaves no Lease.
 func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, heard := range map[string]bool{"the answer comes": true, "the answer is lost": false} {
@@ -275,7 +278,8 @@ func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
 	}
 }
 
-// An unheard renewal may have been carried out, and does not count as one.
+// TestUnheardRenewalIsTriedAgain: a renewal without a response may have been carried out, and does
+// not count as one.
 func TestUnheardRenewalIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
@@ -297,8 +301,8 @@ func TestUnheardRenewalIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A permit that somebody else has taken over, or whose Lease was deleted by hand, is not this
-// node's any more: it is neither taken back nor released.
+// TestLostPermitIsForgottenAndSaid: a permit that another holder has taken over, or whose Lease was
+// deleted by hand, is no longer this node's: it is neither acquired again nor released.
 func TestLostPermitIsForgottenAndSaid(t *testing.T) {
 	t.Parallel()
 	for _, deleted := range []bool{true, false} {
@@ -356,8 +360,8 @@ func page() error {
 	return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: "leases"}, "x", "<html>", 0, true)
 }
 
-// A proxy's 404 says nothing of a Lease: its permit is neither lost nor released by it, and
-// is not somebody else's.
+// TestPageOfAProxySaysNothingOfALease: a proxy's 404 carries no information about a Lease: it does
+// not make the permit lost, released or another holder's.
 func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
@@ -405,7 +409,8 @@ type counting struct {
 
 func (c *counting) PermitsHeld(n int) { c.held = n }
 
-// A request in earnest drops what dry runs hold, and tells so although it gets no permit.
+// TestDryRunsSlotsAreDroppedAndTold: a real request drops what dry runs hold, and reports it
+// although it gets no permit.
 func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
@@ -424,8 +429,8 @@ func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
 	}
 }
 
-// A webhook for Leases fails, and a node is lost: its Lease cannot be removed, and this node's
-// own are found and released all the same.
+// TestFaultForeignLeaseThatStaysKeepsNoOwnSlots: a webhook for Leases fails, and a node is lost:
+// its Lease cannot be removed. This node's own Leases are found and released all the same.
 func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
 	t.Parallel()
 	minute := int32(60)
@@ -483,8 +488,8 @@ type tells struct {
 
 func (r *tells) PermitError(err error) { r.errors = append(r.errors, err) }
 
-// PerWorkload are made fewer while a victim holds one of a higher index: it gets another, and the
-// first is released.
+// TestFaultFewerSlotsLoseNoLease: PerWorkload is lowered while a victim holds a permit of a higher
+// index: it gets another, and the first is released.
 func TestFaultFewerSlotsLoseNoLease(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
@@ -510,7 +515,7 @@ func TestFaultFewerSlotsLoseNoLease(t *testing.T) {
 		t.Errorf("to be released: %+v, want the permit of index 1", b.back)
 	}
 	for _, s := range b.back {
-		s.version = "" // as after a renewal that was not heard
+		s.version = "" // as after a renewal without a response
 		if err := b.remove(t.Context(), s); err != nil {
 			t.Error(err)
 		}

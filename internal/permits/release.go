@@ -25,8 +25,8 @@ const (
 	longestWait = 6 * time.Second
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
-	// abandoned is how long after its end by the clock a permit of another node is taken for
-	// one that nobody will release: more than clocks differ.
+	// abandoned is how long after its end by the clock a permit of another node counts as one that
+	// will not be released: more than clocks differ.
 	abandoned = 24 * time.Hour
 )
 
@@ -55,8 +55,8 @@ func (b *Semaphore) releaseLater(s permit) {
 	}
 }
 
-// Run releases what is to be released, and renews what is to be kept, until the context
-// ends. What is still held then is found by the next process, or expires.
+// Run releases the permits that are due for release, and renews those that are kept, until the
+// context ends. Permits that are still held then are found by the next process, or expire.
 func (b *Semaphore) Run(ctx context.Context) error {
 	var keeping sync.WaitGroup
 	keeping.Go(func() { b.keep(ctx) })
@@ -96,8 +96,8 @@ func (b *Semaphore) persist(ctx context.Context, until time.Time, do func(contex
 	}) // it ends with the context otherwise
 }
 
-// remove deletes the Lease of a permit, in the version in which it was written and in no
-// other: by now it may be somebody else's.
+// remove deletes the Lease of a permit, in the version in which it was written and in no other:
+// another holder may have it by now.
 func (b *Semaphore) remove(ctx context.Context, s permit) error {
 	if s.version == "" {
 		lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
@@ -120,8 +120,8 @@ func (b *Semaphore) remove(ctx context.Context, s permit) error {
 	return fmt.Errorf("releasing the permit of Lease %s: %w", s.lease, err)
 }
 
-// restoreIfAllowed does without, and says so, where there is no right to list: permits must
-// be released all the same.
+// restoreIfAllowed restores, or continues without and reports it when the right to list is missing:
+// permits must be released all the same.
 func (b *Semaphore) restoreIfAllowed(ctx context.Context) error {
 	err := b.restore(ctx)
 	if apierrors.IsForbidden(err) {
@@ -131,9 +131,9 @@ func (b *Semaphore) restoreIfAllowed(ctx context.Context) error {
 	return err
 }
 
-// restore finds the permits that this node held when its evictd was killed: the victims may
-// be on their way still. It also removes what nodes that do not come back have left; one that
-// cannot be removed keeps this node's own from nothing.
+// restore finds the permits that this node held when its evictd was killed, because the victims may
+// still be in flight. It also removes the Leases of nodes that do not come back; one that cannot be
+// removed does not affect this node's own.
 func (b *Semaphore) restore(ctx context.Context) error {
 	list, err := b.options.Leases.List(ctx, metav1.ListOptions{LabelSelector: LabelPermit})
 	if err != nil {

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	// ahead is how long before its end a permit is renewed: time for three requests that
-	// nobody answers. A victim that ends within its grace period needs none.
+	// ahead is how long before its end a permit is renewed: time for three requests without a
+	// response. A victim that ends within its grace period needs no renewal.
 	ahead = 20 * time.Second
 	// longer is how long a permit is held from its renewal on. It is short, because the permit
 	// of a node that is lost is not free before.
 	longer = time.Minute
-	// renewalPause is how long after a renewal was asked for it may be asked for again.
+	// renewalPause is how long after one request to renew the next may follow.
 	renewalPause = 2 * time.Second
 )
 
-// ReleaseEnded releases the permits of the pods that are not there any more, and has those of
-// pods that are leaving renewed for as long as that takes. A permit whose pod is there and not
-// known to be leaving, because the answer to its request was not heard, ends at its time;
-// so does a dry run's, whose pod stays. ReleaseEnded does not wait for the API server, and asks
-// only about pods that hold a permit.
+// ReleaseEnded releases the permits of the pods that are not there any more, and has those of pods
+// that are terminating renewed for as long as that takes. If a pod is there and not known to be
+// terminating, because its request got no response, its permit ends at its time; so does a dry
+// run's, whose pod stays. ReleaseEnded does not wait for the API server, and checks only pods that
+// hold a permit.
 func (b *Semaphore) ReleaseEnded(there, leaving func(uid string) bool) {
 	b.mu.Lock()
 	now := b.options.Now()
@@ -62,8 +62,8 @@ func (b *Semaphore) askToRenew(uid string, s permit, now time.Time) {
 	}
 }
 
-// keep renews what is asked for until the context ends. It is not done where permits are
-// released, since one that cannot be released is tried until its time is over.
+// keep renews the permits that are due until the context ends. Permits are released elsewhere,
+// because one that cannot be released is retried until its time is over.
 func (b *Semaphore) keep(ctx context.Context) {
 	for {
 		select {
@@ -96,9 +96,8 @@ func (b *Semaphore) due() map[string]permit {
 	return due
 }
 
-// renew writes the Lease of a permit anew. A permit that is somebody else's by now, because
-// nobody could be asked for too long, is lost; one whose Lease somebody has deleted is meant
-// to be free.
+// renew writes the Lease of a permit anew. A permit that another holder has by now, because the API
+// server was unavailable for too long, is lost. One whose Lease was deleted is meant to be free.
 func (b *Semaphore) renew(ctx context.Context, uid string, s permit) error {
 	lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 	switch {
@@ -125,8 +124,8 @@ func (b *Semaphore) renew(ctx context.Context, uid string, s permit) error {
 	return fmt.Errorf("renewing the permit of Lease %s: %w", s.lease, err)
 }
 
-// renewed notes as what a Lease was written, or, without a version, that it may have been.
-// A permit that was released meanwhile is released in this version too.
+// renewed records the version in which a Lease was written, or, without a version, that it may have
+// been. A permit that was released meanwhile is released in this version too.
 func (b *Semaphore) renewed(uid string, before, as permit) {
 	after := before
 	after.uid, after.version, after.expires = as.uid, as.version, as.expires

@@ -41,7 +41,7 @@ func leaseName(workload string, permit int) string {
 // hashOf stands for a workload in names and labels, for which its own name may be too
 // long, and it holds a slash.
 func hashOf(workload string) string {
-	const enough = 16 // bytes: nobody meets two workloads of one hash
+	const enough = 16 // bytes: no two workloads have the same hash
 	sum := sha256.Sum256([]byte(workload))
 	return hex.EncodeToString(sum[:enough])
 }
