@@ -8,13 +8,13 @@ import (
 
 // The requests to the API server that failures are counted by.
 const (
-	// RequestEviction asks for an eviction.
+	// RequestEviction evicts a pod.
 	RequestEviction = "Eviction"
-	// RequestList asks for the node's pods.
+	// RequestList lists the node's pods.
 	RequestList = "List"
 	// RequestWatch begins a watch of them; one that breaks later is a watch error.
 	RequestWatch = "Watch"
-	// RequestGet asks for one object.
+	// RequestGet reads one object.
 	RequestGet = "Get"
 	// RequestEvent writes an Event.
 	RequestEvent = "Event"

@@ -34,8 +34,8 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	r.signals.set(sample, verdict, &r.holds)
 }
 
-// noteState logs a signal whose state has changed. Of the first sample only what
-// could not be read is news, and what a threshold asks for and the node does not have.
+// noteState logs a signal whose state has changed. Of the first sample it logs only what could not
+// be read, and what a threshold requires and the node does not have.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
 	before := r.states[signal]
 	r.states[signal] = seen.State
@@ -49,7 +49,7 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 	if !r.seen && absent {
 		level := zapcore.InfoLevel
 		if signal == pressure.MemoryStall {
-			level = zapcore.WarnLevel // no default asks for it: somebody waits for this threshold in vain
+			level = zapcore.WarnLevel // no default sets it: this threshold has no effect
 		}
 		r.logger.Log(level, messageAbsent, zap.Stringer(keySignal, signal), zap.Error(seen.Err))
 		return

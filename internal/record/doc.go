@@ -1,17 +1,16 @@
 // Package record answers: what did evictd do, and why?
 //
-// It turns what the agent tells it into four things for four readers: one log
-// line for each decision (last night), Events on the victims (the pod's owner),
-// metrics (alerts and dashboards) and the last decisions at /debug/decisions
-// (somebody looking right now). All four are made from the same values, under the
-// same words.
+// It turns the agent's reports into four outputs for four readers: one log line for each decision
+// (what happened last night), Events on the victims (the pod's owner), metrics (alerts and
+// dashboards) and the last decisions at /debug/decisions (what happens now). All four are made from
+// the same values, in the same words.
 //
 //	recorder := record.New(logger, registry, events, record.Settings{NodeName: node, Now: time.Now})
 //	recorder.Sample(&sample, &verdict) // every tick
 //	recorder.Intent(decision, attempt) // just before a request is sent
 //	recorder.Decision(decision)        // once it is answered
 //
-// It decides nothing and sends nothing but Events, and those through a queue: no
-// method waits for the API server. An unknown reading is missing from the
-// metrics, never 0. Pods are named in logs and Events, not in metric labels.
+// It decides nothing and sends nothing but Events, and those through a queue: no method waits for
+// the API server. An unknown reading is missing from the metrics, never 0. Pods are named in logs
+// and Events, not in metric labels.
 package record

@@ -16,8 +16,8 @@ type endings struct {
 	expected, actual vectors[*prometheus.CounterVec]
 }
 
-// newEndings returns the metrics with every series. The two counters have none for a
-// signal of which nobody can know what a victim's end gives back.
+// newEndings returns the metrics with every series. The two counters have none for a signal of
+// which it cannot be known what a victim's end frees.
 func newEndings(by registrar) endings {
 	measured := func(s pressure.Signal) bool { return s.Reclaim() == pressure.ReclaimMeasured }
 	e := endings{

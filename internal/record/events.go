@@ -40,11 +40,11 @@ const (
 	ReasonDenied = "EvictionDenied"
 	// ReasonMisconfigured: several budgets select the pod.
 	ReasonMisconfigured = "EvictionMisconfigured"
-	// ReasonUnconfirmed: no answer came; the pod may be on its way out.
+	// ReasonUnconfirmed: no response came; the pod may be in flight.
 	ReasonUnconfirmed = "EvictionUnconfirmed"
 	// ReasonStuck: the pod was evicted and has not ended by its deadline. It is on the pod alone.
 	ReasonStuck = "EvictionStuck"
-	// ReasonHeld is on the node: nobody can be evicted although a threshold holds.
+	// ReasonHeld is on the node: no pod can be evicted although a threshold is met.
 	ReasonHeld = "EvictionHeld"
 	// ReasonRefused is on the node and on evictd's own pod: its configuration file is refused.
 	ReasonRefused = "ConfigurationRefused"
@@ -59,8 +59,8 @@ func Reasons() []string {
 	}
 }
 
-// writeEvents writes the Events of a decision: two on each pod that was asked
-// for, itself and its controller, or one on the node when nobody can go.
+// writeEvents writes the Events of a decision: two for each pod that was tried, on the pod and on
+// its controller, or one on the node when no pod can be evicted.
 func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
 		a := &d.Attempts[i]
@@ -75,10 +75,10 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 	}
 }
 
-// concernsNode reports whether a hold is to be said on the node: nobody can be evicted. That
-// usage is unknown is said of a disk when the other pods have been measured, so that there is
-// a breakdown: one pod that cannot start would silence the node, and that all of them are
-// being measured is over in a moment.
+// concernsNode reports whether a hold is reported on the node: no pod can be evicted. Unknown usage
+// of a disk is reported when the other pods have been measured, so that there is a breakdown.
+// Otherwise one pod that cannot start would silence the node; and a measurement of all pods is over
+// in a moment.
 func concernsNode(d *decide.Decision) bool {
 	switch d.Hold {
 	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncompleteReading, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown,
@@ -89,8 +89,8 @@ func concernsNode(d *decide.Decision) bool {
 	}
 }
 
-// tellOwner writes an attempt's Event on the pod's controller, where somebody looks who
-// has several pods and wonders which of them went. A pod without a controller has none.
+// tellOwner writes an attempt's Event on the pod's controller, where the owner of several pods sees
+// which of them was evicted. A pod without a controller has none.
 func (r *Recorder) tellOwner(d *decide.Decision, a *decide.Attempt, reason string) {
 	pod := a.Entry.Pod
 	if pod.OwnerUID == "" {
@@ -118,8 +118,7 @@ func (r *Recorder) noteHold(d *decide.Decision) bool {
 	return fresh
 }
 
-// reasonOf returns the reason of the pod's Event, or "" for outcomes that say
-// nothing about the pod.
+// reasonOf returns the reason of the pod's Event, or "" for outcomes that do not concern the pod.
 func reasonOf(a *decide.Attempt) string {
 	outcome := a.Result.Outcome
 	switch {

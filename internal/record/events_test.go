@@ -375,8 +375,8 @@ func TestOwnerOfPodsThatAreRefusedIsToldNowAndThen(t *testing.T) {
 	})
 }
 
-// An API server that has no time is asked again; client-go by itself would give the Event
-// up at the first answer.
+// TestEventIsSentAgainAfter429And5xx: an Event that an overloaded API server refuses is sent again;
+// client-go by itself would drop the Event at the first response.
 func TestEventIsSentAgainAfter429And5xx(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range map[string]error{

@@ -58,8 +58,8 @@ func (h *host) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// sinceStart returns how many processes the kernel has killed since it was asked first, and
-// whether that is known.
+// sinceStart returns how many processes the kernel has killed since the first reading, and whether
+// that is known.
 func (h *host) sinceStart() (int64, bool) {
 	if h.kills == nil {
 		return 0, false

@@ -8,7 +8,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// incidentEnded is a shortage in which everybody did something.
+// incidentEnded is a shortage in which evictd, the kubelet and others all acted.
 func incidentEnded(change ...func(*incident.Incident)) *incident.Incident {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	i := &incident.Incident{
@@ -23,7 +23,8 @@ func incidentEnded(change ...func(*incident.Incident)) *incident.Incident {
 	return i
 }
 
-// The last line of an incident says what everybody did.
+// TestIncidentsLastLine: the last line of an incident reports what evictd, the kubelet and others
+// did.
 func TestIncidentsLastLine(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

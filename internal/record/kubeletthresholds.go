@@ -21,8 +21,8 @@ func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, resul
 	r.metrics.kubeletThresholds(result)
 }
 
-// KubeletThresholdsUnknown notes that the kubelet's configuration is not known, and so not compared. It is
-// a warning where somebody has said where the file is.
+// KubeletThresholdsUnknown reports that the kubelet's configuration is not known, and so not
+// compared. It is a warning when the configuration names the file.
 func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
 	level := zapcore.InfoLevel
 	if named {

@@ -41,8 +41,8 @@ type Line struct {
 	Outcome string `json:"outcome,omitempty"`
 	Message string `json:"message,omitempty"`
 	Budget  string `json:"budget,omitempty"`
-	// BestEffort is what came of going past a budget; "" when the question did not come
-	// up.
+	// BestEffort is the result of the check for a bypass of a budget; "" when there was no such
+	// check.
 	BestEffort string `json:"best_effort,omitempty"`
 	// ReactionSeconds is from the sample to the first request; nil when none was
 	// sent.
@@ -254,8 +254,8 @@ func reactionOf(d *decide.Decision) (time.Duration, bool) {
 	return max(0, d.Attempts[0].Result.Sent.Sub(d.Time)), true
 }
 
-// runnersUpOf returns the candidates that would have been asked for next: those
-// behind the last one that was, or the first ones when nobody was.
+// runnersUpOf returns the candidates that would have been tried next: those behind the last one
+// that was tried, or the first ones when none was.
 func runnersUpOf(d *decide.Decision) []CandidateLine {
 	behind := 0
 	for i := range d.Attempts {

@@ -163,7 +163,7 @@ func (m *metrics) create(version string) {
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
 }
 
-// createForced makes the series of what evictd does beyond asking for an eviction.
+// createForced creates the series of what evictd does beyond evictions.
 func (m *metrics) createForced() {
 	for _, dryRun := range []bool{false, true} {
 		for _, outcome := range evict.Outcomes() {
@@ -206,7 +206,7 @@ func (m *metrics) decided(d *decide.Decision) {
 		} else {
 			m.evictions.WithLabelValues(signal, string(result.Outcome), strconv.FormatBool(d.DryRun)).Inc()
 		}
-		if !result.Sent.IsZero() { // the others settle a request that was sent before
+		if !result.Sent.IsZero() { // the others resolve a request that was sent before
 			m.request.WithLabelValues(string(result.Outcome)).Observe(result.Took.Seconds())
 		}
 	}

@@ -225,8 +225,8 @@ func TestAnOutcomeThatWasFoundOutLaterHasNoDuration(t *testing.T) {
 	}
 }
 
-// A victim that is asked for again is no second eviction; a pod that went past its budget
-// is counted as what it is.
+// TestWhatIsForcedIsCounted: a repeated request for a victim is not a second eviction; a pod that
+// bypassed its budget is counted as such.
 func TestWhatIsForcedIsCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

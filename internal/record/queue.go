@@ -117,10 +117,10 @@ func (s *endingSink) Patch(event *corev1.Event, patch []byte) (*corev1.Event, er
 	return sent, s.again(event, err)
 }
 
-// again returns an error that client-go tries again after, every ten seconds and twelve
-// times at most, where the API server has no time for a young Event. Client-go itself
-// does so when nobody answers, and takes every answer for final: it goes by the error's
-// type, so any other error is returned as it is (tools/record/event.go, recordEvent).
+// again returns an error after which client-go tries again, every ten seconds and twelve times at
+// most, when the API server is overloaded and the Event is young. Client-go itself does so when
+// there is no response, and takes every response for final. It checks the error's type, so any
+// other error is returned as it is (tools/record/event.go, recordEvent).
 func (s *endingSink) again(event *corev1.Event, err error) error {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) || s.now().Sub(event.LastTimestamp.Time) > eventPatience {

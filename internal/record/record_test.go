@@ -177,7 +177,7 @@ func pastBudget() *decide.Decision {
 	return d
 }
 
-// escalated is a decision in which a victim was asked for again, with that outcome.
+// escalated is a decision with an attempt to shorten a victim's grace period, with that outcome.
 func escalated(outcome evict.Outcome) *decide.Decision {
 	d := decision()
 	d.Ranking, d.Attempts, d.Verb = rank.Ranking{}, d.Attempts[1:], decide.Escalated
@@ -189,7 +189,7 @@ func escalated(outcome evict.Outcome) *decide.Decision {
 	return d
 }
 
-// held is a decision to evict nobody.
+// held is a decision to evict no pod.
 func held(hold decide.Hold) *decide.Decision {
 	return &decide.Decision{
 		ID: 8, Time: start, Verb: decide.Held, Hold: hold, Detail: "said in one sentence",

@@ -26,9 +26,9 @@ type Settings struct {
 	Self nodepods.Self
 	// Now is the clock, for the pace of log lines alone.
 	Now func() time.Time
-	// MemoryUsed returns what the node's memory is used by, and OOMKills how many processes
-	// the kernel has killed for want of memory since boot. They are asked at each scrape; where
-	// one is nil its metric is missing.
+	// MemoryUsed returns what uses the node's memory, and OOMKills how many processes the kernel
+	// has killed because of missing memory since boot. They are called at each scrape; when one is
+	// nil its metric is missing.
 	MemoryUsed func(context.Context) (hostinfo.Memory, error)
 	OOMKills   func() (int64, error)
 }
@@ -70,8 +70,8 @@ func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWrite
 // Decisions serves the last decisions as JSON, the newest first.
 func (r *Recorder) Decisions() http.Handler { return r.ring }
 
-// Intent writes the line before a request is sent: if the process dies while it
-// waits for the answer, the line says whom it asked for and why.
+// Intent writes the line before a request is sent: if the process dies before the response, the
+// line names the pod and the reason.
 func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 	line := newIntentLine(d)
 	line.VictimLine = newVictimLine(a)
@@ -95,8 +95,8 @@ func (r *Recorder) Decision(d *decide.Decision) {
 	r.writeEvents(d)
 }
 
-// levelOf returns warn for what somebody should look at: a decision that could
-// not be carried out, or that could not be made.
+// levelOf returns warn for decisions that need attention: those that could not be carried out, or
+// could not be made.
 func levelOf(d *decide.Decision) zapcore.Level {
 	if d.Verb == decide.Refused || d.BestEffort != decide.BestEffortNone {
 		return zapcore.WarnLevel
@@ -127,9 +127,8 @@ func (r *Recorder) InForce(dryRun bool, thresholds []pressure.Threshold) {
 	r.signals.setThresholds(thresholds)
 }
 
-// WatchAge tells where to read how long ago the watch of the node's pods last
-// delivered anything; it answers false when it never has. It is asked at each
-// scrape.
+// WatchAge sets the function that returns how long ago the watch of the node's pods last delivered
+// anything; it returns false when it never has. It is called at each scrape.
 func (r *Recorder) WatchAge(age func() (time.Duration, bool)) { r.signals.setAge(age) }
 
 // ReadError counts a reading that failed, by one of [Sources], and logs it about

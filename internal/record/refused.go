@@ -27,8 +27,8 @@ func (r *Recorder) ConfigAtStart(err error, instead string) {
 	r.tellRefused("evictd refuses its configuration at the start, and "+instead+": ", err)
 }
 
-// tellRefused writes the Event where people look who have edited the configuration: on the
-// node, and on evictd's own pod where that is known.
+// tellRefused writes the Event where the editor of the configuration sees it: on the node, and on
+// evictd's own pod when that is known.
 func (r *Recorder) tellRefused(what string, err error) {
 	text := shorten(what+wording.OneLine(err.Error()), messageLimit)
 	r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonRefused, text)

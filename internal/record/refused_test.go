@@ -14,8 +14,8 @@ import (
 	"github.com/evictd/evictd/internal/record"
 )
 
-// A refused edit was in the log of each node and in a metric alone. Who has made it looks at
-// the node, or at evictd's pod.
+// TestFaultRefusedEditHasAnEvent: a refused edit was only in each node's log and in a metric. It
+// must also be on the node or on evictd's pod, where the editor of the configuration looks.
 func TestFaultRefusedEditHasAnEvent(t *testing.T) {
 	t.Parallel()
 	const onNode, onPod = "Node node-1 " + "node-1", "Pod evictd/evictd-x uid-self"

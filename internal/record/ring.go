@@ -42,7 +42,7 @@ func (r *ring) add(line Line) {
 	r.lines = append(r.lines, line)
 }
 
-// lastAbout returns the ID of the last decision that asked for a pod, or would have next.
+// lastAbout returns the ID of the last decision that tried a pod, or would have tried it next.
 func (r *ring) lastAbout(uid string) (id uint64, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,5 +77,5 @@ func (r *ring) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(text, '\n')) // the reader has gone: nobody is left to tell
+	_, _ = w.Write(append(text, '\n')) // the reader has disconnected
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 )
 
-// Ledger notes who is on the way out now, and says once of each victim that it is stuck.
+// Ledger records the pods that are in flight now, and reports once for each victim that it is
+// stuck.
 func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,8 +38,8 @@ func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 	r.metrics.stuck.Set(float64(stuck))
 }
 
-// sayStuck logs that a victim has not ended, whoever ended it, and tells a pod that evictd
-// evicted.
+// sayStuck logs that a victim has not ended, whether or not evictd evicted it, and writes an Event
+// on a pod that evictd evicted.
 func (r *Recorder) sayStuck(b *inflight.Booking) {
 	r.logger.Warn(messageStuck, zap.String(keyVictim, b.Key()), zap.String(keyUID, b.UID),
 		zap.Time(keyAccepted, b.Accepted.UTC()), zap.Time(keyDeadline, b.Deadline.UTC()))
