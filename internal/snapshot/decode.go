@@ -144,7 +144,7 @@ func (s *NodeSnapshot) decodePod(here string, text []byte) (*nodepods.Pod, error
 	return pod, nil
 }
 
-// checkAmounts refuses what no pod can ask for.
+// checkAmounts refuses a value that no pod can have.
 func checkAmounts(path string, v any, isAmount bool) error {
 	switch v := v.(type) {
 	case map[string]any:

@@ -33,8 +33,7 @@ func (s *NodeSnapshot) Encode() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// CheckFree returns [ErrExists] when something has that path already, before work is
-// done in vain.
+// CheckFree returns [ErrExists] when something has that path already, before any work is done.
 func CheckFree(path string) error {
 	_, err := os.Lstat(path)
 	switch {

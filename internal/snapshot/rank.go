@@ -13,9 +13,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Rank computes the order of the recorded pods, by the same way as the agent. Its
-// results are those of [measure.RankNow], with the pods within their requests protected as
-// the configuration asks for and the signal's reading tells.
+// Rank computes the order of the recorded pods, in the same way as the agent. Its results are those
+// of [measure.RankNow], with the pods within their requests protected as the configuration sets and
+// as the signal's reading shows.
 func (s *NodeSnapshot) Rank(ctx context.Context, signal pressure.Signal) (ranking rank.Ranking, unread, err error) {
 	source := measure.Source{
 		Cgroups: recordedUsage{s}, Disk: recordedDisk{s},

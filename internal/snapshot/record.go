@@ -26,7 +26,7 @@ func (s *NodeSnapshot) SetUsage(read []usage.Pod, unread error) {
 	for i := range read {
 		r := &read[i]
 		if !cgroups[r.UID] || r.Unused {
-			continue // an unused cgroup says nothing of what its pod uses
+			continue // an unused cgroup does not show what its pod uses
 		}
 		s.Usage = append(s.Usage, Usage{
 			UID: r.UID, WorkingSet: r.WorkingSet, Anonymous: r.Anonymous, Shared: r.Shared,

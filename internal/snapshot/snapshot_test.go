@@ -81,7 +81,8 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	}
 }
 
-// Measured and nobody uses anything is something else than not measured.
+// TestUnmeasuredDiskStaysUnmeasured: a measured disk that no pod uses is different from one that
+// was not measured.
 func TestUnmeasuredDiskStaysUnmeasured(t *testing.T) {
 	t.Parallel()
 	s := decoded(t, smallest)

@@ -46,9 +46,9 @@ type NodeSnapshot struct {
 	UsageUnread string `json:"usageUnread,omitempty"`
 	// Disk is what the pods use of the node's disk; nil when it was not measured.
 	Disk []Disk `json:"disk,omitzero"`
-	// DiskUnmeasured says why Disk is nil; "" when nobody asked for it.
+	// DiskUnmeasured says why Disk is nil; "" when it was not requested.
 	DiskUnmeasured string `json:"diskUnmeasured,omitempty"`
-	// Budgets are the answers to server-side dry runs; nil when nobody was asked for.
+	// Budgets are the results of server-side dry runs; nil when there were none.
 	Budgets []Budget `json:"budgets,omitempty"`
 }
 

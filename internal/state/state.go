@@ -44,9 +44,9 @@ type Request struct {
 	Usage     int64 `json:"usage,omitempty"`
 	Requested int64 `json:"requested,omitempty"`
 	Ready     bool  `json:"ready,omitempty"`
-	// GraceSeconds is the grace period that was asked for, in seconds; nil is the pod's own.
+	// GraceSeconds is the grace period in the request, in seconds; nil is the pod's own.
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
-	// PastBudget names the budget that a delete went past; "" for an eviction.
+	// PastBudget names the budget that a delete bypassed; "" for an eviction.
 	PastBudget string `json:"pastBudget,omitempty"`
 	// Expected is what the pod's end should free.
 	Expected pressure.Amounts `json:"expected,omitzero"`

@@ -100,7 +100,7 @@ func (s *Store) hand(state State) (done <-chan struct{}, late bool) {
 	defer s.mu.Unlock()
 	next := &handed{state: state, done: make(chan struct{})}
 	if s.next != nil {
-		next.done = s.next.done // those who wait for the older one
+		next.done = s.next.done // closed for the callers that wait for the older one
 	}
 	s.next = next
 	if !s.writing {
