@@ -93,7 +93,7 @@ type Keeper struct {
 	want  Wanted
 	known bool          // has was read from the API server
 	has   Set           // what the node carries
-	doubt bool          // the answer to the last patch was not heard: it must be read again
+	doubt bool          // the last patch got no response: read the node again
 	would Set           // what the last dry run would have set
 	fault error         // why the last attempt at what is wanted failed; nil before it
 	tried chan struct{} // closed by the next attempt that ends
@@ -119,8 +119,8 @@ func (k *Keeper) Want(w Wanted) {
 	k.wake()
 }
 
-// Found says what the node carries, as somebody has read it at the start. It means
-// nothing once the keeper has read the node itself.
+// Found passes the node as it was read at the start. It has no effect once the keeper has read the
+// node itself.
 func (k *Keeper) Found(node *corev1.Node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -237,7 +237,7 @@ func (k *Keeper) attempt(ctx context.Context, c change) error {
 	} else if before != after {
 		k.options.Recorder.Tainted((after &^ before).Keys(), (before &^ after).Keys(), c.dryRun)
 	}
-	k.note(c, after, err) // at last: whoever waits for it goes on then
+	k.note(c, after, err) // at the end: it unblocks the callers that wait for it
 	return err
 }
 

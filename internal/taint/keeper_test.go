@@ -236,8 +236,8 @@ func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
-// A patch whose answer was not heard may have been carried out: it is looked at again
-// also when nothing is wanted any more.
+// TestPatchThatWasNotHeardIsUndone: a patch without a response may have been carried out: the node
+// is read again, also when no taint is wanted any more.
 func TestPatchThatWasNotHeardIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Recorder: &rig{}})
-		k.Want(Wanted{Pressures: Memory}) // and nobody runs it
+		k.Want(Wanted{Pressures: Memory}) // and Run is not called
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := k.Settled(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -19,13 +19,13 @@ import (
 const (
 	// requestTimeout bounds reading the node and changing it.
 	requestTimeout = 5 * time.Second
-	// conflictsInARow is how often somebody else may change the node between reading and
-	// writing before a change is put off: a kubelet writes every ten seconds at most.
+	// conflictsInARow is how often another client may change the node between reading and writing
+	// before a change is deferred: a kubelet writes every ten seconds at most.
 	conflictsInARow = 10
 )
 
-// apply reads the node and changes evictd's taints on it, again and again while
-// somebody else changes the node in between. It returns evictd's taints before and after.
+// apply reads the node and changes evictd's taints on it, repeatedly while another client changes
+// the node in between. It returns evictd's taints before and after.
 func (k *Keeper) apply(ctx context.Context, c change) (before, after Set, err error) {
 	err = retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
 		before, after, err = k.applyOnce(ctx, c)
@@ -69,9 +69,9 @@ func (e *unheardError) Error() string { return e.err.Error() }
 // Unwrap returns the fault.
 func (e *unheardError) Unwrap() error { return e.err }
 
-// patch is a merge patch, which replaces the whole list of taints: they have no key by
-// which a list could be merged. The version that was read makes it safe: the API server
-// refuses it with a conflict when anybody has changed the node since.
+// patch is a merge patch, which replaces the whole list of taints: they have no key by which a list
+// could be merged. The version that was read makes it safe: the API server refuses it with a
+// conflict when another client has changed the node since.
 func patch(node *corev1.Node, taints []corev1.Taint) ([]byte, error) {
 	if node.ResourceVersion == "" {
 		return nil, errors.New("the node that was read has no version, and a change could overwrite somebody else's")

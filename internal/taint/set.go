@@ -18,9 +18,9 @@ const (
 	PIDs
 )
 
-// taints are the pressures with the keys of their taints, in the order in which they are
-// written. The names are those of the kubelet's own taints below another prefix, so that
-// nobody takes the one for the other and evictd never touches the kubelet's.
+// taints are the pressures with the keys of their taints, in the order in which they are written.
+// The names are those of the kubelet's own taints below another prefix, so that they cannot be
+// confused and evictd never touches the kubelet's.
 func taints() []struct {
 	pressure Set
 	key      string
@@ -59,8 +59,8 @@ func (s Set) Keys() []string {
 // All is every pressure.
 const All = Memory | Disk | PIDs
 
-// on returns the pressures whose taint a node carries. Another effect under the same key
-// is somebody else's taint.
+// on returns the pressures whose taint a node carries. A taint with the same key and another effect
+// is not evictd's.
 func on(node *corev1.Node) Set {
 	var found Set
 	for i := range node.Spec.Taints {
@@ -69,7 +69,7 @@ func on(node *corev1.Node) Set {
 	return found
 }
 
-// own returns the pressure of a taint of evictd's own; none for anybody else's.
+// own returns the pressure of a taint of evictd's own; none for any other taint.
 func own(t *corev1.Taint) Set {
 	if t.Effect != corev1.TaintEffectNoSchedule {
 		return 0

@@ -16,7 +16,7 @@ import (
 type Pods interface {
 	// Synced reports whether the list is complete.
 	Synced() bool
-	// List returns the pods; it asks no server.
+	// List returns the pods; it sends no request.
 	List() []*nodepods.Pod
 }
 
@@ -53,7 +53,7 @@ type Follower struct {
 
 	options Options
 	memory  pressure.MemoryDefinition
-	listed  map[string]bool // what [Follower.isListed] asks, once for a tick; nil before
+	listed  map[string]bool // what [Follower.isListed] needs, once for a tick; nil before
 }
 
 // New returns a follower of no pods.
@@ -91,7 +91,7 @@ func (f *Follower) Present(uid string) bool {
 	return there
 }
 
-// isListed reports whether the API server lists a pod that has not ended. It is asked only where a
+// isListed reports whether the API server lists a pod that has not ended. It is called only where a
 // pod is in flight: a calm tick makes no map.
 func (f *Follower) isListed(uid string) bool {
 	if f.listed == nil {
@@ -112,8 +112,8 @@ func (f *Follower) cgroupGone(uid string) bool {
 	return err == nil && !there
 }
 
-// is reports whether the list has a pod of which something is true. It is asked about the few
-// victims of which that is not known otherwise.
+// is reports whether the list has a pod for which a condition is true. It is called for the few
+// victims for which that is not known otherwise.
 func (f *Follower) is(uid string, what func(*nodepods.Pod) bool) bool {
 	return slices.ContainsFunc(f.options.Pods.List(), func(pod *nodepods.Pod) bool { return pod.UID == uid && what(pod) })
 }
@@ -133,8 +133,8 @@ func (f *Follower) Settled(now time.Time) []*decide.InDoubt {
 }
 
 // ReleasePermits releases the permits of victims that have ended, and keeps those of victims that
-// are in flight. One that is booked may run although the API server has forgotten it; one that is
-// listed may stay, because its request is in doubt.
+// are in flight. A booked victim may run although the API server has deleted it; a listed pod may
+// stay, because its request is in doubt.
 func (f *Follower) ReleasePermits() {
 	if f.options.Permits == nil || !f.options.Pods.Synced() {
 		return

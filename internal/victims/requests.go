@@ -13,9 +13,9 @@ import (
 // Request notes that a plan is about to be carried out.
 func (f *Follower) Request(now time.Time) { f.Tracker.Request(now, f.InDoubt.MayEnd(now), f.readLists) }
 
-// ObserveReport books who is in flight by what became of a plan. It returns the request that was
-// accepted for a new victim; nil where there is none. A refusal frees nothing. DryRun is the policy's
-// that is in force now: what a dry run before it has simulated is not booked any more.
+// ObserveReport books the pods in flight by the outcome of a plan. It returns the request that was
+// accepted for a new victim; nil when there is none. A refusal frees nothing. DryRun is that of the
+// policy in force now: bookings that an earlier dry run simulated are dropped.
 func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun bool, now time.Time) *decide.Attempt {
 	f.InDoubt.Observe(&indoubt.Report{
 		Decision: d, InDoubt: r.InDoubt, Stays: len(d.Attempts) == 0 && r.Hold != decide.HoldNone && !r.Unread,
