@@ -26,13 +26,13 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// forced is a request that makes a pod go, as the proxy saw it.
+// forced is an eviction or delete request, as the proxy saw it.
 type forced struct {
 	method, pod string
 	options     metav1.DeleteOptions
 }
 
-// forcing keeps what evictd asks for from now on.
+// forcing records evictd's eviction and delete requests from now on.
 func (s *scene) forcing() func() []forced {
 	var mu sync.Mutex
 	var all []forced
@@ -83,7 +83,7 @@ func (w *world) event(ctx context.Context, pod, reason string) string {
 	return events.Items[0].Message
 }
 
-// another makes a pod elsewhere that a budget of the app counts.
+// another creates a pod on another node that a budget of the app counts.
 func (w *world) another(name, app string) {
 	w.t.Helper()
 	w.pod(name, 1)
@@ -92,8 +92,8 @@ func (w *world) another(name, app string) {
 	w.must(err)
 }
 
-// Every candidate is kept by a budget as large as its application. The large pod is the
-// first of the ranking and the only one of its kind; the small one is one of three.
+// Every candidate is blocked by a budget as large as its application. The large pod is the
+// first of the ranking and the only one of its application; the small one is one of three.
 func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tparallel // the steps are of one node, one after the other
 	t.Parallel()
 	s := newScene(t)
@@ -137,7 +137,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 			s.within("evictd is ready", s.ready)
 			s.host.free(test.free)
 			s.until("it was refused, or asked for", test.done)
-			s.endure(2 * time.Second) // for somebody to go
+			s.endure(2 * time.Second) // time for a victim
 			nobody(t, test.result, test.want)
 		})
 	}
@@ -149,7 +149,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		s.must(err)
 		s.pressed()
 		s.within("the pressure is over and nobody is on the way out", s.relieved)
-		s.endure(2 * time.Second) // for a second victim to show
+		s.endure(2 * time.Second) // time for a second victim
 		if got := s.hand.taken(); !slices.Equal(got, []string{"small"}) {
 			t.Errorf("deleted %v, want the pod of the least violated budget alone", got)
 		}
@@ -172,7 +172,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 	})
 }
 
-// What evictd reads of a budget is what the disruption controller writes.
+// Evictd reads the figures of a budget that the disruption controller writes.
 func TestBudgetIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,8 +187,8 @@ func TestBudgetIsRead(t *testing.T) {
 	}
 }
 
-// The right to delete is the overlay's alone, and reaches no further than the own node and
-// what an eviction could do.
+// Only the overlay gives the right to delete, and only on the own node and within what an
+// eviction could do.
 func TestBestEffortOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account, role and policies are the cluster's
 	f.confine()
@@ -243,7 +243,7 @@ func TestBestEffortOverlay(t *testing.T) {
 	if !f.terminating("mine") {
 		t.Error("the pod is not terminating")
 	}
-	f.must(f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})) // nobody else is bound
+	f.must(f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: new(int64)})) // others are not bound
 }
 
 // says runs evictd with the account's token and those settings: its log has one message,
@@ -264,8 +264,8 @@ func (f *fenced) says(settings, message, other, detail string) {
 	}
 }
 
-// refusedSoftly runs evictd with bestEffort on a node whose two pods are kept by a budget
-// each, until both were refused under soft pressure.
+// refusedSoftly runs evictd with bestEffort on a node with two pods, each blocked by a
+// budget, until both were refused under soft pressure.
 func refusedSoftly(t *testing.T) (s *scene, large *policyv1.PodDisruptionBudget, asked func() []forced) {
 	t.Helper()
 	s = newScene(t)
@@ -278,7 +278,7 @@ func refusedSoftly(t *testing.T) (s *scene, large *policyv1.PodDisruptionBudget,
 	s.until("both were refused", func(ctx context.Context) bool {
 		return s.event(ctx, "large", "EvictionBlocked") != "" && s.event(ctx, "small", "EvictionBlocked") != ""
 	})
-	s.host.free(8 << 10) // or somebody might be asked for again before the hard pressure
+	s.host.free(8 << 10) // otherwise another eviction might precede the hard pressure
 	s.within("the soft pressure is over", func() bool {
 		pressed, told := s.daemon.metric("evictd_pressure")
 		return told && pressed == 0
@@ -286,7 +286,7 @@ func refusedSoftly(t *testing.T) (s *scene, large *policyv1.PodDisruptionBudget,
 	return s, large, asked
 }
 
-// evictedAlone fails the test unless the large pod was evicted, and nobody deleted.
+// evictedAlone fails the test unless the large pod was evicted, and no pod was deleted.
 func (s *scene) evictedAlone(asked func() []forced) {
 	s.t.Helper()
 	s.pressed()
@@ -301,8 +301,8 @@ func (s *scene) evictedAlone(asked func() []forced) {
 	}
 }
 
-// A refusal of a while ago is none any more: the budget has room by now, and a delete would
-// not be charged to it.
+// An old refusal does not count: the budget has room by now, and a delete would not be
+// charged to it.
 func TestBestEffortRespectsABudgetThatHasRoomAgain(t *testing.T) {
 	t.Parallel()
 	s, budget, asked := refusedSoftly(t)

@@ -27,8 +27,8 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// host is what evictd reads of a node, as files: the API server is the real part of
-// these tests, and the node's figures are to be set at will.
+// host is a node's files as evictd reads them: the API server is real in these tests, and
+// the tests set the node's figures.
 type host struct {
 	t     testing.TB
 	root  string
@@ -55,8 +55,8 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// write replaces a file's text in place, as the kernel does: evictd keeps its files
-// open. Texts of one file have one length, so that no half of one is ever read.
+// write replaces a file's text in place, as the kernel does: evictd keeps its files open.
+// All texts of one file have the same length, so that a read never returns a partial one.
 func (h *host) write(name, text string) {
 	h.t.Helper()
 	path := filepath.Join(h.root, name)
@@ -73,7 +73,7 @@ func (h *host) write(name, text string) {
 	}
 }
 
-// group makes a pod's cgroup, or the one above, whose processes hold so many MiB.
+// group creates a pod's cgroup, or its parent, with that memory usage in MiB.
 func (h *host) group(name string, holds int64) {
 	h.t.Helper()
 	h.write(name+"/memory.current", fmt.Sprintf("%d\n", holds*mebibyte))
@@ -101,8 +101,8 @@ func (h *host) now() int64 {
 	return h.available
 }
 
-// end gives back what a pod held and removes its cgroup, in the kernel's order: without the
-// cgroup and before the memory, evictd would look in vain for what its victim returned.
+// end reclaims a pod's memory and removes its cgroup, in the kernel's order. In the other
+// order evictd would see the cgroup gone before its memory is free.
 func (h *host) end(pod *corev1.Pod, held int64) {
 	h.mu.Lock()
 	available := h.available + held
@@ -153,29 +153,29 @@ func (l *text) String() string {
 	return l.content.String()
 }
 
-// lenient is what all tests have that do not say otherwise: whoever is asked for may go.
+// lenient are the default settings of all tests: every pod may be evicted.
 const lenient = "protect: {barePods: false, pinnedPods: false, withinRequests: never}\nlimits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\n"
 
-// usual is the configuration of a daemon that a test says nothing about.
+// usual is the default configuration of a daemon.
 const usual = defaultSettings + lenient
 
-// defaultSettings are the thresholds in it.
+// defaultSettings are its thresholds.
 const defaultSettings = "evictionHard: {memory.available: 500Mi}\n"
 
-// configured returns a configuration file with these settings and what all tests have.
+// configured returns a configuration file with these settings and the common ones.
 func configured(settings string) []byte { return written(settings + lenient) }
 
 // written returns a configuration file.
 func written(policy string) []byte {
 	if !strings.Contains(policy, "dryRun:") {
-		policy += "\ndryRun: false\n" // a file that does not say so evicts no pod
+		policy += "\ndryRun: false\n" // without this line the default evicts no pod
 	}
 	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + policy)
 }
 
-// startDaemon runs evictd for a node, through an API server at the address, with the
-// credentials in the files, and with the world's namespace for its own. It is ended, and
-// must end well, with the test.
+// startDaemon runs evictd for a node, with an API server at the address, the credentials in
+// the files, and the world's namespace as its own. It ends with the test, and must end
+// without an error.
 func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile, policy string) *daemon {
 	tb.Helper()
 	binary, err := built()
@@ -223,7 +223,7 @@ func freeAddress(tb testing.TB) string {
 func (d *daemon) kill() {
 	d.ended.Do(func() {
 		_ = d.command.Process.Kill()
-		_ = d.command.Wait() // killed, which it reports as a fault
+		_ = d.command.Wait() // a killed process reports a fault
 	})
 }
 
@@ -239,7 +239,7 @@ func (d *daemon) stop() {
 	}
 }
 
-// get returns a page's status and text; 0 when there is no answer.
+// get returns a page's status and text; 0 when there is no response.
 func (d *daemon) get(path string) (int, string) {
 	ctx, cancel := context.WithTimeout(d.t.Context(), recovery)
 	defer cancel()
@@ -259,8 +259,8 @@ func (d *daemon) get(path string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// metric returns the sum of a metric's series with these labels, written as name and
-// value in turn, and false when there is none.
+// metric returns the sum of a metric's series with these labels, given as alternating names
+// and values, and false when there is none.
 func (d *daemon) metric(name string, labels ...string) (float64, bool) {
 	_, page := d.get("/metrics")
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -313,8 +313,7 @@ func value(m *dto.Metric) float64 {
 	return m.GetGauge().GetValue() + m.GetCounter().GetValue() + m.GetUntyped().GetValue()
 }
 
-// hand does on the node what a kubelet does: a pod that is to go ends, and frees
-// what it held.
+// hand acts as the node's kubelet: a terminating pod ends, and its memory is reclaimed.
 type hand struct {
 	w    *world
 	host *host
@@ -324,24 +323,24 @@ type hand struct {
 	ends    time.Duration
 	victims []string
 
-	graceless map[types.UID]*corev1.Pod // that were listed, and are forgotten when they go
+	graceless map[types.UID]*corev1.Pod // pods that were listed, with a grace period of 0; removed when they end
 }
 
-// takes says how long a victim takes to end; without it, it ends at once.
+// takes sets how long a victim takes to end; without it, it ends at once.
 func (k *hand) takes(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ends = d
 }
 
-// holds says how many MiB the end of a pod gives back.
+// holds sets how many MiB the end of a pod reclaims.
 func (k *hand) holds(name string, mebibytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.held[name] = mebibytes
 }
 
-// watchOver ends pods that are terminating until the test is over.
+// watchOver ends terminating pods until the test is over.
 func watchOver(w *world, h *host, held map[string]int64) *hand {
 	one := &hand{w: w, host: h, held: held, graceless: map[types.UID]*corev1.Pod{}}
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -374,7 +373,8 @@ func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 			}
 			continue
 		}
-		// The API server writes a pod that it deletes with grace 0 once more before it forgets it.
+		// The API server writes a pod that it deletes with grace 0 once more before it
+		// removes it.
 		if grace := pod.DeletionGracePeriodSeconds; grace != nil && *grace == 0 {
 			continue
 		}
@@ -395,7 +395,7 @@ func (k *hand) look(ctx context.Context, seen map[string]time.Time) {
 	}
 }
 
-// lives notes a pod that is to go and reports whether it still takes its time.
+// lives records a terminating pod and reports whether it is still running.
 func (k *hand) lives(pod *corev1.Pod, seen map[string]time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -406,7 +406,7 @@ func (k *hand) lives(pod *corev1.Pod, seen map[string]time.Time) bool {
 	return time.Since(seen[string(pod.UID)]) < k.ends
 }
 
-// taken returns the names of the pods that had to go, in their order.
+// taken returns the names of the pods that were evicted, in their order.
 func (k *hand) taken() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

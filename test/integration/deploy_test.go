@@ -16,8 +16,8 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// The quota counts the pods of the class that the DaemonSet's have, which is what a quota
-// admission that limits critical pods asks for.
+// The quota counts the pods of the DaemonSet's priority class, as a quota admission that
+// limits critical pods requires.
 func TestQuotaCountsEvictdsPods(t *testing.T) {
 	w := newWorld(t) // not parallel: the namespace is the cluster's
 	w.ship(append(rights(), "ResourceQuota"))
@@ -42,7 +42,7 @@ func TestQuotaCountsEvictdsPods(t *testing.T) {
 	})
 }
 
-// flowOf keeps which FlowSchema the API server has put the last request into.
+// flowOf records the FlowSchema that the API server used for the last request.
 type flowOf struct {
 	next http.RoundTripper
 	last string
@@ -56,8 +56,8 @@ func (f *flowOf) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// The evictions of evictd's account go by the shipped FlowSchema, at the level of the
-// controllers; its other requests and other accounts' evictions do not.
+// The evictions of evictd's account use the shipped FlowSchema, at the priority level of the
+// controllers. Its other requests and other accounts' evictions do not.
 func TestFlowSchemaTakesEvictdsEvictions(t *testing.T) {
 	f := newFenced(t) // not parallel: the FlowSchema is the cluster's
 	f.ship([]string{"FlowSchema"})
@@ -96,8 +96,8 @@ func TestFlowSchemaTakesEvictdsEvictions(t *testing.T) {
 	}
 }
 
-// docs/security.md names one line of kustomize that leaves the policy out which looks at
-// everybody's evictions.
+// docs/security.md contains one line of kustomize that leaves out the policy on the
+// evictions of all accounts.
 func TestOneLineLeavesThePolicyOut(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/security.md")
@@ -128,8 +128,9 @@ func TestOneLineLeavesThePolicyOut(t *testing.T) {
 	}
 }
 
-// What the own-node policy costs everybody while its parameters, the pods, are not synced: a
-// drain's evictions answer 403, each after a second. It says how long that lasts here.
+// The cost of the own-node policy for all accounts while its parameters, the pods, are not
+// synced: a drain's evictions return 403, each after a second. The test logs how long that
+// lasts.
 func TestEvictionsWhileThePolicysPodsAreNotSynced(t *testing.T) {
 	f := newFenced(t) // not parallel: the policies are the cluster's
 	pod := requestFor(f.podOn(f.near, "any"))

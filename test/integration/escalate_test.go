@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A victim of soft pressure does not end. When it counts as stuck and the pressure is
-// hard, it is asked for again, with less time, and nobody else has to go. The grace
-// periods are short, so that the test is too.
+// A victim of soft pressure does not end. When it counts as stuck and the pressure is hard,
+// it is evicted again with a shorter grace period, and no other pod is evicted. The grace
+// periods are short to keep the test short.
 func TestStuckVictimIsAskedForAgainWithLessTime(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -33,7 +33,7 @@ func TestStuckVictimIsAskedForAgainWithLessTime(t *testing.T) {
 	s.host.free(800)
 	s.until("it is evicted by soft pressure", func(ctx context.Context) bool { return granted(ctx) == 10 })
 	s.pressed()
-	s.endure(15 * time.Second) // it is relied on for 25 s
+	s.endure(15 * time.Second) // evictd counts on it for 25 s
 	if got := granted(t.Context()); got != 10 {
 		t.Errorf("it was asked for again while it was relied on: %d s", got)
 	}

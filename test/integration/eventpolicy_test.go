@@ -30,15 +30,15 @@ func (f *fenced) event(ctx context.Context, as *rest.Config, name string, change
 	return err
 }
 
-// recount counts an Event once more, as client-go does.
+// recount increments the count of an Event, as client-go does.
 func (f *fenced) recount(ctx context.Context, as *rest.Config, name string) error {
 	f.t.Helper()
 	_, err := f.as(as).CoreV1().Events(f.namespace).Patch(ctx, name, types.StrategicMergePatchType, []byte(`{"count":2}`), metav1.PatchOptions{})
 	return err
 }
 
-// What evictd writes about its own node is as it was; every other Event of the cluster is not
-// evictd's to write or to change.
+// Evictd can still write Events about its own node, and can neither write nor change any
+// other Event of the cluster.
 func eventsAreConfined(t *testing.T, f *fenced) {
 	t.Helper()
 	const source, node = "whose source is evictd on that node", "no Event on another node"

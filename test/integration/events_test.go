@@ -22,8 +22,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Forty pods of one ReplicaSet on one node go, all at once, which is harder on client-go's
-// filter than ten minutes. The Events are written with the shipped rights.
+// Forty pods of one ReplicaSet on one node are evicted at once, which is harder on
+// client-go's filter than ten minutes. The Events are written with the shipped rights.
 func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,8 +73,8 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 	}
 }
 
-// evictionOf is a decision that evicts another pod of the same owner, each with a usage of
-// its own.
+// evictionOf is a decision that evicts another pod of the same owner, each with a different
+// usage.
 func evictionOf(pod *corev1.Pod, i int) *decide.Decision {
 	facts := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Name, facts.UID = fmt.Sprintf("web-%d", i), fmt.Sprintf("uid-%d", i)

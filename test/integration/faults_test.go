@@ -24,20 +24,19 @@ import (
 )
 
 const (
-	// lasts is how long a fault is there, unless it says otherwise.
+	// lasts is the default duration of a fault.
 	lasts = 15 * time.Second
-	// recovery is how soon after a fault's end evictd must be itself again: twice the ten
-	// seconds that it promises, for machines that have others to serve as well. Its longest
-	// pauses, of which this is made up, are held in virtual time, by the tests of pkg/evict
-	// and internal/nodepods.
+	// recovery is how soon after a fault's end evictd must have recovered: twice the ten
+	// seconds that it promises, to allow for busy machines. The tests of pkg/evict and
+	// internal/nodepods verify its longest pauses, which add up to this, in virtual time.
 	recovery = 20 * time.Second
-	// growth is by how much evictd's memory may grow over a fault: more than any noise
-	// of its collector, and less than any leak of a loop that ticks on.
+	// growth is by how much evictd's memory may grow over a fault: more than the noise of
+	// its collector, and less than any leak of a loop that continues to tick.
 	growth = 24 << 20
 )
 
-// scene is a node under a fault: evictd as a process, and a way to the real API
-// server that can break.
+// scene is a node under a fault: evictd as a process, and a breakable connection to the real
+// API server.
 type scene struct {
 	*world
 
@@ -65,7 +64,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// account makes the service account that evictd acts as.
+// account creates evictd's service account.
 func (s *scene) account() {
 	s.t.Helper()
 	_, err := s.client.CoreV1().ServiceAccounts(s.namespace).Create(s.t.Context(), &corev1.ServiceAccount{
@@ -85,7 +84,7 @@ func (s *scene) account() {
 	})
 }
 
-// renew writes a token that is good as long as a secret of that name is there.
+// renew writes a token that is valid while a secret of that name exists.
 func (s *scene) renew(name string) {
 	s.t.Helper()
 	secret, err := s.client.CoreV1().Secrets(s.namespace).Create(s.t.Context(), &corev1.Secret{
@@ -102,7 +101,7 @@ func (s *scene) renew(name string) {
 	s.must(os.Rename(s.token+".new", s.token))
 }
 
-// expire makes a token of renew worth nothing, and waits until the API server says so.
+// expire invalidates a token of renew, and waits until the API server rejects it.
 func (s *scene) expire(name string) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.token)
@@ -114,7 +113,7 @@ func (s *scene) expire(name string) {
 		}, metav1.CreateOptions{})
 		return fault == nil && !review.Status.Authenticated
 	})
-	// Requests are let in a few seconds longer: the API server remembers who was.
+	// Requests are accepted for a few more seconds: the API server caches the account.
 	config := rest.AnonymousClientConfig(unlimited())
 	config.BearerToken = string(text)
 	bearer, err := kubernetes.NewForConfig(config)
@@ -141,17 +140,17 @@ func (s *scene) ready() bool {
 	return status == http.StatusOK
 }
 
-// pressed makes the node short of 200 MiB: one pod's worth, and either would do.
+// pressed makes the node short of 200 MiB: one pod's worth, and either pod would suffice.
 func (s *scene) pressed() { s.host.free(300) }
 
-// relieved reports whether evictd has seen the end of the pressure and of its victim.
+// relieved reports whether evictd has detected the end of the pressure and of its victim.
 func (s *scene) relieved() bool {
 	pressed, told := s.daemon.metric("evictd_pressure")
 	leaving, counted := s.daemon.metric("evictd_victims_in_flight")
 	return told && counted && pressed == 0 && leaving == 0 && len(s.hand.taken()) > 0
 }
 
-// endure lets time pass and fails when evictd stops watching the node meanwhile.
+// endure waits, and fails when evictd stops monitoring the node meanwhile.
 func (s *scene) endure(during time.Duration) {
 	s.t.Helper()
 	end := time.Now().Add(during)
@@ -165,7 +164,8 @@ func (s *scene) endure(during time.Duration) {
 	s.lastTick(before + during.Seconds()/2)
 }
 
-// lastTick waits for a tick after a time, both in seconds since 1970, and returns its own.
+// lastTick waits for a tick after a time, both in seconds since 1970, and returns the tick's
+// time.
 func (s *scene) lastTick(after float64) (last float64) {
 	s.t.Helper()
 	s.within(fmt.Sprintf("the loop ticks after %f", after), func() (told bool) {
@@ -175,15 +175,15 @@ func (s *scene) lastTick(after float64) (last float64) {
 	return last
 }
 
-// answer returns what evictd answers, however late.
+// answer returns evictd's response, however late.
 func (s *scene) answer(path string) (status int, page string) {
 	s.t.Helper()
 	s.within("evictd answers", func() bool { status, page = s.daemon.get(path); return status != 0 })
 	return status, page
 }
 
-// within waits for something that must be so soon, after a start or a fault's end, and
-// returns how long it took.
+// within waits for a condition that must become true soon, after a start or a fault's end,
+// and returns how long that took.
 func (s *scene) within(what string, met func() bool) time.Duration {
 	s.t.Helper()
 	begin := time.Now()
@@ -198,11 +198,11 @@ func (s *scene) within(what string, met func() bool) time.Duration {
 // fault is something that goes wrong between evictd and the API server.
 type fault struct {
 	begin, end func(*scene)
-	lasts      time.Duration // 0 means the usual
+	lasts      time.Duration // 0 means the default
 }
 
-// The node gets short of one pod's worth of memory while the fault is there. After it
-// that pod has gone, the other has not, and evictd is itself again.
+// The node becomes short of one pod's worth of memory during the fault. Afterwards that pod
+// is evicted, the other is not, and evictd has recovered.
 func (f fault) run(t *testing.T) {
 	t.Helper()
 	s := newScene(t)
@@ -218,7 +218,7 @@ func (f fault) run(t *testing.T) {
 	f.end(s)
 	evicted := s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
 	relieved := s.within("the pressure is over and nobody is on the way out", s.relieved)
-	s.endure(3 * time.Second) // for a second victim to show
+	s.endure(3 * time.Second) // time for a second victim
 	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("evicted %v, want the large pod alone", got)
 	}
@@ -230,7 +230,7 @@ func (f fault) run(t *testing.T) {
 		evicted.Round(time.Millisecond), (evicted + relieved).Round(time.Millisecond), memory/mebibyte, now/mebibyte)
 }
 
-// answering is a fault in which the API server's place is taken by an answer.
+// answering is a fault in which a function responds in place of the API server.
 func answering(answer func(http.ResponseWriter, *http.Request) bool) fault {
 	return fault{
 		begin: func(s *scene) { s.proxy.instead(answer); s.link.cut() },
@@ -238,8 +238,8 @@ func answering(answer func(http.ResponseWriter, *http.Request) bool) fault {
 	}
 }
 
-// refuse answers as the API server and what stands before it do when they have no more
-// to say: in a word, and with the code.
+// refuse responds as the API server and its proxies do in a failure: with a short text and
+// the code.
 func refuse(w http.ResponseWriter, code int) bool {
 	http.Error(w, http.StatusText(code), code)
 	return true
@@ -261,8 +261,8 @@ func TestFaultBlackHole(t *testing.T) {
 	fault{begin: func(s *scene) { s.link.hold() }, end: func(s *scene) { s.link.release() }}.run(t)
 }
 
-// A way that is lost for good, as when a node in between forgets its connections:
-// nothing comes back on those that are there, and new ones work.
+// A connection is lost permanently, as when a device in between drops its state: nothing is
+// received on the existing connections, and new ones work.
 func TestFaultConnectionsForgotten(t *testing.T) {
 	t.Parallel()
 	fault{
@@ -286,7 +286,7 @@ func TestFaultResetBeforeTheRequestArrives(t *testing.T) {
 	}.run(t)
 }
 
-// The eviction is done and nobody hears of it, and the pod cannot be read either.
+// The eviction succeeds, but its response is lost, and the pod cannot be read either.
 func TestFaultResetBeforeTheAnswerArrives(t *testing.T) {
 	t.Parallel()
 	fault{
@@ -317,7 +317,7 @@ func TestFaultInternalErrors(t *testing.T) {
 	}).run(t)
 }
 
-// As priority and fairness answers, and how often evictd asks meanwhile.
+// Responds like priority and fairness, and counts evictd's requests meanwhile.
 func TestFaultStormOf429(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -352,7 +352,7 @@ func TestFaultWatchCut(t *testing.T) {
 	}).run(t)
 }
 
-// The watch is open and nothing comes: evictd does not see its victim go.
+// The watch is open but delivers nothing: evictd does not see its victim end.
 func TestFaultWatchStale(t *testing.T) {
 	t.Parallel()
 	fault{
@@ -409,8 +409,8 @@ func TestFaultEtcdStopped(t *testing.T) {
 	}.run(t)
 }
 
-// evictd that starts while the API server is away says that it is not ready, and why,
-// and evicts nobody it does not know.
+// When evictd starts while the API server is not available, it reports that it is not ready,
+// and why, and evicts no pod that it does not know.
 func TestFaultAtTheStart(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

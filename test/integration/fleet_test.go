@@ -8,9 +8,8 @@ import (
 	"github.com/evictd/evictd/test/internal/fleet"
 )
 
-// Twenty agents under hard pressure at once: no budget is violated and no workload has
-// more pods on their way out than there are permits. `make bench-agents` is the same
-// with two hundred.
+// Twenty agents under hard pressure at once: no budget is violated and no workload has more
+// terminating pods than permits. `make bench-agents` does the same with two hundred agents.
 func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
 	t.Parallel()
 	const agents, slots, victims = 20, 2, 2

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Whoever may write a pod cannot make one that runs look like a static pod's
-// mirror. That the API server refuses the one annotation that counts is what the
-// protection of mirror pods rests on; that it takes all else that a mirror has is
-// why that counts for nothing (internal/nodepods, TestForgedMarksDoNotProtect).
+// A user who may write a pod cannot make a running pod look like a static pod's mirror. The
+// protection of mirror pods relies on the API server to reject the one annotation that
+// counts. The API server accepts every other property of a mirror, so these do not count
+// (internal/nodepods, TestForgedMarksDoNotProtect).
 func TestRunningPodCannotBeMadeAMirror(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,14 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// The cases that other evictors are known to get wrong, with evictd as a process.
+// The cases that other evictors are known to handle wrongly, with evictd as a process.
 
 // expectVictims waits for the end of the pressure and fails the test unless exactly these
-// pods had to go.
+// pods were evicted.
 func (s *scene) expectVictims(want ...string) {
 	s.t.Helper()
 	s.within("the pressure is over and nobody is on the way out", s.relieved)
-	s.endure(2 * time.Second) // for one more to show
+	s.endure(2 * time.Second) // time for one more victim
 	if got := s.hand.taken(); !slices.Equal(got, want) {
 		s.t.Errorf("evicted %v, want %v", got, want)
 	}
@@ -66,7 +66,7 @@ func TestHardCaseCrashLoopingPodUnderABudget(t *testing.T) {
 	}
 }
 
-// crashLoops makes a pod look as the kubelet reports one that crashes again and again.
+// crashLoops gives a pod the status that the kubelet reports for a crash loop.
 func (s *scene) crashLoops(name string) {
 	s.t.Helper()
 	pod, err := s.client.CoreV1().Pods(s.namespace).Get(s.t.Context(), name, metav1.GetOptions{})
@@ -79,8 +79,8 @@ func (s *scene) crashLoops(name string) {
 	s.must(err)
 }
 
-// budgetOfTheBroken makes a budget over so many pods, one of which is not healthy, and waits
-// until they were counted. All of them must stay.
+// budgetOfTheBroken creates a budget over that many pods, one of which is not healthy, and
+// waits until they were counted. All of them must stay.
 func (s *scene) budgetOfTheBroken(app string, pods int32, policy policyv1.UnhealthyPodEvictionPolicyType) {
 	s.t.Helper()
 	minimum := intstr.FromInt32(pods)
@@ -98,8 +98,8 @@ func (s *scene) budgetOfTheBroken(app string, pods int32, policy policyv1.Unheal
 	})
 }
 
-// The pod is given a second to end and does not: it is on its way out, and relied on, until
-// its deadline, 15 s after its grace period; from then on it is stuck, and the next one goes.
+// The pod has a second to end and does not. It is in flight, and evictd counts on it, until
+// its deadline, 15 s after its grace period. Then it is stuck, and the next pod is evicted.
 func TestHardCasePodThatIgnoresSIGTERMFor300s(t *testing.T) {
 	t.Parallel()
 	const deadline = 16 * time.Second
@@ -130,8 +130,8 @@ func TestHardCasePodThatIgnoresSIGTERMFor300s(t *testing.T) {
 	}
 }
 
-// A Deployment that writes spec.nodeName comes straight back: past the scheduler, to the
-// node that is short.
+// A Deployment that sets spec.nodeName creates its pod again at once, bypassing the
+// scheduler, on the node under pressure.
 func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 	t.Parallel()
 	t.Run("is protected", func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 			pods := s.runningPods(ctx, "pinned")
 			return len(pods) == 1 && pods[0].UID != first.UID && pods[0].Spec.NodeName == s.node
 		})
-		s.endure(5 * time.Second) // the node is as short as before
+		s.endure(5 * time.Second) // the shortage is the same as before
 		if pressed, _ := s.daemon.metric("evictd_pressure", "signal", "memory.available", "kind", "Hard"); pressed != 1 {
 			t.Error("the node is not short any more: the test shows nothing")
 		}
@@ -172,8 +172,8 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 	})
 }
 
-// pin makes a Deployment whose pods are on the scene's node, and does for them what the
-// kubelet does until the end of the test: they run, and hold a GiB. It returns the first.
+// pin creates a Deployment whose pods are on the scene's node, and acts as their kubelet
+// until the end of the test: they run, and use a GiB. It returns the first.
 func (s *scene) pin(name string) *corev1.Pod {
 	s.t.Helper()
 	labels := map[string]string{"app": name}
@@ -206,7 +206,7 @@ func (s *scene) pin(name string) *corev1.Pod {
 	return &pods[0]
 }
 
-// runPods lets pods that are new to the node run.
+// runPods sets the node's new pods to running.
 func (s *scene) runPods(ctx context.Context, app string) {
 	list, err := s.client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
@@ -220,7 +220,7 @@ func (s *scene) runPods(ctx context.Context, app string) {
 		s.host.group(groupOf(pod), 1024)
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-		_, _ = s.client.CoreV1().Pods(s.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}) // else the next time
+		_, _ = s.client.CoreV1().Pods(s.namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{}) // or the next time
 	}
 }
 
@@ -249,8 +249,8 @@ func TestHardCaseTwoBudgetsOnOnePod(t *testing.T) {
 	s.told("large", "EvictionMisconfigured")
 }
 
-// How long a denied pod is left alone is the business of TestDeniedPodIsAskedForAgainAfterAWhile
-// in internal/agent; here another evictd, which knows of no denial, asks.
+// TestDeniedPodIsAskedForAgainAfterAWhile in internal/agent tests the back-off of a denied
+// pod; here another evictd, which knows of no denial, sends the request.
 func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -277,8 +277,8 @@ func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
 	s.expectVictims("small", "large")
 }
 
-// Whatever code one pod's webhook chooses, KubeVirt's 429 first, and when it cannot be
-// called, the next candidate goes in the same decision.
+// With any code of one pod's webhook, including KubeVirt's 429, and when it cannot be
+// called, the next candidate is evicted in the same decision.
 func TestHardCaseWebhookOfOnePodWithAnyCode(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int32{
@@ -305,7 +305,7 @@ func TestHardCaseWebhookOfOnePodWithAnyCode(t *testing.T) {
 	}
 }
 
-// The API server answers neither yes nor no for one pod, again and again.
+// For one pod, the API server repeatedly neither accepts nor rejects the request.
 func TestHardCasePodWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -322,8 +322,8 @@ func TestHardCasePodWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// A budget that is used up is asked once for its ready pods; the broken one is asked for
-// itself, and AlwaysAllow lets it go.
+// An exhausted budget is tried once for its ready pods. Its broken pod is evicted on its
+// own, which AlwaysAllow permits.
 func TestHardCaseManyPodsOfOneBudget(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[policyv1.UnhealthyPodEvictionPolicyType]struct {
@@ -355,8 +355,8 @@ func TestHardCaseManyPodsOfOneBudget(t *testing.T) {
 	}
 }
 
-// While a slow webhook thinks about the first candidate, somebody deletes a pod that holds
-// enough: nobody else is asked for.
+// While a slow webhook delays the first candidate, another client deletes a pod that is
+// large enough: no other pod is evicted.
 func TestHardCaseWebhookThinksWhileAnotherPodLeaves(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The kubelet evicts a pod by itself: the API server lists it as failed, nothing of it is
-// deleted, and its cgroup goes a little later.
+// The kubelet evicts a pod itself: the API server lists it as failed, the object stays, and
+// its cgroup is removed shortly after.
 func TestKubeletsVictimCoversTheDeficit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -40,7 +40,7 @@ func TestKubeletsVictimCoversTheDeficit(t *testing.T) {
 	if got := s.hand.taken(); len(got) != 0 {
 		t.Errorf("evicted %v beside the kubelet's victim, want nobody", got)
 	}
-	s.pressed() // the failed pod is listed still, and nothing more comes of it
+	s.pressed() // the failed pod is still listed, and nothing more is reclaimed from it
 	s.expectVictims("small")
 }
 

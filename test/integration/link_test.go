@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// link is a way to the API server that can break: it passes bytes on, holds them
-// back, cuts connections, or takes none.
+// link is a breakable connection to the API server: it forwards bytes, holds them back, cuts
+// connections, or accepts none.
 type link struct {
 	t        *testing.T
 	address  string
@@ -20,7 +20,7 @@ type link struct {
 	held     bool
 	listener net.Listener // nil while connections are refused
 	passing  map[net.Conn]bool
-	// forgotten are connections on which nothing passes any more.
+	// forgotten are connections on which nothing is forwarded any more.
 	forgotten map[net.Conn]bool
 }
 
@@ -34,7 +34,7 @@ func newLink(t *testing.T, upstream string) *link {
 	return l
 }
 
-// listen takes connections, at the address that it had before.
+// listen accepts connections, at its previous address.
 func (l *link) listen() {
 	l.t.Helper()
 	var config net.ListenConfig
@@ -48,7 +48,7 @@ func (l *link) listen() {
 	go l.accept(listener)
 }
 
-// refuse takes no connection any more and cuts those that are there.
+// refuse accepts no further connection and cuts the existing ones.
 func (l *link) refuse() {
 	l.mu.Lock()
 	_ = l.listener.Close()
@@ -68,14 +68,14 @@ func (l *link) cut() {
 	}
 }
 
-// hold lets nothing through, in either direction, and ends no connection.
+// hold forwards nothing, in either direction, and ends no connection.
 func (l *link) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held = true
 }
 
-// release lets through what was held back, and everything after it.
+// release forwards what was held back, and everything after it.
 func (l *link) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *link) release() {
 	l.open.Broadcast()
 }
 
-// forget lets nothing through, ever, on the connections that are there; new ones work.
+// forget permanently forwards nothing on the existing connections; new ones work.
 func (l *link) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

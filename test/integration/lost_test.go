@@ -10,15 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// watchedSince reports whether the watch has told evictd of something after a time.
+// watchedSince reports whether evictd's watch has delivered an event after a time.
 func (s *scene) watchedSince(begun time.Time) bool {
 	asked := time.Now()
 	age, known := s.daemon.metric("evictd_watch_age_seconds")
 	return known && asked.Add(-time.Duration(age*float64(time.Second))).After(begun)
 }
 
-// Somebody deletes the large pod by force: the API server forgets it at once, and its
-// processes go on.
+// Another client force-deletes the large pod: the API server removes it at once, and its
+// processes continue to run.
 func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -50,8 +50,8 @@ func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
 	}
 }
 
-// The answer to an eviction is lost, and so is that to each reading of the pod: the watch
-// tells that it is on its way out, and it is a victim on record like any other.
+// The response to an eviction is lost, and so is that of each read of the pod. The watch
+// shows that the pod is terminating, and it is recorded like any other victim.
 func TestLostEvictionThatTheWatchTellsOfIsOnRecord(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// shared is the control plane that all tests use, each in a namespace of its own.
+// shared is the control plane of all tests, each of which has its own namespace.
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
@@ -56,7 +56,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// unlimited returns the administrator's credentials without client-go's own limit.
+// unlimited returns the administrator's credentials without client-go's own rate limit.
 func unlimited() *rest.Config {
 	c := rest.CopyConfig(shared.RESTConfig())
 	c.QPS = -1

@@ -29,14 +29,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// account is evictd's, in the namespace and by the name that the shipped manifest
-// gives it.
+// account is evictd's, with the namespace and name of the shipped manifest.
 const account = "evictd"
 
 const accountUser = "system:serviceaccount:" + account + ":" + account
 
-// The kinds of the shipped manifest, by what they are for. Its DaemonSet is left
-// out: there is no kubelet here, and the tests make its pods.
+// The kinds of the shipped manifest, by purpose. Its DaemonSet is left out: there is no
+// kubelet here, and the tests create its pods.
 func rights() []string {
 	return []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
 }
@@ -66,8 +65,7 @@ func (w *world) kubectl(ctx context.Context, input string, arguments ...string) 
 	return string(output)
 }
 
-// shippedPart returns the documents of the shipped manifest of these kinds, as
-// they are written there.
+// shippedPart returns the documents of the shipped manifest of these kinds, unchanged.
 func shippedPart(tb testing.TB, kinds []string) string {
 	tb.Helper()
 	text, err := os.ReadFile("../../deploy/daemonset.yaml")
@@ -99,14 +97,15 @@ func (w *world) ship(kinds []string) {
 	w.kubectl(w.t.Context(), shippedPart(w.t, kinds), "apply", "-f", "-")
 }
 
-// unship removes them again, after the test's own context has ended. Other tests of the control plane are to find the API
-// server as it was.
+// unship removes them again, after the test's own context has ended. Other tests of the
+// control plane need the API server unchanged.
 func (w *world) unship(kinds []string) {
 	w.t.Helper()
 	w.kubectl(context.Background(), shippedPart(w.t, kinds), "delete", "--ignore-not-found", "--wait=false", "-f", "-")
 }
 
-// allow gives evictd's account what an overlay might, for the test's time.
+// allow gives evictd's account additional rights, as an overlay would, for the duration of
+// the test.
 func (w *world) allow(rules ...rbacv1.PolicyRule) {
 	w.t.Helper()
 	name := "overlay-" + w.namespace
@@ -122,7 +121,7 @@ func (w *world) allow(rules ...rbacv1.PolicyRule) {
 	w.t.Cleanup(func() { w.kubectl(context.Background(), "", "delete", "clusterrole,clusterrolebinding", name) })
 }
 
-// runningEvictd makes a pod as the DaemonSet would on a node; its token names that node.
+// runningEvictd creates a pod as the DaemonSet would on a node; its token names that node.
 func (w *world) runningEvictd(node string) *corev1.Pod {
 	w.t.Helper()
 	pod, err := w.client.CoreV1().Pods(account).Create(w.t.Context(), &corev1.Pod{
@@ -140,8 +139,8 @@ func (w *world) runningEvictd(node string) *corev1.Pod {
 	return pod
 }
 
-// token asks for a token of evictd's account as the kubelet does, bound to a pod,
-// or to nothing.
+// token requests a token of evictd's account as the kubelet does, bound to a pod, or to
+// nothing.
 func (w *world) token(pod *corev1.Pod) *rest.Config {
 	w.t.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -157,15 +156,15 @@ func (w *world) token(pod *corev1.Pod) *rest.Config {
 	return config
 }
 
-// The rights are the least that work, all of them in one list. Whoever widens them
-// has to change the list, and is seen doing it.
+// The rights are the minimum, all of them in one list. A change that widens them must change
+// the list, which makes it visible.
 func TestRightsAreThoseOfTheList(t *testing.T) {
 	w := newWorld(t) // not parallel: another test widens the account's rights for a while
 	w.ship(rights())
 	w.mayDo("testdata/can-i.golden", "pods/eviction")
 }
 
-// mayDo compares what evictd's account may do with a golden file, once the API server has
+// mayDo compares the rights of evictd's account with a golden file, once the API server has
 // read a role with that resource.
 func (w *world) mayDo(path, resource string) {
 	t := w.t
@@ -175,11 +174,11 @@ func (w *world) mayDo(path, resource string) {
 	want = string(text)
 	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		got = ""
-		// One that has begun may end: what it says is in the failure.
+		// A command that has started may finish: its output is in the failure.
 		for line := range strings.Lines(w.kubectl(context.WithoutCancel(ctx), "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {
 			got += strings.TrimRight(line, " \n") + "\n"
 		}
-		// The API server takes a moment to read the role.
+		// The API server needs a moment to read the role.
 		return strings.Contains(got, resource) && (*update || got == want), nil
 	})
 	switch {
@@ -207,7 +206,7 @@ func overlays(tb testing.TB) []string {
 	return names
 }
 
-// overlay applies an overlay of the shipped manifest for the test's time.
+// overlay applies an overlay of the shipped manifest for the duration of the test.
 func (w *world) overlay(name string) {
 	w.t.Helper()
 	path := "../../deploy/overlays/" + name
@@ -217,8 +216,8 @@ func (w *world) overlay(name string) {
 	})
 }
 
-// The base is the one file of `kubectl apply`, and an overlay only adds to it: whoever
-// applies one after the other has all that both say.
+// The base is the one file of `kubectl apply`, and an overlay only adds to it: applying both
+// gives the sum of both.
 func TestOverlaysOnlyAddToTheBase(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -262,7 +261,7 @@ func identities(tb testing.TB, text string) []string {
 }
 
 // The patch that mounts the kubelet's configuration fits the shipped DaemonSet, and names
-// the file where it mounts it.
+// the file by its mount path.
 func TestKubeletConfigPatchFitsTheShippedDaemonSet(t *testing.T) {
 	t.Parallel()
 	w := &world{t: t}

@@ -22,8 +22,8 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// codes notes the status codes of the answers, so that a test can say which one
-// the real API server gave.
+// codes records the status codes of the responses, so that a test can log the code of the
+// real API server.
 type codes struct {
 	inner http.RoundTripper
 	seen  []int
@@ -37,7 +37,7 @@ func (c *codes) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// listening returns credentials that note the status codes.
+// listening returns credentials that record the status codes.
 func listening(config *rest.Config) (*rest.Config, *codes) {
 	c := &codes{}
 	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper {
@@ -54,7 +54,7 @@ func expectCode(t *testing.T, c *codes, want int) {
 	}
 }
 
-// Each row of the table of outcomes has a test here that is named after it.
+// Each row of the table of outcomes has a test here with its name.
 func TestEveryOutcomeHasATest(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("outcomes_test.go")
@@ -102,7 +102,7 @@ func TestOutcomeGoneOn409AndTheNewPodStays(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("web", 100)
 	judged := requestFor(pod)
-	judged.UID = "00000000-0000-0000-0000-000000000000" // the pod that was judged had another UID
+	judged.UID = "00000000-0000-0000-0000-000000000000" // the judged pod had another UID
 	config, seen := listening(unlimited())
 	expect(t, evictorFor(t, config).Evict(t.Context(), judged), evict.Gone, "UID")
 	expectCode(t, seen, http.StatusConflict)
@@ -142,8 +142,8 @@ func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	expectCode(t, seen, http.StatusForbidden)
 }
 
-// A webhook's denial comes with the code that the webhook gives it, which may be the one of
-// a budget (KubeVirt's gives 429), of a pod that has gone or of a broken server.
+// A webhook chooses the code of its denial. It may be the code of a budget (KubeVirt's
+// returns 429), of a missing pod or of a failing server.
 func TestOutcomeDeniedByAWebhook(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int32{
@@ -162,7 +162,8 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 	}
 }
 
-// It fails closed: nothing has happened, and the pods that it does not match may go.
+// It fails closed: nothing has happened, and the pods that it does not match can still be
+// evicted.
 func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -179,7 +180,7 @@ func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
 	}
 }
 
-// The policy's owner chooses the code by its reason.
+// The policy's author chooses the code by its reason.
 func TestOutcomeDeniedByAPolicy(t *testing.T) {
 	t.Parallel()
 	for reason, code := range map[metav1.StatusReason]int{
@@ -197,8 +198,8 @@ func TestOutcomeDeniedByAPolicy(t *testing.T) {
 	}
 }
 
-// forbid makes a policy that denies the namespace's evictions for a reason, until the end of
-// the test, and waits until it is in force.
+// forbid creates a policy that denies the namespace's evictions with a reason, until the end
+// of the test, and waits until it is in effect.
 func (w *world) forbid(reason metav1.StatusReason, message string) {
 	w.t.Helper()
 	_, err := w.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(w.t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -231,8 +232,8 @@ func (w *world) forbid(reason metav1.StatusReason, message string) {
 	})
 }
 
-// Priority and fairness has one seat for this account, and it is taken: a 429 that no
-// budget gave.
+// Priority and fairness has one seat for this account, and it is taken: a 429 that no budget
+// caused.
 func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -245,7 +246,7 @@ func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 	answered := make(chan evict.Result, 1)
 	go func() {
 		slow := evictorFor(t, starving)
-		for { // the seat of the last probe may be taken for a moment yet
+		for { // the last probe may still hold the seat for a moment
 			result := slow.Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "slow", UID: "x"})
 			if result.Outcome != evict.Throttled || hook.count("slow") > 0 {
 				answered <- result
@@ -280,9 +281,9 @@ func (w *world) grant(role string) {
 	w.must(err)
 }
 
-// starve lets the API server work on one request at a time of whoever has these
-// credentials, and refuse all others. No share is one seat, when nobody else has it
-// (k8s.io/apiserver pkg/util/flowcontrol/fairqueuing/queueset, canAccommodateSeatsLocked).
+// starve makes the API server process one request at a time for these credentials, and
+// reject all others. A share of 0 is one seat, when no other level uses it (k8s.io/apiserver
+// pkg/util/flowcontrol/fairqueuing/queueset, canAccommodateSeatsLocked).
 func (w *world) starve(config *rest.Config) {
 	w.t.Helper()
 	user := config.Impersonate.UserName
@@ -396,8 +397,8 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) 
 	return false
 }
 
-// A budget whose status is behind its spec answers 429 with Retry-After: 10, which
-// client-go would otherwise wait for ten times inside the call.
+// A budget whose status is behind its spec returns 429 with Retry-After: 10, which client-go
+// would otherwise wait for ten times inside the call.
 func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	w := newWorld(t) // not parallel: it stops the controller manager
 	pod := w.pod("web", 100)
@@ -417,8 +418,8 @@ func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	}
 }
 
-// cut breaks the connection after the API server has answered: the eviction
-// happened and nobody heard of it.
+// cut breaks the connection after the API server has responded: the eviction happened, but
+// its response is lost.
 type cut struct {
 	inner http.RoundTripper
 	done  bool
@@ -450,7 +451,7 @@ func TestOutcomeUnknownWithoutAServer(t *testing.T) {
 	expect(t, got, evict.Unconfirmed, "refused")
 }
 
-// A delete past a budget is accepted where an eviction is not.
+// A delete that bypasses a budget is accepted where an eviction is not.
 func TestOutcomeDeletedOn200PastABudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -477,7 +478,7 @@ func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
 	}
 }
 
-// A delete too hits the pod that was judged, and no other of its name.
+// A delete, too, applies only to the judged pod, and not to another one of its name.
 func TestOutcomeGoneOn409OfADelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

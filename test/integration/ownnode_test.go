@@ -21,7 +21,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// fenced is a namespace, two nodes and evictd's account as it is shipped.
+// fenced is a namespace, two nodes and evictd's shipped account.
 type fenced struct {
 	*world
 	near, far string // the nodes
@@ -41,7 +41,7 @@ func newFenced(tb testing.TB) *fenced {
 	return f
 }
 
-// again is the same nodes and tokens with a namespace of its own.
+// again has the same nodes and tokens with another namespace.
 func (f *fenced) again(t *testing.T) *fenced {
 	t.Helper()
 	another := *f
@@ -57,8 +57,8 @@ func (f *fenced) podOn(node, name string) *corev1.Pod {
 	return on.pod(name, 10)
 }
 
-// confine applies the shipped policies and waits until the API server goes by each
-// of them, which takes a moment.
+// confine applies the shipped policies and waits until each of them is in effect, which
+// takes a moment.
 func (f *fenced) confine() {
 	f.t.Helper()
 	theirs := requestFor(f.podOn(f.far, "probe"))
@@ -69,14 +69,14 @@ func (f *fenced) confine() {
 			theirs.DryRun = true
 			return evictorFor(f.t, f.here).Evict(ctx, theirs).Message
 		},
-		// Without a pod of that name the other one has nothing to say.
+		// Without a pod of that name the other policy does not apply.
 		"evictd-on-own-node": func(ctx context.Context) string {
 			return evictorFor(f.t, f.nowhere).Evict(ctx, evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x", DryRun: true}).Message
 		},
 		"evictd-events-of-own-node": func(ctx context.Context) string {
 			return fmt.Sprint(f.event(ctx, f.nowhere, "probe", func(*corev1.Event) {}))
 		},
-		// The administrator in evictd's name, in a token that says nothing of a node.
+		// The administrator impersonates evictd, with a token that names no node.
 		"evictd-taints-own-node": func(ctx context.Context) string {
 			inItsName := unlimited()
 			inItsName.Impersonate = rest.ImpersonationConfig{UserName: accountUser, Groups: []string{"system:masters"}}
@@ -99,7 +99,7 @@ func (f *fenced) as(config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-// refused fails the test unless the API server forbade it with these words.
+// refused fails the test unless the API server denied the request with these words.
 func refused(t *testing.T, what string, err error, fragments ...string) {
 	t.Helper()
 	t.Logf("%s: %v", what, err)
@@ -114,8 +114,8 @@ func refused(t *testing.T, what string, err error, fragments ...string) {
 	}
 }
 
-// The same token and the same kind of pod, without the policies and with them: what
-// makes the difference is the policies.
+// The same token and the same kind of pod, without and with the policies: only the policies
+// make the difference.
 func TestOwnNode(t *testing.T) {
 	f := newFenced(t) // not parallel: account, role and policies are the cluster's
 	before := f.podOn(f.far, "before")
@@ -166,8 +166,8 @@ func evictionsAreConfined(t *testing.T, f *fenced) {
 	}
 }
 
-// cached waits until the API server's own cache has a pod that is not on the near
-// node: the gap of docs/security.md, which is a matter of milliseconds.
+// cached waits until the API server's own cache has a pod that is not on the near node: the
+// gap in docs/security.md, which lasts milliseconds.
 func (f *fenced) cached(pod *corev1.Pod) {
 	f.t.Helper()
 	request := requestFor(pod)
@@ -177,7 +177,7 @@ func (f *fenced) cached(pod *corev1.Pod) {
 	})
 }
 
-// These rules hold also where the other policy has no pod to look at.
+// These rules apply also where the other policy has no pod to check.
 func evictionsNameNodeAndUID(t *testing.T, f *fenced) {
 	t.Helper()
 	request := evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x"}
@@ -193,8 +193,8 @@ func evictionsNameNodeAndUID(t *testing.T, f *fenced) {
 	}
 }
 
-// A grace period of 0 would take a pod off the books while it runs. evictd leaves the
-// choice to a pod whose own is 0, which therefore can be evicted.
+// A grace period of 0 would remove a pod from the API server while it runs. Evictd keeps the
+// grace period of a pod whose own is 0, so such a pod can be evicted.
 func evictionsLeaveTime(t *testing.T, f *fenced) {
 	t.Helper()
 	evictor, zero, one := evictorFor(t, f.here), int64(0), int64(1)
@@ -213,7 +213,7 @@ func evictionsLeaveTime(t *testing.T, f *fenced) {
 		config, seen := listening(rest.CopyConfig(f.here))
 		expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Evicted)
 		expectCode(t, seen, http.StatusCreated)
-		request.GraceSeconds = &zero // what is terminating may not be hurried either
+		request.GraceSeconds = &zero // nor may a terminating pod's grace period be shortened to 0
 		expect(t, evictor.Evict(t.Context(), request), evict.Denied, "may not evict a pod at once")
 	}
 	hasty, err := f.client.CoreV1().Pods(f.namespace).Create(t.Context(), &corev1.Pod{
@@ -233,7 +233,7 @@ func unboundPodIsNobodys(t *testing.T, f *fenced) {
 	expect(t, evictorFor(t, f.here).Evict(t.Context(), requestFor(unbound)), evict.Denied, `/unbound is on node ""`)
 }
 
-// A policy is read for everybody's request and binds evictd alone.
+// A policy is evaluated for the requests of all accounts and binds only evictd.
 func nobodyElseIsBound(t *testing.T, f *fenced) {
 	t.Helper()
 	drain := func(name string) error {
@@ -252,7 +252,7 @@ func nobodyElseIsBound(t *testing.T, f *fenced) {
 	f.must(f.client.CoreV1().Pods(f.namespace).Delete(t.Context(), "theirs", metav1.DeleteOptions{GracePeriodSeconds: &now}))
 }
 
-// Without an overlay the rights alone forbid all this, on the own node too.
+// Without an overlay the rights alone forbid all this, also on the own node.
 func noOtherRights(t *testing.T, f *fenced) {
 	t.Helper()
 	f.podOn(f.near, "mine")
@@ -268,7 +268,7 @@ func noOtherRights(t *testing.T, f *fenced) {
 	refused(t, "listing secrets", err, "cannot list")
 }
 
-// An overlay may give the right to delete; the node stays the limit.
+// An overlay may give the right to delete; the policies still confine it to the node.
 func deletesAreConfined(t *testing.T, f *fenced) {
 	t.Helper()
 	f.allow(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete", "deletecollection"}})
@@ -297,8 +297,8 @@ func (f *fenced) patch(ctx context.Context, as *rest.Config, node, text string, 
 	return err
 }
 
-// taints returns the near node's as it has them now: the node controllers taint a
-// node that nobody reports for.
+// taints returns the near node's current taints: the node controllers taint a node without a
+// kubelet.
 func (f *fenced) taints(ctx context.Context) []string {
 	f.t.Helper()
 	node, err := f.client.CoreV1().Nodes().Get(ctx, f.near, metav1.GetOptions{})
@@ -315,8 +315,8 @@ func (f *fenced) taints(ctx context.Context) []string {
 // asTaints is a merge patch, which replaces the whole list.
 func asTaints(list ...string) string { return `{"spec":{"taints":[` + strings.Join(list, ",") + `]}}` }
 
-// An overlay may give the right to taint; the node and evictd's own keys stay the
-// limit.
+// An overlay may give the right to taint; the policies still confine it to the node and
+// evictd's own keys.
 func taintsAreConfined(t *testing.T, f *fenced) {
 	t.Helper()
 	f.allow(rbacv1.PolicyRule{
@@ -330,7 +330,8 @@ func taintsAreConfined(t *testing.T, f *fenced) {
 	)
 	f.must(f.patch(t.Context(), unlimited(), f.near, asTaints(append(f.taints(t.Context()), other)...)))
 	f.must(f.patch(t.Context(), unlimited(), f.near, `{"spec":{"unschedulable":true}}`))
-	// Somebody else's taint may come between reading and writing, which is refused.
+	// Another client's taint may be written between the read and the write, which then
+	// conflicts.
 	f.until("evictd sets its own taint beside the others", func(ctx context.Context) bool {
 		return f.patch(ctx, f.here, f.near, asTaints(append(f.taints(ctx), own)...)) == nil
 	})
@@ -358,14 +359,14 @@ func taintsAreConfined(t *testing.T, f *fenced) {
 	}
 }
 
-// What the policies cost: one that has pods for parameters is asked for each pod of
-// the namespace, whoever evicts.
+// The cost of the policies: one that has pods as parameters is evaluated for each pod of the
+// namespace, for the evictions of all accounts.
 func BenchmarkEvictionDryRun(b *testing.B) {
 	f := newFenced(b)
 	const pods = 300
 	mine := requestFor(f.podOn(f.near, "mine"))
 	mine.DryRun = true
-	for i := range pods - 2 { // and the probe
+	for i := range pods - 2 { // the probe is another one
 		f.podOn(f.far, fmt.Sprintf("other-%d", i))
 	}
 	f.until("the API server has read the role", func(ctx context.Context) bool {

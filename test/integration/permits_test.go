@@ -21,7 +21,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// hushed records nothing of the permits but what went wrong.
+// hushed records only the errors of the permits.
 type hushed struct{ tb testing.TB }
 
 func (hushed) Permit(permits.Verdict) {}
@@ -33,7 +33,7 @@ func (h hushed) PermitError(err error) {
 	}
 }
 
-// permitsNode is one node's semaphore, with a clock of its own.
+// permitsNode is one node's semaphore, with its own clock.
 type permitsNode struct {
 	*permits.Semaphore
 	name string
@@ -43,12 +43,12 @@ type permitsNode struct {
 // permitWorld is a world whose clock the test sets.
 type permitWorld struct {
 	*world
-	clock atomic.Int64 // what has been added to it
+	clock atomic.Int64 // what has been added to the clock
 }
 
 func (s *permitWorld) advance(d time.Duration) { s.clock.Add(int64(d)) }
 
-// node starts a node's semaphore; the end of it is a crash.
+// node starts a node's semaphore; canceling the context simulates a crash.
 func (s *permitWorld) node(ctx context.Context, name string, skew time.Duration, restore bool) *permitsNode {
 	s.t.Helper()
 	b := permits.New(permits.Options{
@@ -62,11 +62,11 @@ func (s *permitWorld) node(ctx context.Context, name string, skew time.Duration,
 
 const slotLasts = time.Minute
 
-// What a node says of its victims.
+// everybody reports every victim as still running.
 func everybody(string) bool { return true }
 func nobody(string) bool    { return false }
 
-// outlast lets the time pass until a node has renewed its permit.
+// outlast advances the time until a node has renewed its permit.
 func (s *permitWorld) outlast(n *permitsNode) {
 	s.t.Helper()
 	before := s.leases(s.t.Context())[0].Spec.RenewTime
@@ -78,7 +78,7 @@ func (s *permitWorld) outlast(n *permitsNode) {
 	})
 }
 
-// victim is a pod of the one workload there is.
+// victim is a pod of the only workload.
 func victim(uid string) permits.Request {
 	return permits.Request{
 		Pod:         &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
@@ -93,7 +93,7 @@ func (s *permitWorld) leases(ctx context.Context) []coordinationv1.Lease {
 	return list.Items
 }
 
-// cached waits until the API server's cache, from which a semaphore reads, has so many Leases.
+// cached waits until the API server's cache, from which a semaphore reads, has n Leases.
 func (s *permitWorld) cached(n int) {
 	s.t.Helper()
 	s.until("the API server's cache has the Leases", func(ctx context.Context) bool {
@@ -102,8 +102,8 @@ func (s *permitWorld) cached(n int) {
 	})
 }
 
-// surely asks for a permit until the API server, however slow, has said yes or no: a victim that
-// has its permit already keeps it.
+// surely requests a permit until the API server, however slow, grants or denies it. A victim
+// that already has its permit keeps it.
 func surely(ctx context.Context, b *permits.Semaphore, r permits.Request) permits.Answer {
 	const times = 10
 	answer := b.Acquire(ctx, r)
@@ -146,10 +146,10 @@ func (s *permitWorld) count() func() int {
 	return func() int { mu.Lock(); defer mu.Unlock(); return most }
 }
 
-// Twenty nodes want a permit of one workload at the same moment, a hundred times. Now the
-// holders give their permits back, now they crash and their permits expire, by clocks that are
-// hours apart. Never do more nodes think that they hold a permit than there are, and what
-// they think is what the API server has.
+// Twenty nodes request a permit of one workload at the same moment, a hundred times. The
+// holders either release their permits, or crash and let them expire, by clocks that are
+// hours apart. There are never more nodes that believe to hold a permit than permits, and
+// their belief matches the API server.
 func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
@@ -200,13 +200,13 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 		if held > 3 {
 			t.Fatalf("round %d: %d nodes think that they hold one of 3 permits", round, held)
 		}
-		if round%2 == 0 { // they crash, and what they hold expires
+		if round%2 == 0 { // they crash, and their permits expire
 			var looking sync.WaitGroup
 			for i := range all {
 				if holders[i] != "" {
 					all[i] = s.node(t.Context(), all[i].name, all[i].skew, false)
 				}
-				looking.Go(func() { // a permit's end counts from when it was seen as it is
+				looking.Go(func() { // a permit expires that long after its current state was first seen
 					if answer := surely(t.Context(), all[i].Semaphore, victim(fmt.Sprintf("%d-%d-again", round, i))); answer.Verdict != permits.Full {
 						t.Errorf("round %d: %s while all permits are held: %+v", round, all[i].name, answer)
 					}
@@ -227,8 +227,8 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 	}
 }
 
-// A permit is free when its victim has ended, and not before, also where the process that
-// took it was killed; nothing is left behind.
+// A permit is free when its victim has ended, and not before, even if the process that
+// acquired it was killed; nothing is left behind.
 func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
@@ -256,8 +256,8 @@ func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	}
 }
 
-// A victim that takes longer than its permit lasts keeps it on a node that is there, for as
-// long as that takes, also across a restart; then the next one goes.
+// A victim that takes longer than its permit lasts keeps it while its node is alive, even
+// across a restart; then the next pod is evicted.
 func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
@@ -292,8 +292,8 @@ func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	}
 }
 
-// A node that does not come back: its permit is free when it has not changed for as long as
-// it says, by the clock of whoever waits for it, and what nobody waits for is removed.
+// A node does not return. Its permit is free when it has not changed for its own duration,
+// by the clock of the waiting node. A permit that no node waits for is removed.
 func TestPermitOfALostNode(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
@@ -344,7 +344,7 @@ func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	}
 }
 
-// owned gives the scene's pods a controller, without which there is no workload.
+// owned gives the scene's pods a controller; without one there is no workload.
 func (s *scene) owned() {
 	s.t.Helper()
 	replicas := int32(2)
@@ -374,8 +374,8 @@ func (s *scene) owned() {
 
 func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases") }
 
-// The API server cannot tell of permits: a hard eviction goes on without one, and says so; a
-// soft one waits, says so, and goes when it can tell again.
+// The API server cannot report permits. A hard eviction continues without one and logs that.
+// A soft one waits, logs that, and continues when the API server responds again.
 func TestPermitsThatAreNotKnownHoldSoftEvictionsOnly(t *testing.T) {
 	t.Parallel()
 	for kind, thresholds := range map[string]string{

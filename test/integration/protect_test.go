@@ -17,12 +17,12 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// replica makes a ReplicaSet and returns the pod that its controller makes. The change
-// is to the pod's template.
+// replica creates a ReplicaSet and returns the pod that its controller creates. The change
+// applies to the pod's template.
 func (w *world) replica(name string, change func(*corev1.PodTemplateSpec)) *corev1.Pod {
 	w.t.Helper()
 	template := corev1.PodTemplateSpec{
-		// A label of that name is no pin.
+		// A label of that name does not pin the pod.
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": name, "nodeName": "label"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
 	}
@@ -61,8 +61,8 @@ func (w *world) metadata(pod *corev1.Pod, fields map[string]any) {
 	w.must(err)
 }
 
-// informed returns what evictd's own informer has of the world's pods, once it has so
-// many. It reads in the given encoding.
+// informed returns evictd's own informer's view of the world's pods, once it has count of
+// them. It reads in the given encoding.
 func (w *world) informed(encoding string, count int) []*nodepods.Pod {
 	w.t.Helper()
 	credentials := unlimited()
@@ -83,7 +83,7 @@ func (w *world) informed(encoding string, count int) []*nodepods.Pod {
 	return pods.List()
 }
 
-// listed returns the pods as `evictd rank` has them.
+// listed returns the pods as `evictd rank` lists them.
 func (w *world) listed() []*nodepods.Pod {
 	w.t.Helper()
 	list, err := w.client.CoreV1().Pods(w.namespace).List(w.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + w.node})
@@ -96,7 +96,7 @@ func (w *world) listed() []*nodepods.Pod {
 }
 
 // expectReasons fails the test unless the pods, by the label app, are protected for the
-// reasons, both as the informer keeps them and as a list returns them.
+// reasons, both in the informer and in a list.
 func (w *world) expectReasons(rules rank.Rules, want map[string]rank.Protection) {
 	w.t.Helper()
 	for name, pods := range map[string][]*nodepods.Pod{
@@ -118,8 +118,9 @@ func (w *world) expectReasons(rules rank.Rules, want map[string]rank.Protection)
 	}
 }
 
-// What the protection of pinned pods rests on (internal/nodepods, isPinned): whoever
-// creates a pod with spec.nodeName owns that field, and a Binding leaves it to nobody.
+// The basis for the protection of pinned pods (internal/nodepods, isPinned): a client that
+// creates a pod with spec.nodeName owns that field, and a Binding leaves it without an
+// owner.
 func TestPinnedPods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +132,7 @@ func TestPinnedPods(t *testing.T) {
 	w.metadata(bound, map[string]any{"annotations": map[string]any{"touched": "since"}})
 	cleared := w.replica("cleared", pinned)
 	w.metadata(cleared, map[string]any{"managedFields": []any{map[string]any{}}})
-	w.pod("bare", 100) // nobody would make it again
+	w.pod("bare", 100) // no controller would create it again
 	w.expectReasons(rank.Rules{PinnedPods: true}, map[string]rank.Protection{
 		"pinned": rank.ProtectedPinnedToNode, "bound": rank.NotProtected, "cleared": rank.NotProtected, "bare": rank.NotProtected,
 	})
@@ -140,8 +141,9 @@ func TestPinnedPods(t *testing.T) {
 	})
 }
 
-// What is written to a pod later leaves a pinned pod pinned, and a scheduled one not, even
-// if its whole is written back; who may patch a scheduled pod can make it one, as docs/ranking.md says.
+// Later writes leave a pinned pod pinned, and a scheduled one not, even if the whole object
+// is written back. A client that may patch a scheduled pod can make it pinned, as
+// docs/ranking.md says.
 func TestPinnedPodsOverTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,21 +24,20 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// proxy stands before the real API server and can answer in its place. It speaks
-// HTTP/2, as the API server does: one connection carries evictd's watch and its
-// evictions.
+// proxy is in front of the real API server and can respond in its place. It uses HTTP/2, as
+// the API server does: one connection carries evictd's watch and its evictions.
 type proxy struct {
 	t       *testing.T
 	server  *httptest.Server
 	ca      authority
 	serving atomic.Pointer[tls.Certificate]
-	// answer, where it returns true, has answered in the API server's place.
+	// answer returns true when it has responded in the API server's place.
 	answer atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
-	// answered, where there is one, is told of a request that the API server has
-	// answered, before anything of the answer is passed on.
+	// answered, if set, is called for a request that the API server has completed, before
+	// any part of the response is forwarded.
 	answered atomic.Pointer[func(*http.Request)]
 	watches  gate
-	// skew is added to every time in what the API server says.
+	// skew is added to every time in the API server's responses.
 	skew atomic.Int64
 }
 
@@ -58,7 +57,7 @@ func newProxy(t *testing.T) *proxy {
 	p.rotate()
 	behind := &httputil.ReverseProxy{
 		Transport:     transport,
-		FlushInterval: -1, // a watch is passed on as it comes
+		FlushInterval: -1, // forward watch events at once
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
 			if p.skew.Load() != 0 { // skewed needs text, where evictd asks for protobuf
@@ -89,7 +88,7 @@ func newProxy(t *testing.T) *proxy {
 	p.server.EnableHTTP2 = true
 	p.server.TLS = &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// httptest has a certificate of its own, which would be taken otherwise.
+		// Otherwise httptest's own certificate would be used.
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			return &tls.Config{
 				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*p.serving.Load()}, NextProtos: []string{"h2"},
@@ -99,13 +98,13 @@ func newProxy(t *testing.T) *proxy {
 	p.server.StartTLS()
 	t.Cleanup(func() {
 		p.holdWatches(false)
-		p.server.CloseClientConnections() // a watch would be waited for
+		p.server.CloseClientConnections() // otherwise Close would wait for a watch
 		p.server.Close()
 	})
 	return p
 }
 
-// instead lets a function answer in the API server's place; nil ends that.
+// instead makes a function respond in the API server's place; nil ends that.
 func (p *proxy) instead(answer func(http.ResponseWriter, *http.Request) bool) {
 	if answer == nil {
 		p.answer.Store(nil)
@@ -114,7 +113,7 @@ func (p *proxy) instead(answer func(http.ResponseWriter, *http.Request) bool) {
 	p.answer.Store(&answer)
 }
 
-// after lets a function know of each request that was answered; nil ends that.
+// after calls a function for each completed request; nil ends that.
 func (p *proxy) after(tell func(*http.Request)) {
 	if tell == nil {
 		p.answered.Store(nil)
@@ -123,7 +122,7 @@ func (p *proxy) after(tell func(*http.Request)) {
 	p.answered.Store(&tell)
 }
 
-// holdWatches keeps back what comes on every watch, or lets it through.
+// holdWatches holds back the events of every watch, or forwards them.
 func (p *proxy) holdWatches(hold bool) { p.watches.set(hold) }
 
 // gate is open or closed. Its zero value is open.
@@ -153,7 +152,7 @@ func (g *gate) pass() {
 	}
 }
 
-// gated is a body that comes through a gate.
+// gated is a body that is read through a gate.
 type gated struct {
 	io.ReadCloser
 
@@ -172,7 +171,7 @@ func (p *proxy) rotate() {
 	p.serving.Store(p.ca.issue(p.t))
 }
 
-// authority is a certificate authority of its own.
+// authority is a separate certificate authority.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -223,14 +222,14 @@ func newKey(tb testing.TB) *ecdsa.PrivateKey {
 // timestamps are the times in the API server's JSON.
 var timestamps = regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"`)
 
-// skewed adds to every time in a body, which it passes on line by line: each event
-// of a watch is one.
+// skewed adds to every time in a body, which it forwards line by line: each event of a watch
+// is one line.
 type skewed struct {
 	io.ReadCloser
 
 	by     *atomic.Int64
-	source []byte // what is read and not looked at
-	ready  []byte // what is skewed and not passed on
+	source []byte // read but not processed
+	ready  []byte // processed but not forwarded
 	err    error
 }
 

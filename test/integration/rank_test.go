@@ -22,8 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// machine is a recorded cgroup tree with the pods of a test, as `evictd rank` reads
-// it below --host-root. There is no kubelet that would make real ones.
+// machine is a recorded cgroup tree with the pods of a test, as `evictd rank` reads it below
+// --host-root. There is no kubelet that would create real ones.
 type machine struct {
 	*world
 
@@ -52,7 +52,7 @@ func (m *machine) write(path, content string) {
 	m.must(os.WriteFile(path, []byte(content), 0o600))
 }
 
-// group makes a cgroup below kubepods that uses so many bytes.
+// group creates a cgroup below kubepods with that usage in bytes.
 func (m *machine) group(name string, used int64) {
 	m.t.Helper()
 	dir := filepath.Join("sys/fs/cgroup/kubepods.slice", name)
@@ -62,7 +62,7 @@ func (m *machine) group(name string, used int64) {
 	m.write(filepath.Join(dir, "pids.current"), "3\n")
 }
 
-// running makes a pod that asks for 100 MiB and uses so many.
+// running creates a pod with a request of 100 MiB and that usage.
 func (m *machine) running(name string, mebibytes int64) *corev1.Pod {
 	m.t.Helper()
 	pod := m.pod(name, 100)
@@ -89,7 +89,7 @@ func (m *machine) call(args ...string) (stdout, stderr string) {
 	return out.String(), errs.String()
 }
 
-// report is the part of the JSON that the tests look at.
+// report is the part of the JSON that the tests use.
 type report struct {
 	Candidates []struct {
 		Rank   int    `json:"rank"`
@@ -110,8 +110,8 @@ func (m *machine) report(text string) report {
 	return r
 }
 
-// The budget column is what the real API server answers, no pod and no budget is
-// changed by the question, and what is saved ranks the same without the cluster.
+// The budget column is the real API server's response, the dry runs change no pod and no
+// budget, and the saved snapshot gives the same ranking without the cluster.
 func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -181,8 +181,8 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 	m.sawDryRunsOnly("spare")
 }
 
-// sawDryRunsOnly fails unless the audit log has evictions of the pod and all of them
-// were dry runs of evictd's.
+// sawDryRunsOnly fails unless the audit log has evictions of the pod and all of them were
+// dry runs of evictd.
 func (m *machine) sawDryRunsOnly(name string) {
 	m.t.Helper()
 	text, err := os.ReadFile(shared.AuditLog())
@@ -225,8 +225,8 @@ func TestRankWatchEndsOnInterrupt(t *testing.T) {
 	}
 }
 
-// Whoever may read the node but not evict gets the order, one line that says why there
-// are no budgets, and exit code 0.
+// An account that may read the node but not evict gets the order, one line that says why
+// there are no budgets, and exit code 0.
 func TestRankWithoutTheRightToEvict(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -247,8 +247,7 @@ func TestRankWithoutTheRightToEvict(t *testing.T) {
 	}
 }
 
-// reader returns a kubeconfig of an account that may read nodes and pods and nothing
-// else.
+// reader returns a kubeconfig of an account that may only read nodes and pods.
 func (m *machine) reader() string {
 	m.t.Helper()
 	ctx, name := m.t.Context(), m.namespace+"-reader"
@@ -281,8 +280,8 @@ func (m *machine) reader() string {
 	return path
 }
 
-// resolved makes the paths in a kubeconfig whole, so that it can be written elsewhere.
+// resolved makes the paths in a kubeconfig absolute, so that it can be written elsewhere.
 func resolved(file *clientcmdapi.Config) *clientcmdapi.Config {
-	_ = clientcmd.ResolveLocalPaths(file) // what is not there shows when it is used
+	_ = clientcmd.ResolveLocalPaths(file) // a missing file shows when it is used
 	return file
 }

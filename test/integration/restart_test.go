@@ -50,7 +50,7 @@ const (
 	beforeTheDecision   = "before the decision is recorded"
 	afterTheDecision    = "after the decision is recorded"
 	onTheNextTick       = "on the next tick, while the victim is on its way"
-	// With what they name switched on.
+	// With their own features switched on.
 	afterTheTaint  = "after the node has its taint"
 	afterThePermit = "after a slot was taken"
 	afterTheDelete = "after a delete past a budget"
@@ -64,25 +64,25 @@ func steps() []string {
 	}
 }
 
-// gracelessSteps are those at which a pod may be on its way out whose grace period is 0: the
-// API server does not list it any more.
+// gracelessSteps returns the steps at which a pod with a grace period of 0 may be in flight:
+// the API server no longer lists it.
 func gracelessSteps() []string {
 	return []string{afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick, afterTheDelete}
 }
 
-// stepVariable makes the test binary an agent that kills itself at a step; "none" is one
-// that does not.
+// stepVariable makes the test binary an agent that kills itself at a step; "none" is an
+// agent that does not.
 const (
 	stepVariable = "EVICTD_TEST_KILL_AT"
 	rootVariable = "EVICTD_TEST_HOST_ROOT"
 	nodeVariable = "EVICTD_TEST_NODE"
 	// stateVariable is the state directory; "" keeps nothing.
 	stateVariable = "EVICTD_TEST_STATE_DIR"
-	// optInVariable names a step whose part is switched on.
+	// optInVariable names a step whose feature is switched on.
 	optInVariable = "EVICTD_TEST_OPT_IN"
 )
 
-// mortal is an agent's parts, each of which ends the process, as kill -9 does, when the
+// mortal holds an agent's parts. Each of them ends the process, as kill -9 does, when the
 // step is reached. Everything else is the agent's own.
 type mortal struct {
 	agent.Sampler
@@ -97,7 +97,7 @@ type mortal struct {
 func (m *mortal) reach(step string) {
 	if m.step == step {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // nothing more happens
+		select {} // wait for the end
 	}
 }
 
@@ -128,7 +128,7 @@ func (m *mortal) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return read, err
 }
 
-// Evict asks for a pod.
+// Evict evicts a pod.
 func (m *mortal) Evict(ctx context.Context, r evict.Request) evict.Result {
 	m.reach(beforeTheRequest)
 	result := m.Evictor.Evict(ctx, r)
@@ -139,7 +139,7 @@ func (m *mortal) Evict(ctx context.Context, r evict.Request) evict.Result {
 	return result
 }
 
-// mortalTaints is a keeper of the node's taint that may end the process.
+// mortalTaints maintains the node's taint and may end the process.
 type mortalTaints struct {
 	*taint.Keeper
 
@@ -149,7 +149,7 @@ type mortalTaints struct {
 // Settled waits for the taint.
 func (t mortalTaints) Settled(ctx context.Context) error {
 	err := t.Keeper.Settled(ctx)
-	for err != nil && t.parts.step == afterTheTaint { // the step is to come, however slow the API server is
+	for err != nil && t.parts.step == afterTheTaint { // the step must be reached, however slow the API server is
 		err = t.Keeper.Settled(context.WithoutCancel(ctx))
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -169,7 +169,7 @@ type mortalPermits struct {
 // Acquire acquires a permit.
 func (b mortalPermits) Acquire(ctx context.Context, r permits.Request) permits.Answer {
 	take := b.Semaphore.Acquire
-	if b.parts.step == afterThePermit { // the step is to come, however slow the API server is
+	if b.parts.step == afterThePermit { // the step must be reached, however slow the API server is
 		take = func(ctx context.Context, r permits.Request) permits.Answer { return surely(ctx, b.Semaphore, r) }
 	}
 	answer := take(ctx, r)
@@ -192,8 +192,8 @@ func (w witness) Intent(*decide.Decision, *decide.Attempt) {
 	w.reach(atTheIntent)
 }
 
-// Decision is killed at one that has evicted somebody: those before it, while the pods are
-// not known yet, say that nobody goes.
+// Decision ends the process at a decision that has evicted a pod. Decisions before that,
+// while the pods are not known yet, evict none.
 func (w witness) Decision(d *decide.Decision) {
 	if d.Verb == decide.Acted {
 		w.reach(beforeTheDecision)
@@ -268,7 +268,7 @@ func liveOnce() error {
 	return all.Wait()
 }
 
-// remember gives the agent what the one before has written, as `evictd run` does.
+// remember gives the agent the state of the previous one, as `evictd run` does.
 func remember(options *agent.Options) {
 	dir := os.Getenv(stateVariable)
 	if dir == "" {
@@ -283,7 +283,7 @@ func remember(options *agent.Options) {
 	}
 }
 
-// optIn switches on what a step needs and returns what must run for it.
+// optIn switches on the feature of a step and returns what must run for it.
 func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) func(context.Context) error {
 	name, quiet := os.Getenv(nodeVariable), witness{parts}
 	switch os.Getenv(optInVariable) {
@@ -314,10 +314,10 @@ func (w *world) lived(h *host, step, optIn string) *exec.Cmd {
 	return command
 }
 
-// Guards invariant 9: an agent is killed at a step of its tick and started again, with the
-// state that it had written and without one. The node is short of one pod's worth of memory,
-// and the victim takes three seconds to end: one pod goes, whichever of the two agents asked
-// for it.
+// Guards invariant 9: an agent is killed at a step of its tick and restarted, with and
+// without the state that it had written. The node is short of one pod's worth of memory, and
+// the victim takes three seconds to end. Exactly one pod is evicted, by either of the two
+// agents.
 func TestInvariant09KilledAtEachStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps() {
@@ -363,7 +363,7 @@ func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	}
 	second := w.lived(h, "none", step)
 	w.until("the pressure is over", func(context.Context) bool { return h.now() > 500 })
-	time.Sleep(2 * time.Second) // for a second victim to show
+	time.Sleep(2 * time.Second) // time for a second victim
 	w.must(second.Process.Signal(syscall.SIGTERM))
 	if err := second.Wait(); err != nil {
 		t.Errorf("the second agent: %v", err)
@@ -376,13 +376,13 @@ func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	}
 	kept, err := state.Load(stateDir, state.Identity{BootID: "boot"}, time.Now())
 	w.must(err)
-	counted := len(kept.Cooldown.Limits) + len(kept.InDoubt) // which will count as if they were evictd's
+	counted := len(kept.Cooldown.Limits) + len(kept.InDoubt) // these will count as evictd's
 	if counted != 1 {
 		t.Errorf("%d evictions count against the limits, want the one: %+v", counted, kept)
 	}
 }
 
-// adopt makes a ReplicaSet that takes a pod for its own.
+// adopt creates a ReplicaSet that adopts a pod.
 func (w *world) adopt(name string) {
 	w.t.Helper()
 	labels := map[string]string{"app": name}

@@ -45,7 +45,7 @@ func (w *world) tainted(ctx context.Context) bool {
 	return slices.Contains(w.keys(ctx), memoryTaint+":NoSchedule")
 }
 
-// retaint changes the node's taints as anybody else does: again when somebody was faster.
+// retaint changes the node's taints as another client does: it retries after a conflict.
 func (w *world) retaint(ctx context.Context, change func([]corev1.Taint) []corev1.Taint) error {
 	for {
 		node, err := w.client.CoreV1().Nodes().Get(ctx, w.node, metav1.GetOptions{})
@@ -59,9 +59,10 @@ func (w *world) retaint(ctx context.Context, change func([]corev1.Taint) []corev
 	}
 }
 
-// meddle taints and untaints the node four times a second, until the function that it returns
-// is called; what is left then is foreign taints that must be there. A faster writer would
-// be faster than evictd each time, on a busy machine, and evictd waits a second at most.
+// meddle adds and removes taints of the node four times a second, until the returned
+// function is called, which returns the foreign taints that must then be present. A faster
+// writer would win every conflict against evictd on a busy machine, and evictd waits a
+// second at most.
 func (w *world) meddle() (stop func() []string) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -91,7 +92,8 @@ func (w *world) meddle() (stop func() []string) {
 	return func() []string { cancel(); work.Wait(); return left }
 }
 
-// traffic notes when requests for the node's taint were answered and evictions came.
+// traffic records when requests for the node's taint were completed and when evictions were
+// sent.
 type traffic struct {
 	mu    sync.Mutex
 	lines []string
@@ -124,15 +126,15 @@ func (d *daemon) logged(message string) []time.Time {
 	return times
 }
 
-// untainted reports whether the node's taint is removed and the log has it, which is a moment
-// later.
+// untainted reports whether the node's taint is removed and the log says so, which takes a
+// moment longer.
 func (s *scene) untainted(ctx context.Context) bool {
 	return !s.tainted(ctx) && len(s.daemon.logged("removed the node's taint")) > 0
 }
 
-// The taint is on the node before the first eviction request comes, until the transition
-// period has passed, and not longer; what somebody else does to the node's taints all the
-// while is not lost, and neither is evictd's. A calm evictd writes nothing.
+// The taint is set before the first eviction request, until the transition period has
+// passed, and not longer. Other clients' changes of the taints meanwhile are not lost, nor
+// is evictd's taint. Without pressure evictd writes nothing.
 func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -180,10 +182,10 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	}
 }
 
-// taintCameFirst fails the test unless an answered patch of the node came before the first
-// eviction request. On a machine as busy as the tests make it the API server may need more
-// than the second that evictd waits for it; then evictd must have waited that long, and its
-// decision must say what it went without.
+// taintCameFirst fails the test unless a patch of the node was completed before the first
+// eviction request. On a busy machine the API server may need longer than the second that
+// evictd waits. Then evictd must have waited that long, and its decision must say that the
+// taint was missing.
 func (s *scene) taintCameFirst(lines []string) {
 	s.t.Helper()
 	patch, eviction := lastBefore(lines, "patch answered", "eviction asked for"), slices.Index(lines, "eviction asked for")
@@ -200,7 +202,7 @@ func (s *scene) taintCameFirst(lines []string) {
 		return
 	}
 	waited := intents[0].Sub(s.daemon.logged("pressure began")[0])
-	if waited < time.Second-50*time.Millisecond || !strings.Contains(s.daemon.log.String(), "the node may not carry "+memoryTaint) { // the log's line is a moment after the decision
+	if waited < time.Second-50*time.Millisecond || !strings.Contains(s.daemon.log.String(), "the node may not carry "+memoryTaint) { // the log line follows the decision
 		s.t.Errorf("evicted %v after the pressure began, without the taint; want the taint, or a second's wait and a note: %v", waited, lines)
 	}
 }
@@ -214,8 +216,8 @@ func lastBefore(lines []string, line, other string) int {
 	return slices.Index(lines[:end], line)
 }
 
-// kill -9 in the middle leaves the taint; the next evictd removes it once the node is
-// known to be calm: at once where the taint is switched off, otherwise after a transition
+// kill -9 in the middle leaves the taint. The next evictd removes it once the node is known
+// to have no pressure: at once where the taint is switched off, otherwise after a transition
 // period.
 func TestTaintIsFoundAgainAfterAKill(t *testing.T) {
 	t.Parallel()
@@ -278,13 +280,13 @@ func TestTaintIsRemovedWhenItIsSwitchedOff(t *testing.T) {
 	}
 }
 
-// quiet records nothing of the keeper's but its faults.
+// quiet records only the keeper's faults.
 type quiet struct{ tb testing.TB }
 
 func (quiet) Tainted([]string, []string, bool) {}
 func (q quiet) TaintError(err error)           { q.tb.Log(err) }
 
-// keeper keeps a node's taints with those credentials until the context ends.
+// keeper maintains a node's taints with those credentials until the context ends.
 func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
 	f.t.Helper()
 	k := taint.New(taint.Options{Nodes: f.as(as).CoreV1().Nodes(), Node: node, Recorder: quiet{f.t}})
@@ -296,7 +298,7 @@ func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) (*tai
 	return k, ended
 }
 
-// The overlay's rights, confined by the shipped policy: the own node and nothing else.
+// The overlay's rights, confined by the shipped policy to the own node.
 func TestTaintOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account, role and policies are the cluster's
 	settled := func(k *taint.Keeper, w taint.Wanted) error {
@@ -309,7 +311,7 @@ func TestTaintOverlay(t *testing.T) {
 	early, end := context.WithCancel(t.Context())
 	k, ended := f.keeper(early, f.here, f.near)
 	refused(t, "without the overlay", settled(k, memory), "cannot patch")
-	end() // with the overlay it would taint the node, whenever it tries again
+	end() // with the overlay it would taint the node at its next retry
 	<-ended
 	const lacks, may = "taintNode is true and the account lacks rights for it", "taintNode is true: the node is tainted"
 	f.says("taintNode: true\n", lacks, may, "the right to patch nodes is missing; apply deploy/overlays/taint")
@@ -338,7 +340,7 @@ func TestTaintOverlay(t *testing.T) {
 	}
 }
 
-// Each overlay can stand beside the base in a kustomization of one's own.
+// Each overlay can be combined with the base in a kustomization.
 func TestOverlaysAddTheirRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -357,8 +359,7 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 	}
 }
 
-// What the overlay of permits gives is enough for it, and holds in evictd's own
-// namespace alone.
+// The rights of the permits overlay suffice, and apply in evictd's own namespace only.
 func TestPermitsOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account and role are the cluster's
 	const overlay = "../../deploy/overlays/permits/permits.yaml"
@@ -381,7 +382,7 @@ func TestPermitsOverlay(t *testing.T) {
 	_, err := elsewhere.List(t.Context(), metav1.ListOptions{})
 	refused(t, "Leases of another namespace", err, "cannot list")
 
-	// The test's own namespace is that of the evictd that it starts.
+	// The namespace of the started evictd is that of the test.
 	text, err := os.ReadFile(overlay)
 	f.must(err)
 	f.kubectl(t.Context(), strings.ReplaceAll(string(text), "namespace: evictd\n  labels", "namespace: "+f.namespace+"\n  labels"), "apply", "-f", "-")

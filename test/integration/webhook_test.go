@@ -16,21 +16,21 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// webhook is somebody's admission webhook on the evictions of one namespace. It allows
-// all until it is told otherwise.
+// webhook is a third party's admission webhook on the evictions of one namespace. It allows
+// all of them by default.
 type webhook struct {
 	server *httptest.Server
 
 	mu      sync.Mutex
 	denial  *metav1.Status  // nil allows
-	broken  bool            // it answers what is no review
-	allowed map[string]bool // pods that the denial or the fault is not for
-	asked   map[string]int  // how often, by pod
+	broken  bool            // its response is not a review
+	allowed map[string]bool // pods that are exempt from the denial or the fault
+	asked   map[string]int  // number of requests, by pod
 	held    map[string]chan struct{}
 }
 
-// newWebhook registers a webhook, until the end of the test, and waits until the API
-// server asks it.
+// newWebhook registers a webhook, until the end of the test, and waits until the API server
+// calls it.
 func newWebhook(w *world) *webhook {
 	w.t.Helper()
 	h := &webhook{asked: map[string]int{}}
@@ -38,7 +38,7 @@ func newWebhook(w *world) *webhook {
 	serving := *ca.issue(w.t)
 	h.server = httptest.NewUnstartedServer(h)
 	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		// httptest has a certificate of its own, which would be taken otherwise.
+		// Otherwise httptest's own certificate would be used.
 		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{serving}}, nil
 	}}
 	h.server.StartTLS()
@@ -67,12 +67,12 @@ func newWebhook(w *world) *webhook {
 	return h
 }
 
-// deny denies every eviction but those of the pods named, with a code and words.
+// deny denies every eviction except those of the named pods, with a code and a message.
 func (h *webhook) deny(code int32, message string, but ...string) {
 	h.answer(&metav1.Status{Code: code, Message: message}, false, but)
 }
 
-// fail answers questions with a fault of its own, but those about the pods named.
+// fail responds with a fault of its own, except for the named pods.
 func (h *webhook) fail(but ...string) { h.answer(nil, true, but) }
 
 // allow allows every eviction.
@@ -87,7 +87,7 @@ func (h *webhook) answer(denial *metav1.Status, broken bool, but []string) {
 	}
 }
 
-// hold lets questions about a pod wait for an answer, until release or the end of the test.
+// hold delays the response for a pod, until release or the end of the test.
 func (h *webhook) hold(t *testing.T, pod string) {
 	t.Helper()
 	h.mu.Lock()
@@ -96,7 +96,7 @@ func (h *webhook) hold(t *testing.T, pod string) {
 	t.Cleanup(h.release)
 }
 
-// release answers what waits.
+// release sends the delayed responses.
 func (h *webhook) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,7 +106,7 @@ func (h *webhook) release() {
 	h.held = nil
 }
 
-// count returns how often the webhook was asked about a pod.
+// count returns how often the webhook was called for a pod.
 func (h *webhook) count(pod string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// world is one test's corner of the cluster: a namespace and a node of its own.
+// world is one test's part of the cluster: a namespace and a node.
 type world struct {
 	t         testing.TB
 	client    kubernetes.Interface
@@ -59,7 +59,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// until polls a condition and fails the test when it does not come true.
+// until polls a condition and fails the test when it does not become true.
 func (w *world) until(what string, met func(context.Context) bool) {
 	w.t.Helper()
 	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, 30*time.Second, true,
@@ -69,9 +69,8 @@ func (w *world) until(what string, met func(context.Context) bool) {
 	}
 }
 
-// pod makes a pod on the test's node that asks for so many MiB, running and ready.
-// It has no controller: the garbage collector would remove a pod whose owner is
-// not there.
+// pod creates a pod on the test's node with that request in MiB, running and ready. It has
+// no controller: the garbage collector would remove a pod whose owner does not exist.
 func (w *world) pod(name string, request int64, change ...func(*corev1.Pod)) *corev1.Pod {
 	w.t.Helper()
 	made := &corev1.Pod{
@@ -100,14 +99,14 @@ func (w *world) pod(name string, request int64, change ...func(*corev1.Pod)) *co
 	return pod
 }
 
-// budget makes a PodDisruptionBudget over the one pod of a label that allows no
-// disruption, and waits until the disruption controller says so.
+// budget creates a PodDisruptionBudget for the only pod of a label that allows no
+// disruption, and waits until the disruption controller reports that.
 func (w *world) budget(name, app string) *policyv1.PodDisruptionBudget {
 	w.t.Helper()
 	return w.budgetOf(name, app, 1)
 }
 
-// budgetOf is budget over so many pods, all of which must stay.
+// budgetOf is budget for that many pods, all of which must stay.
 func (w *world) budgetOf(name, app string, pods int32) *policyv1.PodDisruptionBudget {
 	w.t.Helper()
 	minimum := intstr.FromInt32(pods)
@@ -126,7 +125,7 @@ func (w *world) budgetOf(name, app string, pods int32) *policyv1.PodDisruptionBu
 	return b
 }
 
-// terminating reports whether the pod is on its way out.
+// terminating reports whether the pod is terminating.
 func (w *world) terminating(name string) bool {
 	w.t.Helper()
 	pod, err := w.client.CoreV1().Pods(w.namespace).Get(w.t.Context(), name, metav1.GetOptions{})
@@ -148,7 +147,7 @@ func requestFor(pod *corev1.Pod) evict.Request {
 	return evict.Request{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
 }
 
-// expect fails the test unless the result has the outcome and its message every
+// expect fails the test unless the result has the outcome and its message contains every
 // fragment.
 func expect(t *testing.T, got evict.Result, want evict.Outcome, fragments ...string) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// kind is what a request of an agent's is about.
+// kind is the kind of an agent's request.
 type kind uint8
 
 const (
@@ -18,20 +18,20 @@ const (
 	kinds
 )
 
-// call is one request of an agent's.
+// call is one request of an agent.
 type call struct {
 	kind kind
 	at   time.Time
 	took time.Duration
 }
 
-// counts keeps the requests of all agents.
+// counts records the requests of all agents.
 type counts struct {
 	mu    sync.Mutex
 	calls []call
 }
 
-// wrap counts what goes through a transport.
+// wrap counts the requests of a transport.
 func (c *counts) wrap(below http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		at := time.Now()
@@ -59,14 +59,14 @@ func kindOf(r *http.Request) kind {
 	}
 }
 
-// reset forgets what was counted.
+// reset discards the counts.
 func (c *counts) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = nil
 }
 
-// of returns the calls of a kind; of all for kinds.
+// of returns the calls of a kind; for kinds, all of them.
 func (c *counts) of(wanted kind) []call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *counts) of(wanted kind) []call {
 	return some
 }
 
-// peak returns the most calls in one of the seconds since the begin.
+// peak returns the most calls in one second since the begin.
 func peak(calls []call, begin time.Time) int {
 	bins, most := map[int64]int{}, 0
 	for _, one := range calls {

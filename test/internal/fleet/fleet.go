@@ -1,7 +1,7 @@
 // Package fleet runs many agents in one process against one real API server, all of them
-// under hard pressure at the same moment. What the agents say to the API server is
-// theirs: the watch of their node's pods, the eviction requests, the permits. Their nodes are
-// made up, and this package plays the scheduler and the kubelets.
+// under hard pressure at the same moment. The agents' requests to the API server are real:
+// the watch of their node's pods, the evictions, the permits. Their nodes are simulated, and
+// this package acts as the scheduler and the kubelets.
 package fleet
 
 import (
@@ -18,15 +18,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options say what is run; all must be set but Slots and Log.
+// Options configure a run; all must be set except Slots and Log.
 type Options struct {
 	// Config are the administrator's credentials.
 	Config *rest.Config
-	// Nodes is how many agents there are, each on a node of its own.
+	// Nodes is the number of agents, each on its own node.
 	Nodes int
-	// Workloads is how many Deployments there are, each with a budget.
+	// Workloads is the number of Deployments, each with a budget.
 	Workloads int
-	// PodsPerNode is how many pods each node begins with.
+	// PodsPerNode is the number of pods that each node starts with.
 	PodsPerNode int
 	// Victims is how many of them must end before the pressure is over.
 	Victims int
@@ -34,20 +34,20 @@ type Options struct {
 	Unavailable int
 	// Slots is how many permits each workload has; 0 sets no limit.
 	Slots int
-	// Patience is how long the pressure may take to be over on all nodes.
+	// Patience is how long the pressure may last on all nodes.
 	Patience time.Duration
-	// Log takes the progress; nil is silence.
+	// Log receives the progress; nil discards it.
 	Log io.Writer
 }
 
-// grace is the pods' grace period, of which they use all; startup is how long a pod that
-// takes another's place needs until it is ready.
+// grace is the pods' grace period, of which they use all; startup is how long a replacement
+// pod needs until it is ready.
 const (
 	grace   = 2 * time.Second
 	startup = 2 * time.Second
 )
 
-// ErrPatience says that some node was still under pressure in the end.
+// ErrPatience says that some node was still under pressure at the end.
 var ErrPatience = errors.New("the pressure was not over in time")
 
 // fleet is one run.
@@ -62,9 +62,9 @@ type fleet struct {
 	members   []*member
 }
 
-// Run makes nodes, workloads and agents, puts all nodes under pressure at once, waits until
-// it is over and removes what it has made. The result is there, as far as it goes, also with
-// [ErrPatience].
+// Run creates nodes, workloads and agents, puts all nodes under pressure at once, waits
+// until it is over and removes everything. The result, as far as it is known, is also
+// returned with [ErrPatience].
 func Run(ctx context.Context, options Options) (result *Result, err error) {
 	if options.Log == nil {
 		options.Log = io.Discard
@@ -120,7 +120,7 @@ func (f *fleet) press(ctx context.Context) (*Result, error) {
 	return f.result(begin, time.Since(begin)), err
 }
 
-// until polls a condition that must come true.
+// until polls a condition that must become true.
 func until(ctx context.Context, what string, met func(context.Context) (bool, error)) error {
 	const long = 3 * time.Minute
 	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, long, true, met); err != nil {
@@ -132,10 +132,10 @@ func until(ctx context.Context, what string, met func(context.Context) (bool, er
 // nodeName is the name of a member's node.
 func (f *fleet) nodeName(i int) string { return fmt.Sprintf("%s-%d", f.namespace, i) }
 
-// spare is the name of the node that takes what is started in a victim's stead.
+// spare is the name of the node for the victims' replacements.
 func (f *fleet) spare() string { return f.namespace + "-spare" }
 
-// remove removes all that was made.
+// remove removes everything that was created.
 func (f *fleet) remove(ctx context.Context) error {
 	if f.namespace == "" {
 		return nil
@@ -157,5 +157,5 @@ func (f *fleet) remove(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// workloadOf returns the Deployment of a pod, by the label that this package gives it.
+// workloadOf returns the Deployment of a pod, by this package's label.
 func workloadOf(pod *corev1.Pod) string { return pod.Labels[labelWorkload] }

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// hands play the scheduler and the kubelets: they give each pod a node, say that it runs,
-// and end it when it is to go. They are told of pods by the watcher.
+// hands act as the scheduler and the kubelets: they bind each pod to a node, report it as
+// running, and end it when it is terminating. The watcher calls them for each pod.
 type hands struct {
 	f     *fleet
 	work  sync.WaitGroup
-	after atomic.Bool // the agents are at it: new pods go to the spare node, and need their time
+	after atomic.Bool // agents run: bind new pods to the spare node, after their startup time
 
 	mu      sync.Mutex
 	placed  int
-	begun   map[string]bool // by UID: somebody is at it
+	begun   map[string]bool // by UID: already started
 	ending  map[string]bool
 	started int
 	failed  error
@@ -31,7 +31,7 @@ func newHands(f *fleet) *hands {
 	return &hands{f: f, begun: map[string]bool{}, ending: map[string]bool{}}
 }
 
-// settled ends the beginning.
+// settled ends the setup phase.
 func (h *hands) settled() { h.after.Store(true) }
 
 func (h *hands) running() int {
@@ -46,7 +46,7 @@ func (h *hands) fault() error {
 	return h.failed
 }
 
-// see is told of each state of a pod.
+// see is called for each state of a pod.
 func (h *hands) see(ctx context.Context, pod *corev1.Pod) {
 	uid := string(pod.UID)
 	h.mu.Lock()
@@ -66,7 +66,7 @@ func (h *hands) see(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// do works beside; the lock is held.
+// do runs work in a goroutine; the caller holds the lock.
 func (h *hands) do(ctx context.Context, work func(context.Context) error) {
 	h.work.Go(func() {
 		if err := work(ctx); err != nil && ctx.Err() == nil && !apierrors.IsNotFound(err) {
@@ -77,7 +77,7 @@ func (h *hands) do(ctx context.Context, work func(context.Context) error) {
 	})
 }
 
-// begin binds a pod to a node and says that it runs.
+// begin binds a pod to a node and reports it as running.
 func (h *hands) begin(ctx context.Context, pod *corev1.Pod, node string) error {
 	pods := h.f.client.CoreV1().Pods(pod.Namespace)
 	if node == h.f.spare() {
@@ -106,8 +106,8 @@ func (h *hands) begin(ctx context.Context, pod *corev1.Pod, node string) error {
 	return nil
 }
 
-// end ends a pod when its grace period is over: its memory is free then, and the API
-// server is told.
+// end ends a pod when its grace period is over: it reclaims the memory, and updates the API
+// server.
 func (h *hands) end(ctx context.Context, pod *corev1.Pod) error {
 	pause(ctx, grace)
 	h.f.ended(pod.Spec.NodeName, string(pod.UID))

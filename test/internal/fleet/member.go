@@ -25,7 +25,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// member is one agent on its node, with a connection of its own.
+// member is one agent on its node, with its own connection.
 type member struct {
 	node    *node
 	wake    chan struct{}
@@ -35,13 +35,13 @@ type member struct {
 	tally   tally
 }
 
-// tally is an agent's recorder: it counts.
+// tally is an agent's recorder, which counts.
 type tally struct {
 	mu       sync.Mutex
 	outcomes map[evict.Outcome]int
-	slotless int // asked for although nobody knew whether there was a slot
+	slotless int // evicted although the permits were unknown
 	verdicts map[permits.Verdict]int
-	unlucky  []string // messages of outcomes that a healthy API server does not give
+	unlucky  []string // messages of outcomes that a healthy API server does not return
 }
 
 func (f *fleet) newMember(i int) (*member, error) {
@@ -65,8 +65,8 @@ func (f *fleet) newMember(i int) (*member, error) {
 				Thresholds:         []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
 				PermitsPerWorkload: f.options.Slots,
 			},
-			// Many nodes share this machine's cores: looked at every 10 ms, they would take all
-			// of them from the API server. What is sent does not depend on it.
+			// Many nodes share this machine's cores: sampling each every 10 ms would leave
+			// none for the API server. The requests do not depend on the interval.
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
 		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Permits: m.permits,
@@ -76,7 +76,8 @@ func (f *fleet) newMember(i int) (*member, error) {
 	return m, err
 }
 
-// start starts everything and waits until it is calm. What it returns waits for the end.
+// start starts everything and waits until there is no pressure. The returned function waits
+// for the end.
 func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	stop = func() error { f.hands.work.Wait(); return group.Wait() }
@@ -104,7 +105,7 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 	})
 }
 
-// runs tells a node of a pod; the spare one does not matter.
+// runs adds a pod to a node; the spare node is ignored.
 func (f *fleet) runs(name, uid string) {
 	if m := f.member(name); m != nil {
 		m.node.runs(uid)
@@ -146,14 +147,14 @@ func (t *tally) Decision(d *decide.Decision) {
 	}
 }
 
-// Permit counts an answer to a request for a permit.
+// Permit counts the result of a request for a permit.
 func (t *tally) Permit(v permits.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.verdicts[v]++
 }
 
-// PermitError keeps what went wrong with giving back.
+// PermitError records the error of a release.
 func (t *tally) PermitError(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -163,7 +164,7 @@ func (t *tally) PermitError(err error) {
 	t.unlucky = append(t.unlucky, err.Error())
 }
 
-// What else there is to record does not matter here.
+// The other methods of the recorder are not needed here.
 
 // PermitsHeld does nothing.
 func (*tally) PermitsHeld(int) {}

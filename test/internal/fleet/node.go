@@ -16,20 +16,20 @@ const (
 	threshold  = 1 << 30
 )
 
-// node is a made-up node: what its pods use is known, and the rest of its memory is used
-// up when the test says so.
+// node is a simulated node: its pods' usage is known, and the test uses up the rest of its
+// memory.
 type node struct {
 	mu    sync.Mutex
 	host  int64 // used beside the pods
 	pods  map[string]bool
-	order []string // their UIDs, so that they are listed as they came
+	order []string // their UIDs, in order of creation
 }
 
-// press makes the node short of so many pods' worth of memory.
+// press makes the node short of that many pods' worth of memory.
 func (n *node) press(victims int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// Half a pod less, so that nothing depends on a byte.
+	// Half a pod less, so that the result does not depend on a byte.
 	n.host = capacity - threshold - int64(len(n.pods))*podUses + int64(victims)*podUses - podUses/2
 }
 
@@ -80,10 +80,10 @@ func (n *node) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return into, nil
 }
 
-// Stalls is not asked for.
+// Stalls is not used.
 func (n *node) Stalls() ([]usage.Stall, error) { return nil, nil }
 
-// Present reports whether a pod is there.
+// Present reports whether a pod exists.
 func (n *node) Present(uid string) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,7 +18,7 @@ const (
 	labelWorkload = "app"
 )
 
-// make makes the namespaces, nodes, Deployments and budgets.
+// make creates the namespaces, nodes, Deployments and budgets.
 func (f *fleet) make(ctx context.Context) error {
 	for _, name := range []*string{&f.namespace, &f.own} {
 		made, err := f.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{

@@ -9,30 +9,30 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// Result is what became of a run.
+// Result is the result of a run.
 type Result struct {
 	// Took is from the beginning of the pressure to its end on the last node.
 	Took time.Duration
-	// Outcomes counts the eviction requests by what became of them.
+	// Outcomes counts the eviction requests by their outcome.
 	Outcomes map[evict.Outcome]int
-	// Verdicts counts the requests for a slot by the answer.
+	// Verdicts counts the requests for a permit by their result.
 	Verdicts map[permits.Verdict]int
 	// WithoutPermit counts the evictions that were sent without a permit, because the API
-	// server could not tell whether there was one.
+	// server could not report whether there was one.
 	WithoutPermit int
 	// Requests counts all requests of the agents; Peak is the most in one second, and
 	// PeakEvictions the most eviction requests.
 	Requests, Peak, PeakEvictions int
-	// Evictions and Slots are how long the requests about each took.
+	// Evictions and Slots are the durations of the requests for each.
 	Evictions, Slots []time.Duration
-	// Violated counts the times that fewer pods of a workload were ready than its budget
-	// asks for, and Budgets names those of which that was so.
+	// Violated counts how often fewer pods of a workload were ready than its budget
+	// requires, and Budgets names these budgets.
 	Violated int
 	Budgets  []string
 	// MostLeaving is the most pods of one workload that were terminating at once, MostSlots
-	// the most slots of one that were held.
+	// the most permits of one that were held.
 	MostLeaving, MostSlots int
-	// Unlucky are messages that a healthy API server does not give.
+	// Unlucky are messages that a healthy API server does not return.
 	Unlucky []string
 }
 

@@ -14,21 +14,21 @@ import (
 	"github.com/evictd/evictd/internal/permits"
 )
 
-// watcher sees every state of pods, budgets and slots, in their order, and keeps the
-// worst of each.
+// watcher sees every state of pods, budgets and permits, in their order, and keeps the worst
+// of each.
 type watcher struct {
 	f *fleet
 
 	mu       sync.Mutex
-	ready    map[string]map[string]bool // by the workload: the UIDs that are ready and not leaving
+	ready    map[string]map[string]bool // by workload: the UIDs that are ready and not terminating
 	leaving  map[string]map[string]bool
-	slots    map[string]map[string]bool // by the workload: the Leases
-	least    map[string]int32           // desiredHealthy, by the workload
+	slots    map[string]map[string]bool // by workload: the Leases
+	least    map[string]int32           // desiredHealthy, by workload
 	violated map[string]int
 	most     most
 }
 
-// most is the most that was seen at once of one workload.
+// most is the maximum that was seen at once for one workload.
 type most struct{ leaving, slots int }
 
 func newWatcher(f *fleet) *watcher {
@@ -65,7 +65,7 @@ func (w *watcher) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// note puts a member into one of the sets or takes it out, and returns the set's size.
+// note adds a member to one of the sets or removes it, and returns the set's size.
 func note(sets map[string]map[string]bool, of, member string, in bool) int {
 	if sets[of] == nil {
 		sets[of] = map[string]bool{}
@@ -107,7 +107,7 @@ func isReady(pod *corev1.Pod) bool {
 	return false
 }
 
-// budget looks at what the disruption controller itself counts.
+// budget checks the disruption controller's own count.
 func (w *watcher) budget(object any, gone bool) {
 	budget, ok := object.(*policyv1.PodDisruptionBudget)
 	if !ok || gone {

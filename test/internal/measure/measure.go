@@ -1,4 +1,4 @@
-// Package measure holds what the benchmarks on a running node share: quantiles,
+// Package measure holds the common parts of the benchmarks on a running node: quantiles,
 // tables, and a description of the machine.
 package measure
 
@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Quantile returns the smallest value that at least the share q of all values does
-// not exceed: with twenty values the 99th percentile is the largest, since nothing
-// is made up between two values that were measured. Zero without values.
+// Quantile returns the smallest value that at least the share q of all values does not
+// exceed. With twenty values the 99th percentile is the largest, because it does not
+// interpolate between measured values. Zero without values.
 func Quantile(values []time.Duration, q float64) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -50,7 +50,7 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 		rule[i] = "---"
 	}
 	for _, row := range append([][]string{header, rule}, rows...) {
-		// The writer puts a bar behind each cell; the first is ours.
+		// The writer puts a bar behind each cell; this is the first one.
 		_, _ = fmt.Fprintf(w, "| %s\t\n", strings.Join(row, "\t "))
 	}
 	if err := w.Flush(); err != nil {
@@ -59,7 +59,7 @@ func Table(out io.Writer, header []string, rows [][]string) error {
 	return nil
 }
 
-// Machine says in one line what was measured on: nothing in it names the machine.
+// Machine describes the machine in one line, without its name.
 func Machine() string {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // unknown is said as such
 	total := int64(0)

@@ -13,8 +13,8 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// Run is the main function of a benchmark's program: it runs it until it is done, or an
-// interrupt ends its context, prints its error and returns the exit code.
+// Run is the main function of a benchmark's program. It runs the benchmark until it is done,
+// or an interrupt ends its context, prints its error and returns the exit code.
 func Run(name string, run func(ctx context.Context, arguments []string) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -25,8 +25,8 @@ func Run(name string, run func(ctx context.Context, arguments []string) error) i
 	return 0
 }
 
-// OnCluster measures beside a real API server, in a directory of its own, and removes
-// both again.
+// OnCluster runs a measurement with a real API server, in a temporary directory, and removes
+// both.
 func OnCluster(ctx context.Context, name string, run func(c *cluster.Cluster, dir string) error) (err error) {
 	dir, err := os.MkdirTemp("", "evictd-"+name+"-")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Renew replaces evictd's pod, so that nothing of what the one before has done is known to it, and
+// Renew replaces evictd's pod, so that the new one has no state of the previous one, and
 // waits until the new one watches.
 func (n *Node) Renew(ctx context.Context) error {
 	if _, err := n.Kubectl(ctx, "-n", Namespace, "delete", "pods", "--all", "--wait"); err != nil {
@@ -52,7 +52,7 @@ func (*Node) Get(ctx context.Context, path string) (string, int, error) {
 	return string(body), response.StatusCode, nil
 }
 
-// Metrics returns what a Prometheus would scrape, by the real parser.
+// Metrics returns the metrics as a Prometheus would scrape them, through the real parser.
 func (n *Node) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	text, code, err := n.Get(ctx, "/metrics")
 	if err != nil {
@@ -101,7 +101,7 @@ func matches(m *dto.Metric, labels map[string]string) bool {
 	return true
 }
 
-// Decision is what /debug/decisions says of one decision, as far as tests read it.
+// Decision is one decision of /debug/decisions, with the fields that tests read.
 type Decision struct {
 	ID       uint64    `json:"id"`
 	Verb     string    `json:"verb"`
@@ -110,7 +110,7 @@ type Decision struct {
 	Queue    string    `json:"queue"` // the victim's
 	DryRun   bool      `json:"dry_run"`
 	Attempts []Attempt `json:"attempts"`
-	// Available and Line are what was seen and the threshold, in bytes.
+	// Available and Line are the reading and the threshold, in bytes.
 	Available int64  `json:"available"`
 	Line      int64  `json:"line"`
 	Kind      string `json:"kind"`
@@ -169,37 +169,37 @@ func MemoryAvailable() (int64, error) {
 	return 0, fmt.Errorf("reading the node's memory: no MemAvailable in /proc/meminfo")
 }
 
-// The signals that the tests press.
+// The signals that the tests use.
 const (
-	// NodeMemory is what is left on the whole node: whatever else the machine does
-	// moves it.
+	// NodeMemory is the memory available on the whole node: the rest of the machine affects
+	// it.
 	NodeMemory = "memory.available"
-	// PodMemory is what is left to the pods together: nothing but pods moves it.
+	// PodMemory is the memory available to all pods together: only pods affect it.
 	PodMemory = "allocatableMemory.available"
-	// DiskSpace and DiskInodes are what is left of the node's own filesystem; the node
+	// DiskSpace and DiskInodes are what is available on the node's own filesystem; the node
 	// must have been started with one.
 	DiskSpace  = "nodefs.available"
 	DiskInodes = "nodefs.inodesFree"
-	// ImageSpace is what is left of the filesystem of images and writable layers.
+	// ImageSpace is what is available on the filesystem of images and writable layers.
 	ImageSpace = "imagefs.available"
 )
 
-// Policy is what an administrator would write for a test.
+// Policy is an administrator's configuration for a test.
 type Policy struct {
 	// Signal is one of the above; "" leaves the thresholds to the default configuration.
 	Signal string
 	// Line is its hard threshold in the signal's unit.
 	Line int64
-	// Limits is the block of that name; "" lets 60 go in a minute and 60 of an owner in an
-	// hour, so that no test is held up by those before it.
+	// Limits is the block of that name; "" allows 60 evictions per minute and 60 per owner
+	// and hour, so that no test is delayed by earlier ones.
 	Limits string
-	// DryRun is as in the file; Extra is further lines of it.
+	// DryRun is the field of the file; Extra are further lines of it.
 	DryRun bool
 	Extra  string
 }
 
-// LineBelow returns a threshold that pods cross when they take so many MiB more
-// than is taken now, or in all (PodMemory). DiskInodes counts one by one.
+// LineBelow returns a threshold that is met when pods use headroom more MiB than now, or
+// headroom MiB in all (PodMemory). DiskInodes counts inodes.
 func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (int64, error) {
 	switch signal {
 	case NodeMemory:
@@ -216,13 +216,13 @@ func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (in
 	if err != nil {
 		return 0, fmt.Errorf("reading the node's capacity: %w", err)
 	}
-	// Nothing is reserved on this node: the pods' cgroup may take all of it.
+	// Nothing is reserved on this node: the pods' cgroup may use all of it.
 	return current.Status.Capacity.Memory().Value() - headroom<<20, nil
 }
 
-// Configure edits evictd's ConfigMap as an administrator would. It returns when the
-// running evictd has taken the edit, which is told from the one before by a byte in
-// the threshold, or where there is none of its own by the count of edits that were taken.
+// Configure edits evictd's ConfigMap as an administrator would. It returns when the running
+// evictd has applied the edit. The threshold differs by one byte from the previous edit to
+// detect that; without a threshold of its own, the count of applied edits does.
 func (n *Node) Configure(ctx context.Context, p Policy) error {
 	n.edits++
 	p.Line -= n.edits
@@ -253,9 +253,9 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// text is the policy as an administrator writes it, unlike any before it.
+// text is the policy as an administrator writes it, different from all previous ones.
 func (n *Node) text(p Policy) string {
-	// The same in other words would not be taken anew.
+	// The same policy in other words would not be applied again.
 	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: 5m0.%03ds\n", n.edits)
 	if p.Signal != "" {
 		thresholds = fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
@@ -280,7 +280,8 @@ func (n *Node) edit(ctx context.Context, text string) error {
 	return nil
 }
 
-// RankArguments calls `evictd rank` on the machine itself, outside the pod.
+// RankArguments returns the arguments to run `evictd rank` on the machine itself, outside
+// the pod.
 func (n *Node) RankArguments() []string {
 	return []string{
 		"rank", "--node-name", n.Name(), "--kubeconfig", n.Cluster.Kubeconfig(),

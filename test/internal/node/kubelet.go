@@ -11,7 +11,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Filesystems returns how large nodefs and imagefs are, in bytes, as the kubelet says.
+// Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
+// them.
 func (n *Node) Filesystems(ctx context.Context) (nodefs, imagefs uint64, err error) {
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {

@@ -20,20 +20,20 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// Namespace is where the shipped manifest puts evictd.
+// Namespace is evictd's namespace in the shipped manifest.
 const Namespace = "evictd"
 
-// address is where evictd serves on its node, whose network it shares.
+// address is where evictd serves on its node, whose network it uses.
 const address = "http://127.0.0.1:9464"
 
-// Files are what the Makefile has built.
+// Files are the files that the Makefile has built.
 type Files struct {
 	// ClusterBin holds the cluster's binaries, Image is evictd's docker-archive,
 	// Binary is evictd itself, Manifest the shipped manifest.
 	ClusterBin, Image, Binary, Manifest string
 }
 
-// FilesFromEnvironment returns what the Makefile passes on.
+// FilesFromEnvironment returns the paths that the Makefile passes on.
 func FilesFromEnvironment() (Files, error) {
 	f := Files{
 		ClusterBin: os.Getenv("EVICTD_CLUSTER_BIN"),
@@ -56,14 +56,14 @@ type Node struct {
 	Cluster *cluster.Cluster
 	Client  kubernetes.Interface
 	Files   Files
-	// Disk is what the node's folders lie on; the zero value is the machine's own.
+	// Disk is the disk of the node's directories; the zero value is the machine's own.
 	Disk  cluster.Disk
 	dir   string
 	edits int64 // of evictd's configuration
 }
 
-// Start brings the node up, with evictd's image on it but not yet evictd. What is
-// said of the cluster may be changed before it starts.
+// Start starts the node, with evictd's image on it but not yet evictd. The options of the
+// cluster may be changed before it starts.
 func Start(ctx context.Context, files Files, log io.Writer, change ...func(*cluster.Options)) (*Node, error) {
 	dir, err := os.MkdirTemp("", "evictd-node-")
 	if err != nil {
@@ -71,8 +71,7 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 	}
 	options := cluster.Options{
 		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log,
-		// So that an edit of the ConfigMap reaches the pod in seconds; the default is
-		// a minute.
+		// An edit of the ConfigMap then reaches the pod in seconds; the default is a minute.
 		Kubelet: map[string]any{"syncFrequency": "3s"},
 	}
 	for _, c := range change {
@@ -105,7 +104,7 @@ func (n *Node) prepare(ctx context.Context) error {
 	return n.Cluster.ImportImage(ctx, n.Files.Image)
 }
 
-// Stop ends everything and removes what it left.
+// Stop ends everything and removes its files.
 func (n *Node) Stop(ctx context.Context) error {
 	return errors.Join(n.Cluster.Stop(ctx), os.RemoveAll(n.dir))
 }
@@ -113,16 +112,16 @@ func (n *Node) Stop(ctx context.Context) error {
 // Name is the node's name in the API.
 func (*Node) Name() string { return cluster.DefaultNodeName }
 
-// HostPath returns where the test finds what the node has below the root of its own
-// filesystem, and what the node calls it.
+// HostPath returns the test's path, and the node's path, of a file below the root of the
+// node's own filesystem.
 func (n *Node) HostPath(name string) (here, there string, err error) {
 	there = filepath.Join(n.Cluster.DiskDir(), name)
 	here, err = n.Cluster.InNode(there)
 	return here, there, err
 }
 
-// DiskAvailable returns what is left of the node's own filesystem, or of its images', by
-// statfs.
+// DiskAvailable returns what is available on the node's own filesystem, or on that of its
+// images, by statfs.
 func (n *Node) DiskAvailable(signal string) (int64, error) {
 	dir := n.Cluster.DiskDir()
 	if signal == ImageSpace {
@@ -153,7 +152,7 @@ func (n *Node) Kubectl(ctx context.Context, arguments ...string) (string, error)
 	return string(output), nil
 }
 
-// Deploy applies the shipped manifest as it is and waits until evictd is ready.
+// Deploy applies the shipped manifest unchanged and waits until evictd is ready.
 func (n *Node) Deploy(ctx context.Context) error {
 	if _, err := n.Kubectl(ctx, "apply", "-f", n.Files.Manifest); err != nil {
 		return err

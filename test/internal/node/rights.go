@@ -13,10 +13,10 @@ import (
 // Account is evictd's service account, as the API server names it.
 const Account = "system:serviceaccount:" + Namespace + ":evictd"
 
-// Rights asks the API server, verb by verb, what evictd's account may do in every
-// namespace with what it touches or must not touch. The keys are "verb resource" or
-// "verb resource/subresource". The API server's own answer is taken, a boolean: what
-// kubectl auth can-i prints comes with warnings around it.
+// Rights returns, verb by verb, what evictd's account may do in every namespace with the
+// resources that it uses or must not use. The keys are "verb resource" or "verb
+// resource/subresource". It uses the API server's own boolean answer: the output of kubectl
+// auth can-i contains warnings.
 func Rights(ctx context.Context, client kubernetes.Interface) (map[string]bool, error) {
 	rights := map[string]bool{}
 	for _, resource := range []string{

@@ -15,17 +15,17 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// Workload is a pod that holds memory.
+// Workload is a pod that uses memory.
 type Workload struct {
 	// Name is the pod's, or its Deployment's; also the value of its label app.
 	Name string
-	// UsesMiB is what it holds, AsksMiB its request.
+	// UsesMiB is its usage, AsksMiB its request.
 	UsesMiB, AsksMiB int64
 	// LimitMiB is its limit; 0 is none.
 	LimitMiB int64
 	// Flags are further flags of the workload.
 	Flags []string
-	// Change changes the pod before it is made; nil changes nothing.
+	// Change changes the pod before it is created; nil changes nothing.
 	Change func(*corev1.PodSpec)
 }
 
@@ -91,8 +91,8 @@ func (w Workload) Bare(ctx context.Context, n *Node, namespace string) error {
 	return nil
 }
 
-// Budget makes a PodDisruptionBudget over the pods of the label app that keeps so
-// many of them, and waits until the disruption controller has counted them.
+// Budget creates a PodDisruptionBudget for the pods of the label app that keeps that many of
+// them, and waits until the disruption controller has counted them.
 func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) error {
 	minimum := intstr.FromInt32(keep)
 	_, err := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Create(ctx, &policyv1.PodDisruptionBudget{
@@ -115,7 +115,7 @@ func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) er
 	return nil
 }
 
-// Pods returns the pods of the label app that are not on their way out.
+// Pods returns the pods of the label app that are not terminating.
 func (n *Node) Pods(ctx context.Context, namespace, app string) ([]corev1.Pod, error) {
 	list, err := n.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 	if err != nil {
@@ -130,7 +130,7 @@ func (n *Node) Pods(ctx context.Context, namespace, app string) ([]corev1.Pod, e
 	return staying, nil
 }
 
-// Running waits until one pod of the label app holds its memory, and returns it.
+// Running waits until one pod of the label app uses its memory, and returns it.
 func (n *Node) Running(ctx context.Context, namespace, app string) (corev1.Pod, error) {
 	var running corev1.Pod
 	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
