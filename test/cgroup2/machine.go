@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// modules are what the kernel needs for a disk; those they depend on come along.
+// modules are what the kernel needs for a disk; their dependencies are added.
 const modules = "virtio_pci virtio_blk crc32c_generic ext4"
 
 const diskSize = 2 << 30
@@ -20,7 +20,7 @@ const diskSize = 2 << 30
 //go:embed init
 var initScript []byte
 
-// machine is the virtual machine and what it is made of.
+// machine is the virtual machine and its files.
 type machine struct {
 	dir     string // of the project's own files
 	qemu    string
@@ -29,7 +29,7 @@ type machine struct {
 	modules string // the directory lib/modules/<release> of the unpacked kernel
 }
 
-// findQemu installs qemu where it may.
+// findQemu finds qemu, or installs it where it may.
 func (m *machine) findQemu(ctx context.Context) error {
 	const name, hint = "qemu-system-x86_64", "apt-get install --yes --no-install-recommends qemu-system-x86"
 	var err error
@@ -54,8 +54,8 @@ func (m *machine) findQemu(ctx context.Context) error {
 	return err
 }
 
-// update gets apt's lists where this user may: a fresh image has none, and old ones
-// name packages that are there no more. What is missing without it is told later.
+// update fetches apt's lists where this user may: a fresh image has none, and old ones list
+// packages that no longer exist. A later step reports what is missing without them.
 func update(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -63,8 +63,8 @@ func update(ctx context.Context) error {
 	return command(ctx, "", "apt-get", "update")
 }
 
-// unpack downloads Debian's kernel and a static busybox and unpacks them; neither
-// is installed.
+// unpack downloads Debian's kernel and a static busybox and unpacks them, without installing
+// either.
 func (m *machine) unpack(ctx context.Context) error {
 	root := filepath.Join(m.dir, "debian")
 	m.busybox = filepath.Join(root, "bin/busybox")
@@ -100,7 +100,7 @@ func (m *machine) unpacked(root string) bool {
 	return true
 }
 
-// listModules writes modules.dep, which a package makes when it is installed.
+// listModules writes modules.dep, which a package creates when it is installed.
 func (m *machine) listModules(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(m.modules, "modules.dep")); err == nil {
 		return nil
@@ -119,7 +119,7 @@ func (m *machine) stage(suites []suite, run string) error {
 			return err
 		}
 	}
-	files := map[string]string{"bin/busybox": m.busybox} // where it goes: what it is
+	files := map[string]string{"bin/busybox": m.busybox} // target: source
 	if err := m.neededModules(files); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (m *machine) stage(suites []suite, run string) error {
 	return errors.Join(write(filepath.Join(root, "init"), initScript), write(filepath.Join(root, "tests/run"), []byte(run)))
 }
 
-// neededModules adds the modules' files and the list of what depends on what.
+// neededModules adds the modules' files and the list of their dependencies.
 func (m *machine) neededModules(files map[string]string) error {
 	dependencies, err := os.ReadFile(filepath.Join(m.modules, "modules.dep"))
 	if err != nil {
@@ -174,7 +174,7 @@ func write(path string, content []byte) error {
 	return os.WriteFile(path, content, 0o755) //nolint:gosec // programs, in a directory of the project
 }
 
-// pack makes the initramfs, and an empty disk that takes no room before it is used.
+// pack makes the initramfs, and an empty sparse disk.
 func (m *machine) pack(ctx context.Context) error {
 	const script = `find . | "$0" cpio -o -H newc -R 0:0 >../initramfs; rm -f ../disk; "$0" truncate -s "$1" ../disk`
 	if err := command(ctx, filepath.Join(m.dir, "root"), "sh", "-e", "-c", script, m.busybox, fmt.Sprint(diskSize)); err != nil {
@@ -183,8 +183,8 @@ func (m *machine) pack(ctx context.Context) error {
 	return nil
 }
 
-// boot runs the virtual machine until it powers off. When the context ends, qemu
-// and nothing else is killed.
+// boot runs the virtual machine until it powers off. When the context ends, only qemu is
+// killed.
 func (m *machine) boot(ctx context.Context, r *report) error {
 	disk := filepath.Join(m.dir, "disk")
 	defer os.Remove(disk)                                //nolint:errcheck // the next run makes a new one anyway

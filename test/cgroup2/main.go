@@ -1,7 +1,7 @@
-// Command cgroup2 runs the tests of pkg/pressure and pkg/usage as root on cgroup
-// v2: on this machine where it has version 2, else in a Debian kernel under qemu,
-// in software, with neither network nor anything of this machine's but the files
-// it is given. It prints what the tests print, and at the end the scenarios.
+// Command cgroup2 runs the tests of pkg/pressure and pkg/usage as root on cgroup v2: on this
+// machine where it has version 2, otherwise in a Debian kernel under qemu, in software,
+// without network and with only the files that it is given. It prints the output of the
+// tests, and at the end the scenarios.
 package main
 
 import (
@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// prefix is that of the scenarios.
+// prefix is the prefix of the scenarios' names.
 const prefix = "TestCgroup2"
 
-// scenarios are the tests that must be there, must pass and must not be skipped in
-// any part. They are written down here so that one that is renamed or deleted fails.
+// scenarios returns the tests that must exist, must pass and must not be skipped in any
+// part. The list makes a renamed or deleted test fail.
 func scenarios() []string {
 	return []string{
 		prefix + "RealCgroups",
@@ -38,7 +38,7 @@ func scenarios() []string {
 }
 
 type options struct {
-	dir     string // of everything that is downloaded or made
+	dir     string // of everything that is downloaded or built
 	repo    string
 	run     string
 	vm      bool

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// report passes on what the tests print, keeps all of it in a file and notes the
-// results of the scenarios.
+// report forwards the output of the tests, keeps all of it in a file and records the results
+// of the scenarios.
 type report struct {
 	log     *os.File
 	began   time.Time
 	line    []byte // the last one, without its end
 	names   []string
-	results map[string]result // by the scenario's name
-	skipped map[string]string // the part of a scenario that was, by the scenario's name
-	others  map[string]int    // verdicts of the other tests: how many
-	exit    string            // what the virtual machine said; "" when it said nothing
+	results map[string]result // by scenario name
+	skipped map[string]string // the skipped part, by scenario name
+	others  map[string]int    // number of other tests, by verdict
+	exit    string            // the virtual machine's exit message; "" when there was none
 }
 
-// result is how a test ended; the zero value is that of one that did not run.
+// result is how a test ended; the zero value is that of a test that did not run.
 type result struct{ verdict, took string }
 
-// newReport expects the scenarios that the pattern asks for, and asks the test
-// binaries for more that are not in the list yet.
+// newReport expects the scenarios that match the pattern, and lists the test binaries'
+// scenarios to find any that are not in the list yet.
 func newReport(ctx context.Context, suites []suite, run, log string) (*report, error) {
 	asked, err := regexp.Compile(run)
 	if err != nil {
@@ -55,7 +55,7 @@ func newReport(ctx context.Context, suites []suite, run, log string) (*report, e
 	return r, nil
 }
 
-// Write takes output as it comes.
+// Write receives output as it arrives.
 func (r *report) Write(output []byte) (int, error) {
 	text := bytes.ReplaceAll(output, []byte("\r"), nil)
 	if _, err := r.log.Write(text); err != nil {
@@ -74,8 +74,8 @@ func (r *report) Write(output []byte) (int, error) {
 	}
 }
 
-// note reports whether the line is worth showing: what is not says that a test of no
-// scenario begins, goes on or has passed.
+// note reports whether the line should be shown: a line that a test of no scenario starts,
+// continues or passes is not.
 func (r *report) note(line string) bool {
 	if exit, ok := strings.CutPrefix(line, "evictd-cgroup2: exit "); ok {
 		r.exit = exit
@@ -92,7 +92,7 @@ func (r *report) note(line string) bool {
 	return r.end(words[1], result{strings.TrimSuffix(words[0], ":"), strings.Trim(words[2], "()")})
 }
 
-// end notes the end of a test or of a part of one, and reports whether to show it.
+// end records the end of a test or of a part of one, and reports whether to show it.
 func (r *report) end(name string, got result) bool {
 	test, part, isPart := strings.Cut(name, "/")
 	scenario := strings.HasPrefix(test, prefix)
@@ -109,7 +109,7 @@ func (r *report) end(name string, got result) bool {
 
 func (r *report) close() { _ = r.log.Close() }
 
-// print prints the table. Each scenario must have passed, and every part of it.
+// print prints the table. Each scenario, with all its parts, must have passed.
 func (r *report) print() error {
 	var missed []string
 	fmt.Printf("\ncgroup v2, %d scenarios:\n", len(r.names))

@@ -1,6 +1,6 @@
-// Command demo shows evictd at work on a real node, in the terminal: a real
-// kubelet, real pods that fill real memory, a budget that refuses, an eviction, a
-// replacement. It cleans up after itself. `make demo` runs it.
+// Command demo shows evictd on a real node, in the terminal: a real kubelet, real pods that
+// use real memory, a budget that refuses, an eviction, a replacement. It cleans up after
+// itself. `make demo` runs it.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// headroom is how many MiB below what is available the demo's threshold is, so that
-// a few pods are enough to cross it on a machine of any size.
+// headroom is how many MiB below the available memory the demo's threshold is, so that a few
+// pods can cross it on a machine of any size.
 const headroom = 2100
 
 // namespace is where the demo's pods run.
@@ -60,7 +60,7 @@ func run(ctx context.Context) (err error) {
 	return nil
 }
 
-// demo is one telling of the story.
+// demo is one run of the demo.
 type demo struct {
 	node    *node.Node
 	started time.Time
@@ -73,7 +73,7 @@ func (d *demo) say(format string, arguments ...any) {
 	fmt.Printf("\n[%5.1fs] %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, arguments...))
 }
 
-// show prints what a tool said, indented.
+// show prints a tool's output, indented.
 func show(text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
 		fmt.Print("         " + line)
@@ -191,7 +191,7 @@ func (d *demo) afterwards(ctx context.Context) error {
 	return d.metrics(ctx)
 }
 
-// metrics shows what a Prometheus would have scraped.
+// metrics shows what a Prometheus would scrape.
 func (d *demo) metrics(ctx context.Context) error {
 	d.say("What a Prometheus scrapes (an extract):")
 	text, _, err := d.node.Get(ctx, "/metrics")
@@ -209,7 +209,7 @@ func (d *demo) metrics(ctx context.Context) error {
 	return nil
 }
 
-// decisionFor waits for a decision whose last request about greedy had the outcome.
+// decisionFor waits for a decision whose last request for greedy had the outcome.
 func (d *demo) decisionFor(ctx context.Context, outcome string) (node.Decision, error) {
 	var found node.Decision
 	err := node.Until(ctx, 90*time.Second, func(ctx context.Context) bool {

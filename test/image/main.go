@@ -12,8 +12,8 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-// user is evictd's own user and group: no other pod should run as it, so that it
-// shares nothing with anybody. deploy/daemonset.yaml says the same.
+// user is evictd's own user and group. No other pod should run as it, so that evictd shares
+// nothing with other pods. deploy/daemonset.yaml has the same.
 const user = "64535:64535"
 
 func main() {
@@ -31,8 +31,7 @@ func main() {
 	}
 }
 
-// printSizes says how large the binary is, and the archive when it is compressed as a registry
-// stores it.
+// printSizes prints the size of the binary, and of the archive compressed as in a registry.
 func printSizes(binary, archive string) error {
 	plain, err := os.ReadFile(binary) //nolint:gosec // the caller names it
 	if err != nil {

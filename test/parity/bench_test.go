@@ -26,7 +26,7 @@ func rankMemoryPressure(pods []*corev1.Pod, stats func(*corev1.Pod) (statsapi.Po
 //go:linkname cachedStatsFunc k8s.io/kubernetes/pkg/kubelet/eviction.cachedStatsFunc
 func cachedStatsFunc(stats []statsapi.PodStats) func(*corev1.Pod) (statsapi.PodStats, bool)
 
-// side is one node's pods as each of the two ranks them.
+// side holds one node's pods as each of the two ranks them.
 type side struct {
 	kubelet []*corev1.Pod
 	stats   []statsapi.PodStats
@@ -35,7 +35,7 @@ type side struct {
 	usage   []int64
 }
 
-// benchPods returns ordinary pods, all of them measured, of one to three containers.
+// benchPods returns ordinary pods with measurements, of one to three containers.
 func benchPods(tb testing.TB, n int) *side {
 	tb.Helper()
 	g := &generator{Rand: rand.New(rand.NewPCG(7, 8))}
@@ -51,7 +51,7 @@ func benchPods(tb testing.TB, n int) *side {
 	return s
 }
 
-// gather makes the facts that evictd ranks, from the pods and what they use.
+// gather builds the facts that evictd ranks, from the pods and their usage.
 func (s *side) gather() []rank.Pod {
 	facts := make([]rank.Pod, 0, len(s.evictd))
 	for i, pod := range s.evictd {
@@ -62,11 +62,10 @@ func (s *side) gather() []rank.Pod {
 	return facts
 }
 
-// BenchmarkRank110 times both in turns on the same 110 pods, so that whatever else
-// the machine does slows both, and takes the medians, so that a pause in one of them
-// counts for nothing. The kubelet computes requests while it compares, and evictd
-// before: facts-and-order counts that too. The metrics say by how much evictd is
-// faster.
+// BenchmarkRank110 times both alternately on the same 110 pods, so that other load on the
+// machine slows both. It reports medians, so that a pause in one of them has no influence.
+// The kubelet computes requests while it compares, and evictd before: facts-and-order
+// includes that. The metrics say by how much evictd is faster.
 func BenchmarkRank110(b *testing.B) {
 	s := benchPods(b, 110)
 	stats := cachedStatsFunc(s.stats)
@@ -79,7 +78,7 @@ func BenchmarkRank110(b *testing.B) {
 		both = append(both, timed(func() { rank.Order(rank.Memory, s.gather(), rules) }))
 	}
 	kubelet, order, facts := median(kubelets), median(orders), median(both)
-	b.ReportMetric(0, "ns/op") // the sum of the three means nothing
+	b.ReportMetric(0, "ns/op") // the sum of the three is meaningless
 	b.ReportMetric(kubelet, "µs/kubelet")
 	b.ReportMetric(order, "µs/order")
 	b.ReportMetric(facts, "µs/facts-and-order")
@@ -96,13 +95,13 @@ func timed(f func()) time.Duration {
 	return time.Since(started)
 }
 
-// median returns the middle one, in microseconds.
+// median returns the middle duration, in microseconds.
 func median(durations []time.Duration) float64 {
 	slices.Sort(durations)
 	return float64(durations[len(durations)/2]) / float64(time.Microsecond)
 }
 
-// What is timed is the same ranking.
+// Both timed rankings have the same order.
 func TestBenchmarkRanksTheSame(t *testing.T) {
 	t.Parallel()
 	s := benchPods(t, 110)

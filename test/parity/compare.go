@@ -14,11 +14,11 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Report is what became of comparing one state.
+// Report is the result of comparing one state.
 type Report struct {
-	// Unexplained says, a line each, what differs without a name.
+	// Unexplained says, one per line, what differs without a name.
 	Unexplained []string
-	// Named are the differences that made the two do something else.
+	// Named are the differences that had an effect.
 	Named map[Difference]bool
 	// Signals counts the orders that were compared, Pods the pods in them.
 	Signals map[string]int
@@ -40,8 +40,8 @@ type comparison struct {
 	orders map[pressure.Signal]rank.Ranking
 }
 
-// Compare runs the kubelet and evictd over a state. A nil ranker is evictd's own.
-// An error means that the state could not be compared: it is none that both accept.
+// Compare runs the kubelet and evictd over a state. A nil ranker is evictd's own. An error
+// means that the state could not be compared, because one of the two rejects it.
 func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) {
 	if ranker == nil {
 		ranker = evictds()
@@ -68,13 +68,13 @@ func Compare(ctx context.Context, state *State, ranker Ranker) (*Report, error) 
 	return &c.Report, c.alone(ctx)
 }
 
-// kubelet returns the thresholds as the kubelet reads them.
+// kubelet returns the thresholds as the kubelet parses them.
 func (t *Thresholds) kubelet() ([]evictionapi.Threshold, error) {
 	return eviction.ParseThresholdConfig(nil, t.Hard, t.Soft, t.Grace, t.Reclaim)
 }
 
-// judged returns what evictd's judge says at each reading with the named rules
-// replaced by the kubelet's, and names those that made it say something else.
+// judged returns the verdicts of evictd's judge with the named rules replaced by the
+// kubelet's, and records the names of those that changed a verdict.
 func (c *comparison) judged() []pressure.Verdict {
 	n, forecast := c.node, c.state.Thresholds.Forecast
 	shipped := n.judge(n.thresholds, nil, forecast)
@@ -95,8 +95,8 @@ func (c *comparison) judged() []pressure.Verdict {
 	return model
 }
 
-// exact returns the thresholds with minimum reclaims for which threshold and reclaim
-// are added before they are rounded up to whole bytes, as the kubelet does.
+// exact returns the thresholds with minimum reclaims for which threshold and reclaim are
+// added before they are rounded up to whole bytes, as in the kubelet.
 func (n *node) exact() []pressure.Threshold {
 	thresholds := slices.Clone(n.thresholds)
 	for i := range thresholds {
@@ -104,7 +104,7 @@ func (n *node) exact() []pressure.Threshold {
 		name := t.Signal.String()
 		reclaim, err := resource.ParseQuantity(n.state.Thresholds.Reclaim[name])
 		if err != nil {
-			continue // a percentage is whole bytes, and so is nothing
+			continue // a percentage gives whole bytes, as does 0
 		}
 		for _, text := range []string{n.state.Thresholds.Hard[name], n.state.Thresholds.Soft[name]} {
 			line, err := resource.ParseQuantity(text)
@@ -118,8 +118,8 @@ func (n *node) exact() []pressure.Threshold {
 	return thresholds
 }
 
-// forget makes a reading that is missing one that was never there: the kubelet has
-// no other notion of it.
+// forget turns a missing reading into a signal without one: the kubelet does not distinguish
+// the two.
 func (n *node) forget(sample *pressure.Sample) {
 	for _, signal := range n.signals {
 		if sample.Observations[signal].State == pressure.Unknown {
@@ -128,7 +128,7 @@ func (n *node) forget(sample *pressure.Sample) {
 	}
 }
 
-// countNone makes inodes that a filesystem does not count none of none.
+// countNone turns inodes that a filesystem does not count into 0 of 0.
 func (n *node) countNone(sample *pressure.Sample) {
 	for _, signal := range n.signals {
 		if signal.Unit() == pressure.Inodes && sample.Observations[signal].State == pressure.Absent {
@@ -146,7 +146,7 @@ func sameVerdicts(a, b []pressure.Verdict) bool {
 	})
 }
 
-// reading compares what both do at one reading.
+// reading compares the behavior of both at one reading.
 func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
 	before := len(c.Unexplained)
 	c.conditions(verdict, cycle)
@@ -160,7 +160,7 @@ func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdi
 	}
 }
 
-// acting compares what is done about a pressure.
+// acting compares the reaction to a pressure.
 func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
 	for _, signal := range c.node.signals {
 		_, known := c.state.Readings[i].Figures[signal.String()]
@@ -191,8 +191,7 @@ func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdic
 	c.Unexplained = append(c.Unexplained, first...)
 }
 
-// choice names how the two chose among the pressures, or says that they should not
-// have chosen so.
+// choice names how the two chose among the pressures, or reports that the choice is wrong.
 func (c *comparison) choice(held, chosen []pressure.Pressure) {
 	evictds := held[0].Threshold
 	for i := range chosen {
@@ -215,10 +214,10 @@ func (c *comparison) choice(held, chosen []pressure.Pressure) {
 	c.name(RandomSignal)
 }
 
-// conditions compares what both report of the node.
+// conditions compares the node conditions of both.
 func (c *comparison) conditions(verdict *pressure.Verdict, cycle *Cycle) {
 	if verdict.Stale {
-		return // evictd says nothing of a reading that it has judged before
+		return // evictd says nothing about a reading that it has already judged
 	}
 	var memory, disk, pid bool
 	for _, signal := range pressure.Signals() {
@@ -237,8 +236,7 @@ func (c *comparison) conditions(verdict *pressure.Verdict, cycle *Cycle) {
 	}
 }
 
-// alone judges one threshold without the others, where the kubelet's choice hides
-// nothing.
+// alone judges one threshold without the others, so that the kubelet's choice hides nothing.
 func (c *comparison) alone(ctx context.Context) error {
 	all := append(slices.Sorted(maps.Keys(c.state.Thresholds.Hard)), slices.Sorted(maps.Keys(c.state.Thresholds.Soft))...)
 	index := c.state.Alone % len(all)
@@ -257,7 +255,7 @@ func (c *comparison) alone(ctx context.Context) error {
 		return fmt.Errorf("reading one threshold as the kubelet: %w", err)
 	}
 	if len(thresholds) == 0 {
-		return nil // it is switched off
+		return nil // it is disabled
 	}
 	n, err := newNode(&one, evictds())
 	if err != nil {

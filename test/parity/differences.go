@@ -1,18 +1,18 @@
 package parity
 
-// Difference is the name of something that evictd does otherwise than the kubelet,
-// on purpose. Each has a line in docs/ranking.md and a test.
+// Difference is the name of a deliberate difference between evictd and the kubelet. Each has
+// a line in docs/ranking.md and a test.
 type Difference string
 
 // The differences.
 const (
-	// NoSample: the kubelet takes a pod first of which nothing is measured; to evictd
-	// it is no candidate.
+	// NoSample: the kubelet first evicts a pod without any measurement; for evictd it is not
+	// a candidate.
 	NoSample Difference = "no-sample"
-	// MissingFigure: the kubelet counts a figure that is missing as 0; to evictd the
-	// pod's usage is unknown.
+	// MissingFigure: the kubelet counts a missing figure as 0; for evictd the pod's usage is
+	// unknown.
 	MissingFigure Difference = "missing-figure"
-	// Terminating: the kubelet may take a pod that is on its way out.
+	// Terminating: the kubelet may select a pod that is already terminating.
 	Terminating Difference = "terminating"
 	// DaemonSetPod: protected by default.
 	DaemonSetPod Difference = "daemonset-pod"
@@ -26,34 +26,34 @@ const (
 	ProtectedSelector Difference = "protected-selector"
 	// EvictdItself: evictd never evicts itself.
 	EvictdItself Difference = "evictd-itself"
-	// Ties: of equal pods the kubelet takes any; evictd the younger, then by UID.
+	// Ties: of equal pods the kubelet selects any; evictd the younger, then by UID.
 	Ties Difference = "ties"
-	// Tasks: the kubelet counts processes, evictd threads too.
+	// Tasks: the kubelet counts processes, evictd also threads.
 	Tasks Difference = "tasks"
 	// InodeRequest: the kubelet subtracts requested bytes from inodes.
 	InodeRequest Difference = "inode-request"
 	// FractionOfByte: evictd rounds a request up to whole bytes.
 	FractionOfByte Difference = "fraction-of-byte"
-	// HostPath: the kubelet would count what a hostPath volume holds.
+	// HostPath: the kubelet would count the content of a hostPath volume.
 	HostPath Difference = "host-path"
-	// MemoryMeasure: with `memoryAvailable: kernel`, the default, evictd ranks by what a
-	// pod's end gives back to MemAvailable. What is compared with the kubelet's order is
-	// that with `workingSet`.
+	// MemoryMeasure: with `memoryAvailable: kernel`, the default, evictd ranks by how much a
+	// pod's end adds to MemAvailable. The order that is compared with the kubelet's is that
+	// with `workingSet`.
 	MemoryMeasure Difference = "memory-measure"
-	// RandomSignal: of several thresholds the kubelet takes any of the memory ones, or
-	// any at all where there is none; evictd goes by the signals' order.
+	// RandomSignal: of several thresholds the kubelet selects any of the memory ones, or any
+	// at all where there is none; evictd uses the order of the signals.
 	RandomSignal Difference = "random-signal"
-	// HardBeforeSoft: the kubelet takes a soft memory threshold before a hard one of
+	// HardBeforeSoft: the kubelet acts on a soft memory threshold before a hard one of
 	// another resource.
 	HardBeforeSoft Difference = "hard-before-soft"
-	// MissedReading: the kubelet forgets a grace period and a minimum reclaim at the
-	// first reading that is missing.
+	// MissedReading: the kubelet discards a grace period and a minimum reclaim at the first
+	// missing reading.
 	MissedReading Difference = "missed-reading"
-	// IncompleteReading: the kubelet acts on one signal while another of the same
-	// resource, that has a threshold, cannot be read.
+	// IncompleteReading: the kubelet acts on one signal while another signal of the same
+	// resource that has a threshold cannot be read.
 	IncompleteReading Difference = "incomplete-reading"
-	// UncountedInodes: the kubelet takes a filesystem that does not count inodes for
-	// one that has none left.
+	// UncountedInodes: the kubelet treats a filesystem that does not count inodes as one
+	// that has none left.
 	UncountedInodes Difference = "uncounted-inodes"
 	// GraceForecast: evictd ends a grace period early when the hard threshold is near.
 	GraceForecast Difference = "grace-forecast"

@@ -11,7 +11,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// pressed returns a node with one filesystem on which everything is nearly used up.
+// pressed returns a node with one filesystem on which every resource is nearly used up.
 func pressed(pods ...Pod) *State {
 	return &State{
 		Thresholds: Thresholds{Hard: map[string]string{}, Transition: time.Minute},
@@ -20,7 +20,7 @@ func pressed(pods ...Pod) *State {
 	}
 }
 
-// reading is one at which a tenth is left of each signal but those named.
+// reading is one with a tenth left of each signal, except for the given ones.
 func reading(after time.Duration, without ...pressure.Signal) Reading {
 	r := Reading{After: after, Figures: map[string]Figure{}}
 	for _, signal := range pressure.Signals() {
@@ -31,7 +31,7 @@ func reading(after time.Duration, without ...pressure.Signal) Reading {
 	return r
 }
 
-// using returns a pod that uses so much of everything and asks for nothing.
+// using returns a pod that uses n of everything and requests nothing.
 func using(name string, n int64) Pod {
 	return Pod{
 		Name: name, Namespace: "shop", Kind: Replica, Memory: new(n), Tasks: new(n), Processes: new(n),
@@ -45,7 +45,7 @@ func with(p Pod, change func(*Pod)) Pod {
 	return p
 }
 
-// One pod of each of these has the difference and is called "odd".
+// One pod of each state has the difference and is named "odd".
 func TestDifferencesInTheOrder(t *testing.T) {
 	t.Parallel()
 	calm := using("calm", 100)
@@ -54,7 +54,7 @@ func TestDifferencesInTheOrder(t *testing.T) {
 		signal          pressure.Signal
 		pods            []Pod
 		change          func(*State)
-		evictd, kubelet string // who is first
+		evictd, kubelet string // the first pod
 	}{
 		NoSample:      {pods: odd(1, func(p *Pod) { p.Unsampled, p.Priority = true, new(int32(1000)) }), evictd: "calm", kubelet: "odd"},
 		MissingFigure: {signal: pressure.NodeFSAvailable, pods: odd(200, func(p *Pod) { p.Containers[0].Logs = nil }), evictd: "calm", kubelet: "odd"},
@@ -133,7 +133,7 @@ func TestDifferencesInTheOrder(t *testing.T) {
 }
 
 // On a node whose writable layers are on nodefs and whose images are elsewhere, layers count
-// for nodefs, and nothing for imagefs: who asks for less goes first there.
+// to nodefs and not to imagefs, where the pod with the smaller request is evicted first.
 func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
 	t.Parallel()
 	pods := []Pod{
@@ -162,7 +162,7 @@ func TestFaultSplitFilesystemIsRankedAsByTheKubelet(t *testing.T) {
 	}
 }
 
-// covered checks that no difference is without a test.
+// covered checks that every difference has a test.
 func covered(t *testing.T, order, judge []Difference) {
 	t.Helper()
 	all, want := slices.Concat(order, judge), Differences()
@@ -173,11 +173,10 @@ func covered(t *testing.T, order, judge []Difference) {
 	}
 }
 
-// differencesOfTheJudge are those that TestDifferencesOfTheJudge tests.
+// DifferencesOfTheJudge returns those that TestDifferencesOfTheJudge tests.
 func DifferencesOfTheJudge() []Difference { return slices.Collect(maps.Keys(judged())) }
 
-// namesAlone checks that a state has this difference and no other, with a name or
-// without.
+// namesAlone checks that a state has this difference, named or unnamed, and no other.
 func namesAlone(t *testing.T, state *State, d Difference) {
 	t.Helper()
 	report, err := Compare(t.Context(), state, nil)
@@ -205,10 +204,10 @@ func evictdsFirst(t *testing.T, state *State, signal pressure.Signal) string {
 	return ranking.Candidates[0].Pod.Name
 }
 
-// judgement is a state in which the two judge or choose otherwise.
+// judgement is a state in which the two judge or choose differently.
 type judgement struct {
 	change func(*State)
-	// evictd and kubelet say at the last reading for which signal the two act, "" for
+	// evictd and kubelet are the signals on which the two act at the last reading, "" for
 	// none.
 	evictd, kubelet string
 }
@@ -307,8 +306,8 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 	}
 }
 
-// untilKubelet checks that the kubelet acts for a resource at the last reading. Its
-// choice among several is random, so a few tries are given.
+// untilKubelet checks that the kubelet acts on a resource at the last reading. Its choice
+// among several is random, so it has a few tries.
 func untilKubelet(t *testing.T, state *State, want string) {
 	t.Helper()
 	got := ""

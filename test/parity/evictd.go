@@ -14,8 +14,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Ranker returns the order for a signal, as [measure.RankNow] does. A test puts a bug
-// in its place.
+// Ranker returns the order for a signal, as [measure.RankNow] does. A test replaces it with
+// a bug.
 type Ranker func(
 	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
 ) (ranking rank.Ranking, unread, err error)
@@ -57,8 +57,8 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 	return n, nil
 }
 
-// judge returns evictd's verdict at each reading. Thresholds are those that are
-// judged; adapt may change each sample, and cutGrace is the rule of that name.
+// judge returns evictd's verdict at each reading. It uses the given thresholds; adapt may
+// change each sample, and cutGrace is the rule of that name.
 func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sample), cutGrace bool) []pressure.Verdict {
 	judge := pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: thresholds, Transition: n.state.Thresholds.Transition, CutGrace: cutGrace,
@@ -72,7 +72,7 @@ func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sampl
 			adapt(&sample)
 		}
 		verdict := judge.Judge(&sample)
-		// The judge uses its slices again.
+		// The judge reuses its slices.
 		verdict.Pressures = append([]pressure.Pressure(nil), verdict.Pressures...)
 		verdict.Unknown = append([]pressure.Signal(nil), verdict.Unknown...)
 		verdicts = append(verdicts, verdict)
@@ -80,7 +80,7 @@ func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sampl
 	return verdicts
 }
 
-// order returns evictd's ranking for a signal, by the way that the agent goes.
+// order returns evictd's ranking for a signal, computed as the agent does.
 func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking, error) {
 	return n.orderBy(ctx, signal, n.definition)
 }
@@ -95,10 +95,10 @@ func (n *node) orderBy(ctx context.Context, signal pressure.Signal, definition p
 	return ranking, err
 }
 
-// cgroups are the pods' cgroups, as package usage reads them.
+// cgroups are the pods' cgroups, as package usage returns them.
 type cgroups struct{ state *State }
 
-// Collect returns what could be read.
+// Collect returns the pods that could be read.
 func (c cgroups) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	for i := range c.state.Pods {
 		if read, ok := c.state.Pods[i].cgroup(); ok {
@@ -114,10 +114,10 @@ func (cgroups) Stalls() ([]usage.Stall, error) { return nil, nil }
 // Present is not part of a ranking.
 func (cgroups) Present(string) (bool, error) { return true, nil }
 
-// disk is the kubelet's Summary, read as cmd/evictd reads it.
+// disk is the kubelet's Summary, processed as in cmd/evictd.
 type disk struct{ state *State }
 
-// Measure returns the pods' disk use by UID.
+// Measure returns the pods' disk usage by UID.
 func (d disk) Measure(_ context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
 	var all []statsapi.PodStats
 	for i := range d.state.Pods {

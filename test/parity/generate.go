@@ -11,19 +11,18 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// generator makes states from random numbers. It aims at the edges: figures at a
-// threshold and one beside it, usage at the request and one beside it, keys that are
-// equal, priorities at both ends.
+// generator makes states from random numbers. It targets edge cases: figures at a threshold
+// and next to it, usage at the request and next to it, equal keys, priorities at both ends.
 type generator struct {
 	*rand.Rand
 
-	// few makes all amounts of a state come from a handful, so that keys are equal.
+	// few makes all amounts of a state come from a small set, so that keys are equal.
 	few []int64
-	// odd is how often, in a hundred, a pod has something of a named difference.
+	// odd is the percentage of pods that have a named difference.
 	odd int
 }
 
-// Generate returns the state of a seed: always the same one.
+// Generate returns the state of a seed; it is deterministic.
 func Generate(seed uint64) *State {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6576696374))} //nolint:gosec // repeatable, nothing is secret
 	g.odd = []int{0, 0, 2, 10, 40}[g.IntN(5)]
@@ -41,11 +40,11 @@ func Generate(seed uint64) *State {
 	return s
 }
 
-// chance is true so often in a hundred.
+// chance is true in that percentage of calls.
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
-// size returns a number of pods: any from 1 to 250, and small ones more often,
-// since the kubelet takes milliseconds to rank a hundred.
+// size returns a number of pods: any from 1 to 250, and small ones more often, because the
+// kubelet takes milliseconds to rank a hundred.
 func (g *generator) size() int {
 	const most = 250
 	spread := g.Float64()
@@ -66,7 +65,7 @@ func (g *generator) amount() int64 {
 	return g.Int64N(1 << (1 + g.IntN(44)))
 }
 
-// beside returns n, a number next to it, or any other.
+// beside returns n, a neighbor of n, or any other number.
 func (g *generator) beside(n int64) int64 {
 	switch g.IntN(6) {
 	case 0:
@@ -89,7 +88,7 @@ func (g *generator) thresholds() Thresholds {
 		return s == pressure.MemoryStall || s == pressure.ContainerFSAvailable || s == pressure.ContainerFSInodesFree
 	})
 	g.Shuffle(len(signals), func(i, j int) { signals[i], signals[j] = signals[j], signals[i] })
-	// Sorting more than twelve thresholds, of which four are those of containerfs, the
+	// When it sorts more than twelve thresholds, of which four are those of containerfs, the
 	// kubelet's comparison no longer keeps memory first.
 	for _, signal := range signals[:1+g.IntN(4)] {
 		g.threshold(&t, signal)
@@ -161,14 +160,14 @@ func (g *generator) protect() Protect {
 	return p
 }
 
-// readings returns what is read of the node: around the thresholds.
+// readings returns readings of the node, close to the thresholds.
 func (g *generator) readings(s *State) []Reading {
 	if s.Thresholds.Forecast && g.chance(50) {
 		return g.falling(s)
 	}
 	thresholds, err := s.configuration().Thresholds()
 	if err != nil {
-		thresholds = nil // Compare says what is wrong with them
+		thresholds = nil // Compare reports what is wrong with them
 	}
 	readings := make([]Reading, 1+g.IntN(5))
 	capacity := map[string]int64{}
@@ -176,7 +175,7 @@ func (g *generator) readings(s *State) []Reading {
 		r := &readings[i]
 		r.After = time.Duration(1+g.IntN(120)) * time.Second
 		if i > 0 && g.chance(10) {
-			*r = Reading{Figures: readings[i-1].Figures} // the same once more
+			*r = Reading{Figures: readings[i-1].Figures} // the same reading repeated
 			continue
 		}
 		r.Figures = map[string]Figure{}
@@ -193,8 +192,8 @@ func (g *generator) readings(s *State) []Reading {
 	return readings
 }
 
-// falling returns readings close together in which every signal is used up, from
-// above its soft threshold towards its hard one: what a forecast needs.
+// falling returns readings close together in which every signal is used up, from above its
+// soft threshold towards its hard one, as a forecast needs them.
 func (g *generator) falling(s *State) []Reading {
 	readings := make([]Reading, 6+g.IntN(5))
 	for i := range readings {
@@ -202,7 +201,7 @@ func (g *generator) falling(s *State) []Reading {
 	}
 	thresholds, err := s.configuration().Thresholds()
 	if err != nil {
-		return readings // Compare says what is wrong with them
+		return readings // Compare reports what is wrong with them
 	}
 	for _, t := range thresholds {
 		const capacity = int64(1) << 34
@@ -222,7 +221,7 @@ func (g *generator) falling(s *State) []Reading {
 	return readings
 }
 
-// same makes one signal read as another: they are of one filesystem.
+// same makes one signal read as another: both are of one filesystem.
 func same(figures map[string]Figure, signal, other pressure.Signal) {
 	delete(figures, signal.String())
 	if figure, known := figures[other.String()]; known {
@@ -230,7 +229,7 @@ func same(figures map[string]Figure, signal, other pressure.Signal) {
 	}
 }
 
-// figure returns a reading at a threshold, at what must be reclaimed, or anywhere.
+// figure returns a reading at a threshold, at the reclaim target, or anywhere.
 func (g *generator) figure(thresholds []pressure.Threshold, signal pressure.Signal, capacities map[string]int64) Figure {
 	name := signal.String()
 	if capacities[name] == 0 {
@@ -253,7 +252,7 @@ func (g *generator) figure(thresholds []pressure.Threshold, signal pressure.Sign
 	}
 	f.Available = min(f.Available, f.Capacity)
 	if signal == pressure.AllocatableMemoryAvailable && g.chance(5) {
-		f.Available = -g.Int64N(1 << 20) // pods above the limit that was lowered
+		f.Available = -g.Int64N(1 << 20) // pods above a limit that was lowered
 		return f
 	}
 	f.Available = max(0, f.Available)

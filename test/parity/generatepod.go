@@ -33,7 +33,7 @@ func (g *generator) pod(name string) Pod {
 	return p
 }
 
-// priority returns one of all int32, and none.
+// priority returns any int32, or none.
 func (g *generator) priority() *int32 {
 	if g.few != nil {
 		return []*int32{nil, new(int32(0)), new(int32(100)), new(int32(-100))}[g.IntN(4)]
@@ -53,7 +53,7 @@ func (g *generator) priority() *int32 {
 	}
 }
 
-// role makes the pod something else than a replica.
+// role makes the pod something other than a replica.
 func (g *generator) role(p *Pod) {
 	switch {
 	case g.chance(2):
@@ -109,7 +109,7 @@ func (g *generator) request() string {
 	return g.pick("0", "64Mi", "100M", "128974848", "129e6", "123Mi", "1Gi", "1.5Gi", "2G", "1e9", "0.5Gi", "1k")
 }
 
-// ownResources gives the pod overhead, and requests and limits of its own.
+// ownResources gives the pod overhead, and its own requests and limits.
 func (g *generator) ownResources(p *Pod) {
 	if g.chance(15) {
 		p.Overhead = map[string]string{g.pick("memory", "ephemeral-storage"): g.request(), "cpu": "10m"}
@@ -137,7 +137,7 @@ func (g *generator) volumes(p *Pod) {
 
 func (g *generator) disk() *Disk { return &Disk{Bytes: g.amount(), Inodes: g.amount() >> 12} }
 
-// uses gives the pod its figures, near what it asks for where that can be told.
+// uses gives the pod its figures, close to its request where it has one.
 func (g *generator) uses(p *Pod) {
 	pod := p.kubelet()
 	p.Memory = new(g.beside(asked(pod, corev1.ResourceMemory)))
@@ -154,7 +154,7 @@ func (g *generator) uses(p *Pod) {
 	}
 }
 
-// oddity gives the pod something that evictd takes otherwise.
+// oddity gives the pod a property that evictd treats differently.
 func (g *generator) oddity(p *Pod) {
 	c := &p.Containers[g.IntN(len(p.Containers))]
 	switch g.IntN(10) {

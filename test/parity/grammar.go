@@ -18,8 +18,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Refusal is the name of something that the kubelet accepts in a configuration and
-// evictd refuses. Each has a line in docs/configuration.md.
+// Refusal is the name of a configuration value that the kubelet accepts and evictd rejects.
+// Each has a line in docs/configuration.md.
 type Refusal string
 
 // The refusals.
@@ -46,17 +46,17 @@ func Refusals() []Refusal {
 	}
 }
 
-// Verdict is what became of one configuration that both were given.
+// Verdict is the result of giving one configuration to both.
 type Verdict struct {
 	// Accepted says that evictd accepts it, KubeletAccepts that the kubelet does.
 	Accepted, KubeletAccepts bool
-	// Refused are the reasons for which evictd refuses what the kubelet accepts.
+	// Refused are the reasons for which evictd rejects what the kubelet accepts.
 	Refused map[Refusal]bool
 	// Unexplained says what differs without a name.
 	Unexplained []string
 }
 
-// CompareGrammar gives a configuration to both parsers.
+// CompareGrammar parses a configuration with both parsers.
 func CompareGrammar(t *Thresholds) (*Verdict, error) {
 	v := &Verdict{Refused: map[Refusal]bool{}}
 	kubelets, kubeletErr := t.kubelet()
@@ -103,7 +103,7 @@ func (t *Thresholds) evictd() ([]pressure.Threshold, error) {
 	return c.Thresholds()
 }
 
-// meaning compares what an accepted configuration means to both.
+// meaning compares the meaning of an accepted configuration for both.
 func (v *Verdict) meaning(kubelets []evictionapi.Threshold, evictds []pressure.Threshold) {
 	theirs := make([]string, 0, len(kubelets))
 	for i := range kubelets {
@@ -131,8 +131,8 @@ func (v *Verdict) meaning(kubelets []evictionapi.Threshold, evictds []pressure.T
 	}
 }
 
-// capacities are of nodes of all sizes, and the ones where a percentage in float32
-// and an exact one part.
+// capacities returns capacities of nodes of all sizes, and those where a float32 percentage
+// and an exact one differ.
 func capacities() []int64 {
 	return []int64{0, 1, 99, 32768, 1 << 30, 16777217, 107374182400, 4398046511103, 1 << 53}
 }
@@ -149,7 +149,7 @@ func quantityOf(value evictionapi.ThresholdValue, capacity int64) int64 {
 	return evictionapi.GetThresholdQuantity(value, resource.NewQuantity(capacity, resource.BinarySI)).Value()
 }
 
-// named checks each of evictd's faults against the names.
+// named checks that each of evictd's faults has a name.
 func (v *Verdict) named(refusals map[string][]Refusal, invalid *config.InvalidError) {
 	for _, fault := range invalid.Faults {
 		reasons := refusals[fault.Field]
@@ -162,8 +162,8 @@ func (v *Verdict) named(refusals map[string][]Refusal, invalid *config.InvalidEr
 	}
 }
 
-// refusals returns for what evictd should refuse each value, by the field's path. It
-// is written from docs/configuration.md, not from evictd's code.
+// refusals returns why evictd should reject each value, by the field's path. It follows
+// docs/configuration.md, not evictd's code.
 func (t *Thresholds) refusals() map[string][]Refusal {
 	all := map[string][]Refusal{}
 	add := func(holds bool, field, signal string, reason Refusal) {
@@ -198,7 +198,7 @@ func (t *Thresholds) refusals() map[string][]Refusal {
 	return all
 }
 
-// share returns the share of the capacity that a text means to the kubelet.
+// share returns the share of the capacity that the kubelet reads from a text.
 func share(text string) (float32, bool) {
 	if !strings.HasSuffix(text, "%") {
 		return 0, false
@@ -207,7 +207,7 @@ func share(text string) (float32, bool) {
 	return float32(percent) / 100, err == nil
 }
 
-// refusedText returns for what a single value is refused.
+// refusedText returns why a single value is rejected.
 func refusedText(text, field string) []Refusal {
 	if field == "evictionSoftGracePeriod" {
 		return nil
@@ -230,7 +230,7 @@ func refusedText(text, field string) []Refusal {
 	}
 	q, err := resource.ParseQuantity(text)
 	if err != nil {
-		return nil // both refuse it
+		return nil // both reject it
 	}
 	last := text[len(text)-1:]
 	tiny := strings.Contains("mun", last)
@@ -240,8 +240,7 @@ func refusedText(text, field string) []Refusal {
 	return reasons
 }
 
-// notAbove reports whether a soft threshold is not above the hard one, of the same
-// kind.
+// notAbove reports whether a soft threshold is not above the hard one of the same form.
 func notAbove(soft, hard string) bool {
 	if off(soft) || off(hard) {
 		return false
@@ -258,8 +257,8 @@ func notAbove(soft, hard string) bool {
 
 func off(text string) bool { return text == "0%" || text == "100%" }
 
-// everything reports whether a minimum reclaim, together with a threshold, is the
-// whole capacity or more.
+// everything reports whether a minimum reclaim, together with a threshold, is the whole
+// capacity or more.
 func everything(reclaim, threshold string) bool {
 	part, percent := share(reclaim)
 	line, linePercent := share(threshold)
@@ -269,8 +268,8 @@ func everything(reclaim, threshold string) bool {
 	return percent && linePercent && part+line >= 1
 }
 
-// GenerateThresholds returns a configuration of a seed: mostly what people write,
-// and what they might.
+// GenerateThresholds returns the configuration of a seed: mostly common values, and some
+// unusual ones.
 func GenerateThresholds(seed uint64) *Thresholds {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6772616d6d6172))} //nolint:gosec // repeatable, nothing is secret
 	t := &Thresholds{Hard: map[string]string{}, Soft: map[string]string{}, Grace: map[string]string{}, Reclaim: map[string]string{}}
@@ -328,7 +327,7 @@ func (g *generator) value() string {
 	}
 }
 
-// strange are the texts that one of the two might take otherwise.
+// strange are texts that one of the two might parse differently.
 func strange() map[string]bool {
 	texts := map[string]bool{}
 	for _, text := range []string{

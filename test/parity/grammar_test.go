@@ -8,8 +8,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 )
 
-// What evictd accepts means the same to the kubelet, and what evictd alone refuses
-// has a name.
+// What evictd accepts means the same to the kubelet, and what only evictd rejects has a
+// name.
 func TestGrammar(t *testing.T) {
 	t.Parallel()
 	const configurations = 30000
@@ -57,8 +57,8 @@ func TestRefusalsAreInTheDocs(t *testing.T) {
 	}
 }
 
-// Guards the line on allocatableMemory.available in docs/configuration.md: the
-// kubelet copies it from hard memory.available thresholds, and nothing else.
+// Guards the line on allocatableMemory.available in docs/configuration.md: the kubelet
+// copies it only from hard memory.available thresholds.
 func TestAllocatableCopies(t *testing.T) {
 	t.Parallel()
 	hard := map[string]string{"memory.available": "100Mi", "nodefs.available": "10%"}

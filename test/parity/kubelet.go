@@ -21,14 +21,14 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Cycle is what the kubelet's eviction manager did at one reading.
+// Cycle is what the kubelet's eviction manager did for one reading.
 type Cycle struct {
-	// Reclaims is the resource that it set out to reclaim, "" for none.
+	// Reclaims is the resource that it tried to reclaim, "" for none.
 	Reclaims string
-	// Order are the names of its active pods, ranked where it reclaimed.
+	// Order are the names of its active pods, ranked if it reclaimed.
 	Order []string
-	// Victim is the pod it killed, "" for none; Message what it told the pod, and
-	// Hard whether it gave it no more than the second of a hard eviction.
+	// Victim is the pod that it killed, "" for none. Message is its message for the pod, and
+	// Hard says whether the grace period was the one second of a hard eviction.
 	Victim, Message string
 	Hard            bool
 	// Memory, Disk and PID are the node's conditions.
@@ -38,12 +38,12 @@ type Cycle struct {
 // softGrace is evictionMaxPodGracePeriod, in seconds.
 const softGrace = 600
 
-// oracle runs the kubelet's manager over one state. The manager's loop cannot be
-// stopped, but its goroutine can be ended where it calls back: [oracle.activePods]
-// does so when the readings have ended.
+// oracle runs the kubelet's manager over one state. The manager's loop cannot be stopped,
+// but its goroutine can be ended in a callback: [oracle.activePods] does so when the
+// readings have ended.
 type oracle struct {
 	state   *State
-	pods    []*corev1.Pod // as the kubelet has them; nil for a node without pods
+	pods    []*corev1.Pod // as in the kubelet; nil for a node without pods
 	stats   []statsapi.PodStats
 	manager eviction.Manager
 	clock   *readingClock
@@ -53,8 +53,8 @@ type oracle struct {
 	ended   chan struct{}
 }
 
-// kubelet returns what the kubelet does at each reading. Without pods it says only
-// what it would reclaim.
+// kubelet returns what the kubelet does at each reading. Without pods it returns only what
+// it would reclaim.
 func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Threshold, pods []Pod) []Cycle {
 	o := &oracle{state: state, at: -1, ended: make(chan struct{}), clock: newReadingClock()}
 	for i := range pods {
@@ -76,8 +76,7 @@ func kubelet(ctx context.Context, state *State, thresholds []evictionapi.Thresho
 	return o.cycles
 }
 
-// activePods is called once at the beginning of each cycle, so the one before is
-// over then.
+// activePods is called once at the start of each cycle, when the previous one is over.
 func (o *oracle) activePods() []*corev1.Pod {
 	o.finish()
 	o.at++
@@ -87,7 +86,7 @@ func (o *oracle) activePods() []*corev1.Pod {
 	}
 	o.clock.now = o.clock.now.Add(o.state.Readings[o.at].After)
 	o.cycles = append(o.cycles, Cycle{})
-	// The manager sorts what it is given in place.
+	// The manager sorts the slice in place.
 	o.ranked = append([]*corev1.Pod(nil), o.pods...)
 	return o.ranked
 }
@@ -104,7 +103,7 @@ func (o *oracle) finish() {
 	}
 }
 
-// kill takes the place of the kubelet's pod workers.
+// kill replaces the kubelet's pod workers.
 func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1.PodStatus)) error {
 	var status corev1.PodStatus
 	change(&status)
@@ -114,7 +113,7 @@ func (o *oracle) kill(pod *corev1.Pod, _ bool, grace *int64, change func(*corev1
 	return nil
 }
 
-// Get is the Summary of this cycle's reading.
+// Get returns the Summary of this cycle's reading.
 func (o *oracle) Get(context.Context, bool) (*statsapi.Summary, error) {
 	return o.state.summary(o.at, o.clock.now, o.stats), nil
 }
@@ -124,12 +123,13 @@ func (o *oracle) GetCPUAndMemoryStats(context.Context) (*statsapi.Summary, error
 	return nil, fmt.Errorf("asking for CPU and memory only: not part of this test")
 }
 
-// HasDedicatedImageFs says whether images have a filesystem of their own.
+// HasDedicatedImageFs reports whether images have their own filesystem.
 func (o *oracle) HasDedicatedImageFs(context.Context) (bool, error) {
 	return o.state.Layout != OneFS, nil
 }
 
-// HasDedicatedContainerFs says whether writable layers lie elsewhere than images.
+// HasDedicatedContainerFs reports whether writable layers are not on the filesystem of the
+// images.
 func (o *oracle) HasDedicatedContainerFs(context.Context) (bool, error) {
 	return o.state.Layout == SplitFS, nil
 }
@@ -143,22 +143,22 @@ func (o *oracle) DeleteAllUnusedContainers(context.Context) error { return nil }
 // Event is never called by the manager.
 func (o *oracle) Event(apiruntime.Object, string, string, string) {}
 
-// Eventf is how the manager says what it sets out to reclaim.
+// Eventf receives the resource that the manager tries to reclaim.
 func (o *oracle) Eventf(_ apiruntime.Object, _, reason, _ string, values ...any) {
 	if reason == "EvictionThresholdMet" {
 		o.cycles[o.at].Reclaims = fmt.Sprint(values...)
 	}
 }
 
-// AnnotatedEventf tells of a pod's eviction, which kill sees too.
+// AnnotatedEventf receives a pod's eviction, which kill sees too.
 func (o *oracle) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
 }
 
-// critical reports whether the kubelet would pass the pod over.
+// critical reports whether the kubelet would skip the pod.
 func (p *Pod) critical() bool { return kubelettypes.IsCriticalPod(p.finished()) }
 
-// summary returns the kubelet's Summary at one reading. The figures of a reading
-// that comes once more carry the time of the first.
+// summary returns the kubelet's Summary at one reading. A repeated reading has the time of
+// the first.
 func (s *State) summary(at int, now time.Time, pods []statsapi.PodStats) *statsapi.Summary {
 	figures, when := s.Readings[at].Figures, metav1.NewTime(now)
 	summary := &statsapi.Summary{Pods: pods}
@@ -189,9 +189,9 @@ func (s *State) summary(at int, now time.Time, pods []statsapi.PodStats) *statsa
 	return summary
 }
 
-// memoryStats returns a figure as the kubelet computes it: available memory is the
-// limit minus the working set, in unsigned numbers that wrap round, and so does the
-// capacity that it adds up again.
+// memoryStats returns a figure as the kubelet computes it: available memory is the limit
+// minus the working set, in unsigned numbers that wrap around. So does the capacity, which
+// is their sum.
 func memoryStats(f Figure, when metav1.Time) *statsapi.MemoryStats {
 	return &statsapi.MemoryStats{
 		Time:            when,
@@ -211,16 +211,16 @@ func fsStats(figures map[string]Figure, space, inodes pressure.Signal, when meta
 	return stats
 }
 
-// storing returns the figures of one of the runtime's filesystems, with what the runtime has
-// stored there: that tells the two apart also where nothing else is known of them.
+// storing returns the figures of one of the runtime's filesystems, with the size of the
+// runtime's data there: that distinguishes the two even where nothing else is known of them.
 func storing(fs *statsapi.FsStats, used uint64) *statsapi.FsStats {
 	stats := *fs
 	stats.UsedBytes = &used
 	return &stats
 }
 
-// readingClock tells the time of the reading. After an eviction the manager polls
-// with a ticker until the pod has gone; that one ticks at once, and nothing waits.
+// readingClock returns the time of the reading. After an eviction the manager polls with a
+// ticker until the pod is gone; this one ticks at once, so that nothing waits.
 type readingClock struct {
 	*clocktesting.FakeClock
 

@@ -21,10 +21,10 @@ import (
 
 const kubeletHead = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 
-// kubeletReads returns the thresholds that the kubelet has from a file, and its mark for
-// images. The file is read by the kubelet's own loader; what the kubelet does about the
-// default thresholds after that is not exported (cmd/kubelet/app/server.go,
-// loadConfigFile) and done here with its own map.
+// kubeletReads returns the thresholds that the kubelet reads from a file, and its image
+// threshold. The kubelet's own loader reads the file. What the kubelet then does about the
+// default thresholds is not exported (cmd/kubelet/app/server.go, loadConfigFile) and is done
+// here with its own map.
 func kubeletReads(t *testing.T, path string) (lines []string, imageGC int32, err error) {
 	t.Helper()
 	loader, err := configfiles.NewFsLoader(&utilfs.DefaultFs{}, path)
@@ -51,7 +51,7 @@ func kubeletReads(t *testing.T, path string) (lines []string, imageGC int32, err
 	for i := range parsed {
 		one := &parsed[i]
 		line := evictionapi.GetThresholdQuantity(one.Value, resource.NewQuantity(fileCapacity, resource.BinarySI)).Value()
-		if line > 0 { // one at 0 is never met, and evictd leaves it out
+		if line > 0 { // one at 0 is never met, and evictd omits it
 			lines = append(lines, fmt.Sprintf("%s<%d after %v", one.Signal, line, one.GracePeriod))
 		}
 	}
@@ -59,10 +59,11 @@ func kubeletReads(t *testing.T, path string) (lines []string, imageGC int32, err
 	return lines, kc.ImageGCHighThresholdPercent, nil
 }
 
-// fileCapacity is what percentages are of.
+// fileCapacity is the capacity for percentages.
 const fileCapacity = 107374182400
 
-// evictdReads returns the same as evictd reads it, and what it does not understand.
+// evictdReads returns the same as evictd reads it, and the values that it does not
+// understand.
 func evictdReads(t *testing.T, path string) (lines []string, imageGC int32, unread []string) {
 	t.Helper()
 	read, err := kubeletconfig.Read(path)
@@ -86,7 +87,7 @@ func writeKubeletFile(t *testing.T, text string) string {
 	return path
 }
 
-// What evictd reads in a kubelet's file is what the kubelet reads in it, defaults included.
+// Evictd reads the same from a kubelet's file as the kubelet, including defaults.
 func TestKubeletsFileMeansTheSame(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -118,7 +119,7 @@ func TestKubeletsFileMeansTheSame(t *testing.T) {
 	}
 }
 
-// Neither understands a file in which a value has another type than its field.
+// Both reject a file in which a value has another type than its field.
 func TestKubeletsFileIsRefusedTheSame(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -133,8 +134,8 @@ func TestKubeletsFileIsRefusedTheSame(t *testing.T) {
 	}
 }
 
-// The same for generated thresholds: what evictd understands of a file that the kubelet
-// starts with means the same, and what it does not understand it says.
+// The same for generated thresholds: in a file that the kubelet starts with, the values that
+// evictd understands mean the same, and evictd reports the others.
 func TestKubeletsGrammarMeansTheSame(t *testing.T) {
 	t.Parallel()
 	const files = 2000

@@ -16,7 +16,7 @@ func isMemory(signal pressure.Signal) bool {
 	return signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable
 }
 
-// resourceOf returns what the kubelet calls the resource of a signal.
+// resourceOf returns the kubelet's name for the resource of a signal.
 func resourceOf(signal pressure.Signal) string {
 	switch {
 	case isMemory(signal):
@@ -30,10 +30,9 @@ func resourceOf(signal pressure.Signal) string {
 	}
 }
 
-// chosenFrom returns the pressures that the kubelet may have acted on, by the
-// resource that it names, by the threshold and the reading in its message to the
-// victim, and by the grace period that it gave. More than one is left only where two
-// filesystems read the same.
+// chosenFrom returns the pressures that the kubelet may have acted on, by the resource that
+// it names, by the threshold and the reading in its message to the victim, and by the grace
+// period. More than one is left only where two filesystems have equal readings.
 func chosenFrom(held []pressure.Pressure, cycle *Cycle) []pressure.Pressure {
 	line, available, told := quantities(cycle.Message)
 	var chosen []pressure.Pressure
@@ -50,8 +49,8 @@ func chosenFrom(held []pressure.Pressure, cycle *Cycle) []pressure.Pressure {
 	return chosen
 }
 
-// quantities returns the threshold and the reading in the kubelet's message, rounded
-// up to whole numbers.
+// quantities returns the threshold and the reading in the kubelet's message, rounded up to
+// whole numbers.
 func quantities(message string) (line, available int64, found bool) {
 	_, message, _ = strings.Cut(message, "Threshold quantity: ")
 	text, message, _ := strings.Cut(message, ", available: ")
@@ -67,8 +66,8 @@ func quantities(message string) (line, available int64, found bool) {
 	return threshold.Value(), reading.Value(), true
 }
 
-// key is what puts a pod where it is. Pods of the same key are a class, whose order
-// means nothing to the kubelet.
+// key determines a pod's position. Pods of the same key are a class, whose internal order
+// the kubelet does not define.
 type key struct {
 	exceeds  bool
 	priority int32
@@ -85,8 +84,8 @@ func (k key) compare(other key) int {
 	return cmp.Or(cmp.Compare(k.priority, other.priority), -cmp.Compare(k.over, other.over))
 }
 
-// place is a candidate and its keys: evictd's own, and that with the named rules
-// replaced by the kubelet's.
+// place is a candidate and its keys: evictd's own, and those with the named rules replaced
+// by the kubelet's.
 type place struct {
 	name         string
 	own, kubelet key
@@ -115,7 +114,8 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 	c.same(signal, c.places(signal, &ranking, compared), cycle, compared)
 }
 
-// measure names it where evictd's default measure of memory orders the pods otherwise.
+// measure records its difference where evictd's default measure of memory gives another
+// order.
 func (c *comparison) measure(ctx context.Context, ranking *rank.Ranking) {
 	shipped, err := c.node.orderBy(ctx, pressure.MemoryAvailable, pressure.Kernel)
 	if err != nil {
@@ -128,8 +128,8 @@ func (c *comparison) measure(ctx context.Context, ranking *rank.Ranking) {
 	}
 }
 
-// victim checks that the kubelet took the first that it may: what is compared below
-// is its order, and this ties the victim to it.
+// victim checks that the kubelet evicted the first pod that it may. The comparison below is
+// of its order, and this connects the victim to it.
 func (c *comparison) victim(cycle *Cycle, pods map[string]*Pod) {
 	for _, name := range cycle.Order {
 		if !pods[name].critical() {
@@ -144,8 +144,8 @@ func (c *comparison) victim(cycle *Cycle, pods map[string]*Pod) {
 	}
 }
 
-// candidates checks for each pod that evictd protects it for a reason that is there,
-// and returns those whose place is compared.
+// candidates checks that each pod that evictd protects has a valid reason, and returns the
+// pods whose position is compared.
 func (c *comparison) candidates(signal pressure.Signal, ranking *rank.Ranking, pods map[string]*Pod) map[string]*Pod {
 	if total := len(ranking.Candidates) + len(ranking.Protected); total != len(pods) {
 		c.fault("evictd ranks %d of %d pods", total, len(pods))
@@ -192,7 +192,7 @@ func (c *comparison) places(signal pressure.Signal, ranking *rank.Ranking, compa
 		}
 		at := place{name: p.Name, own: key{e.Exceeds, e.Pod.Priority, e.Over}}
 		if signal == pressure.PIDAvailable {
-			at.own.exceeds = false // no step of the order for PIDs
+			at.own.exceeds = false // not a step of the order for PIDs
 		}
 		at.kubelet = at.own
 		for d, change := range c.state.changes(p, signal) {

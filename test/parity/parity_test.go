@@ -14,8 +14,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// few is how many states the ordinary tests compare; `make parity` compares more,
-// from another seed each time.
+// few is how many states the ordinary tests compare; `make parity` compares more, with
+// another seed each time.
 const few = 2000
 
 func TestParity(t *testing.T) {
@@ -45,7 +45,7 @@ func TestParity(t *testing.T) {
 	t.Logf("%d states, orders by signal: %v", result.States, result.Signals)
 }
 
-// configurable reports whether a threshold may name the signal.
+// configurable reports whether a threshold may use the signal.
 func configurable(signal pressure.Signal) bool {
 	return signal != pressure.MemoryStall && !strings.HasPrefix(signal.String(), "containerfs.")
 }
@@ -114,7 +114,7 @@ func resorted(compare func(a, b rank.Entry) int) Ranker {
 	}
 }
 
-// A pod that is missing in evictd's ranking, or taken although it is protected, is
+// A pod that is missing from evictd's ranking, or evicted although it is protected, is
 // found.
 func TestPlantedProtectionIsFound(t *testing.T) {
 	t.Parallel()

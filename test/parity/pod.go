@@ -16,7 +16,7 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Kind is what started a pod.
+// Kind is the kind of a pod's owner.
 type Kind string
 
 // The kinds.
@@ -25,14 +25,14 @@ const (
 	Replica Kind = "ReplicaSet"
 	// Daemon: a DaemonSet owns it.
 	Daemon Kind = "DaemonSet"
-	// Bare: nobody owns it.
+	// Bare: the pod has no owner.
 	Bare Kind = ""
 	// Static: the kubelet runs it from a file, and the API has its mirror.
 	Static Kind = "Static"
 )
 
-// Pod is one pod and what it uses. From it come the pod as the API server has it,
-// the pod as the kubelet has it, and what each of the two measures of it.
+// Pod is one pod and its usage. It is the source for the pod in the API server, the pod in
+// the kubelet, and the measurements of both.
 type Pod struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -45,28 +45,27 @@ type Pod struct {
 	Terminating bool              `json:"terminating,omitempty"`
 	Finished    bool              `json:"finished,omitempty"`
 	Containers  []Container       `json:"containers"`
-	// Overhead, Requests and Limits are of the pod itself, by resource.
+	// Overhead, Requests and Limits are those of the pod itself, by resource.
 	Overhead map[string]string `json:"overhead,omitempty"`
 	Requests map[string]string `json:"podRequests,omitempty"`
 	Limits   map[string]string `json:"podLimits,omitempty"`
 	Volumes  []Volume          `json:"volumes,omitempty"`
-	// Unsampled says that nothing of the pod has been measured.
+	// Unsampled says that the pod has no measurement at all.
 	Unsampled bool `json:"unsampled,omitempty"`
 	// Memory is the working set; nil where the figure is missing.
 	Memory *int64 `json:"memory,omitempty"`
 	// Cached is how much of it is page cache.
 	Cached int64 `json:"cached,omitempty"`
-	// Processes and Tasks are what the kubelet and evictd count; nil where the figure
-	// is missing.
+	// Processes and Tasks are what the kubelet and evictd count; nil where the figure is
+	// missing.
 	Processes *int64 `json:"processes,omitempty"`
 	Tasks     *int64 `json:"tasks,omitempty"`
 
-	// made is what finished has made.
+	// made is the result of finished.
 	made *corev1.Pod
 }
 
-// finished returns the pod as the kubelet has it, made once: the pod must not change
-// any more.
+// finished returns the kubelet's pod and caches it: the pod must not change any more.
 func (p *Pod) finished() *corev1.Pod {
 	if p.made == nil {
 		p.made = p.kubelet()
@@ -84,15 +83,15 @@ const (
 	Sidecar Role = "sidecar"
 )
 
-// Container is one container, what it asks for and what it has on disk.
+// Container is one container with its requests and its disk usage.
 type Container struct {
 	Role Role `json:"role,omitempty"`
 	// Requests are by resource.
 	Requests map[string]string `json:"requests,omitempty"`
-	// Allocated is the memory that the kubelet has allocated, where a resize waits; ""
-	// where it is what is asked for.
+	// Allocated is the memory that the kubelet has allocated while a resize is pending; ""
+	// where it equals the request.
 	Allocated string `json:"allocated,omitempty"`
-	// Rootfs and Logs are what it has on disk; nil where that is missing.
+	// Rootfs and Logs are its disk usage; nil where that is missing.
 	Rootfs *Disk `json:"rootfs,omitempty"`
 	Logs   *Disk `json:"logs,omitempty"`
 }
@@ -111,8 +110,8 @@ type Disk struct {
 	Inodes int64 `json:"inodes"`
 }
 
-// uid returns the UID in the API, and hash the one that the kubelet and the cgroup
-// know, which for a static pod is another.
+// uid returns the UID in the API, and hash the one that the kubelet and the cgroup use,
+// which differs for a static pod.
 func (p *Pod) uid() string { return "uid-" + p.Name }
 
 func (p *Pod) hash() string {
@@ -122,7 +121,7 @@ func (p *Pod) hash() string {
 	return p.uid()
 }
 
-// priority returns the integer that counts.
+// priority returns the effective integer.
 func (p *Pod) priority() int32 {
 	if p.Priority == nil {
 		return 0
@@ -166,8 +165,8 @@ func (p *Pod) api() *corev1.Pod {
 	return pod
 }
 
-// ownGrace is the pods' own grace period. It differs from the second that the
-// kubelet gives in a hard eviction, which tells the two apart.
+// ownGrace is the pods' own grace period. It differs from the one second of the kubelet's
+// hard eviction, to distinguish the two.
 const ownGrace = int64(30)
 
 func (p *Pod) owners() []metav1.OwnerReference {
@@ -225,9 +224,8 @@ func (v *Volume) volume(index int) corev1.Volume {
 	return volume
 }
 
-// kubelet returns the pod as the kubelet gives it to its eviction manager: with the
-// source it came from, the UID of its own, and the resources that it has allocated
-// in place of those asked for.
+// kubelet returns the pod as the kubelet passes it to its eviction manager: with its source,
+// the kubelet's UID, and the allocated resources in place of the requests.
 func (p *Pod) kubelet() *corev1.Pod {
 	pod := p.api()
 	pod.UID = types.UID(p.hash())
@@ -250,7 +248,7 @@ func substituteAllocated(containers []corev1.Container, statuses []corev1.Contai
 	}
 }
 
-// active reports whether the kubelet counts the pod among its active ones
+// active reports whether the kubelet counts the pod among its active pods
 // (pkg/kubelet/kubelet_pods.go, filterOutInactivePods).
 func (p *Pod) active() bool { return !p.Finished || p.Terminating }
 
@@ -290,7 +288,7 @@ func (d *Disk) stats() *statsapi.FsStats {
 	return &statsapi.FsStats{UsedBytes: unsigned(d.Bytes), InodesUsed: unsigned(d.Inodes)}
 }
 
-// cgroup returns what evictd reads from the pod's cgroup, and whether it could.
+// cgroup returns what evictd reads from the pod's cgroup, and whether it could be read.
 func (p *Pod) cgroup() (usage.Pod, bool) {
 	if p.Unsampled || p.Memory == nil {
 		return usage.Pod{}, false
@@ -302,7 +300,7 @@ func (p *Pod) cgroup() (usage.Pod, bool) {
 	return read, true
 }
 
-// unsigned returns a figure as the Summary carries it; none is negative there.
+// unsigned returns a figure as the Summary contains it; none is negative there.
 func unsigned(n int64) *uint64 {
 	if n < 0 {
 		return new(uint64(math.MaxInt64))
@@ -321,7 +319,7 @@ func list(texts map[string]string) corev1.ResourceList {
 	return resources
 }
 
-// asked returns what the kubelet takes a pod to ask for, in whole numbers.
+// asked returns a pod's request as the kubelet computes it, in whole numbers.
 func asked(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	request := kuberesource.GetResourceRequestQuantity(pod, name)
 	return request.Value()

@@ -10,11 +10,11 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// This file holds the rules of the named differences: whom evictd protects, and what the
-// kubelet counts otherwise.
+// This file holds the rules of the named differences: which pods evictd protects, and what
+// the kubelet counts differently.
 
-// reasons returns why evictd may not take a pod, with the name of the difference
-// that this is, "" where the kubelet does not take it either.
+// reasons returns why evictd may not evict a pod, with the name of each difference, "" where
+// the kubelet does not evict it either.
 func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Difference {
 	reasons := map[rank.Protection]Difference{}
 	add := func(holds bool, reason rank.Protection, d Difference) {
@@ -29,7 +29,7 @@ func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Diff
 	add(!p.active(), rank.ProtectedFinished, "")
 	add(s.Protect.DaemonSets && p.Kind == Daemon, rank.ProtectedDaemonSet, DaemonSetPod)
 	add(s.Protect.BarePods && p.Kind == Bare, rank.ProtectedNoController, BarePod)
-	// From 2000000000 on it is no choice of the administrator's.
+	// From 2000000000 on it is not the administrator's choice.
 	add(!p.critical() && p.priority() >= s.Protect.PriorityAtLeast, rank.ProtectedPriority, ProtectedPriority)
 	add(s.Protect.Namespace != "" && p.Namespace == s.Protect.Namespace, rank.ProtectedNamespace, ProtectedNamespace)
 	add(s.Protect.Label != "" && p.Label["keep"] == "me", rank.ProtectedPodSelector, ProtectedSelector)
@@ -38,7 +38,7 @@ func (s *State) reasons(p *Pod, signal pressure.Signal) map[rank.Protection]Diff
 	return reasons
 }
 
-// measured reports whether every figure of the pod is there.
+// measured reports whether every figure of the pod exists.
 func (s *State) measured(p *Pod, signal pressure.Signal) bool {
 	if isMemory(signal) || signal == pressure.PIDAvailable {
 		return p.Memory != nil && (isMemory(signal) || p.Tasks != nil)
@@ -62,7 +62,7 @@ func (s *State) diskMeasured(p *Pod, signal pressure.Signal) bool {
 	return running && !slices.ContainsFunc(p.Volumes, func(v Volume) bool { return rest && v.local() && v.Disk == nil })
 }
 
-// counts says what both count to a filesystem: writable layers, or logs and volumes, or
+// counts returns what both count to a filesystem: writable layers, or logs and volumes, or
 // both, or neither.
 func (s *State) counts(signal pressure.Signal) (layers, rest bool) {
 	images := signal == pressure.ImageFSAvailable || signal == pressure.ImageFSInodesFree
@@ -81,8 +81,8 @@ func (v *Volume) local() bool {
 	return v.Kind == "emptyDir" || v.Kind == "configMap" || v.Kind == "gitRepo"
 }
 
-// fractional reports whether the pod asks for a part of a byte, which evictd rounds
-// up and the kubelet does not.
+// fractional reports whether the pod requests a part of a byte, which evictd rounds up and
+// the kubelet does not.
 func (p *Pod) fractional(signal pressure.Signal) bool {
 	name := corev1.ResourceMemory
 	switch {
@@ -95,8 +95,8 @@ func (p *Pod) fractional(signal pressure.Signal) bool {
 	return request.CmpInt64(request.Value()) != 0
 }
 
-// asks returns what the kubelet takes the pod to ask for of a resource that can be
-// asked for.
+// asks returns the pod's request as the kubelet computes it, for a resource that can be
+// requested.
 func (p *Pod) asks(signal pressure.Signal) (amount int64, asks bool) {
 	switch {
 	case isMemory(signal):
@@ -108,7 +108,7 @@ func (p *Pod) asks(signal pressure.Signal) (amount int64, asks bool) {
 	}
 }
 
-// change is by how much the kubelet counts a pod's usage and request otherwise.
+// change is how the kubelet's count of a pod's usage and request differs.
 type change struct{ usage, request int64 }
 
 func (s *State) usageChange(p *Pod, signal pressure.Signal) int64 {
@@ -119,7 +119,7 @@ func (s *State) usageChange(p *Pod, signal pressure.Signal) int64 {
 	return total
 }
 
-// changes returns the rules that the kubelet counts a pod by and evictd does not.
+// changes returns the counting rules that the kubelet has and evictd does not.
 func (s *State) changes(p *Pod, signal pressure.Signal) map[Difference]change {
 	changes := map[Difference]change{}
 	add := func(d Difference, c change) {

@@ -11,27 +11,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options say what is run.
+// Options configure a run.
 type Options struct {
-	// Seed is that of the first state; each next state has the next one.
+	// Seed is the seed of the first state; each next state has the next seed.
 	Seed uint64
-	// States is how many are compared.
+	// States is how many states are compared.
 	States int
-	// Ranker is put in the place of evictd's own; nil for evictd's.
+	// Ranker replaces evictd's own; nil for evictd's.
 	Ranker Ranker
-	// Failures is after how many unexplained differences to stop; 0 means at the
+	// Failures is the number of unexplained differences after which to stop; 0 means at the
 	// first.
 	Failures int
 }
 
-// Result is what became of a run.
+// Result is the result of a run.
 type Result struct {
-	// States is how many were compared, Rankings and Pods how many orders and places.
+	// States is how many were compared, Rankings and Pods how many orders and positions.
 	States, Rankings, Pods int
 	// Signals counts the orders of each signal; Largest is the largest node.
 	Signals map[string]int
 	Largest int
-	// Named counts the states in which a difference made the two do something else.
+	// Named counts the states in which a difference had an effect.
 	Named map[Difference]int
 	// Failed are the states with an unexplained difference, as they were generated.
 	Failed []*State
@@ -85,7 +85,7 @@ func (r *Result) add(state *State, report *Report) {
 	}
 }
 
-// Print writes the outcome, with each difference and in how many states it was met.
+// Print writes the result, with each difference and the number of states that had it.
 func (r *Result) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%d orders of %d pods in all\n%d states, %d unexplained differences\n",
 		r.Rankings, r.Pods, r.States, len(r.Failed))

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// Shrink returns the smallest state it finds that still fails, and what differs in
-// it.
+// Shrink returns the smallest state it finds that still fails, and its differences.
 func Shrink(ctx context.Context, state *State, ranker Ranker) (*State, []string) {
 	smallest, faults := state, failure(ctx, state, ranker)
 	for shrunk := true; shrunk; {
@@ -25,9 +24,9 @@ func Shrink(ctx context.Context, state *State, ranker Ranker) (*State, []string)
 	return smallest, faults
 }
 
-// failure returns what differs, nil where nothing does or the state is not valid. The
-// kubelet chooses at random among several signals, so that a state of several passes
-// only after as many tries as make it next to certain that each was chosen.
+// failure returns the differences, nil where there are none or the state is not valid. The
+// kubelet chooses at random among several signals, so a state with several is tried until it
+// is nearly certain that each was chosen.
 func failure(ctx context.Context, state *State, ranker Ranker) []string {
 	tries := 1
 	if len(state.Thresholds.signals()) > 1 {
@@ -45,7 +44,7 @@ func failure(ctx context.Context, state *State, ranker Ranker) []string {
 	return nil
 }
 
-// smaller returns states with a little less, the largest cuts first.
+// smaller returns states with slightly less content, the largest cuts first.
 func smaller(s *State) []*State {
 	var all []*State
 	try := func(change func(*State)) {
@@ -53,7 +52,7 @@ func smaller(s *State) []*State {
 		change(c)
 		all = append(all, c)
 	}
-	// One signal first: there is no choice any more then.
+	// One signal first: then there is no choice any more.
 	for _, signal := range s.Thresholds.signals() {
 		try(func(c *State) { c.drop(signal) })
 	}
@@ -98,7 +97,7 @@ func (s *State) drop(signal string) {
 	}
 }
 
-// plainer returns states in which one pod has less to it.
+// plainer returns states in which one pod has fewer properties.
 func plainer(s *State, index int) []*State {
 	var all []*State
 	try := func(useful bool, change func(*Pod)) {
@@ -126,7 +125,7 @@ func plainer(s *State, index int) []*State {
 	return all
 }
 
-// clone returns a copy that shares nothing.
+// clone returns a deep copy.
 func (s *State) clone() *State {
 	var c State
 	text, err := json.Marshal(s)
@@ -134,12 +133,12 @@ func (s *State) clone() *State {
 		err = json.Unmarshal(text, &c)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("copying a state: %v", err)) // it is plain values
+		panic(fmt.Sprintf("copying a state: %v", err)) // it has plain values
 	}
 	return &c
 }
 
-// Explain returns the state as text, with what differs in it.
+// Explain returns the state as text, with its differences.
 func Explain(state *State, faults []string) (string, error) {
 	written, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {

@@ -15,34 +15,33 @@ type Layout string
 const (
 	// OneFS: nodefs, images and writable layers are one filesystem.
 	OneFS Layout = "one"
-	// ImageFS: images and writable layers have a filesystem of their own.
+	// ImageFS: images and writable layers have their own filesystem.
 	ImageFS Layout = "images"
-	// SplitFS: images have one of their own, writable layers are on nodefs. Only
-	// CRI-O reports it.
+	// SplitFS: images have their own filesystem, writable layers are on nodefs. Only CRI-O
+	// reports it.
 	SplitFS Layout = "split"
 )
 
-// State is a node as it is over a few readings: what is configured, what runs and
-// what is read. It is plain values, so that a failing one can be printed.
+// State is a node over a few readings: its configuration, its pods and the readings. It
+// consists of plain values, so that a failing state can be printed.
 type State struct {
-	// Seed is what the state was generated from; 0 for one that was written.
+	// Seed is the seed of a generated state; 0 for a handwritten one.
 	Seed uint64 `json:"seed,omitempty"`
-	// Thresholds are the texts of the configuration that both are given.
+	// Thresholds are the texts of the configuration for both.
 	Thresholds Thresholds `json:"thresholds"`
 	Layout     Layout     `json:"layout"`
-	// Protect are the protections that the administrator of evictd chose; Self is the
-	// name of evictd's own pod.
+	// Protect are evictd's configured protections; Self is the name of evictd's own pod.
 	Protect Protect `json:"protect"`
 	Self    string  `json:"self,omitempty"`
 	Pods    []Pod   `json:"pods"`
-	// Readings are what is read of the node, one after another.
+	// Readings are the readings of the node, in order.
 	Readings []Reading `json:"readings"`
-	// Alone is the threshold that is also judged without the others: its index in the
-	// order of evictd's configuration.
+	// Alone is the threshold that is also judged without the others: its index in the order
+	// of evictd's configuration.
 	Alone int `json:"alone"`
 }
 
-// Thresholds are the texts of one configuration, by signal, as both write them.
+// Thresholds are the texts of one configuration, by signal, in the syntax of both.
 type Thresholds struct {
 	Hard    map[string]string `json:"evictionHard,omitempty"`
 	Soft    map[string]string `json:"evictionSoft,omitempty"`
@@ -50,11 +49,11 @@ type Thresholds struct {
 	Reclaim map[string]string `json:"evictionMinimumReclaim,omitempty"`
 	// Transition is evictionPressureTransitionPeriod.
 	Transition time.Duration `json:"transition"`
-	// Forecast is evictionSoftGraceForecast, which the kubelet has not.
+	// Forecast is evictionSoftGraceForecast, which the kubelet does not have.
 	Forecast bool `json:"forecast,omitempty"`
 }
 
-// Protect is the part of evictd's configuration that the kubelet has not.
+// Protect is the part of evictd's configuration that the kubelet does not have.
 type Protect struct {
 	DaemonSets      bool   `json:"daemonSets,omitempty"`
 	BarePods        bool   `json:"barePods,omitempty"`
@@ -63,12 +62,11 @@ type Protect struct {
 	Label           string `json:"label,omitempty"`
 }
 
-// Reading is what is read of the node at one moment.
+// Reading is one reading of the node.
 type Reading struct {
-	// After is the time since the reading before. 0 is the same reading once more.
+	// After is the time since the previous reading. 0 repeats the reading.
 	After time.Duration `json:"after"`
-	// Figures are what is read, by signal; of a signal that is not in it nothing is
-	// known.
+	// Figures are the readings by signal; a signal that is missing is unknown.
 	Figures map[string]Figure `json:"figures"`
 }
 
@@ -98,11 +96,11 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	return c
 }
 
-// start is when every state begins. The moment means nothing; that it is the same
-// makes a state repeatable.
+// start is when every state starts. The value is arbitrary; a constant makes a state
+// repeatable.
 func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
 
-// sample returns what evictd's sampler would make of a reading.
+// sample returns the sample that evictd's sampler would make of a reading.
 func (r *Reading) sample(at time.Time, signals []pressure.Signal) pressure.Sample {
 	sample := pressure.Sample{Time: at}
 	for i := range sample.Observations {
@@ -114,7 +112,8 @@ func (r *Reading) sample(at time.Time, signals []pressure.Signal) pressure.Sampl
 		case !known:
 			sample.Observations[signal] = pressure.Observation{State: pressure.Unknown}
 		case signal.Unit() == pressure.Inodes && figure.Capacity == 0:
-			// A filesystem that does not count inodes says 0 of 0 (pkg/pressure/filesystem.go).
+			// A filesystem that does not count inodes reports 0 of 0
+			// (pkg/pressure/filesystem.go).
 			sample.Observations[signal] = pressure.Observation{State: pressure.Absent}
 		default:
 			sample.Observations[signal] = pressure.Observation{

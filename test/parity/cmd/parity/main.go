@@ -1,5 +1,5 @@
-// Command parity compares evictd's order with the kubelet's on generated node
-// states, and prints the smallest state it finds where they differ without a name.
+// Command parity compares evictd's order with the kubelet's on generated node states, and
+// prints the smallest state with an unnamed difference.
 package main
 
 import (
@@ -31,7 +31,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	// The states are garbage as soon as they are compared, and memory is plenty.
+	// The states become garbage right after the comparison, and there is enough memory.
 	debug.SetGCPercent(400)
 	fmt.Printf("seed %d; again: go run ./cmd/parity -states %d -seed %d\n", *seed, *states, *seed)
 	result, err := parity.Run(ctx, parity.Options{Seed: *seed, States: *states})
