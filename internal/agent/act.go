@@ -23,7 +23,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 	})
 }
 
-// act has a plan carried out. The loop goes on watching the node meanwhile and decides nothing
+// act has a plan carried out. Meanwhile the loop continues to watch the node and decides nothing
 // until the report is there.
 func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.decisions.Number(&p.Decision)
@@ -61,7 +61,7 @@ func (a *Agent) takeReport(r execute.Report) {
 	}
 }
 
-// reconcileInDoubt takes what the watch tells of the requests in doubt.
+// reconcileInDoubt resolves requests in doubt by what the watch reports.
 func (a *Agent) reconcileInDoubt(now time.Time) {
 	if a.acting != nil {
 		return

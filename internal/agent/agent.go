@@ -21,9 +21,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Agent is the loop. One goroutine decides and owns everything below; an eviction
-// request is sent by a second one that is started for it and hands its report
-// back, so that a slow API server never keeps the node from being watched.
+// Agent is the loop. One goroutine decides and owns everything below. It starts a second one for
+// each eviction request, which returns its report, so that a slow API server never stops the loop
+// from watching the node.
 type Agent struct {
 	inForce
 	underWay
@@ -132,8 +132,8 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 	}
 }
 
-// Run watches the node until the context ends. After that no new eviction starts;
-// one that is under way gets a few seconds to be answered and recorded.
+// Run watches the node until the context ends. After that no new eviction starts; a pending one
+// gets a few seconds for its response and its record.
 func (a *Agent) Run(ctx context.Context) error {
 	a.health.begin(a.options.Clock.Now())
 	timer := a.options.Clock.NewTimer(0)
@@ -226,7 +226,7 @@ func (a *Agent) endVictims(now time.Time) []inflight.Booking {
 	return ended
 }
 
-// tellVictims tells of the victims that have ended what the node got back by it.
+// tellVictims reports what the end of each of these victims freed on the node.
 func (a *Agent) tellVictims(now time.Time, ended []inflight.Booking) {
 	sample := func() pressure.Sample { return a.options.Sampler.Sample(a.options.Clock.Now()) }
 	for _, victim := range a.victims.ObserveReclaim(now, ended, sample) {

@@ -310,7 +310,8 @@ func TestRefusedPodsAreNotHammered(t *testing.T) {
 	})
 }
 
-// A webhook denies and then allows: the pod is left alone for a minute, and then goes.
+// TestDeniedPodIsAskedForAgainAfterAWhile: a webhook denies and then allows: the pod is in back-off
+// for a minute, and then evicted.
 func TestDeniedPodIsAskedForAgainAfterAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

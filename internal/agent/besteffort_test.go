@@ -489,7 +489,7 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 	})
 }
 
-// The world goes on while budgets are read.
+// TestRecoveryMeanwhileKeepsTheBudget: the node changes while budgets are read.
 func TestRecoveryMeanwhileKeepsTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

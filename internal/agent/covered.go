@@ -7,10 +7,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// covered is by how much more is in flight than a hard pressure needs. A pod that goes on
-// taking memory uses that up, and a tenth of a second, which is soon enough where there is only
-// a recovery to notice, is 100 MB for one that takes a gigabyte a second. The zero value covers
-// nothing.
+// covered is by how much more is in flight than a hard pressure needs. A pod that keeps taking
+// memory uses that up. A tenth of a second is soon enough when there is only a recovery to notice;
+// it is 100 MB for a pod that takes a gigabyte a second. The zero value covers nothing.
 type covered struct {
 	signal pressure.Signal
 	margin int64 // in the signal's unit

@@ -16,7 +16,7 @@ func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
 		n := newFakeNode(1000)
 		n.host, n.ends, n.slow = 640*mebi, time.Minute, time.Millisecond
 		n.run("first", 60, 0)
-		n.run("leak", 0, 0, high) // goes after all others
+		n.run("leak", 0, 0, high) // evicted after all others
 		began, asked := time.Now(), map[string]time.Duration{}
 		n.answer = func(r evict.Request) evict.Result {
 			if _, again := asked[r.Name]; !again {

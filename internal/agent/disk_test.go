@@ -69,7 +69,7 @@ func (w withDisk) Sample(now time.Time) pressure.Sample {
 	return sample
 }
 
-// ended reports whether a victim has gone, and its files with it.
+// ended reports whether a victim has ended, so that its files are removed.
 func (w withDisk) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,7 +133,8 @@ func TestDiskVictimIsTheOneThatFilledThatFilesystem(t *testing.T) {
 	}
 }
 
-// One measurement at a time, and the loop goes on ticking meanwhile.
+// TestDiskIsMeasuredOnceAndHoldsUpNothing: one measurement at a time, and the loop keeps ticking
+// meanwhile.
 func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -446,7 +447,7 @@ func TestAgentWithoutASourceOfDiskUse(t *testing.T) {
 	})
 }
 
-// RankNow goes the agent's own way: the same pods in the same order.
+// TestRankNow: RankNow works as the agent does: the same pods in the same order.
 func TestRankNow(t *testing.T) {
 	t.Parallel()
 	n := newFakeNode(1000)

@@ -30,7 +30,8 @@ func TestFaultDryRunNamesAPodAgain(t *testing.T) {
 		n.run("greedy", 500, 100)
 		n.run("next", 300, 100)
 		n.host = 150 * mebi
-		// The leak goes on in the second pod: the end of the first would not have helped for ever.
+		// The leak continues in the second pod: the end of the first would not have helped for
+		// long.
 		n.after(80*time.Second, func() { n.pods["uid-next"].memory += 480 * mebi })
 		watch(t, n, dryPolicy(), 20*time.Minute)
 		n.wantVictims(t, "greedy", "next")
@@ -47,8 +48,8 @@ func TestFaultDryRunNamesAPodAgain(t *testing.T) {
 	})
 }
 
-// A would-be victim that grows after its would-be end counts with what it holds now: the rest
-// of the node is no shorter for it.
+// TestDryRunFollowsWhatAWouldBeVictimHolds: a simulated victim that grows after its simulated end
+// counts with what it holds now: the rest of the node is not shorter of memory because of it.
 func TestDryRunFollowsWhatAWouldBeVictimHolds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,9 +138,9 @@ func dryStall(t *testing.T, n *fakeNode, share *float64, during time.Duration, g
 	stallBy(t, n, policy, share, during, grow)
 }
 
-// What a would-be victim's end would have ended of a stall is not known. It is waited for like a
-// real one, for as long and a window more; then a stall that goes on names the next pod, once
-// each, and is not said to be over.
+// TestFaultDryRunHidesAStall: how much of a stall a simulated victim's end would have removed is
+// not known. It is waited for like a real one, for as long and a window more. Then a stall that
+// continues names the next pod, once each, and is not reported as over.
 func TestFaultDryRunHidesAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -35,7 +35,8 @@ func TestFaultOldStuckPodIsOldWhenItCounts(t *testing.T) {
 	}
 }
 
-// One that has begun to end a moment ago is relied on as ever, on a node that was calm.
+// TestNewlyTerminatingPodIsReliedOn: a pod that began to terminate a moment ago is relied on as
+// usual, on a node that was calm.
 func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

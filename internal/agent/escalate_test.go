@@ -146,7 +146,8 @@ func TestEscalation(t *testing.T) {
 				policy.Limits = cooldown.Limits{PerMinute: 1}
 				n.run("small", 20, 0)
 				n.host -= 20 * mebi
-				// The ledger does not cover it from here on: one more goes, and fills the limit.
+				// The ledger does not cover it from here on: one more pod is evicted, and reaches
+				// the limit.
 				n.after(40*time.Second, func() { n.host += 300 * mebi })
 			},
 			[]asked{first, {"next", 10}, again},

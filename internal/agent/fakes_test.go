@@ -32,9 +32,8 @@ import (
 
 const mebi = 1 << 20
 
-// fakeNode is a node whose memory, pods and API server the test writes. The API
-// server deletes what it evicts: the pod terminates, and is gone with its memory
-// when its time has come.
+// fakeNode is a node whose memory, pods and API server the test writes. The API server deletes what
+// it evicts: the pod terminates, and ends with its memory when its grace period is over.
 type fakeNode struct {
 	mu          sync.Mutex
 	capacity    int64

@@ -29,7 +29,7 @@ func of(controller string, skew time.Duration) func(*corev1.Pod) {
 	}
 }
 
-// pin is a controller that makes its pod here again as soon as it has gone.
+// pin is a controller that recreates its pod on this node as soon as it has ended.
 func pin(ctx context.Context, n *fakeNode, skew time.Duration) {
 	for i := 0; ctx.Err() == nil; i++ {
 		name := fmt.Sprint("pinned-", i)
@@ -130,7 +130,7 @@ func TestReplicasGoWithoutAHoldOff(t *testing.T) {
 	})
 }
 
-// While an owner is held off the next candidate goes.
+// TestHeldOffOwnerLeavesTheNext: while an owner is in back-off the next candidate is evicted.
 func TestHeldOffOwnerLeavesTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

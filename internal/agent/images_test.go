@@ -38,7 +38,8 @@ type imageNode struct {
 	split     bool                  // the kubelet says that layers and images are apart
 }
 
-// watch runs an agent on it and returns when a pod first went, 0 for never, and the decision.
+// watch runs an agent on it and returns when a pod was first evicted, 0 for never, and the
+// decision.
 func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.Duration, *decide.Decision) {
 	t.Helper()
 	n := &spaceNode{signal: i.signal, available: i.available}
@@ -74,8 +75,8 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 	low140 := steps(map[time.Duration]int64{0: 200, met: 155, low: 140})
 	for name, test := range map[string]struct {
 		node imageNode
-		want time.Duration // when a pod goes; 0: none within ten minutes
-		note string        // of the decision by which it goes
+		want time.Duration // when a pod is evicted; 0: none within ten minutes
+		note string        // of the decision that evicts it
 		held string        // of the last hold for images; "" for none
 	}{
 		"the kubelet collects them after five minutes": {
@@ -233,7 +234,7 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		slow time.Duration
-		want time.Duration // when a pod goes; 0: none
+		want time.Duration // when a pod is evicted; 0: none
 	}{
 		"it comes":       {3 * time.Second, 0},
 		"it comes never": {time.Hour, measure.ImagesTimeout},
@@ -280,8 +281,8 @@ func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
 	})
 }
 
-// A disk that goes up and down about the hard line is one incident: images that do not go are
-// waited for once.
+// TestFaultImagesThatStayAreWaitedForAgain: a disk whose use moves around the hard threshold is one
+// incident: images that are not removed are waited for once.
 func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 	t.Parallel()
 	for name, hard := range map[string]bool{"soft alone": false, "soft and hard": true} {

@@ -2,7 +2,7 @@ package agent
 
 import "github.com/evictd/evictd/pkg/pressure"
 
-// followIncidents opens and closes incidents by a sample, and tells of both.
+// followIncidents opens and closes incidents by a sample, and reports both.
 func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdict) {
 	if verdict.Stale {
 		return

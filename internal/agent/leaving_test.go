@@ -195,8 +195,8 @@ func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
 	})
 }
 
-// Unknown is not gone: a victim whose cgroup cannot be looked for, and a list of
-// pods that is not complete, end no booking.
+// TestUnknownIsNotGone: unknown does not mean ended: a victim whose cgroup cannot be read, and a
+// list of pods that is not complete, end no booking.
 func TestUnknownIsNotGone(t *testing.T) {
 	t.Parallel()
 	for name, blind := range map[string]func(*fakeNode){

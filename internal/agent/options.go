@@ -61,10 +61,10 @@ type Recorder interface {
 	Decision(d *decide.Decision)
 	Ledger(now time.Time, bookings []inflight.Booking)
 	ReadError(source string, err error)
-	// IncidentBegan and IncidentEnded are told of each shortage, once.
+	// IncidentBegan and IncidentEnded report each shortage, once.
 	IncidentBegan(i *incident.Incident)
 	IncidentEnded(i *incident.Incident)
-	// VictimEnded is told of each victim that evictd evicted once it has gone.
+	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *inflight.Ended)
 	// LeftAlone reports at each tick how many owners are in back-off, and how many pods are because
 	// a budget refused or because several budgets select them.
@@ -87,14 +87,14 @@ type Options struct {
 	Recorder Recorder
 	Taints   Taints
 	Permits  Permits
-	// Host may be nil: then no decision tells of the memory outside the pods.
+	// Host may be nil: then no decision contains the memory use outside the pods.
 	Host decisions.Host
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
-	// PodsStale returns why the list of pods cannot be relied on any more, although it was
-	// known once, and nil while it can; nil where nothing tells.
+	// PodsStale returns why the list of pods, once complete, can no longer be relied on; nil while
+	// it can. A nil function reports nothing.
 	PodsStale func() error
 	// OOMKills returns how many processes the kernel has killed for want of memory since
 	// boot; nil where that cannot be read.
@@ -103,16 +103,17 @@ type Options struct {
 	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
 	// 0, mean that this is not known.
 	KubeletGap func(now time.Time) int64
-	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has
-	// kept of the process before; nil when nothing is known of the time before the start, and
-	// then the start is a careful one, see docs/adr/0014. The zero State says that nothing was.
+	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
+	// of the previous process. It is nil when nothing is known of the time before the start, and
+	// then the start is a careful one, see docs/adr/0014. The zero State says that there was
+	// nothing to keep.
 	Memory     state.Memory
 	Remembered *state.State
 	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
 	// where MemAvailable does not show them; nil where that cannot be read.
 	FreeOnCPULists func() (int64, error)
-	// Held reads what a pod's cgroup tells in detail, on the executor's goroutine; it returns nil
-	// where that is not known. Nil tells it of no victim.
+	// Held reads the details of a pod's cgroup, on the executor's goroutine; it returns nil when
+	// they are not known. With a nil function no victim has details.
 	Held func(uid string) *usage.Detail
 	// Random returns numbers in [0,1), for jitter.
 	Random func() float64

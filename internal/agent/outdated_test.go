@@ -38,8 +38,9 @@ func (k *kubelet) Measure(context.Context, []*nodepods.Pod) (map[string]usage.Di
 	return measured, nil
 }
 
-// Both pods are known for long. Greedy takes the node 12 past its line, and by the last
-// figures holds nothing: modest alone would do, and had no part in it.
+// TestFiguresFromBeforeThePressure: both pods have been known for long. Greedy takes the node 12
+// past its threshold, and by the last figures holds nothing. Evicting modest alone would suffice,
+// but it had no part in it.
 func TestFiguresFromBeforeThePressure(t *testing.T) {
 	t.Parallel()
 	const met = 100 * time.Second
@@ -57,7 +58,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 		kubelet   kubelet
 		available func(time.Duration) int64
 		want      string
-		from, to  time.Duration // when it goes
+		from, to  time.Duration // when it is evicted
 		holds     []decide.Hold
 		detail    string // of the first that waits: half a minute after it began to measure
 		note      string // of the decision that acts
@@ -136,8 +137,8 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 	}
 }
 
-// saysWhileItWaits looks at the decisions that were held because of old figures: nothing
-// may rest on these.
+// saysWhileItWaits checks the decisions that were held because of old figures: no eviction may be
+// based on these.
 func (n *fakeNode) saysWhileItWaits(t *testing.T, detail string) {
 	t.Helper()
 	waiting := slices.DeleteFunc(slices.Clone(n.decisions), func(d decide.Decision) bool {

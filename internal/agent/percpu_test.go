@@ -142,7 +142,8 @@ func TestCPUListsCountWhileTheVictimIsReliedOn(t *testing.T) {
 	})
 }
 
-// The answer to the request comes after the victim's end: the base must not hold what it gave back.
+// TestCPUListsAreReadBeforeTheRequest: the response to the request comes after the victim's end:
+// the base must not contain what the victim freed.
 func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -190,8 +191,9 @@ func (l *cpuLists) take(after time.Duration, freed int64) {
 	l.node.after(after+10*time.Second, func() { l.node.host, l.bytes = l.node.host-freed, l.bytes-freed })
 }
 
-// A process that is killed at some time around its victim's end, and begins again at once, knows
-// what the lists held before: no other pod goes for what the victim has given back.
+// TestFaultRestartForgetsFreedMemoryOnCPULists: a process that is killed at some time around its
+// victim's end, and restarts at once, knows what the lists held before: no other pod is evicted for
+// what the victim has freed.
 func TestFaultRestartForgetsFreedMemoryOnCPULists(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{time.Second, 2005 * time.Millisecond, 2500 * time.Millisecond, 8 * time.Second} {
@@ -244,7 +246,8 @@ func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
 	}
 }
 
-// What pods give back that others end waits on the lists as well: no other pod goes for it.
+// TestFaultOthersFreedMemoryThatIsNotShownTakesAnother: what is freed by pods that evictd did not
+// evict stays on the lists as well: no other pod is evicted for it.
 func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	t.Parallel()
 	const ends = 3 * time.Second
@@ -297,8 +300,9 @@ func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	}
 }
 
-// The growth is counted from the least that the lists held: a pod begins to leave while they are
-// long, and gives back what they have shrunk by meanwhile. So it is after a restart.
+// TestCPUListsShrinkMeanwhile: the growth is counted from the smallest size of the lists: a pod
+// begins to terminate while they are long, and frees what they have shrunk by meanwhile. The same
+// is true after a restart.
 func TestCPUListsShrinkMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, killedAt := range map[string]time.Duration{"one process": time.Minute, "killed meanwhile": 15 * time.Second} {

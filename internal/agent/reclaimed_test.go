@@ -171,8 +171,8 @@ func (g growing) Sample(now time.Time) pressure.Sample {
 	return g.fakeNode.Sample(now)
 }
 
-// A victim that goes on growing is read at one size, although a tick reads the node and
-// the pods several times.
+// TestAGrowingVictimIsReadAtOneSize: a victim that keeps growing is read at one size, although a
+// tick reads the node and the pods several times.
 func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

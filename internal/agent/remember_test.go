@@ -84,7 +84,8 @@ func live(t *testing.T, n *fakeNode, f *file, policy Policy, during time.Duratio
 // notCareful makes a process one that knows that nothing was before it.
 func notCareful(o *Options) { o.Remembered = &state.State{} }
 
-// leaky is a node that is short of memory whatever goes, as small pods with one owner each.
+// leaky is a node that is short of memory whichever pods are evicted: small pods with one owner
+// each.
 func leaky(names ...string) *fakeNode {
 	n := newFakeNode(1000)
 	n.ends = time.Second
@@ -195,7 +196,8 @@ func TestInvariant09OwnVictimStaysOwn(t *testing.T) {
 	})
 }
 
-// An incident goes on after a restart: its victims before and after have one ID.
+// TestIncidentGoesOnAfterARestart: an incident continues after a restart: its victims before and
+// after have one ID.
 func TestIncidentGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

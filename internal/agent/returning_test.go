@@ -159,7 +159,8 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The would-be victim of a dry run holds up no real eviction.
+// TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne: the simulated victim of a dry run does not hold
+// a real eviction.
 func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,8 +184,9 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 	})
 }
 
-// A disk victim that has ended, and that only a finalizer keeps, is waited for like one that has
-// gone, and no longer: before, it was relied on for what it had held until its deadline.
+// TestFaultDiskVictimKeptByAFinalizerIsReliedOn: a disk victim that has ended, and that only a
+// finalizer keeps, is waited for like one that has been deleted, and no longer. Before, it was
+// relied on for what it had held until its deadline.
 func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,7 +203,7 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 		policy := n.policy()
 		policy.Thresholds[0].Hard, policy.Thresholds[0].Grace = false, time.Second // soft: relied on to the deadline
 		a := n.agent(t, policy)
-		n.after(15*time.Second, func() { // its containers have ended, and its cgroup has gone
+		n.after(15*time.Second, func() { // its containers have ended, and its cgroup was removed
 			ended := large.api.DeepCopy()
 			ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 			large.api, large.noCgroup = ended, true

@@ -151,7 +151,7 @@ func TestSettleWindow(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		available func(time.Duration) int64
-		from, to  time.Duration // when the first victim goes; 0: never
+		from, to  time.Duration // when the first victim is evicted; 0: never
 	}{
 		{"a deleter that gives the space back within the window", steps(map[time.Duration]int64{0: 200, met: 50, met + 8*time.Second: 200}), 0, 0},
 		{"a deleter that comes too late", steps(map[time.Duration]int64{0: 200, met: 50, met + 12*time.Second: 200}), met + window, met + window + time.Second},

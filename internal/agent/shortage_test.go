@@ -62,7 +62,7 @@ func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
 			policy := marginPolicy()
 			policy.WithinRequests = mode
 			n.after(time.Minute, func() {
-				if leaker := n.pods["uid-leaker"]; leaker != nil { // it has gone at once with never
+				if leaker := n.pods["uid-leaker"]; leaker != nil { // with never it was evicted at once
 					leaker.memory = 830 * mebi
 				}
 			})

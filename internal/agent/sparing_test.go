@@ -49,7 +49,8 @@ func TestOnePodAsksForAllThatABudgetKeeps(t *testing.T) {
 	})
 }
 
-// Whatever their labels, those that the budget has refused itself rest with it.
+// TestBudgetsRefusalsAreRemembered: whatever their labels, the pods that the budget itself has
+// refused are in back-off with it.
 func TestBudgetsRefusalsAreRemembered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -29,10 +29,10 @@ func (f *forgetful) Sample(now time.Time) pressure.Sample {
 	return f.fakeNode.Sample(now)
 }
 
-// spike is a node on which something takes less memory than the first pod of the order
-// will give back: pods of any size, a victim that takes up to the minute of its grace period to end, an API
-// server that takes up to three seconds to answer, a watch that may be behind, and
-// memory that moves a little all the time.
+// spike is a node on which something takes less memory than the first pod of the order will free.
+// It has pods of any size, a victim that takes up to the minute of its grace period to end, an API
+// server that takes up to three seconds to respond, a watch that may be behind, and memory use that
+// changes a little all the time.
 func spike(t *testing.T, seed uint64, withLedger bool) (victims []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ func (f listless) List() []*nodepods.Pod {
 	return slices.DeleteFunc(f.fakeNode.List(), func(p *nodepods.Pod) bool { return p.Name == f.pod })
 }
 
-// forcedNode is short of a little memory; a large pod is not listed any more, and goes on.
+// forcedNode is short of a little memory; a large pod is not listed any more, and still runs.
 func forcedNode() *fakeNode {
 	n := newFakeNode(1000)
 	n.run("forced", 500, 100)
@@ -65,8 +65,8 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	})
 }
 
-// A cgroup that never goes holds a node up once, for as long as a pod may take, and is no
-// stuck victim after that.
+// TestForgottenPodThatNeverGoes: a cgroup that is never removed holds a node once, for as long as a
+// pod may take, and is not a stuck victim after that.
 func TestForgottenPodThatNeverGoes(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration][]string{

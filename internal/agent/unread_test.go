@@ -58,7 +58,8 @@ func between(start time.Time, from, to time.Duration) bool {
 	return from <= now && now < to
 }
 
-// One failed read of the pod that takes the node's memory, and its neighbour went.
+// TestFaultOneFailedReadTakesNoNeighbour: one failed read of the pod that takes the node's memory
+// must not evict its neighbour.
 func TestFaultOneFailedReadTakesNoNeighbour(t *testing.T) {
 	t.Parallel()
 	for name, listingFails := range map[string]bool{"its files cannot be read": false, "its class cannot be listed": true} {

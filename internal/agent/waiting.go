@@ -34,8 +34,8 @@ func (a *Agent) learnWaits(d *decide.Decision, r *execute.Report) cooldown.Repor
 	return learnt
 }
 
-// noneLeft reports whether a plan was made for which no candidate was left: those that were
-// tried in its pressure may be tried again.
+// noneLeft reports whether a plan was made without a candidate left: then the pods that were tried
+// in its pressure may be tried again.
 func noneLeft(p *decide.Plan) bool {
 	ranking := &p.Decision.Ranking
 	return len(p.Candidates) == 0 && len(ranking.Candidates)+len(ranking.Protected) > 0

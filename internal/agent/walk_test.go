@@ -199,7 +199,7 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())
 		late.armed = true
-		time.Sleep(2 * time.Second) // the API server's rest
+		time.Sleep(2 * time.Second) // the API server's back-off
 		a.tick(t.Context())
 		for _, b := range a.victims.All() {
 			t.Errorf("booked as somebody else's: %+v", b)

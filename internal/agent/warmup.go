@@ -7,10 +7,10 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// warmUp goes the way of a decision up to the ranking and throws the result away.
-// Otherwise the first decision of a process, which may come after a month, would open
-// three files for each pod and run code that is not in memory, just when the node has
-// none left; and that the pods cannot be read would be noticed only then.
+// warmUp runs a decision up to the ranking and discards the result. Otherwise the first decision of
+// a process, which may come after a month, would open three files for each pod and run code that is
+// not in memory, just when the node has none left. An error in reading the pods would also be
+// noticed only then.
 func (a *Agent) warmUp(now time.Time) {
 	if !a.options.Pods.Synced() || !a.measurer.WarmUpDue(now) {
 		return

@@ -40,8 +40,8 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 	})
 }
 
-// The host goes on taking memory: one pod goes before nothing is left, while more than half of
-// the line is, and its end is waited for.
+// TestHostMemoryThatRunsOutTakesOnePod: the host keeps taking memory: one pod is evicted before
+// nothing is left, while more than half of the threshold is, and its end is waited for.
 func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	})
 }
 
-// Memory runs toward the kubelet's line, slowly: a pod goes before it is met. Where the line is
-// not known, none does.
+// TestFaultHostMemoryRunsTowardTheKubeletsLine: memory falls slowly toward the kubelet's threshold:
+// a pod is evicted before it is met. If the threshold is not known, no pod is.
 func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -104,7 +104,8 @@ func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
 	})
 }
 
-// The pod that exceeds its request goes at once, with a neighbour within its own or without.
+// TestPodThatExceedsGoesBeforeExhaustion: the pod that exceeds its request is evicted at once, with
+// or without a neighbour within its own.
 func TestPodThatExceedsGoesBeforeExhaustion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
