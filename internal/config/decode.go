@@ -17,9 +17,9 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// decoder fills a configuration from JSON values. Unlike encoding/json it goes on
-// after a fault, so that a file's faults are all found in one run: a value that
-// does not fit is noted and left out, and the rest is decoded.
+// decoder fills a configuration from JSON values. Unlike encoding/json it continues after a fault,
+// so that all faults of a file are found in one run: a value that does not fit is recorded and left
+// out, and the rest is decoded.
 type decoder struct {
 	faults field.ErrorList
 	// broken holds the paths of values that were left out. They are in the file, so a rule that
@@ -184,9 +184,8 @@ func (d *decoder) duration(path *field.Path, v any) bool {
 	return true
 }
 
-// duplicates notes every key that an object of the document has twice: YAML
-// readers keep one of them without a word, and the reader of the file may look at
-// the other.
+// duplicates records every key that an object of the document has twice. YAML readers keep one of
+// them without a warning, and a human reader may look at the other.
 func (d *decoder) duplicates(document *yamlnode.Node) {
 	for _, root := range document.Content {
 		d.duplicatesIn(nil, reflect.TypeFor[EvictdConfiguration](), root)
@@ -275,7 +274,7 @@ func nearest(t reflect.Type, name string) string {
 // (Levenshtein).
 func edits(a, b string) int {
 	if len(b) > 2*longest {
-		return len(b) // no slip of a field's name; the table would be large for nothing
+		return len(b) // no typo of a field's name; the table would be large without need
 	}
 	return wording.Distance(a, b)
 }

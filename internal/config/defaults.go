@@ -18,23 +18,22 @@ const transitionDefault = 5 * time.Minute
 // privileges, and long enough that one reclaim is no pressure.
 const stallWindowDefault = 2 * time.Second
 
-// stabilizationWindowDefault is what containerd takes to have removed the files of an image
-// after it has said that the image is gone, with room for a slow disk.
+// stabilizationWindowDefault is how long containerd takes to remove the files of an image after it
+// has reported the image as removed, with room for a slow disk.
 const stabilizationWindowDefault = 10 * time.Second
 
 // unset marks a duration that the file does not have, where 0 is something that a
 // file may not say. No text of a duration means it.
 const unset = time.Duration(math.MinInt64)
 
-// Default returns the whole default configuration, a new one at each call. Its
-// thresholds lie before the kubelet's own defaults for Linux (memory.available
-// 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available 15%,
-// imagefs.inodesFree 5%), which stay behind as the backstop. That of imagefs.available is
-// not met before the kubelet collects images by default (imageGCHighThresholdPercent 85, a
-// whole percentage), so that the collection has begun, or begins within five minutes, when
-// evictd holds because unused images cover what is missing. Whatever the threshold is, a pod
-// goes for what they hold only where the kubelet does not remove them in time, or where what
-// they hold is not known (internal/measure/images.go).
+// Default returns the whole default configuration, a new one at each call. Its thresholds lie
+// before the kubelet's own defaults for Linux (memory.available 100Mi, nodefs.available 10%,
+// nodefs.inodesFree 5%, imagefs.available 15%, imagefs.inodesFree 5%), which remain as the
+// backstop. The default of imagefs.available is not met before the kubelet collects images by
+// default (imageGCHighThresholdPercent 85, a whole percentage), so that the collection has begun,
+// or begins within five minutes, when evictd holds because unused images cover what is missing.
+// Whatever the threshold is, a pod is evicted for what they hold only if the kubelet does not
+// remove them in time, or if what they hold is not known (internal/measure/images.go).
 func Default() *EvictdConfiguration {
 	return &EvictdConfiguration{
 		APIVersion: APIVersion,

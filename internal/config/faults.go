@@ -32,7 +32,7 @@ func (e *InvalidError) Lines() []string {
 	return lines
 }
 
-// invalid returns nil where there is no fault.
+// invalid returns nil when there are no faults.
 func invalid(faults field.ErrorList) error {
 	if len(faults) == 0 {
 		return nil

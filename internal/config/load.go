@@ -152,8 +152,8 @@ func valuesOf(data []byte) (map[string]any, error) {
 	}
 }
 
-// otherKind returns the faults of a file that says it is something else. It is
-// judged by its head alone: field by field it would be one unknown field a line.
+// otherKind returns the faults of a file of another kind. Only its head is checked: field by field
+// there would be one unknown field a line.
 func otherKind(tree map[string]any) field.ErrorList {
 	head := &EvictdConfiguration{APIVersion: textOf(tree["apiVersion"]), Kind: textOf(tree["kind"])}
 	if head.Kind == "" || head.Kind == Kind {

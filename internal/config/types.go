@@ -59,23 +59,22 @@ type EvictdConfiguration struct {
 	// ended by now, or has taken 75 s. Unset and 0 mean the pod's own, and no victim's grace period
 	// is shortened. A field of evictd; the kubelet always gives one second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
-	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which
-	// counts page cache that can be given back as available; `workingSet` is the
-	// kubelet's definition since Kubernetes 1.37, MemTotal minus the working set of the
-	// root cgroup and minus huge pages. A field of evictd. Unset means `kernel`.
+	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts
+	// reclaimable page cache as available; `workingSet` is the kubelet's definition since
+	// Kubernetes 1.37, MemTotal minus the working set of the root cgroup and minus huge pages. A
+	// field of evictd. Unset means `kernel`.
 	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
 	// signal memory.stall. A field of evictd. Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
 	// How often the node is looked at.
 	Sampling Sampling `json:"sampling"`
-	// What a PodDisruptionBudget's refusal means: `respect` takes it for an answer
-	// and goes on to the next candidate. With `bestEffort`, under hard pressure and once
-	// no candidate could be evicted, evictd deletes one whose budget refused a moment ago,
-	// first the one whose budget is violated least; it needs rights that only
-	// deploy/overlays/best-effort gives. A pod that a webhook denies, whose owner is held
-	// off or whose owner has reached limits.perOwnerPerHour keeps no other pod from that.
-	// Unset means `respect`.
+	// What a PodDisruptionBudget's refusal means: with `respect` evictd tries the next candidate.
+	// With `bestEffort`, under hard pressure and once no candidate could be evicted, evictd deletes
+	// one whose budget refused a moment ago, first the one whose budget is violated least; it needs
+	// rights that only deploy/overlays/best-effort gives. A pod that a webhook denies, whose owner
+	// is in back-off or whose owner has reached limits.perOwnerPerHour does not prevent that for
+	// other pods. Unset means `respect`.
 	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
 	// Which pods are never evicted, beyond those that cannot be chosen: static and
 	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
@@ -87,11 +86,11 @@ type EvictdConfiguration struct {
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may go in a time, whatever the pressure, and how much one must help.
 	Limits Limits `json:"limits"`
-	// Keeps a taint of evictd's own on the node while it is under pressure, until the
-	// transition period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or
-	// `pid-pressure`, with the effect NoSchedule. It is set before the first eviction,
-	// which waits a second for it at most and goes without where that fails. Needs the
-	// right to patch nodes: deploy/overlays/taint. Unset means false.
+	// Keeps a taint of evictd's own on the node while it is under pressure, until the transition
+	// period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`, with the
+	// effect NoSchedule. It is set before the first eviction, which waits at most a second for it
+	// and does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means
+	// false.
 	TaintNode bool `json:"taintNode"`
 	// A bound on the evictions of one workload that holds for all nodes together.
 	EvictionPermits EvictionPermits `json:"evictionPermits"`
@@ -227,9 +226,8 @@ type Queue struct {
 	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none. If
 	// several queues side by side select a pod, the first one gets it.
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
-	// `memory` to the amount that the queue is guaranteed: while its pods together use
-	// less, none of them goes for memory as long as a pod of no such queue can. Unset
-	// means none.
+	// `memory` to the amount that the queue is guaranteed: while its pods together use less, none
+	// of them is evicted for memory as long as a pod of no such queue can be. Unset means none.
 	Guaranteed map[string]string `json:"guaranteed,omitempty"`
 	// `priority.policy` (`default`; `fence` hides the priorities inside),
 	// `priority.offset` (an int32, added to the priority that the queue shows) and

@@ -102,8 +102,8 @@ func parseReclaim(text string) (value, error) {
 	return value{relative: true, fraction: fraction}, nil
 }
 
-// The bounds of a stall's share. Every node that reclaims at all stalls for a
-// thousandth of the time.
+// The bounds of a stall's share. Every node that reclaims memory stalls for a thousandth of the
+// time.
 const (
 	stallLowest  float32 = 0.01
 	stallHighest float32 = 0.99

@@ -15,8 +15,8 @@ import (
 // that must keep four fifths of a resource free is under pressure as soon as it is used.
 const mostOfIt = 0.8
 
-// moreThanMemory is a threshold on memory that no node of ordinary size regains. It stands in
-// for the capacity, which a file alone does not tell.
+// moreThanMemory is a threshold on memory that no node of ordinary size regains. It replaces the
+// capacity, which is not in the file.
 const moreThanMemory = 1 << 40
 
 // systemNamespace is where the cluster's own pods are.

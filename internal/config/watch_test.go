@@ -218,8 +218,8 @@ func TestWatchConfigMap(t *testing.T) {
 	})
 }
 
-// TestWatchMissing: a file that is away or empty for a moment is no fault, one that stays so
-// is one, and its return is applied. So it is with its directory.
+// TestWatchMissing: a file that is missing or empty for a moment is no fault, one that stays so is
+// one, and its return is applied. The same is true for its directory.
 func TestWatchMissing(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

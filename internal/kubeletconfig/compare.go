@@ -46,8 +46,8 @@ type Node struct {
 
 // Result is what a comparison came to.
 type Result struct {
-	// Compared are the signals for which evictd has a threshold and a reading. A signal
-	// for which it has no threshold is left to the kubelet, which is no fault.
+	// Compared are the signals for which evictd has a threshold and a reading. A signal without a
+	// threshold is left to the kubelet, which is no error.
 	Compared []pressure.Signal
 	// Findings hold at most one of each kind of a signal, in the order of the signals.
 	Findings []Finding
@@ -152,8 +152,8 @@ func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
 	return &p.ours[0]
 }
 
-// certainty says how certain it is that the kubelet acts first, and the readings that it
-// rests on where the two measure differently.
+// certainty says how certain it is that the kubelet acts first, and which readings that is based on
+// if the two measure differently.
 func (p *pair) certainty(ours, theirs *pressure.Threshold) (Kind, string) {
 	if theirs.Hard && !ours.Hard && p.line(ours) > p.kubeletLine(theirs) {
 		return KubeletMaybeFirst, fmt.Sprintf("; it acts first when the signal falls from the one to the other within %v", ours.Grace)
