@@ -8,32 +8,32 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// owners remembers the owners whose pods come back to the node that evicted one of
-// them, and for how long no pod of theirs should be evicted: a pod that comes straight back
-// has freed nothing.
+// owners records the owners whose pods come back to the node that evicted one of them, and for how
+// long no pod of theirs should be evicted: evicting a pod that comes straight back frees nothing.
 type owners struct{ known map[string]returns }
 
 func newOwners() *owners { return &owners{known: map[string]returns{}} }
 
 // The first return costs firstOwnerBackOff, each further one twice as long, up to
-// longestOwnerBackOff. An owner is forgotten when none of its pods has gone for
-// ownerMemory: as long again as the longest back-off, or its end would be the end of
-// the memory too.
+// longestOwnerBackOff. An owner is forgotten when none of its pods was evicted for ownerMemory.
+// That is as long again as the longest back-off; otherwise the end of the back-off would end the
+// memory too.
 const (
 	firstOwnerBackOff   = time.Minute
 	longestOwnerBackOff = time.Hour
 	ownerMemory         = 2 * longestOwnerBackOff
 )
 
-// returns is what is remembered of an owner since the first of its pods went.
+// returns is what is recorded of an owner since the first of its pods was evicted.
 type returns struct {
-	// newest is when the youngest of its pods was made that were here then, or when more
-	// pods than it has lost had come since. A younger one has come after that.
+	// newest is the creation time of the youngest of its pods on the node when it was set: at the
+	// first eviction, and again when more pods had come than were evicted. A younger pod has come
+	// after that.
 	newest time.Time
-	lost   int // pods that went since newest was set
+	lost   int // pods evicted since newest was set
 	count  int // pods that had come since and were evicted
 	until  time.Time
-	last   time.Time // when one of its pods went last
+	last   time.Time // when one of its pods was last evicted
 	dryRun bool      // a dry run has a part in it
 }
 
@@ -46,17 +46,17 @@ type Victim struct {
 	// was created. Both are the API server's times. A difference of an hour between its clock and
 	// the node's must not make a pod count as one that came back.
 	Created, Newest time.Time
-	// Here is when each of the owner's pods was made that live on the node, the victim among
-	// them: neither terminating nor finished. Nil counts as none.
+	// Here is when each of the owner's pods on the node was created, the victim's included; they
+	// are neither terminating nor finished. Nil counts as none.
 	Here []time.Time
 	// DryRun says that nothing happened to it.
 	DryRun bool
 }
 
-// note counts an accepted eviction. A pod that was there all along, when the first one of
-// its owner went, is no return. Nor is one of a workload that grows: where more pods have
-// come than went, an autoscaler has made them, and all that are here count as having been
-// here.
+// note counts an accepted eviction. A pod that was already on the node when the first pod of its
+// owner was evicted is no return. Nor is a pod of a workload that grows: when more pods have come
+// than were evicted, an autoscaler has created them, and all pods on the node count as having been
+// there.
 func (h *owners) note(v Victim, now time.Time) {
 	h.forget(now)
 	if v.Owner == "" {

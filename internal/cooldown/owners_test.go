@@ -20,7 +20,7 @@ func ownerWaits(h *owners, owner string, now time.Time) string {
 	return r.Detail
 }
 
-// heldFor returns how long the owner is held off from then on.
+// heldFor returns how long the owner is in back-off from then on.
 func heldFor(h *owners, owner string, now time.Duration) time.Duration {
 	for d := time.Duration(0); ; d += time.Second {
 		if ownerWaits(h, owner, at(now+d)) == "" {
@@ -64,8 +64,9 @@ func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 	}
 }
 
-// Replicas that were there all along are no return, nor is a pod that came before the
-// first of them went, and its sister's return does not make it one.
+// TestReplicasThatWereThereAllAlongAreNoReturn: replicas that were on the node all along are no
+// return, nor is a pod that came before the first of them was evicted. The return of another
+// replica does not change that.
 func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 	t.Parallel()
 	h := newOwners()
@@ -81,7 +82,8 @@ func TestReplicasThatWereThereAllAlongAreNoReturn(t *testing.T) {
 	if reason := ownerWaits(h, "web", at(3*time.Minute)); reason != "" {
 		t.Errorf("an old replica after a return: %s", reason)
 	}
-	// It was on the node when that old one went, and had come after the first had gone.
+	// It was on the node when the old pod was evicted, and had come after the eviction of the
+	// first.
 	h.note(made(11*time.Second, 11*time.Second), at(4*time.Minute))
 	if reason := ownerWaits(h, "web", at(4*time.Minute)); !strings.HasPrefix(reason, "2 of its owner's pods") {
 		t.Errorf("a second return: %q", reason)
@@ -160,9 +162,9 @@ func TestHoldOffForgetsDryRuns(t *testing.T) {
 	}
 }
 
-// story is a row of evictions of one owner's pods on a node, whose API server's clock is
-// off by skew: pods that were there at first, and pods that come when one goes. Each goes
-// as soon as it may. It returns when they went.
+// story is a series of evictions of one owner's pods on a node, whose API server's clock is off by
+// skew: pods that were there at first, and pods that come when one is evicted. Each is evicted as
+// soon as it may be. It returns the times of the evictions.
 func story(seed uint64, skew, during time.Duration) (went []time.Duration, returns int) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	h := newOwners()

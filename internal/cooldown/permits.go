@@ -12,11 +12,12 @@ const permitBackOff = 2 * time.Second
 // permits remembers which workloads had no free permit. Its zero value remembers none.
 type permits struct {
 	full map[string]noPermit // by workload
-	// unknown keeps soft evictions of all workloads back after the API server could not tell.
+	// unknown holds soft evictions of all workloads after the API server could not tell whether a
+	// permit is free.
 	unknown noPermit
 }
 
-// noPermit is why there was no permit, and until when that is believed.
+// noPermit is why there was no permit, and until when that is relied on.
 type noPermit struct {
 	until time.Time
 	why   string

@@ -67,8 +67,8 @@ type refusal struct {
 	until  time.Time
 	last   evict.Outcome
 	budget string // that refused; "" when the answer named none
-	// kept is the budget with whose ready pods a pod rests, and trusted until when; the
-	// zero value for a pod that rests by itself.
+	// kept is the budget whose back-off a ready pod shares, and trusted until when; the zero value
+	// for a pod with a back-off of its own.
 	kept    budgetKey
 	trusted time.Time
 	// unheard is the number of requests in a row whose outcome is unknown, and since when.
@@ -130,8 +130,8 @@ func (b *refusals) noteUnread(now time.Time) {
 	b.server = b.extend(b.server, serverSpan(), evict.Result{Outcome: evict.Unconfirmed}, now)
 }
 
-// keep lets a pod rest with the others that its budget keeps. Several refusals of one
-// decision are one for the budget.
+// keep puts a pod in the back-off of the budget that blocks it. Several refusals of one decision
+// are one for the budget.
 func (b *refusals) keep(pod *rank.Pod, r evict.Result, now time.Time) {
 	key := budgetKey{pod.Namespace, r.Budget}
 	if rest := b.budgets[key]; !now.Before(rest.until) {
@@ -140,7 +140,7 @@ func (b *refusals) keep(pod *rank.Pod, r evict.Result, now time.Time) {
 	b.pods[pod.UID] = refusal{last: r.Outcome, budget: r.Budget, kept: key, trusted: now.Add(b.stretch(trust))}
 }
 
-// extendUnheard lets a pod rest where several requests in a row settled nothing.
+// extendUnheard puts a pod in back-off after several requests in a row with an unknown outcome.
 func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
 	row, since := before.unheard+1, before.since
 	if row == 1 {
@@ -176,7 +176,7 @@ func (b *refusals) waits(pod *rank.Pod, now time.Time) (Reason, bool) {
 	return Reason{Kind: Refused, Until: until, Outcome: r.last, PDB: r.budget}, now.Before(until)
 }
 
-// rest returns until when a pod that is ready or not rests after a refusal.
+// rest returns until when a pod, ready or not, is in back-off after a refusal.
 func (b *refusals) rest(r refusal, ready bool, now time.Time) time.Time {
 	switch {
 	case r.kept == budgetKey{}:
@@ -188,8 +188,8 @@ func (b *refusals) rest(r refusal, ready bool, now time.Time) time.Time {
 	}
 }
 
-// shared returns the name of the PDB whose ready pods the pod waits with; "" when it waits by
-// itself.
+// shared returns the name of the PDB whose back-off a ready pod shares; "" when the pod has its
+// own.
 func (b *refusals) shared(pod *rank.Pod, now time.Time) string {
 	if r := b.pods[pod.UID]; pod.Ready && now.Before(r.trusted) {
 		return r.kept.name
@@ -222,8 +222,8 @@ func (b *refusals) serverWaits(now time.Time) (Reason, bool) {
 		"the API server is not asked for another %v", until.Sub(now).Round(time.Second))}, true
 }
 
-// forget drops what is remembered of pods that are not present any more, and of budgets that
-// keep none of the others.
+// forget drops the records of pods that are not present any more, and of budgets that block none of
+// the others.
 func (b *refusals) forget(present func(uid string) bool) {
 	remembered := len(b.pods)
 	maps.DeleteFunc(b.pods, func(uid string, _ refusal) bool { return !present(uid) })

@@ -19,7 +19,7 @@ func blocked(budget string) evict.Result {
 	return evict.Result{Outcome: evict.BlockedByBudget, Budget: budget}
 }
 
-// serverUntil returns until when the API server rests; the zero time when it does not.
+// serverUntil returns until when the API server is in back-off; the zero time when it is not.
 func serverUntil(b *refusals, now time.Time) time.Time {
 	r, _ := b.serverWaits(now)
 	return r.Until

@@ -54,8 +54,8 @@ func (t *Tracker) ObserveStart(sample *pressure.Sample, verdict *pressure.Verdic
 }
 
 // Start returns why no pod is evicted for a disk that was short from the start: the kubelet may
-// still remove the containers of a victim that ended just before. For memory the pods that are
-// terminating and the cgroups that are left tell what is in flight.
+// still remove the containers of a victim that ended just before. For memory, the terminating pods
+// and the remaining cgroups show what is in flight.
 func (t *Tracker) Start(signal pressure.Signal, now time.Time) (Reason, bool) {
 	met := t.start.met[signal]
 	until := met.Add(t.start.spaceReturns)

@@ -8,9 +8,9 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// The times are those of the node's clock, and lose their monotonic reading in a file. One
-// that is in the future when it is restored is taken for now: a clock that was set back must
-// not make anything last longer.
+// The times are those of the node's clock, and lose their monotonic reading in a file. A time that
+// is in the future when it is restored counts as now: a clock that was set back must not make
+// anything last longer.
 
 // State is what a [Tracker] knows that a restart must not forget, as plain values; the
 // entries of each list are the oldest first. Each has an expiry of its own, after which it is
@@ -74,8 +74,8 @@ func (l *limiter) restore(counted []CountedState, now time.Time) {
 type OwnerState struct {
 	// Owner is the UID of the controller.
 	Owner string `json:"owner"`
-	// Newest is when the youngest of its pods was made that count as having been here; by
-	// the API server's clock.
+	// Newest is when the youngest of its pods was created that count as having been here; by the
+	// API server's clock.
 	Newest time.Time `json:"newest"`
 	// Lost is how many of its pods were evicted since Newest was set.
 	Lost int `json:"lost,omitempty"`
@@ -119,7 +119,7 @@ func (h *owners) restore(owners []OwnerState, now time.Time) {
 
 // BackoffState is what a [Tracker] knows of refusals.
 type BackoffState struct {
-	// Pods and Budgets are those that rest after a refusal, the oldest first.
+	// Pods and Budgets are those in back-off after a refusal, the oldest first.
 	Pods    []RefusalState `json:"pods,omitempty"`
 	Budgets []RefusalState `json:"budgets,omitempty"`
 	// Server is the API server itself; nil when it was not overloaded and did answer.
@@ -131,8 +131,8 @@ type BackoffState struct {
 type RefusalState struct {
 	// UID is the pod's; "" for a budget and for the API server.
 	UID string `json:"uid,omitempty"`
-	// Namespace and Name are those of the budget, or of the budget with whose ready pods a
-	// pod rests; "" for any other.
+	// Namespace and Name are those of the budget, or of the budget whose back-off a ready pod
+	// shares; "" for any other.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	// Refusals is how many there were in a row, Until when the last one is over, Last what
@@ -141,7 +141,7 @@ type RefusalState struct {
 	Until    time.Time     `json:"until,omitzero"`
 	Last     evict.Outcome `json:"last,omitempty"`
 	Budget   string        `json:"budget,omitempty"`
-	// Trusted is until when the budget is believed to keep the pod.
+	// Trusted is until when the budget is expected to refuse the pod.
 	Trusted time.Time `json:"trusted,omitzero"`
 	// InDoubt is how many requests in a row had no known outcome, InDoubtSince since when.
 	InDoubt      int       `json:"inDoubt,omitempty"`

@@ -74,10 +74,10 @@ type Report struct {
 	Incident string
 	// Decided is when the plan was made.
 	Decided time.Time
-	// Answers are those to its requests. Shared are of pods that were not tried, because the
-	// PDB that had refused another pod would refuse them too.
+	// Answers are the responses to its requests. Shared are answers for pods that were not tried,
+	// because the PDB that had refused another pod would refuse them too.
 	Answers, Shared []Answer
-	// Stale says that it ended because it was too old: the next plan goes on with the pods
+	// Stale says that the plan ended because it was too old: the next plan continues with the pods
 	// that were not tried yet.
 	Stale bool
 	// NoPermit says which workloads had no free permit, and why; Unknown why the API server
@@ -147,7 +147,7 @@ func (t *Tracker) Accept(v Victim, now time.Time) {
 	t.owners.note(v, now)
 }
 
-// Count counts an eviction against the limits of which nothing is known but when it was.
+// Count counts an eviction against the limits when only its time is known.
 func (t *Tracker) Count(owner string, at time.Time) { t.limiter.count(owner, false, at) }
 
 // Retry forgets which pods were tried in a pressure: no other candidate is left.
