@@ -12,8 +12,8 @@ const (
 	// PartEmptyDirs are the pods' local volumes: disk emptyDirs, and what little
 	// configMaps hold.
 	PartEmptyDirs Part = "EmptyDirs"
-	// PartDeleted are files without a name that the pods' processes have open. Not every
-	// source knows them; for one that does not, they are among the others.
+	// PartDeleted are files without a name that the pods' processes have open. Not every source
+	// knows them; otherwise they are part of [PartOther].
 	PartDeleted Part = "Deleted"
 	// PartOther is all that belongs to no pod that runs: images, dead containers,
 	// hostPath volumes, the host's files, deleted files that the host has open, and
@@ -21,7 +21,7 @@ const (
 	PartOther Part = "Other"
 )
 
-// Parts returns every part of a disk, in the order in which they are told.
+// Parts returns every part of a disk, in the order in which they are reported.
 func Parts() []Part { return []Part{PartLayers, PartLogs, PartEmptyDirs, PartDeleted, PartOther} }
 
 // Breakdown says what uses a disk signal, in the signal's unit, or memory, in bytes. A part that is

@@ -69,14 +69,15 @@ type Decision struct {
 	// Incident is the ID of the shortage that the decision is part of; "" where there is
 	// none, as in a test that makes its own decision.
 	Incident string
-	// Time is when the sample was read that the decision rests on.
+	// Time is when the sample was read that the decision is based on.
 	Time time.Time
 	// Pressure is the threshold that was dealt with and what was observed.
 	Pressure pressure.Pressure
 	// DryRun says that the requests were server-side dry runs.
 	DryRun bool
-	// Simulated is how much of what is available is counted as reclaimed from would-be victims
-	// that live on, in the signal's unit; 0 outside of a dry run. See dryrun.go.
+	// Simulated is how much of what is available counts as reclaimed from simulated victims that
+	// still run, in the signal's unit; 0 outside of a dry run. See
+	// docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md.
 	Simulated int64
 	// Verb is the outcome; Hold is why no pod was evicted, when Verb is Held.
 	Verb Verb
@@ -92,8 +93,8 @@ type Decision struct {
 	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking
-	// Breakdown says where what is used of a disk, or of the node's memory, is; nil for other
-	// signals, and where it is not known.
+	// Breakdown says what uses a disk, or the node's memory; nil for other signals, and when it is
+	// not known.
 	Breakdown Breakdown
 	// Outside are the processes outside the pods that have the most resident memory, the
 	// largest first, where no eviction would help the node's memory; nil elsewhere, and where
@@ -123,8 +124,8 @@ func (d *Decision) Victim() *Attempt {
 	return nil
 }
 
-// Gone returns the attempt that found its pod gone, which is the last of a decision; nil
-// where there is none.
+// Gone returns the attempt that found its pod deleted, which is the last of a decision; nil when
+// there is none.
 func (d *Decision) Gone() *Attempt {
 	if len(d.Attempts) == 0 {
 		return nil

@@ -24,8 +24,8 @@ type InDoubt struct {
 	Expected pressure.Amounts
 	// Asked is the decision that sent the request, as it was then.
 	Asked Decision
-	// First is when the first of a row of requests for the pod was sent whose outcome is not
-	// known.
+	// First is when the first request of the row was sent: requests for the pod whose outcome is
+	// unknown.
 	First time.Time
 }
 

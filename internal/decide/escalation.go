@@ -30,8 +30,8 @@ func (s *Situation) overdue() *nodepods.Pod {
 	return nil
 }
 
-// escalates reports whether a victim may get a shorter grace period: one of evictd's own, not
-// relied on any more, that still holds something of what is missing.
+// escalates reports whether a victim may get a shorter grace period: evictd evicted it, it is no
+// longer relied on, and it still holds something of what is missing.
 func (s *Situation) escalates(b *inflight.Booking) bool {
 	p := &s.Pressure
 	return b.Signal != "" && b.DryRun == s.Policy.DryRun && b.MayEscalate() &&

@@ -84,8 +84,8 @@ func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
 	return HoldNone, ""
 }
 
-// podsStale refuses a list that is too old: a pod that was made since is not in it, and its cgroup
-// would be taken for what a pod has left that the API server has forgotten.
+// podsStale refuses a list that is too old: a pod that was created since is not in it, and its
+// cgroup would be mistaken for that of a pod that the API server has deleted.
 func podsStale(s *Situation, _ *Decision) (Hold, string) {
 	if s.Stale != nil {
 		return HoldPodsStale, s.Stale.Error()
@@ -150,8 +150,8 @@ func candidates(s *Situation, d *Decision) (Hold, string) {
 	}
 }
 
-// noCandidates says why there is no candidate: what is in flight is protected too, and an on-call
-// engineer must be able to tell the two apart.
+// noCandidates says why there is no candidate. Pods in flight are protected too, and an on-call
+// engineer must be able to distinguish the two.
 func noCandidates(ranking *rank.Ranking) string {
 	leaving := 0
 	for i := range ranking.Protected {

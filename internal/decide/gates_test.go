@@ -64,7 +64,7 @@ func short(signal pressure.Signal) *decide.Situation {
 	}
 }
 
-// measured adds that the pod hog uses and would give back so much.
+// measured adds that the pod hog uses and would free so much.
 func measured(s *decide.Situation, amount int64) {
 	s.Uses = &decide.Uses{ByUID: map[string]decide.Use{"uid-hog": {
 		Value: amount, Known: true, Expected: pressure.Amounts{}.With(s.Pressure.Threshold.Signal, amount),

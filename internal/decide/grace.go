@@ -10,9 +10,9 @@ import (
 // CleanUp is [inflight.DeadlineMargin].
 const CleanUp = inflight.DeadlineMargin
 
-// GracePeriod returns a grace period as the API writes it, in seconds, a year at most: it takes any
-// int64, and ten thousand million seconds would otherwise be a time in the past, and
-// the victim stuck at once. A negative one means one second to the API server
+// GracePeriod returns a grace period as the API writes it, in seconds, limited to a year. The API
+// takes any int64; ten thousand million seconds would otherwise overflow to a time in the past, and
+// the victim would be stuck at once. A negative one means one second to the API server
 // (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
 func GracePeriod(seconds int64) time.Duration {
 	const year = 365 * 24 * 60 * 60

@@ -8,7 +8,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 )
 
-// The API server takes any negative grace period and means one second by it
+// TestFaultNegativeGraceIsOneSecond: the API server accepts any negative grace period as one second
 // (k8s.io/apiserver pkg/registry/rest/delete.go, BeforeDelete).
 func TestFaultNegativeGraceIsOneSecond(t *testing.T) {
 	t.Parallel()

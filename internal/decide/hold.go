@@ -22,12 +22,12 @@ const (
 	// HoldAwaitingNewerSample: no sample newer than the last victim's end yet, or than the one by which
 	// a pod was chosen that is not listed any more.
 	HoldAwaitingNewerSample Hold = "AwaitingNewerSample"
-	// HoldStabilizationWindow: space may be coming back by itself.
+	// HoldStabilizationWindow: space may be reclaimed without an eviction.
 	HoldStabilizationWindow Hold = "StabilizationWindow"
-	// HoldRequestInDoubt: the outcome of the last request is not known, and what became of
-	// its pod could not be read since.
+	// HoldRequestInDoubt: the outcome of the last request is unknown, and its pod could not be read
+	// since.
 	HoldRequestInDoubt Hold = "RequestInDoubt"
-	// HoldRecovered: a second look found the pressure gone.
+	// HoldRecovered: a second reading found no pressure any more.
 	HoldRecovered Hold = "Recovered"
 	// HoldNoCandidates: every pod is protected.
 	HoldNoCandidates Hold = "NoCandidates"
@@ -46,7 +46,7 @@ const (
 	HoldLimitReached Hold = "LimitReached"
 	// HoldNoPermit: the workloads of all candidates have no free permit, or it is not known.
 	HoldNoPermit Hold = "NoPermit"
-	// HoldInsufficientReclaim: all candidates together could not give back enough; see sufficient.go.
+	// HoldInsufficientReclaim: all candidates together could not free enough; see sufficient.go.
 	HoldInsufficientReclaim Hold = "InsufficientReclaim"
 	// HoldBudgetUnknown: PodDisruptionBudgets block the candidates, and the status of one of
 	// them could not be read.
@@ -57,7 +57,7 @@ const (
 )
 
 // LacksCandidates reports whether no eviction would help: there is no candidate, or all together
-// could not give back enough.
+// could not free enough.
 func (h Hold) LacksCandidates() bool {
 	return h == HoldNoCandidates || h == HoldWithinRequests || h == HoldInsufficientReclaim
 }

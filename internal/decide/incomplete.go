@@ -27,8 +27,8 @@ func Incomplete(sample *pressure.Sample, thresholds []pressure.Threshold, about 
 	return ""
 }
 
-// sameReadings reports whether two signals are about one resource. Of disks each signal is by
-// itself: which device a filesystem is on that does not answer is not known.
+// sameReadings reports whether two signals are about one resource. For disks each signal counts
+// separately, because the device of a filesystem that does not respond is not known.
 func sameReadings(a, b pressure.Signal) bool {
 	return a == b || !a.OnDisk() && a.Kind() == b.Kind()
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// NotKnownToSuffice says that the pods of which all is known do not suffice, and which are the
+// NotKnownToSuffice says that the pods that are known completely do not suffice, and names the
 // others.
 func (s *Supply) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
 	incomplete := s.Uses.Incomplete
@@ -54,9 +54,9 @@ func allSmall(d *Decision, s *Shortage, releases []Reclaim, least pressure.Quant
 		len(releases), least, wording.Amount(signal, s.Missing), signal) + WouldSuffice(d, s.Missing)
 }
 
-// WouldSuffice names the protected pod that would have sufficed alone, and what protects
-// it: the one that uses most. "" when there is none, and for a stall, of which a pod's usage
-// is no part.
+// WouldSuffice names the protected pod that would have sufficed alone, and what protects it: the
+// one that uses most. It is "" when there is none, and for a stall, which is not measured by what a
+// pod uses.
 func WouldSuffice(d *Decision, missing int64) string {
 	e := largest(d.Ranking.Protected)
 	if e == nil || e.Pod.Usage <= missing || d.Pressure.Threshold.Signal == pressure.MemoryStall {

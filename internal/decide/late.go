@@ -9,8 +9,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Of the victims that come too late for hard pressure one is not relied on, and one more pod is
-// evicted beside it: docs/adr/0006-a-second-victim-beside-one-that-is-too-slow.md.
+// Of the victims that come too late for hard pressure, one is not relied on, and one more pod is
+// evicted: docs/adr/0006-a-second-victim-beside-one-that-is-too-slow.md.
 
 // late returns the victims that come too late for the forecast among those that are
 // relied on otherwise, and when nothing will be left.

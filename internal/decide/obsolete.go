@@ -21,9 +21,9 @@ func Obsolete(d *Decision, policy *Policy, sample *pressure.Sample, verdict *pre
 	return "", false
 }
 
-// hardSince returns a hard pressure, of whatever signal, that began after a soft decision was made;
-// nil when there is none. It has no time for what else the plan would send, nor for a
-// soft grace period. One that was there before had its decision first.
+// hardSince returns a hard pressure, of any signal, that began after a soft decision was made; nil
+// when there is none. It cannot wait for the other requests of the plan, nor for a soft grace
+// period. A hard pressure from before the decision was decided first.
 func hardSince(d *Decision, verdict *pressure.Verdict) *pressure.Pressure {
 	if d.Pressure.Threshold.Hard {
 		return nil

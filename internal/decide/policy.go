@@ -29,11 +29,11 @@ type Policy struct {
 	// BestEffort lets one pod bypass its PodDisruptionBudget under hard pressure, see
 	// docs/adr/0013.
 	BestEffort bool
-	// Stabilization is how long space gets to come back by itself before a pod is evicted for
-	// a disk; 0 is off.
+	// Stabilization is how long a decision about a disk waits for space to be reclaimed without an
+	// eviction; 0 is off.
 	Stabilization time.Duration
-	// MinimumReclaim is the share of what is missing that a victim should give back; the zero
-	// value judges no pod by it.
+	// MinimumReclaim is the share of what is missing that a victim should free; with the zero value
+	// it excludes no pod.
 	MinimumReclaim pressure.Quantity
 	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
 	TaintNode bool
@@ -58,8 +58,8 @@ func (p *Policy) grace(hard bool, pod *rank.Pod) int64 {
 	return pod.GraceSeconds
 }
 
-// kubeletLine returns where the kubelet evicts at once, in evictd's measure of the signal;
-// 0 where that is not known. Gap is by how much less memory.available is by the kubelet's
+// kubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the
+// signal; 0 when that is not known. Gap is by how much memory.available is less by the kubelet's
 // definition than by the kernel's, in bytes.
 func (p *Policy) kubeletLine(now *pressure.Pressure, gap int64) int64 {
 	signal, line := now.Threshold.Signal, int64(0)

@@ -2,7 +2,7 @@ package decide
 
 import "github.com/evictd/evictd/pkg/pressure"
 
-// Reclaim is what a pod's end should give back.
+// Reclaim is what a pod's end should free.
 type Reclaim struct {
 	Amount int64 // in the signal's unit
 	Known  bool
@@ -26,8 +26,8 @@ func Suffice(missing int64, candidates []Reclaim) bool {
 	return missing <= 0
 }
 
-// largerSuffice reports whether, of the candidates that would go in their order until
-// nothing is missing, those that return at least so much would do alone.
+// largerSuffice reports whether, of the candidates that would be evicted in their order until
+// nothing is missing, those that free at least so much would suffice alone.
 func largerSuffice(missing, atLeast int64, candidates []Reclaim) bool {
 	all, larger := int64(0), int64(0)
 	for _, c := range candidates {

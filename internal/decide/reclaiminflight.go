@@ -41,11 +41,10 @@ func (s *Situation) freeAlready() string {
 		wording.Amount(s.Pressure.Threshold.Signal, s.FreeOnLists))
 }
 
-// awaited returns the victim of evictd's whose end a pressure waits for in the reclaim
-// margin, the one that was accepted first; nil where there is none. Inside the margin
-// nothing is urgent: one victim at a time goes for it, as in the kubelet, and the next only
-// after a reading that shows what the last one gave back. Of a disk no reading shows that
-// at a victim's end, see [stabilization].
+// awaited returns evictd's victim whose end a pressure waits for in the reclaim margin, the one
+// that was accepted first; nil when there is none. Inside the margin nothing is urgent: one victim
+// at a time is evicted for it, as in the kubelet, and the next only after a reading that shows what
+// the last one freed. For a disk no reading shows that at a victim's end, see [stabilization].
 func (s *Situation) awaited(p *pressure.Pressure, short *Shortage) *inflight.Booking {
 	if !short.InMargin() || p.Threshold.Signal.OnDisk() {
 		return nil

@@ -31,9 +31,9 @@ func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
 // not.
 func (s *Shortage) InMargin() bool { return s.MissingToLine == 0 && s.Missing > 0 }
 
-// ToReach returns what the candidates should reach at least: the line; of a disk that has
-// its line the target, because where the host filled it and gave a little back, the pods
-// would go for the rest, one by one.
+// ToReach returns what the candidates should reach at least: the threshold. For a disk that is back
+// at its threshold ([Shortage.InMargin]) it is the target: if the host filled the disk and freed a
+// little, the pods would be evicted for the rest, one by one.
 func (s *Shortage) ToReach(signal pressure.Signal) int64 {
 	if s.InMargin() && signal.OnDisk() {
 		return s.Missing
@@ -41,15 +41,16 @@ func (s *Shortage) ToReach(signal pressure.Signal) int64 {
 	return s.MissingToLine
 }
 
-// Required returns what all candidates together must be able to give back, so that one of
-// them may go. Least is limits.minimumReclaimShare.
+// Required returns what all candidates together must be able to free, so that one of them may be
+// evicted. Least is limits.minimumReclaimShare.
 //
-//   - What is missing to the line, or [Shortage.ToReach] of a disk.
-//   - Of a disk at least that share of the line itself, too. A disk is filled over hours, by
-//     whatever: when its line is crossed almost nothing is missing, and the pods that happen
-//     to be there would go one after the other, each for a moment of rest. What is less than
-//     that did not fill the disk.
-//   - Of anything else that has its line, that share of what is missing to the target.
+//   - What is missing to the threshold, or [Shortage.ToReach] of a disk.
+//   - For a disk at least that share of the threshold itself, too. A disk fills over hours,
+//     and not only because of pods: when its threshold is met almost nothing is missing, and
+//     the pods that happen to be there would be evicted one after the other, each for a short
+//     relief. Candidates that hold less than that did not fill the disk.
+//   - For any other signal that is back at its threshold, that share of what is missing to
+//     the target.
 func (s *Shortage) Required(p *pressure.Pressure, least pressure.Quantity) int64 {
 	switch {
 	case s.Missing == 0:

@@ -46,8 +46,8 @@ type Situation struct {
 	ReachBack time.Duration
 	// FreeOnLists is how much of the signal is free and not shown yet, see docs/adr/0007.
 	FreeOnLists int64
-	// WouldBe reports whether a pod counts as gone in a dry run, and Simulated how much of what
-	// is available counts as reclaimed from such pods, in the signal's unit.
+	// WouldBe reports whether a pod counts as ended in a dry run, and Simulated how much of what is
+	// available counts as reclaimed from such pods, in the signal's unit.
 	WouldBe   func(uid string) bool
 	Simulated int64
 	// InDoubt is the request for the same resource whose outcome is not known, nil where there
@@ -116,8 +116,8 @@ func (s *Situation) newDecision() Decision {
 	}
 }
 
-// Facts joins what the API server and the node know of each pod. A pod that is in flight, or
-// counts as gone, is terminating: the watch may not tell yet, or never will.
+// Facts joins what the API server and the node report of each pod. A pod that is in flight, or
+// counts as ended, is terminating: the watch may not report it yet, or never.
 func (s *Situation) Facts() []rank.Pod {
 	gone := make(map[string]bool, len(s.InFlight))
 	for i := range s.InFlight {
@@ -132,5 +132,5 @@ func (s *Situation) Facts() []rank.Pod {
 	return facts
 }
 
-// supply returns what the pods' ends should give back.
+// supply returns what the pods' ends should free.
 func (s *Situation) supply() *Supply { return &Supply{Uses: s.Uses, Least: s.Policy.MinimumReclaim} }

@@ -9,8 +9,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Space on a disk often comes back by itself, and a pod that is evicted meanwhile is evicted without
-// need: docs/adr/0008-stabilization-window-for-disks.md.
+// Space on a disk is often reclaimed without an eviction, and a pod that is evicted meanwhile is
+// evicted without need: docs/adr/0008-stabilization-window-for-disks.md.
 
 // StabilizationBound is for how many stabilization windows a decision waits for space to be
 // reclaimed. By default that is a minute, so that the kubelet, which collects dead containers once
@@ -40,7 +40,7 @@ func carefulStart(s *Situation, _ *Decision) (Hold, string) {
 	return HoldStabilizationWindow, why.Detail
 }
 
-// stabilization holds a decision about a disk while space may come back by itself.
+// stabilization holds a decision about a disk while space may be reclaimed without an eviction.
 func stabilization(s *Situation, _ *Decision) (Hold, string) {
 	p := &s.Pressure
 	if !p.Threshold.Signal.OnDisk() {
@@ -56,8 +56,8 @@ func stabilization(s *Situation, _ *Decision) (Hold, string) {
 	return HoldStabilizationWindow, fmt.Sprintf("%s: waiting %v at most", why, wait.Round(100*time.Millisecond))
 }
 
-// awaitCollection returns how long victims that have gone are still waited for, where their
-// space should suffice, and why.
+// awaitCollection returns how long victims that have ended are still waited for, when their space
+// should suffice, and why.
 func (s *Space) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 	if s.Returning == 0 || s.Returning < ShortageOf(p, 0).ToTarget {
 		return 0, ""
@@ -67,7 +67,7 @@ func (s *Space) awaitCollection(p *pressure.Pressure) (time.Duration, string) {
 			wording.Amount(p.Threshold.Signal, s.Returning))
 }
 
-// awaitRise returns how long the pressure is still given to end by itself, and why.
+// awaitRise returns how much longer the pressure may end without an eviction, and why.
 func (s *Space) awaitRise(p *pressure.Pressure, window time.Duration) (time.Duration, string) {
 	signal, since, missing := p.Threshold.Signal, p.Since, ShortageOf(p, 0).ToTarget
 	if s.LastEnd.After(since) {

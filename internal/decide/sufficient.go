@@ -10,32 +10,32 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// No pod is evicted for nothing: the candidates together must be able to give back enough, and a
-// small one is passed over while larger ones suffice. The rules are in
+// No pod is evicted without effect: the candidates together must be able to free enough, and a
+// small one is skipped while larger ones suffice. The rules are in
 // docs/adr/0005-no-eviction-where-reclaim-is-insufficient.md.
 
-// Supply is what the ends of the pods should give back, and how far that is known.
+// Supply is what the ends of the pods should free, and how far that is known.
 type Supply struct {
-	// Uses is what the pods use, and what their ends should give back.
+	// Uses is what the pods use, and what their ends should free.
 	Uses *Uses
 	// Least is limits.minimumReclaimShare; zero judges no candidate by it.
 	Least pressure.Quantity
 }
 
-// Unmeasured is a pod of which not all was measured, and why; Told says that the source gave that
-// reason itself.
+// Unmeasured is a pod that was not measured completely, and why; Told says that the source gave
+// that reason itself.
 type Unmeasured struct {
 	Pod, Why string
 	Told     bool
 }
 
-// Judges reports whether a pod may be held back because the candidates could not return what is
+// Judges reports whether a pod may be withheld because the candidates could not free what is
 // needed.
 func (s *Supply) Judges() bool { return !s.Least.IsZero() || len(s.Uses.Incomplete) > 0 }
 
-// Withhold holds a decision when all candidates together could not give back what is required, and
-// otherwise withholds those that would give back too little of what is missing. Where not all is
-// known of each pod, only candidates that suffice are evicted, whatever the rules.
+// Withhold holds a decision when all candidates together could not free what is required, and
+// otherwise withholds those that would free too little of what is missing. When not every pod is
+// known completely, only candidates that suffice are evicted, whatever the rules.
 func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (Hold, string) {
 	if short.Missing == 0 || !s.Judges() {
 		return HoldNone, ""
@@ -63,8 +63,8 @@ func (s *Supply) of(signal pressure.Signal, entries []rank.Entry) []Reclaim {
 	return reclaims
 }
 
-// notYet returns what the pods within their requests would give back, the largest first, where one
-// of them is evicted once the signal runs out.
+// notYet returns what the pods within their requests would free, the largest first, when one of
+// them is evicted once the signal runs out.
 func (s *Supply) notYet(d *Decision, within WithinRequests) []Reclaim {
 	if within == WithinRequestsAlways {
 		return nil

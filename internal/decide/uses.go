@@ -27,11 +27,11 @@ type Uses struct {
 	ByUID map[string]Use
 	// Unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
 	Unlisted map[string]*usage.Pod
-	// Disk is what was measured of a disk; Incomplete are the pods of which not all was, by name.
-	// Finished pods have neither: they are not measured, and not evicted.
+	// Disk is what was measured of a disk; Incomplete are the pods that were not measured
+	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse
 	Incomplete []Unmeasured
-	// Notes say what else is to be known of the figures; nil when there is nothing.
+	// Notes are further facts about the figures; nil when there are none.
 	Notes []string
 }
 

@@ -38,9 +38,9 @@ type Remainder struct {
 	Forecast pressure.Forecast
 }
 
-// RunsOut reports whether so much is left that a pod within its request has to go, where the
-// pod and what is around it take so long to end: a hard threshold is met, and less than half
-// of its line is left, or the kubelet's line is met or will be before the pod could have ended.
+// RunsOut reports whether so little is left that a pod within its request must be evicted, when the
+// pod takes so long to end: a hard threshold is met, and less than half of it is left, or the
+// kubelet's threshold is met or will be before the pod could have ended.
 func (r *Remainder) RunsOut(within time.Duration) bool {
 	if !r.Hard || r.Available >= r.Line {
 		return false
@@ -100,8 +100,8 @@ func (m WithinRequests) WithholdNow(
 	m.Withhold(ranking, func(*rank.Pod) bool { return left.RunsOut(0) })
 }
 
-// AllWithinRequests says that the pods are not what uses the node up, where to look, and when
-// one of them goes all the same.
+// AllWithinRequests says that the pods do not use up the node, where to look, and when one of them
+// is evicted nevertheless.
 func AllWithinRequests(d *Decision, withheld int, mode WithinRequests, left *Remainder) string {
 	signal := d.Pressure.Threshold.Signal
 	text := fmt.Sprintf("all %d pods that could be evicted use no more than they requested: look at %s", withheld, elsewhere(signal))
