@@ -12,8 +12,8 @@ import (
 // matters.
 const SayAgainAfter = 30 * time.Second
 
-// Host tells what the node's memory is used by. Its methods do not wait: they read in the
-// background, and answer for an incident by the last reading that was made in it.
+// Host reports what uses the node's memory. Its methods do not wait: they read in the background,
+// and answer for an incident by the last reading that was made in it.
 type Host interface {
 	// MemoryUsed returns where the memory is, in bytes; nil while that is not known.
 	MemoryUsed(incident string, now time.Time) decide.Breakdown
@@ -37,8 +37,8 @@ type hold struct {
 	at   time.Time
 }
 
-// New returns a journal that hands decisions to record. Host may be nil: then no decision tells
-// what the node's memory is used by.
+// New returns a journal that passes decisions to record. Host may be nil: then no decision contains
+// what uses the node's memory.
 func New(record func(d *decide.Decision), host Host) *Journal {
 	return &Journal{record: record, host: host}
 }

@@ -25,7 +25,7 @@ func (r *run) blockedByPDB() []*candidate {
 	return blocked
 }
 
-// mayBypassPDB reports whether a pod may be deleted past its budget: one that only waits for a
+// mayBypassPDB reports whether a pod may be deleted despite its budget. A pod that only waits for a
 // permit was not refused.
 func (r *run) mayBypassPDB() bool {
 	return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 &&
@@ -64,9 +64,9 @@ func (r *run) bypassPDB(ctx context.Context) {
 	}
 }
 
-// evictAgain sends an eviction for a candidate once more: its budget may have room by now, and a
-// delete would not be charged to it, so that a drain elsewhere would take one pod too many. One
-// that was tried once more already, and is refused by a budget that is not there, is left alone.
+// evictAgain sends an eviction for a candidate once more. Its budget may have room by now, and a
+// delete is not charged to the budget, so that a drain elsewhere would take one pod too many. A
+// candidate that was already retried, and is refused by a budget that does not exist, is skipped.
 // It reports whether that ends the run.
 func (r *run) evictAgain(ctx context.Context, c *candidate) (over bool) {
 	if c.again {
@@ -107,9 +107,9 @@ func (r *run) insufficient(blocked []*candidate) string {
 		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
 }
 
-// leastViolated returns the candidate whose budget its end violates least, the first of them in the
-// ranking; before all one whose budget is not there any more, which blocks no pod. It reads each
-// budget once.
+// leastViolated returns the candidate whose end violates its budget least, the first of them in the
+// ranking. A candidate whose budget does not exist any more comes first, because that blocks no
+// pod. It reads each budget once.
 func (r *run) leastViolated(ctx context.Context, blocked []*candidate, read budgets) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
 	defer cancel()

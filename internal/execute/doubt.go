@@ -30,10 +30,11 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
 	return true
 }
 
-// lookAside reads the pod of a request in doubt about another resource. One that is terminating
-// may give back of this resource too: that is on record then, and the next decision knows. Else it
-// holds nothing up. It comes after all others while it may be terminating: the request for another
-// pod is sent at once, and where there is no other it is better than the kernel's choice.
+// lookAside reads the pod of a request in doubt about another resource. A pod that is terminating
+// may free this resource too: that is recorded then, and the next decision knows it. Otherwise the
+// request delays nothing. The pod is evicted after all others while it may be terminating: the
+// request for another pod is sent at once, and if there is no other it is better than the kernel's
+// choice.
 func (r *run) lookAside(ctx context.Context, other *decide.InDoubt) (left bool) {
 	fate, err := r.look(ctx, other, hangsAfter)
 	now := r.options.Now()
@@ -55,7 +56,7 @@ func (r *run) look(ctx context.Context, open *decide.InDoubt, within time.Durati
 	return r.options.Evictor.Look(ctx, requestOf(&open.Attempt, false))
 }
 
-// left reports that a read found the pod of a request in doubt terminating, or gone.
+// left reports that a read found the pod of a request in doubt terminating, or deleted.
 func (r *run) left(open *decide.InDoubt, now time.Time) {
 	if open.MayBeOurs(now) {
 		r.report.reconcile(open, "reading the pod again")
@@ -65,7 +66,7 @@ func (r *run) left(open *decide.InDoubt, now time.Time) {
 	r.hold(decide.HoldReclaimInProgress, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
 }
 
-// Reconciled returns the report that a request in doubt was carried out; how says what told.
+// Reconciled returns the report that a request in doubt was carried out; how names the source.
 func Reconciled(open *decide.InDoubt, how string) Report {
 	r := Report{About: open}
 	r.reconcile(open, how)

@@ -15,8 +15,8 @@ import (
 // ShutdownWait is how long a request that is under way at SIGTERM may still take.
 const ShutdownWait = 5 * time.Second
 
-// hangsAfter is how long a request may be under way before it counts as hanging: an answer
-// takes milliseconds, and one that is about to come is better than doubt.
+// hangsAfter is how long a request may be pending before it counts as hanging: a response takes
+// milliseconds, and a late one is better than doubt.
 const hangsAfter = time.Second
 
 // errWithdrawn is the cause of a context whose request was withdrawn.
@@ -61,8 +61,8 @@ type Options struct {
 	BeforeSend func(r *decide.InDoubt)
 	// Intent records a request that is about to be sent.
 	Intent func(d *decide.Decision, a *decide.Attempt)
-	// Held reads what a pod's cgroup tells in detail, right after its eviction was accepted;
-	// nil where that is not known. It is not called in a dry run.
+	// Held reads the details of a pod's cgroup, right after its eviction was accepted; nil when
+	// they are not known. It is not called in a dry run.
 	Held func(uid string) *usage.Detail
 	// Now is the clock.
 	Now func() time.Time
@@ -91,8 +91,8 @@ func New(options Options) *Executor {
 	return &Executor{options: options, reports: make(chan Report, 1)}
 }
 
-// Start carries a plan out. The report of the plan before must have been received. When the
-// context ends no further request is sent, and one that is under way gets [ShutdownWait].
+// Start carries a plan out. The report of the previous plan must have been received. When the
+// context ends no further request is sent, and a pending one gets [ShutdownWait].
 func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 	canceled, cancel := context.WithCancelCause(ctx)
 	e.cancel = cancel
@@ -112,9 +112,9 @@ func (e *Executor) Reports() <-chan Report { return e.reports }
 // detail names. A request that is under way is answered first.
 func (e *Executor) Cancel(cause error) { e.cancel(cause) }
 
-// GiveWay is Cancel for what cannot wait: a request that hangs, in a webhook for up to 30 s, is
-// withdrawn, and is in doubt from then on, as one whose answer was lost. It is called again while
-// the plan is carried out.
+// GiveWay is Cancel for urgent cases: a request that hangs, in a webhook for up to 30 s, is
+// withdrawn, and is in doubt from then on, like one without a response. It is called repeatedly
+// while the plan is carried out.
 func (e *Executor) GiveWay(cause error) {
 	e.cancel(cause)
 	if u := e.underWay.Load(); u != nil && e.options.Now().Sub(u.since) >= hangsAfter {

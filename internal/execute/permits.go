@@ -19,9 +19,9 @@ type permitsKnown struct {
 	last    string            // what was said last
 }
 
-// acquire acquires a permit for a pod and reports whether its request may be sent. Where the API
-// server cannot tell, a soft eviction is not sent and a hard one is, without a permit: the kernel
-// does not wait.
+// acquire acquires a permit for a pod and reports whether its request may be sent. When the API
+// server cannot tell, a soft eviction is not sent, and a hard one is sent without a permit, because
+// the kernel does not wait.
 func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
 	p, pod := &r.permits, attempt.Entry.Pod
 	workload := permits.WorkloadOf(pod)
@@ -71,7 +71,8 @@ func (r *run) notePermit(text string) {
 	r.note(text)
 }
 
-// release releases the permit of a pod that stays. One whose request is in doubt may be in flight.
+// release releases the permit of a pod that stays. A pod whose request is in doubt may be in flight
+// and keeps its permit.
 func (r *run) release(attempt *decide.Attempt) {
 	if o := attempt.Result.Outcome; r.permits.from != nil && !o.Accepted() && o != evict.Unconfirmed {
 		r.permits.from.Release(attempt.Entry.Pod.UID)

@@ -19,8 +19,8 @@ type Report struct {
 	BestEffort decide.BestEffort
 	Notes      []string
 	Attempts   []decide.Attempt
-	// Hold is why no request was sent; HoldNone where one was, or the plan was canceled
-	// before. Detail says more of it, or why the plan was not carried out to its end.
+	// Hold is why no request was sent; HoldNone when one was, or when the plan was canceled before.
+	// Detail adds to it, or says why the plan was not carried out completely.
 	Hold   decide.Hold
 	Detail string
 	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
@@ -32,8 +32,8 @@ type Report struct {
 	// that its pod could not be read.
 	InDoubt *decide.InDoubt
 	Unread  bool
-	// Foreign is an earlier request whose pod another has ended meanwhile; nil where there is
-	// none.
+	// Foreign is an earlier request whose pod was ended by another client meanwhile; nil when there
+	// is none.
 	Foreign *decide.Attempt
 	// Shared are the refusals that hold for other pods too.
 	Shared []Refusal
@@ -41,7 +41,7 @@ type Report struct {
 	// server could not tell; "" when it could, or when no request was needed.
 	NoPermit       map[string]string
 	PermitsUnknown string
-	// Stale says that the plan grew too old: the next one goes on where it ended.
+	// Stale says that the plan grew too old: the next plan continues where this one ended.
 	Stale bool
 }
 

@@ -16,10 +16,10 @@ import (
 // TaintTimeout bounds how long the first request waits for the node's taint.
 const TaintTimeout = time.Second
 
-// staleAfter is how old a plan may be when it sends one more request. A ranking is of the moment:
-// a pod that leaks may have come since. Refusals take milliseconds, so that a plan with all pods
-// of a node is over long before; one that is not has met a webhook or an API server that is slow,
-// and sixty candidates at ten seconds would be ten minutes.
+// staleAfter is how old a plan may be when it sends one more request. A ranking is of one moment: a
+// pod that leaks may have come since. Refusals take milliseconds, so that a plan with all pods of a
+// node ends long before. A plan that does not has met a slow webhook or API server, and sixty
+// candidates at ten seconds would be ten minutes.
 const staleAfter = 5 * time.Second
 
 // nothingFurther ends the sentence that says why a plan was not carried out to its end.
@@ -105,10 +105,10 @@ func (r *run) escalate(ctx context.Context, attempt *decide.Attempt) {
 	}
 }
 
-// awaitTaint waits until the node carries its taint, so that no pod is placed here in a victim's
-// stead. The taint is a help and no guard: a pod that cannot be kept away comes back and is counted
-// by the limits. So a failure stops neither a hard eviction nor a soft one, which would otherwise
-// wait for a right that is missing until the pressure is hard.
+// awaitTaint waits until the node carries its taint, so that no pod is placed here instead of a
+// victim. The taint helps but is not required: a pod that is placed nevertheless comes back and is
+// counted by the limits. So a failure stops neither a hard eviction nor a soft one, which would
+// otherwise wait for a missing right until the pressure is hard.
 func (r *run) awaitTaint(ctx context.Context) {
 	if r.options.Taints == nil || !r.plan.Taint {
 		return
@@ -189,7 +189,7 @@ func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt
 	return step, true
 }
 
-// inDoubt returns a request as one whose outcome is not known.
+// inDoubt returns a request as one whose outcome is unknown.
 func (r *run) inDoubt(c *candidate, attempt *decide.Attempt, first time.Time) *decide.InDoubt {
 	return &decide.InDoubt{Attempt: *attempt, Expected: c.Expected, Asked: r.plan.Decision, First: first}
 }
