@@ -26,7 +26,7 @@ var (
 
 // Tree is what to count.
 type Tree struct {
-	// Name tells it from all others.
+	// Name distinguishes it from all others.
 	Name  string
 	Start Start
 }

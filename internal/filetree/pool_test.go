@@ -180,7 +180,7 @@ func TestPoolLeavesTimeForAll(t *testing.T) {
 	})
 }
 
-// TestPoolReplacesOnce: a worker that comes back late finds its place taken, and goes.
+// TestPoolReplacesOnce: a worker that returns late and was replaced ends.
 func TestPoolReplacesOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

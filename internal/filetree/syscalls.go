@@ -86,7 +86,7 @@ type Entry struct {
 	Name []byte
 	// Kind is DT_DIR and so on.
 	Kind   byte
-	cookie int64 // where the listing goes on behind it
+	cookie int64 // where the listing continues behind it
 }
 
 // NextEntry takes the first entry off a listing: struct linux_dirent64 is inode (8

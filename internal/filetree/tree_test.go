@@ -261,8 +261,7 @@ func TestWalkWhileItVanishes(t *testing.T) {
 	}
 }
 
-// TestWalkRemovedWhileInside: the directory that is being read goes away with all
-// that is in it.
+// TestWalkRemovedWhileInside: the directory that is being read is removed with everything in it.
 func TestWalkRemovedWhileInside(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -166,8 +166,8 @@ func (w *walker) step(ctx context.Context) {
 	}
 }
 
-// enter opens a directory. What has gone meanwhile, was replaced, or is another
-// mount, is no fault.
+// enter opens a directory. A directory that was removed or replaced meanwhile, or that is another
+// mount, is no error.
 func (w *walker) enter(dir int, name []byte) {
 	fd, err := w.open(dir, name, &w.how)
 	switch {
@@ -310,8 +310,7 @@ func (w *walker) remember(dir int, name []byte) {
 	w.names = append(w.names, name...)
 }
 
-// look counts a file. Where the filesystem does not tell types, it may turn out to be
-// a directory.
+// look counts a file. When the filesystem does not report types, the file may be a directory.
 func (w *walker) look(dir int, name []byte, kind byte) {
 	err := stat(dir, name, statFlags, &w.stat)
 	if errors.Is(err, unix.ENOENT) {

@@ -12,7 +12,7 @@ type Latest[T any] struct {
 	// Read is the question, which must be bounded in time. Every is the least time between two.
 	Read  func(context.Context) (T, error)
 	Every time.Duration
-	// Failed is told of errors; a failed reading leaves no answer behind.
+	// Failed receives errors; a failed reading leaves no answer behind.
 	Failed func(error)
 
 	mu       sync.Mutex // guards all below

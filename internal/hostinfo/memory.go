@@ -34,7 +34,7 @@ const (
 	PartOther Part = "Other"
 )
 
-// Parts returns every part, in the order in which they are told.
+// Parts returns every part, in the order in which they are reported.
 func Parts() []Part {
 	return []Part{
 		PartAnonymous, PartShared, PartPageCache, PartBuffers, PartSlabReclaimable,

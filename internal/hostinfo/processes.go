@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// largestCount is how many processes are told.
+// largestCount is how many processes are reported.
 const largestCount = 3
 
 // Process is a process outside the pods.
@@ -32,11 +32,10 @@ type Process struct {
 	RSS int64
 }
 
-// Processes returns the processes outside the pods that have the most resident memory, the
-// largest first, at most three. A process that ends meanwhile is passed over, and one without
-// resident memory, such as the kernel's own threads, is none of them. Processes that are
-// there and could not be read are left out too and told by an error, with which the others
-// are still returned.
+// Processes returns the processes outside the pods that have the most resident memory, the largest
+// first, at most three. A process that ends meanwhile is skipped, and one without resident memory,
+// such as the kernel's own threads, is not included. Processes that exist and could not be read are
+// left out too and reported by an error, with which the others are still returned.
 func (r *Reader) Processes(ctx context.Context) ([]Process, error) {
 	found, err := ask(ctx, r, r.processes, r.largest)
 	if err == nil {

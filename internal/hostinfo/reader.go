@@ -89,7 +89,7 @@ func ask[T any](ctx context.Context, r *Reader, slot chan struct{}, read func(co
 	}
 }
 
-// caught makes an error of a panic: the library takes fields of a line that may not be there.
+// caught turns a panic into an error: the library takes fields of a line that may not be there.
 func caught[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {

@@ -450,7 +450,7 @@ func TestReadingHangs(t *testing.T) {
 	if _, err := r.Processes(t.Context()); err != nil {
 		t.Errorf("another question: %v", err)
 	}
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // now the reading goes on
+	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // now the reading continues
 	if err != nil {
 		t.Fatal(err)
 	}
