@@ -54,7 +54,7 @@ type Victim struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Others is what others than evictd did against a shortage.
+// Others is what the kubelet, the kernel and other clients did against a shortage.
 type Others struct {
 	// OOMKills is how many processes the kernel has killed for want of memory since boot, or
 	// in During since the incident began; negative where that is not known.
@@ -67,8 +67,8 @@ type Others struct {
 	Unnamed time.Time `json:"unnamed,omitzero"`
 }
 
-// add notes a victim. One that is named already stays as it is, except that what really
-// happened replaces what a dry run simulated.
+// add records a victim. A victim that is named already stays as it is, except that a real eviction
+// replaces a simulated one.
 func (i *Incident) add(v Victim) {
 	at := slices.IndexFunc(i.Victims, func(known Victim) bool { return known.UID == v.UID })
 	switch {

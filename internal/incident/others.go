@@ -14,8 +14,8 @@ type Evicted struct {
 	At       time.Time
 }
 
-// Sources tell what others than evictd have done on the node: what happened in an incident is
-// the difference of two looks. The zero value knows nothing.
+// Sources report what others than evictd have done on the node: what happened in an incident is the
+// difference of two readings. The zero value knows nothing.
 type Sources struct {
 	// OOMKills returns how many processes the kernel has killed for want of memory since boot;
 	// nil where that cannot be read.
@@ -23,7 +23,7 @@ type Sources struct {
 	// Evicted returns the listed pods that the kubelet has evicted, which stay listed until they
 	// are collected, in a slice of the caller's own; nil where there are none.
 	Evicted func() []Evicted
-	// Fault is told why OOMKills failed; it must be set where OOMKills is.
+	// Fault receives the error when OOMKills fails; it must be set if OOMKills is.
 	Fault func(source string, err error)
 }
 

@@ -27,7 +27,7 @@ func (t *Tracker) Export() []State {
 
 // Restore opens the incidents that were open before a restart and have not expired; the first
 // sample closes what is over. Of several of one resource, or of one signal whose device is not
-// known, the first counts. What is open already stays. A time in the future is taken for now.
+// known, the first counts. What is open already stays. A time in the future counts as now.
 func (t *Tracker) Restore(kept []State, now time.Time) {
 	for n := range kept {
 		i := kept[n].Incident.clone()

@@ -126,8 +126,8 @@ func (t *Tracker) newest(is func(i *Incident) bool) *Incident {
 	return nil
 }
 
-// join notes that a signal is about an incident's resource. What it began itself while its
-// device was not known is the same shortage, and goes on in this incident.
+// join records that a signal is about an incident's resource. An incident that the signal began
+// itself while its device was not known is the same shortage, and continues in this incident.
 func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observation) {
 	r := ResourceOf(signal, seen)
 	if !signal.OnDisk() || !r.known() {

@@ -25,9 +25,9 @@ func (t *Tracker) Export() []state.Request {
 	return kept
 }
 
-// Presumed is a request of the process before that the API server has given up since. Whether it
-// was carried out is not known: it counts against the limits as if it was, and what its pod held
-// of a disk is awaited.
+// Presumed is a request of the previous process that the API server has given up since. Whether it
+// was carried out is not known: it counts against the limits as if it was, and the space that its
+// pod held of a disk is waited for.
 type Presumed struct {
 	// OwnerUID is that of the pod's controller; "" for a bare pod. Sent is when it was sent.
 	OwnerUID string

@@ -12,11 +12,11 @@ import (
 // request in doubt.
 const restsFor = time.Second
 
-// Tracker has the requests in doubt by what the node was short of when they were sent: one for a
-// resource at most. Such a request holds the decisions about that resource, so that no other pod
-// is evicted for the same shortage. It holds no others: a soft request for a disk may be in doubt
-// for half a minute, and memory cannot wait that long. The zero value has none. It is not safe for
-// concurrent use.
+// Tracker has the requests in doubt by the resource that was short when they were sent, at most one
+// for each. Such a request holds the decisions about that resource, so that no other pod is evicted
+// for the same shortage. It holds no others: a soft request for a disk may be in doubt for half a
+// minute, and memory cannot wait that long. The zero value has none. It is not safe for concurrent
+// use.
 type Tracker struct {
 	open []*request // the oldest first
 }
@@ -73,13 +73,14 @@ type Report struct {
 	Decision *decide.Decision
 	// InDoubt is the request that is in doubt after it; nil where none is.
 	InDoubt *decide.InDoubt
-	// Stays says that its pod was read and is there, and that no request was sent. Where the API
-	// server could not tell, no other request would be answered either, and the cooldown knows.
+	// Stays says that its pod was read and still runs, and that no request was sent. When the API
+	// server could not tell, no other request would get a response either, and the cooldown holds
+	// them.
 	Stays bool
 }
 
-// Observe takes what became of a plan. A request in doubt that may still be carried out stays so
-// while none was sent since. One for the same pod goes on with the row that it is in.
+// Observe processes the outcome of a plan. A request in doubt that may still be carried out stays
+// in doubt while no other was sent since. A request for the same pod continues the row of attempts.
 func (t *Tracker) Observe(done *Report, now time.Time) {
 	about := done.Decision.Resource()
 	before := t.of(about)
@@ -100,10 +101,10 @@ func (t *Tracker) Observe(done *Report, now time.Time) {
 	t.put(about, r)
 }
 
-// Reconcile takes what the watch of the pods tells, and returns the requests whose pods are
-// terminating, or listed no more, because of them; they stay in doubt until what became of them is
-// observed. After the API server has given a request up its pod's end is another's doing, days
-// later perhaps. Stays reports whether a pod is listed and is not being deleted.
+// Reconcile takes the reports of the watch, and returns the requests whose pods are terminating, or
+// no longer listed, because of them. They stay in doubt until their outcome is observed. After the
+// API server has given a request up, its pod's end has another cause, possibly days later. Stays
+// reports whether a pod is listed and is not being deleted.
 func (t *Tracker) Reconcile(now time.Time, stays, inFlight func(uid string) bool) []*decide.InDoubt {
 	t.Forget(inFlight)
 	t.open = slices.DeleteFunc(t.open, func(r *request) bool { return !r.MayBeOurs(now) && !stays(r.UID()) })
