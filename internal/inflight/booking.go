@@ -34,11 +34,11 @@ type Booking struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
-	// Expected is what its end should still give back by the last measurement. A signal
-	// that is not known expects nothing.
+	// Expected is what its end should still free by the last measurement. A signal that is not
+	// known expects nothing.
 	Expected pressure.Amounts `json:"expected,omitzero"`
-	// Held is what its cgroup told in detail when its eviction was accepted; nil where that is
-	// not known, and after a restart.
+	// Held is the detail of its cgroup when its eviction was accepted; nil when that is not known,
+	// and after a restart.
 	Held *usage.Detail `json:"-"`
 	// Signal is the name of the signal the victim was evicted for; "" for a pod that
 	// evictd found terminating.
@@ -46,8 +46,8 @@ type Booking struct {
 	// Accepted is when the API server took the eviction, or when evictd first saw
 	// the pod terminating.
 	Accepted time.Time `json:"accepted"`
-	// Deadline is when it should be gone: its grace period plus a margin. After it
-	// the victim is stuck and no longer relied on.
+	// Deadline is when it should have ended: its grace period plus a margin. After it the victim is
+	// stuck and no longer relied on.
 	Deadline time.Time `json:"deadline"`
 	// GraceSeconds is the grace period that it was granted last; it means nothing for a
 	// pod that evictd found terminating.
@@ -62,8 +62,8 @@ type Booking struct {
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
 	// that is known of it is a cgroup, and the booking ends at its deadline.
 	Unlisted bool `json:"unlisted,omitempty"`
-	// MattersToStall says that others end the pod and that it holds a share of the memory that
-	// matters: its end makes a stall's window be measured anew, see [Others.StallShare]. It is
+	// MattersToStall says that evictd did not evict the pod and that it holds a share of the memory
+	// that matters: after its end a stall's window is measured anew, see [Others.StallShare]. It is
 	// not kept.
 	MattersToStall bool `json:"-"`
 }
@@ -76,7 +76,7 @@ func (b *Booking) Key() string {
 	return b.Namespace + "/" + b.Name
 }
 
-// Stuck reports whether the victim should have been gone by now.
+// Stuck reports whether the victim should have ended by now.
 func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
 
 // MayEscalate reports whether evictd may request a shorter grace period for the victim: evictd

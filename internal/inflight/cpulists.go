@@ -65,7 +65,7 @@ func (t *Tracker) ObserveLists(now time.Time, read ReadLists) (shrunk bool) {
 // [Tracker.ObserveLists].
 func (t *Tracker) FreeOnLists() int64 { return t.lists.grown }
 
-// open opens a window of a pod that should be gone by the deadline. What cannot be read opens
+// open opens a window of a pod that should have ended by the deadline. Without a reading it opens
 // none.
 func (c *cpuLists) open(uid string, now, deadline time.Time, read ReadLists) {
 	if bytes, known := read(); known {
@@ -73,8 +73,8 @@ func (c *cpuLists) open(uid string, now, deadline time.Time, read ReadLists) {
 	}
 }
 
-// accept makes the window of what was decided one of the pod that goes by it, and that should be
-// gone by the deadline.
+// accept assigns the window of a decision to the pod that the decision evicts, and that should have
+// ended by the deadline.
 func (c *cpuLists) accept(uid string, now, deadline time.Time) {
 	if at := c.of(undecided); at >= 0 {
 		c.add(listWindow{uid: uid, base: c.windows[at].base, until: earlier(deadline, now.Add(HardPatience))})
@@ -97,8 +97,8 @@ func (c *cpuLists) forget(uid string) {
 	}
 }
 
-// end notes which bookings have ended. One that ended later than it was relied on opens
-// nothing again: the lists have changed since. A dry run's has none.
+// end records which bookings have ended. A booking that ended after it was relied on opens no
+// window again, because the lists have changed since. A dry run's has none.
 func (c *cpuLists) end(now time.Time, ended []Booking) {
 	for i := range ended {
 		if at := c.of(ended[i].UID); at >= 0 && !ended[i].DryRun && !now.After(c.windows[at].until) {
@@ -113,7 +113,7 @@ func (c *cpuLists) of(uid string) int {
 }
 
 // update reads the lists once for a tick under pressure, and reports whether they have shrunk
-// further than was written down. What cannot be read counts for nothing.
+// further than was recorded. A failed reading is ignored.
 func (c *cpuLists) update(now time.Time, read ReadLists) (shrunk bool) {
 	c.grown = 0
 	c.windows = slices.DeleteFunc(c.windows, func(w listWindow) bool { return w.uid != undecided && now.After(w.until) })

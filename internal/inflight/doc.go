@@ -1,3 +1,3 @@
 // Package inflight follows a victim from its request to the memory or disk space that its end
-// gives back.
+// frees.
 package inflight

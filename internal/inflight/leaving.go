@@ -9,14 +9,14 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// UnlistedFor is how long a pod is relied on that the API server does not list. Its grace
-// period is not known: the kubelet gives it the one in its spec (pkg/kubelet/pod_workers.go,
-// calculateEffectiveGracePeriod), and this is the one of a pod that writes none.
+// UnlistedFor is how long a pod that the API server does not list is relied on. Its grace period is
+// not known: the kubelet uses the one in its spec (pkg/kubelet/pod_workers.go,
+// calculateEffectiveGracePeriod), and this is the default for a pod that sets none.
 const UnlistedFor = time.Duration(nodepods.DefaultGraceSeconds)*time.Second + DeadlineMargin
 
-// ObserveEnding takes which listed pods are terminating or have finished. A pod that others end
-// is relied on from when it was first seen so: the API server's times are by another clock, and
-// one that hangs on a volume has been seen so long before it counts, on a calm node.
+// ObserveEnding takes the listed pods that are terminating or have finished. A pod that evictd did
+// not evict is relied on from when it was first seen so: the API server's times are by another
+// clock, and a pod that hangs on a volume has been seen so long before it counts, on a calm node.
 func (t *Tracker) ObserveEnding(pods []*nodepods.Pod, now time.Time) {
 	ends := func(pod *nodepods.Pod) bool { return pod.Terminating || pod.Finished }
 	maps.DeleteFunc(t.ending, func(uid string, _ time.Time) bool {
@@ -41,10 +41,10 @@ func (t *Tracker) EndingSince(uid string, now time.Time) time.Time {
 // one moment.
 type Others struct {
 	Time time.Time
-	// StallShare is what one of them must hold of memory, in bytes, for its end to matter to a
-	// stall: how much of a stall an end will end is not known, and on a node of short jobs one
-	// ends at any time. A tenant that makes and deletes small pods must not be able to hold
-	// evictions back. 0 where it makes no difference.
+	// StallShare is what a pod must hold of memory, in bytes, for its end to matter to a stall. How
+	// much of a stall its end removes is not known, and on a node with short jobs a pod ends at any
+	// time. A tenant that creates and deletes small pods must not be able to hold evictions. 0
+	// where it makes no difference.
 	StallShare int64
 	Pods       []Other
 	// Lists reads the per-CPU lists: what is there already is read when a pod is first seen to
@@ -68,8 +68,8 @@ type Other struct {
 	Known, Emptied bool
 }
 
-// ObserveUnlisted takes the cgroups that no listed pod has. One that is listed after all is what
-// the list says.
+// ObserveUnlisted takes the cgroups that no listed pod has. If the pod is listed after all, the
+// list counts.
 func (t *Tracker) ObserveUnlisted(found []Other, listed func(uid string) bool, now time.Time) {
 	maps.DeleteFunc(t.unlisted, func(uid string, _ time.Time) bool {
 		if listed(uid) {
@@ -85,17 +85,17 @@ func (t *Tracker) ObserveUnlisted(found []Other, listed func(uid string) bool, n
 	}
 }
 
-// Unlisted returns the booking of a cgroup that no listed pod has; false where it is relied on
-// no longer: it is nothing that evictd knows of then, and holds up a node once.
+// Unlisted returns the booking of a cgroup that no listed pod has; false when it is no longer
+// relied on: then it is nothing that evictd knows, and it has held the node once.
 func (t *Tracker) Unlisted(uid string, expected pressure.Amounts, now time.Time) (Booking, bool) {
 	since := t.unlisted[uid]
 	b := Booking{UID: uid, Unlisted: true, Expected: expected, Accepted: since, Deadline: since.Add(UnlistedFor)}
 	return b, !now.After(b.Deadline)
 }
 
-// ObserveOthers books those that leave, and takes what booked ones should still free. One of
-// which that is not known is not relied on where it is new, and keeps its last figure where it
-// is booked. One that has emptied leaves nothing to rely on.
+// ObserveOthers books the pods that are terminating, and updates what booked ones should still
+// free. When that is not known, a new pod is not relied on, and a booked one keeps its last figure.
+// A pod whose cgroup is empty is not relied on.
 func (t *Tracker) ObserveOthers(seen *Others) {
 	for i := range seen.Pods {
 		o := &seen.Pods[i]
@@ -110,7 +110,8 @@ func (t *Tracker) ObserveOthers(seen *Others) {
 	}
 }
 
-// otherBooking returns the booking of a pod that others end, and whether it leaves.
+// otherBooking returns the booking of a pod that evictd did not evict, and whether it is
+// terminating.
 func (t *Tracker) otherBooking(o *Other, now time.Time) (b Booking, leaves bool) {
 	if o.Unlisted {
 		return t.Unlisted(o.UID, o.Expected, now)
@@ -122,8 +123,8 @@ func (t *Tracker) otherBooking(o *Other, now time.Time) (b Booking, leaves bool)
 	}, o.Leaves
 }
 
-// addOther books a pod that others end. Nothing of a stall is expected of one that holds less
-// than the share.
+// addOther books a pod that evictd did not evict. A pod that holds less than the share is not
+// expected to end any of a stall.
 func (t *Tracker) addOther(b Booking, seen *Others) {
 	if !t.Booked(b.UID) {
 		t.lists.open(b.UID, seen.Time, b.Deadline, seen.Lists)

@@ -132,9 +132,9 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	}
 }
 
-// A pod that is present stays booked, over a restart too, with the deadline that it had: only a
-// dry run's, and one that is not listed, end at it. Only an answer moves a deadline, and one that
-// has gone is booked no more.
+// TestAPodThatIsPresentStaysBooked: a pod that is present stays booked, over a restart too, with
+// the deadline that it had: only a dry run's booking, and that of a pod which is not listed, end at
+// the deadline. Only a response moves a deadline, and a pod that has ended is no longer booked.
 func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 	t.Parallel()
 	kept := 0

@@ -7,25 +7,25 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What a victim's end gave back is a difference of the whole node's books: see
+// What a victim's end freed is a difference of the whole node's books: see
 // docs/adr/0022-measure-actual-reclaim-as-a-difference-of-books.md.
 
 // booksEvery is how often the books are read while victims of evictd's are in flight.
 const booksEvery = time.Second
 
-// Ended is a victim that evictd evicted and that has gone.
+// Ended is a victim that evictd evicted and that has ended.
 type Ended struct {
 	// Booking is how it was booked; Booking.Signal is what it was evicted for.
 	Booking Booking
-	// Time is when it was found to have gone: the API server does not list it any more,
-	// and its cgroup is not there.
+	// Time is when it was found to have ended: the API server does not list it any more, and its
+	// cgroup does not exist.
 	Time time.Time
 	// Signal is what it was evicted for.
 	Signal pressure.Signal
 	// Expected is what it was expected to free of the signal when it was accepted, in
 	// the signal's unit; nil where that was not known.
 	Expected *int64
-	// Reclaim is what came of it; nil when that is not known.
+	// Reclaim is what its end freed; nil when that is not known.
 	Reclaim *Reclaim
 }
 
@@ -40,9 +40,9 @@ func (e *Ended) Overran() bool { return e.Time.After(e.Booking.Deadline) }
 type Reclaim struct {
 	// Expected is what the victim held by the last measurement before it began to end.
 	Expected int64
-	// Actual is by how much what is available and what the other pods hold, together,
-	// grew from that measurement to its end. It may be negative: a process outside of
-	// pods took more meanwhile.
+	// Actual is by how much what is available and what the other pods hold, together, grew from
+	// that measurement to its end. It may be negative: a process outside the pods took more
+	// meanwhile.
 	Actual int64
 }
 
@@ -51,7 +51,7 @@ type Reclaim struct {
 type Books struct {
 	// Available is what the node has of each signal, in its unit.
 	Available pressure.Amounts
-	// Held is what each pod's end should give back, by the UID of its cgroup.
+	// Held is what each pod's end should free, by the UID of its cgroup.
 	Held map[string]pressure.Amounts
 }
 
@@ -89,8 +89,8 @@ type measured struct {
 	held, others int64
 }
 
-// follow begins to measure a victim that was accepted. One that is followed already goes on, and
-// a dry run's, or one that others end, is not followed.
+// follow begins to measure a victim that was accepted. A victim that is followed already is not
+// affected. The victim of a dry run, and one that evictd did not evict, are not followed.
 func (r *reclaims) follow(b *Booking) {
 	signal, err := pressure.ParseSignal(b.Signal)
 	if err != nil || b.DryRun || r.victims[b.UID] != nil {
@@ -114,9 +114,9 @@ func reclaimOf(signal pressure.Signal, expected pressure.Amounts) (amount int64,
 	return amount, known && signal.Reclaim() != pressure.ReclaimUnknown
 }
 
-// ObserveBooks takes the bookings that have ended since the last tick and returns those of
-// evictd's victims with what came of them. The books are read where one has ended, and once a
-// second while one is in flight.
+// ObserveBooks takes the bookings that have ended since the last tick and returns those of evictd's
+// victims with what their ends freed. The books are read when one has ended, and once a second
+// while one is in flight.
 func (t *Tracker) ObserveBooks(now time.Time, ended []Booking, read func() Books) []Ended {
 	r := &t.reclaims
 	gone := slices.DeleteFunc(slices.Clone(ended), func(b Booking) bool { return r.victims[b.UID] == nil })

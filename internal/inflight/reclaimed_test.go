@@ -9,8 +9,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What the other pods take and give back moves within the books and counts for no victim, and
-// what processes outside the pods take does.
+// TestReclaimIsADifferenceOfBooks: what the other pods take and free moves within the books and
+// counts for no victim; what processes outside the pods take does count.
 func TestReclaimIsADifferenceOfBooks(t *testing.T) {
 	t.Parallel()
 	memory := func(amount int64) pressure.Amounts { return pressure.Amounts{}.With(pressure.MemoryAvailable, amount) }

@@ -7,7 +7,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What a victim held of a disk comes back after the pod has gone: see
+// The disk space of a victim is reclaimed after the pod has ended: see
 // docs/adr/0009-await-the-space-of-disk-victims.md.
 
 // CollectedWithin is how long after its end a victim's layers and logs may still be
@@ -61,7 +61,7 @@ func (r *returning) forget(stays func(uid string) bool) {
 	r.victims = slices.DeleteFunc(r.victims, func(v goneVictim) bool { return v.inDoubt != "" && stays(v.inDoubt) })
 }
 
-// credit counts a rise for the victims in their order. One whose space has come back holds
+// credit counts a rise for the victims in their order. A victim whose space was reclaimed holds
 // nothing any more, and what it held counts for no other.
 func (r *returning) credit(signal pressure.Signal, available int64) {
 	for i := range r.victims {
@@ -104,10 +104,10 @@ type KubeletEvicted struct {
 }
 
 // ObserveSpace takes what has ended since the last tick and a sample. Kubelets are all pods that
-// the kubelet has evicted while a shortage lasts, and nil where none does. Stays reports whether a
-// pod is listed and is not being deleted; nil where that is not known. A dry run's victim holds up
-// nothing. What others end shows as it comes back; where pods end all the time, to wait for each
-// would be for ever.
+// the kubelet has evicted while a shortage lasts, and nil when there is no shortage. Stays reports
+// whether a pod is listed and is not being deleted; nil when that is not known. A dry run's victim
+// holds nothing. The space of pods that evictd did not evict shows as it is reclaimed; where pods
+// end all the time, a wait for each would not end.
 func (t *Tracker) ObserveSpace(sample *pressure.Sample, ended []Booking, kubelets []KubeletEvicted, stays func(uid string) bool) {
 	var gone []pressure.Amounts
 	own := map[string]bool{}
@@ -150,8 +150,8 @@ func (t *Tracker) newKubelets(kubelets []KubeletEvicted, own map[string]bool) []
 // AwaitSpace waits for the space of a pod that may have ended because of a request in doubt.
 func (t *Tracker) AwaitSpace(g Gone, now time.Time) { t.returning.restore([]Gone{g}, now) }
 
-// Returning returns how much of the signal victims that have ended have still to give back, and
-// when the last of them ended.
+// Returning returns how much of the signal the victims that have ended should still free, and when
+// the last of them ended.
 func (t *Tracker) Returning(signal pressure.Signal) (amount int64, last time.Time) {
 	return t.returning.expected(signal)
 }

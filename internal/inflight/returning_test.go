@@ -8,7 +8,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// What came back of one victim counts for no other.
+// TestReturningCountsARiseOnce: what was reclaimed from one victim counts for no other.
 func TestReturningCountsARiseOnce(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -5,9 +5,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Simulated are the would-be victims that have ended in a dry run and live on: what they hold
-// counts as reclaimed, see docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md. The zero
-// value has none.
+// Simulated are the victims of a dry run that count as ended and still run: what they hold counts
+// as reclaimed, see docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md. The zero value
+// has none.
 type Simulated struct {
 	pods map[string]*wouldBe // by UID
 }
@@ -16,18 +16,18 @@ type Simulated struct {
 type wouldBe struct {
 	// cgroup is the UID in the name of its cgroup: a static pod has another.
 	cgroup string
-	// held is what its end would give back, by signal, in the signal's unit; a figure that
-	// cannot be read stays as it was.
+	// held is what its end would free, by signal, in the signal's unit; a figure that cannot be
+	// read stays as it was.
 	held pressure.Amounts
 }
 
-// Simulated returns the would-be victims that count as gone. [Tracker.Observe] adds to them.
+// Simulated returns the simulated victims that count as ended. [Tracker.Observe] adds to them.
 func (t *Tracker) Simulated() *Simulated { return &t.simulated }
 
 // Empty reports whether there are none.
 func (s *Simulated) Empty() bool { return len(s.pods) == 0 }
 
-// Has reports whether the pod counts as gone.
+// Has reports whether the pod counts as ended.
 func (s *Simulated) Has(uid string) bool { return s.pods[uid] != nil }
 
 // Amount returns how much of the signal counts as reclaimed, in its unit: what is known to come
@@ -59,7 +59,7 @@ func (s *Simulated) AddTo(seen *pressure.Sample) *pressure.Sample {
 	return sample
 }
 
-// observe takes the bookings that have ended: those of a dry run would have gone by then.
+// observe takes the bookings that have ended: a dry run's victims would have ended by then.
 func (s *Simulated) observe(ended []Booking) {
 	for i := range ended {
 		if b := &ended[i]; b.DryRun {

@@ -35,8 +35,8 @@ func TestSimulatedKeepsUnknownUnknown(t *testing.T) {
 	}
 }
 
-// A dry run's victim counts as gone from the end of its booking until it really ends, and until
-// the dry run does; a real one never.
+// TestSimulatedFollowsTheTracker: a dry run's victim counts as ended from the end of its booking
+// until it really ends, and until the dry run does; a real victim never does.
 func TestSimulatedFollowsTheTracker(t *testing.T) {
 	t.Parallel()
 	tracker := inflight.New()

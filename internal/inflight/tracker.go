@@ -10,9 +10,9 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Tracker follows the pods that are in flight: what their ends should give back, when they
-// should be gone, and what MemAvailable does not show yet of what they gave back. It is not
-// safe for concurrent use.
+// Tracker follows the pods that are in flight: what their ends should free, when they should have
+// ended, and what MemAvailable does not show yet of what they freed. It is not safe for concurrent
+// use.
 type Tracker struct {
 	bookings map[string]Booking
 	lastEnd  time.Time
@@ -33,7 +33,7 @@ func New() *Tracker {
 	return &Tracker{bookings: map[string]Booking{}, ending: map[string]time.Time{}, unlisted: map[string]time.Time{}}
 }
 
-// Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found gone.
+// Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found deleted.
 func (t *Tracker) Accept(b Booking) {
 	if !b.DryRun {
 		t.lists.accept(b.UID, b.Accepted, b.Deadline)
@@ -66,10 +66,10 @@ func (t *Tracker) Book(b Booking) {
 	t.Expect(b.UID, b.Expected)
 }
 
-// Expect notes what a newer measurement says that a booked victim should still
-// free. A process that has ended frees nothing any more, and one that goes on
-// growing while its preStop hook runs frees more; signals that the measurement does
-// not tell of keep their figures. A pod that is not booked is ignored.
+// Expect records what a booked victim should still free by a newer measurement. A process that has
+// ended frees nothing any more, and one that keeps growing while its preStop hook runs frees more;
+// signals that the measurement does not have keep their figures. A pod that is not booked is
+// ignored.
 func (t *Tracker) Expect(uid string, expected pressure.Amounts) {
 	t.amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
 }
