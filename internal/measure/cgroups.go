@@ -9,9 +9,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// amountOf measures a pod for a signal, in the signal's unit. The ranking, what an end
-// should give back and what is booked all use it, so that none of them counts what the
-// signal does not: docs/adr/0002. Stalls are not measured for each pod, but as memory.available.
+// amountOf measures a pod for a signal, in the signal's unit. The ranking, what an end should free
+// and what is booked all use it, so that none of them counts what the signal does not:
+// docs/adr/0002. Stalls are not measured for each pod, but as memory.available.
 func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) (amount int64, known bool) {
 	switch {
 	case signal == pressure.PIDAvailable:

@@ -7,7 +7,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// What a pod is ranked by is what its end is expected to give back and what is booked.
+// TestAmountIsWhatIsExpected: a pod is ranked by the amount that its end is expected to free and
+// that is booked.
 func TestAmountIsWhatIsExpected(t *testing.T) {
 	t.Parallel()
 	pod := usage.Pod{WorkingSet: 1000, Anonymous: 100, Shared: 20, Kernel: 3, KernelKnown: true, Tasks: 7, TasksKnown: true}

@@ -1,4 +1,3 @@
-// Package measure answers what the pods use now of a signal, and what a pod's end should give
-// back. It decides no eviction; where a figure is missing or too old it returns the hold that
-// says so.
+// Package measure answers what the pods use now of a signal, and what a pod's end should free. It
+// decides no eviction; when a figure is missing or too old it returns the hold for that.
 package measure

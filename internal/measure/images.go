@@ -121,8 +121,8 @@ func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods
 	}()
 }
 
-// follow notes where the signal is to the kubelet's line. What was seen before this incident
-// counts for nothing.
+// follow records where the signal is relative to the kubelet's line. What was seen before this
+// incident is ignored.
 func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 	now, available := p.SampleTime, p.Observed.Available
 	switch {
@@ -137,8 +137,8 @@ func (b *belowLine) follow(p *pressure.Pressure, line int64, incident string) {
 	}
 }
 
-// line returns below which availability the kubelet removes all unused images, and how
-// long it may take for that; 0 where it never does.
+// line returns the availability below which the kubelet removes all unused images, and how long it
+// may take for that; 0 when it never does.
 func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duration) {
 	by, capacity := &c.reclaim, p.Observed.Capacity
 	line = by.ImageFS.Of(capacity)

@@ -21,8 +21,9 @@ func (hanging) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]usage
 	return nil, ctx.Err()
 }
 
-// A decision rests on a measurement of the disks only while it is young, newer than the pressure
-// and the last victim's end, and no fault; whatever the source does, nothing waits for it.
+// TestDiskIsKnownOnlyByAYoungMeasurement: a decision is based on a measurement of the disks only
+// while the measurement is fresh, newer than the pressure and the last victim's end, and without an
+// error. Whatever the source does, nothing waits for it.
 func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

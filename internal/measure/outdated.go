@@ -76,7 +76,7 @@ func (o *outdated) awaitNewer(p *pressure.Pressure) (decide.Hold, string) {
 	return decide.HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))
 }
 
-// notes say that a decision rests on such figures; nil when it does not.
+// notes say that a decision is based on such figures; nil when it is not.
 func (o *outdated) notes(p *pressure.Pressure) []string {
 	if o.pods == 0 {
 		return nil

@@ -24,10 +24,10 @@ func (k OOMKilled) same(other OOMKilled) bool {
 	return k.Container == other.Container && k.ID == other.ID && k.Finished.Equal(other.Finished)
 }
 
-// oomKilledIn returns the containers that a pod's status says were killed: each by its last
-// end and the one before, which is all that a status keeps. It is how cgroup v1 tells of a
-// kill, since the container's cgroup goes with it. A process that is killed while the
-// container's first one lives on is not told there.
+// oomKilledIn returns the containers that a pod's status reports as killed: each by its last end
+// and the one before, which is all that a status keeps. With cgroup v1 this is the only sign of a
+// kill, because the container's cgroup is removed with it. A process that is killed while the
+// container's first one lives on is not reported there.
 func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
 	var killed []OOMKilled
 	for _, statuses := range [][]corev1.ContainerStatus{

@@ -219,7 +219,7 @@ func (s Self) is(pod *Pod) bool {
 	return s.Name != "" && s.Name == pod.Name && s.Namespace == pod.Namespace
 }
 
-// isReady goes by what the API server goes by (k8s.io/kubernetes pkg/api/pod, IsPodReady).
+// isReady uses the API server's rule (k8s.io/kubernetes pkg/api/pod, IsPodReady).
 func isReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

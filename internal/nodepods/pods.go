@@ -47,10 +47,10 @@ type Pods struct {
 	bookmarked atomic.Bool
 }
 
-// backoff is how long a request that failed waits before it is sent again. Client-go's own
-// goes up to half a minute and twice that: so long after an outage evictd would still decide
-// by the pods from before it. The jitter keeps the agents of many nodes from coming back
-// together.
+// backoff is how long a request that failed waits before it is sent again. Client-go's own back-off
+// grows up to half a minute and twice that: so long after an outage evictd would still decide by
+// the pods from before it. The jitter keeps the agents of many nodes from returning at the same
+// time.
 func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 4, Cap: 6 * time.Second}
 }

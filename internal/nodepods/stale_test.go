@@ -14,9 +14,9 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 )
 
-// A watch that is dead for minutes was as good as any: the list counted as known for ever.
-// Where the server sends bookmarks, three minutes without one tell; where it does not, a
-// quiet node is no fault, but a watch that is not even opened anew is.
+// TestFaultDeadWatchIsNoticed: a watch that was dead for minutes did not differ from a live one:
+// the list counted as known forever. If the server sends bookmarks, three minutes without one show
+// it. If it does not, a quiet node is no fault, but a watch that cannot be opened again is.
 func TestFaultDeadWatchIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
