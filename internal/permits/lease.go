@@ -14,7 +14,7 @@ const (
 	LabelPermit = "evictd.dev/permit"
 	// AnnotationWorkload names the workload, "shop/Deployment/web".
 	AnnotationWorkload = "evictd.dev/workload"
-	// AnnotationVictim names the pod that goes, "shop/web-5d4-x".
+	// AnnotationVictim names the pod that is evicted, "shop/web-5d4-x".
 	AnnotationVictim = "evictd.dev/victim"
 )
 

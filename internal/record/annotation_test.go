@@ -7,8 +7,8 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The owner of a pod whose annotation counts for nothing is told when it goes, and the
-// log says it of the runners-up.
+// TestAnAnnotationThatCountsForNothingIsTold: an Event reports to the owner of a pod whose
+// annotation is ignored that it was evicted, and the log reports it for the runners-up.
 func TestAnAnnotationThatCountsForNothingIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -68,8 +68,8 @@ func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation)
 		zap.Int64(keyAvailable, seen.Available), zap.Int64(keyCapacity, seen.Capacity))
 }
 
-// noteFault logs a signal that is unknown: once for each reason, and about once a minute
-// where the reason changes or the signal comes and goes.
+// noteFault logs a signal that is unknown: once for each reason, and about once a minute when the
+// reason changes or the signal is alternately known and unknown.
 func (r *Recorder) noteFault(signal pressure.Signal, err error) {
 	r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
 	f := &r.faults[signal]

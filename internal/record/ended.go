@@ -10,7 +10,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// endings are the metrics of victims that have gone.
+// endings are the metrics of victims that have ended.
 type endings struct {
 	took             *prometheus.HistogramVec
 	expected, actual vectors[*prometheus.CounterVec]
@@ -51,7 +51,7 @@ func endingBuckets() []float64 {
 	return []float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}
 }
 
-// VictimEnded writes down that a victim has gone, and what came of it.
+// VictimEnded records that a victim has ended, and what its end freed.
 func (r *Recorder) VictimEnded(e *inflight.Ended) {
 	b := &e.Booking
 	r.metrics.endings.took.WithLabelValues(strconv.FormatBool(e.Overran())).Observe(e.Took().Seconds())

@@ -434,8 +434,8 @@ func TestEventsThatAlwaysFailHoldTheOthersUpOnce(t *testing.T) {
 	})
 }
 
-// TestOnePodRefusedOverAndOverIsNotSpam also asserts that it gets its Event when
-// it goes at last: the filter's key has the reason.
+// TestOnePodRefusedOverAndOverIsNotSpam also verifies that the pod gets its Event when it is
+// finally evicted: the filter's key has the reason.
 func TestOnePodRefusedOverAndOverIsNotSpam(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -37,7 +37,7 @@ func podsOf(victims []incident.Victim) []string {
 	return pods
 }
 
-// whatHappened says in sentences which pods went in an incident, and in a dry run what
+// whatHappened says in sentences which pods were evicted in an incident, and in a dry run what
 // happened instead.
 func whatHappened(i *incident.Incident) string {
 	var evicted, would []string

@@ -56,8 +56,8 @@ type Line struct {
 	Outside []ProcessLine `json:"outside,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
-	// OwnersInBackOff are the owners whose pods were passed over because too many of them came
-	// back or went.
+	// OwnersInBackOff are the owners whose pods were skipped because too many of them came back or
+	// were evicted.
 	OwnersInBackOff []OwnerInBackOffLine `json:"owners_in_backoff,omitempty"`
 	InFlight        []BookingLine        `json:"in_flight,omitempty"`
 	// NotReliedOn says which of them comes too late; "" when none does.
@@ -88,7 +88,7 @@ type PressureLine struct {
 	GraceCut bool `json:"grace_cut,omitempty"`
 }
 
-// VictimLine is the pod that goes, with what it was judged by.
+// VictimLine is the pod that is evicted, with the figures that it was ranked by.
 type VictimLine struct {
 	Victim   string `json:"victim"`
 	UID      string `json:"uid"`

@@ -85,7 +85,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	}
 }
 
-// filledElsewhere is a decision that knows where a disk's space went.
+// filledElsewhere is a decision that knows what uses a disk's space.
 func filledElsewhere() *decide.Decision {
 	d := held(decide.HoldInsufficientReclaim)
 	d.Breakdown = brokenDown()
@@ -145,8 +145,8 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 	}
 }
 
-// pressed is a decision that did not wait for a victim, on a node with two pods of an
-// owner that is held off.
+// pressed is a decision that did not wait for a victim, on a node with two pods of an owner that is
+// in back-off.
 func pressed() *decide.Decision {
 	d := decision()
 	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
@@ -184,7 +184,7 @@ func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
 	}
 }
 
-// ended is a victim that has gone a second after its deadline.
+// ended is a victim that has ended a second after its deadline.
 func ended() *inflight.Ended {
 	expected := 300 * mi
 	return &inflight.Ended{
@@ -505,8 +505,8 @@ func TestPressureBegan(t *testing.T) {
 	}
 }
 
-// TestAReasonIsLoggedOnceAndPaced: a lasting fault has one line, another reason another,
-// and a file that comes and goes a hundred times a second one pair a minute.
+// TestAReasonIsLoggedOnceAndPaced: a lasting fault has one line, another reason another, and a file
+// that appears and disappears a hundred times a second one pair a minute.
 func TestAReasonIsLoggedOnceAndPaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

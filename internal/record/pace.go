@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// sayAgainAfter is how often a failure that goes on is logged: a node is read up
-// to a hundred times a second.
+// sayAgainAfter is how often a failure that continues is logged: a node is read up to a hundred
+// times a second.
 const sayAgainAfter = time.Minute
 
 // pace keeps failures that go on from filling the log.

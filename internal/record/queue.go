@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// eventsPerObject is how many Events of one reason one pod, owner or node may have
-	// at once; after that one every five minutes, which is client-go's own pace. The
-	// key of client-go's filter lacks the reason, so that a pod that was refused 25
-	// times would get no Event when it is evicted at last. An owner has so many for
-	// each of its pods that goes: see spamKey.
+	// eventsPerObject is how many Events of one reason one pod, owner or node may have at once;
+	// after that one every five minutes, which is client-go's own pace. The key of client-go's
+	// filter lacks the reason, so that a pod that was refused 25 times would get no Event when it
+	// is finally evicted. An owner has that many for each of its evicted pods: see spamKey.
 	eventsPerObject = 5
 	eventsQPS       = 1. / 300
 	// eventsRemembered bounds what the filters remember: pods of one node and their
@@ -33,7 +32,7 @@ const (
 	// that a namespace in which every Event fails, by a webhook for example, keeps the
 	// others waiting once and not once for each of its Events.
 	eventPatience = 2 * time.Minute
-	// victimAnnotation is on an owner's Event and holds the UID of the pod that goes.
+	// victimAnnotation is on an owner's Event and holds the UID of the pod that is evicted.
 	victimAnnotation = "evictd.dev/pod-uid"
 	// flushReason marks the Event that ends the queue; it is never sent.
 	flushReason = "Flush"

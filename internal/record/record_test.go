@@ -144,7 +144,7 @@ func pressureOn(signal pressure.Signal, quantity pressure.Quantity, available, c
 	}
 }
 
-// decision is one in which the first candidate is blocked and the second goes.
+// decision is one in which the first candidate is blocked and the second is evicted.
 func decision() *decide.Decision {
 	ranking := rank.Order(rank.Memory, pods(), rank.Rules{})
 	cap10 := int64(10)

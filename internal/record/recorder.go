@@ -113,8 +113,8 @@ func levelOf(d *decide.Decision) zapcore.Level {
 // Tick notes that the loop has made a round.
 func (r *Recorder) Tick(started time.Time, took time.Duration) { r.metrics.ticked(started, took) }
 
-// LeftAlone notes how many owners are held off, and how many pods back off because a
-// budget refused, or because several select them.
+// LeftAlone records how many owners are in back-off, and how many pods are because a budget
+// refused, or because several budgets select them.
 func (r *Recorder) LeftAlone(owners, blocked, misconfigured int) {
 	r.metrics.ownersInBackOff.Set(float64(owners))
 	r.metrics.blocked.Set(float64(blocked))

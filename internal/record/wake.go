@@ -27,9 +27,8 @@ func newWakes(by registrar) wakes {
 	return w
 }
 
-// Wakeups notes, at the start and at each change, whether the kernel wakes the loop
-// because of a source, and if not, why. Neither is a warning: where it does not,
-// pacing goes on alone.
+// Wakeups records, at the start and at each change, whether the kernel wakes the loop because of a
+// source, and if not, why. Neither is a warning: without it, pacing alone continues.
 func (r *Recorder) Wakeups(state pressure.WakeState) {
 	r.metrics.wakes.on.WithLabelValues(string(state.Source)).Set(number(state.Err == nil))
 	source := zap.String(keySource, string(state.Source))
