@@ -29,8 +29,8 @@ const MaxSize = 256 << 10
 // maxRead is the most that is read, in bytes.
 const maxRead = 1 << 20
 
-// futureTolerance is how far in the future a file may have been written: a clock that is
-// being corrected goes back by less. The entries' times are taken for now then.
+// futureTolerance is how far in the future a file may have been written: a clock that is being
+// corrected is set back by less. The entries' times then count as now.
 const futureTolerance = time.Minute
 
 // Identity says which boot of which node a file belongs to.

@@ -43,7 +43,7 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	sent := requestOn("sent", 1)
 	done := make(chan struct{})
 	go func() { defer close(done); k.BeforeSend(&sent) }()
-	k.Learn() // the loop goes on
+	k.Learn() // the loop continues
 	<-done
 	if want := []string{"other", "sent"}; to.nows != 1 || !slices.Equal(to.uids(), want) {
 		t.Errorf("before the request %v was kept, %d times; want %v, and waited for", to.uids(), to.nows, want)

@@ -211,8 +211,8 @@ func TestOversizedSectionsLoseTheirOldestEntries(t *testing.T) {
 	}
 }
 
-// What is handed over while a write hangs is not waited for, and the newest state is what is
-// written once it goes on.
+// TestAWriteThatHangsHoldsNothingUp: a state that is handed over while a write hangs is not waited
+// for, and the newest state is written once the write continues.
 func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -40,7 +40,7 @@ type Options struct {
 	// Fault is told of each source that could not be read.
 	Fault func(source string, err error)
 	// SentLast reports whether the plan that is being carried out has sent its last request for a
-	// pod: its report says what came of it.
+	// pod: its report has the outcome.
 	SentLast func(uid string) bool
 }
 
@@ -67,7 +67,7 @@ func (f *Follower) Adopt(memory pressure.MemoryDefinition) {
 	f.memory = memory
 }
 
-// Begin begins a tick: it ends the bookings of victims that have gone, and returns them. Nothing
+// Begin begins a tick: it ends the bookings of victims that have ended, and returns them. Nothing
 // ends while the list of pods is not complete.
 func (f *Follower) Begin(now time.Time) []inflight.Booking {
 	f.listed = nil
@@ -86,7 +86,7 @@ func (f *Follower) Present(uid string) bool {
 	there, err := f.options.Cgroups.Present(uid)
 	if err != nil {
 		f.options.Fault(measure.SourceUsage, err)
-		return true // unknown is not gone
+		return true // unknown does not mean ended
 	}
 	return there
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Of a disk and a stall it is not known what an end gives back; of tasks, only where all
-// of them could be counted.
+// TestReclaimThatIsNotKnown: what an end frees of a disk or a stall is not known; of tasks it is
+// known only when all of them could be counted.
 func TestReclaimThatIsNotKnown(t *testing.T) {
 	t.Parallel()
 	sample := pressure.Sample{Time: time.Now()}
@@ -35,8 +35,8 @@ func TestReclaimThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// node has one pod, which gives back what it held when it ends; unread says that its cgroups cannot
-// be read.
+// node has one pod, which frees what it held when it ends; unread says that its cgroups cannot be
+// read.
 type node struct {
 	held   int64
 	unread error
@@ -57,7 +57,8 @@ func (n *node) sample() (s pressure.Sample) {
 	return s
 }
 
-// What a victim's end gave back is told once, and only where all books were read.
+// TestReclaimOfAVictimThatEnded: what a victim's end freed is reported once, and only when all
+// books were read.
 func TestReclaimOfAVictimThatEnded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

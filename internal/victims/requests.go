@@ -74,7 +74,7 @@ func (f *Follower) escalate(d *decide.Decision, now time.Time) {
 	}
 }
 
-// deadlineOf returns when a pod should be gone that was given a grace period, in seconds.
+// deadlineOf returns when a pod with a grace period in seconds should have ended.
 func deadlineOf(grace int64, now time.Time) time.Time {
 	return now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin)
 }
