@@ -12,7 +12,7 @@ type Simulated struct {
 	pods map[string]*wouldBe // by UID
 }
 
-// wouldBe is one of them.
+// wouldBe is one such victim.
 type wouldBe struct {
 	// cgroup is the UID in the name of its cgroup: a static pod has another.
 	cgroup string
@@ -42,7 +42,7 @@ func (s *Simulated) Amount(signal pressure.Signal) int64 {
 	return all
 }
 
-// AddTo returns the sample as it would be without the would-be victims: the same one where there
+// AddTo returns the sample as it would be without the simulated victims; the same sample when there
 // are none. What is not known stays so.
 func (s *Simulated) AddTo(seen *pressure.Sample) *pressure.Sample {
 	if s.Empty() {
@@ -68,8 +68,8 @@ func (s *Simulated) observe(ended []Booking) {
 	}
 }
 
-// Restore takes a would-be victim of an open incident that no booking relies on any more. What
-// it holds is measured before the first sample.
+// Restore takes a simulated victim of an open incident that no booking relies on any more. What it
+// holds is measured before the first sample.
 func (s *Simulated) Restore(uid string) { s.add(uid, pressure.Amounts{}) }
 
 func (s *Simulated) add(uid string, held pressure.Amounts) {
@@ -82,8 +82,8 @@ func (s *Simulated) add(uid string, held pressure.Amounts) {
 	s.pods[uid] = &wouldBe{cgroup: uid, held: held}
 }
 
-// ObservePods takes all pods of the node and drops those that do not live on: they are not
-// listed, or really end now.
+// ObservePods takes all pods of the node and drops the simulated victims that no longer run: they
+// are not listed, or really end now.
 func (s *Simulated) ObservePods(pods []*nodepods.Pod) {
 	live := make(map[string]*wouldBe, len(s.pods))
 	for _, pod := range pods {

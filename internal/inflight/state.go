@@ -70,7 +70,7 @@ func (t *Tracker) Export() State {
 func (t *Tracker) Len() int { return len(t.bookings) }
 
 // Restore takes what was exported and has not expired, before anything else happens. A pod that
-// others end does not look new.
+// evictd did not evict must not look new.
 func (t *Tracker) Restore(s State, now time.Time) {
 	t.lists.restore(s.OnCPULists, now)
 	t.returning.restore(s.Gone, now)

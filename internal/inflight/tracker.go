@@ -16,7 +16,7 @@ import (
 type Tracker struct {
 	bookings map[string]Booking
 	lastEnd  time.Time
-	// lastOwnEnd is when a victim ended last that evictd evicted, lastStallEnd when one of those
+	// lastOwnEnd is when the last victim ended that evictd evicted, lastStallEnd when one of those
 	// or a pod that matters to a stall did.
 	lastOwnEnd, lastStallEnd time.Time
 	// ending is since when listed pods are terminating or have finished, by the pods' UIDs;
@@ -133,8 +133,8 @@ func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking
 	return ended
 }
 
-// ForgetDryRuns drops the bookings of dry runs and the would-be victims: once evictd acts for
-// real, nothing of them is in flight.
+// ForgetDryRuns drops the bookings of dry runs and the simulated victims: once evictd evicts for
+// real, none of them is in flight.
 func (t *Tracker) ForgetDryRuns() {
 	t.simulated = Simulated{}
 	maps.DeleteFunc(t.bookings, func(_ string, b Booking) bool { return b.DryRun })

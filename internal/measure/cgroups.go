@@ -33,8 +33,8 @@ func Expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amoun
 			expected = expected.With(signal, amount)
 		}
 	}
-	// How much of a stall a pod's end will end is not known: while one that holds memory
-	// is in flight, it is waited for.
+	// How much of a stall a pod's end removes is not known: while a pod that holds memory is in
+	// flight, its end is waited for.
 	if expected.At(pressure.MemoryStall) > 0 {
 		expected = expected.With(pressure.MemoryStall, WholeStall)
 	}

@@ -136,7 +136,7 @@ func measuredOf(measured map[string]usage.DiskUse, uid, cgroup string) (usage.Di
 	return u, known
 }
 
-// whyUnmeasured tells a pod that cannot start from rights that are missing and a time that
+// whyUnmeasured says why a pod was not measured: it cannot start, rights are missing, or the time
 // was too short.
 func whyUnmeasured(u *usage.DiskUse, known bool) string {
 	switch {

@@ -151,8 +151,8 @@ func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duratio
 	return by.Collection.Of(capacity), ImagesCollection
 }
 
-// ImagesFirst holds a decision while images that no pod uses cover so much that is missing of the
-// signal, in its unit. The note says what else is to be known of them; "" is nothing.
+// ImagesFirst holds a decision while images that no pod uses cover that much of what is missing of
+// the signal, in its unit. The note has further facts about them; "" when there are none.
 func (m *Measurer) ImagesFirst(p *pressure.Pressure, uses *decide.Uses, missing int64) (hold decide.Hold, detail, note string) {
 	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
 		return decide.HoldNone, "", ""

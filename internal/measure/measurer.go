@@ -20,7 +20,7 @@ const (
 	SourceImages = "Images"
 )
 
-// WarmUpEvery is how often a calm node's pods are read for nothing.
+// WarmUpEvery is how often a calm node's pods are read without a decision.
 const WarmUpEvery = 30 * time.Second
 
 // Collector reads what the pods use of memory and tasks.
@@ -52,7 +52,7 @@ type Options struct {
 	Cgroups Cgroups
 	Disk    Disk
 	Images  Images
-	// Fault is told of each source that could not be read.
+	// Fault receives the error of each source that could not be read.
 	Fault func(source string, err error)
 }
 
@@ -91,7 +91,7 @@ type Query struct {
 	Pods     []*nodepods.Pod
 	// Incident is the ID of the shortage; "" where there is none.
 	Incident string
-	// NewerThan is what figures of a disk must be newer than; the zero time is no such demand.
+	// NewerThan is what figures of a disk must be newer than; the zero time sets no such limit.
 	NewerThan time.Time
 	// Enough is what one pod must return to do alone, in the signal's unit; 0 where that is not
 	// the question. A pod of whose disk use only a part was counted is known when that suffices.
@@ -112,8 +112,8 @@ func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hol
 	return uses, hold, detail
 }
 
-// Collect reads the pods' cgroups, as they are: nothing stands in for one that could not be
-// read. What it returns is good until the next reading.
+// Collect reads the pods' cgroups, without a replacement for one that could not be read. The result
+// is valid until the next reading.
 func (m *Measurer) Collect() ([]usage.Pod, error) {
 	read, err := m.options.Cgroups.Collect(m.read[:0])
 	m.read = read

@@ -11,7 +11,8 @@ import (
 // the loop makes ten a second with the default sampling.
 const spaceReadings = 20
 
-// spaceReading is one reading of a disk under pressure whose space may come back by itself.
+// spaceReading is one reading of a disk under pressure whose space may be reclaimed without an
+// eviction.
 type spaceReading struct {
 	at        time.Time
 	available int64
@@ -51,8 +52,9 @@ func (m *Measurer) keepSpace(signal pressure.Signal, now spaceReading, window ti
 	m.space[signal] = append(slices.Delete(kept, 0, old), now)
 }
 
-// Rise returns how far the signal stands above its lowest within the window, in its unit. Each point
-// is the median of three readings in a row: a single odd one is neither.
+// Rise returns how far the signal is above its lowest value within the window, in its unit. Each
+// point is the median of three readings in a row, so that a single outlier is neither the lowest
+// nor the current one.
 func (m *Measurer) Rise(signal pressure.Signal) int64 {
 	kept := m.space[signal]
 	if len(kept) < 3 {

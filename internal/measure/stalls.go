@@ -13,8 +13,8 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// stallReadings are two readings of the pods' stalls, so that what happened between
-// them can be told from what was long ago. The zero value has none.
+// stallReadings are two readings of the pods' stalls, so that recent stalls can be distinguished
+// from older ones. The zero value has none.
 type stallReadings struct {
 	before, last stallReading
 }
@@ -99,8 +99,8 @@ func (m *Measurer) StalledByItself(q *Query) (decide.Hold, string) {
 	return decide.HoldStalledWithinOwnLimits, strings.Join(bound, ", ") + " met limits of their own, and no other pod stalled"
 }
 
-// awaitUnreadStalls holds a decision while it cannot be told which pods stall: for a moment
-// where that is so of a few of them.
+// awaitUnreadStalls holds a decision while it is not known which pods stall: only for a moment when
+// that is so for a few of them.
 func (m *Measurer) awaitUnreadStalls(q *Query) (decide.Hold, string) {
 	var missing []string
 	for _, fault := range []error{m.stalls.before.err, m.stalls.last.err} {

@@ -18,7 +18,7 @@ const (
 	// A pod whose cgroup cannot be read is no candidate, so that its neighbours would go in its
 	// place: what stands in for it, and how long one is waited for, is docs/adr/0018.
 
-	// bridgedFor is how old a pod's last reading may be when it stands in for one that failed.
+	// bridgedFor is how old a pod's last reading may be when it replaces one that failed.
 	bridgedFor = WarmUpEvery
 	// UnreadWait is how long decisions about one incident wait in all for pods that could not
 	// be read.
@@ -58,8 +58,7 @@ func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod, n
 	return read, missing
 }
 
-// failed returns the UIDs of the cgroups that are there, for all that is known, and could not
-// be read.
+// failed returns the UIDs of the cgroups that, as far as is known, exist and could not be read.
 func (m *Measurer) failed(read []usage.Pod, unread *usage.UnreadError, pods []*nodepods.Pod) []string {
 	asked := slices.Clone(unread.Pods)
 	if unread.ListingFailed {

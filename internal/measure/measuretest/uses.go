@@ -16,8 +16,8 @@ func FSUse(n int64) usage.FSUse {
 	return usage.FSUse{Bytes: n, BytesKnown: true, Inodes: n / 10, InodesKnown: true}
 }
 
-// PartsOf is a pod with these parts, as a source tells that knows of deleted files. Dedicated says
-// that layers have a filesystem of their own.
+// PartsOf is a pod with these parts, from a source that knows deleted files. Dedicated says that
+// layers have a filesystem of their own.
 func PartsOf(dedicated bool, layers, logs, volumes, deleted int64) usage.DiskUse {
 	if dedicated {
 		return Split(PartsFrom(0, logs, volumes, deleted), PartsFrom(layers, 0, 0, 0))
