@@ -115,8 +115,8 @@ func (p *pair) twoMeasures() bool {
 	return p.signal == pressure.MemoryAvailable && p.node.Definition != pressure.WorkingSet
 }
 
-// evictions looks for a threshold of the kubelet's that no threshold of evictd's is ahead
-// of.
+// evictions finds a threshold of the kubelet's that no threshold of evictd's is ahead of, see
+// [pair.ahead].
 func (p *pair) evictions() (Finding, bool) {
 	for i := range p.theirs {
 		theirs := &p.theirs[i]

@@ -103,7 +103,7 @@ func failed(path string, err error) error {
 	return fmt.Errorf("reading the kubelet's configuration %s: %w", path, err)
 }
 
-// shown is other people's text, on one line and not too long.
+// shown returns untrusted text on one line, limited in length.
 func shown(text string) string {
 	const longest = 32
 	return wording.OneLine(strings.ToValidUTF8(text[:min(len(text), longest)], ""))

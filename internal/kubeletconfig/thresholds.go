@@ -116,7 +116,7 @@ func (k *Configuration) add(name, entry, text, grace string) {
 }
 
 // parseThreshold reads a threshold by the kubelet's grammar (parseThresholdStatement and
-// parsePercentage, pkg/kubelet/eviction/helpers.go), and whether it can be met at all.
+// parsePercentage, pkg/kubelet/eviction/helpers.go), and whether it can ever be met.
 func parseThreshold(entry, text string) (_ pressure.Threshold, on bool, err error) {
 	signal, err := pressure.ParseSignal(entry)
 	if err != nil || signal == pressure.MemoryStall {

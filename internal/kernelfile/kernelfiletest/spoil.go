@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Spoil makes the good file at a path one that cannot be read or makes no sense.
+// Spoil replaces the good file at a path by one that cannot be read or is not valid.
 type Spoil func(tb testing.TB, path string)
 
 // With spoils a file by other content.
