@@ -14,16 +14,16 @@ import (
 // some, so the kubelet is configured not to list them (nodeStatusMaxImages: 0), or could not.
 var ErrNotListed = errors.New("the node's status lists no images")
 
-// Unused returns how many bytes the images hold that a node's status lists and that none of
-// its pods uses, by the sizes in that list. An image counts as used where any name of it is
-// one that a pod's spec or status has, for pods that have ended too; one without a name,
-// which may be any pod's, counts as used.
+// Unused returns how many bytes the images hold that a node's status lists and that none of its
+// pods uses, by the sizes in that list. An image counts as used when a pod's spec or status has any
+// of its names, also for pods that have ended. An image without a name, which may be any pod's,
+// counts as used.
 //
-// The sum leaves out much: the kubelet lists the largest images alone, 50 by default
-// (nodeStatusMaxImages, pkg/kubelet/nodestatus/setters.go, Images), and containerd tells what
-// an image has as it was pulled, compressed. It may also be too large: layers that an image
-// shares with one in use stay, and so do images that the runtime has pinned and those pulled
-// less than two minutes ago (imageMinimumGCAge).
+// The sum leaves out much: the kubelet lists only the largest images, 50 by default
+// (nodeStatusMaxImages, pkg/kubelet/nodestatus/setters.go, Images), and containerd reports the size
+// of an image as it was pulled, compressed. It may also be too large: layers that an image shares
+// with one in use stay, and so do images that the runtime has pinned and those pulled less than two
+// minutes ago (imageMinimumGCAge).
 func Unused(images []corev1.ContainerImage, pods []*nodepods.Pod) (int64, error) {
 	if len(images) == 0 {
 		return 0, ErrNotListed

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageKey tells one image from another, and nothing else of it: images' names are not kept,
-// and what is kept of a reference is a hash of its digest, or of its whole name where it has
+// ImageKey returns a key that distinguishes images and reveals nothing else: images' names are not
+// kept, and what is kept of a reference is a hash of its digest, or of its whole name when it has
 // none. A name without a registry or a tag is Docker Hub's latest, as for the runtimes
-// (github.com/distribution/reference, ParseNormalizedNamed). The key of a key is the key
-// itself; that of "" is "".
+// (github.com/distribution/reference, ParseNormalizedNamed). The key of a key is the key itself;
+// that of "" is "".
 func ImageKey(reference string) string {
 	if reference == "" || strings.HasPrefix(reference, keyMark) {
 		return reference

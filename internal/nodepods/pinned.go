@@ -27,9 +27,9 @@ func isPinned(pod *corev1.Pod) bool {
 	return false
 }
 
-// hasNodeName reports whether the fields have spec.nodeName. Hardly any have the words at
-// all, and so most are not parsed; a label or a port may have that name too, so the
-// words alone do not tell. What cannot be parsed has not.
+// hasNodeName reports whether the fields have spec.nodeName. Few fields contain the words, so most
+// are not parsed. A label or a port may have that name too, so the words alone are no proof. Fields
+// that cannot be parsed count as without it.
 func hasNodeName(fields []byte) bool {
 	const spec, nodeName = "f:spec", "f:nodeName"
 	if !bytes.Contains(fields, []byte(`"`+nodeName+`"`)) {

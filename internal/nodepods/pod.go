@@ -33,10 +33,10 @@ const (
 	sourceAPI = "api"
 )
 
-// Pod is what evictd knows of a pod of its node. It is made once, where the API server tells
-// of the pod, and is not changed after that. It has no field for an environment, a command
-// line, the name of an image or of a secret. Its JSON is what snapshots hold of a pod; what tells
-// its images from others is not in it.
+// Pod is what evictd knows of a pod of its node. It is created once, when the API server reports
+// the pod, and is not changed after that. It has no field for an environment, a command line, the
+// name of an image or of a secret. Its JSON is what snapshots hold of a pod; the keys of its images
+// are not in it.
 type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -45,7 +45,7 @@ type Pod struct {
 	// UID of its own.
 	UID       string `json:"uid"`
 	CgroupUID string `json:"cgroupUID"`
-	// Created is when the API server made the object.
+	// Created is when the API server created the object.
 	Created time.Time `json:"created,omitzero"`
 	// Priority is spec.priority; 0 where there is none.
 	Priority int32 `json:"priority,omitempty"`
@@ -82,9 +82,9 @@ type Pod struct {
 	// of a pod that it evicts only once none of them runs any more, and deletes nothing: the pod
 	// stays listed (k8s.io/kubernetes pkg/kubelet/status/status_manager.go, mergePodStatus).
 	Finished bool `json:"finished,omitempty"`
-	// KubeletEvicted says that it has finished because the kubelet evicted it;
-	// KubeletEvictedAt is when, by the kubelet's clock in whole seconds. One that it did not let
-	// begin has its creation alone.
+	// KubeletEvicted says that it has finished because the kubelet evicted it; KubeletEvictedAt is
+	// when, by the kubelet's clock in whole seconds. A pod that the kubelet did not start has the
+	// time of its creation.
 	KubeletEvicted   bool      `json:"kubeletEvicted,omitempty"`
 	KubeletEvictedAt time.Time `json:"kubeletEvictedAt,omitzero"`
 	// Started says that the status lists containers. RunningContainers are the runtime's ids of
@@ -98,7 +98,7 @@ type Pod struct {
 	DiskVolumes []string `json:"diskVolumes,omitempty"`
 	// OOMKilled are the containers that the status says the kernel has killed.
 	OOMKilled []OOMKilled `json:"-"`
-	// ImageKeys tell the images that the pod names or runs from others, see [ImageKey].
+	// ImageKeys are the keys of the images that the pod names or runs, see [ImageKey].
 	ImageKeys []string `json:"-"`
 }
 

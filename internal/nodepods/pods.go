@@ -25,16 +25,15 @@ type Options struct {
 	NodeName string
 	// Now is the clock.
 	Now func() time.Time
-	// OnError is told of every list or watch that failed or broke; nil ignores
-	// them. It is called on the watch's goroutine and must not block. The reflector
-	// tries again by itself, with a back-off.
+	// OnError receives the error of every list or watch that failed or broke; nil ignores them. It
+	// is called on the watch's goroutine and must not block. The reflector retries with a back-off.
 	OnError func(error)
-	// OnOOMKilled is told once of each container that the kernel killed after the first list,
-	// as far as a pod's status keeps it; nil ignores them. It is called as OnError is.
+	// OnOOMKilled receives, once, each container that the kernel killed after the first list, as
+	// far as a pod's status keeps it; nil ignores them. It is called as OnError is.
 	OnOOMKilled func(*Pod, OOMKilled)
 }
 
-// Pods are the pods of one node, as far as the API server has told.
+// Pods are the pods of one node, as far as the API server has reported them.
 type Pods struct {
 	reflector *cache.Reflector
 	store     store
@@ -183,7 +182,7 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.I
 	return newTap(ctx, inner, s), nil
 }
 
-// report tells of an error, unless it is the end of the program.
+// report reports an error, unless it is the end of the program.
 func (s *source) report(ctx context.Context, what string, err error) {
 	if ctx.Err() == nil {
 		s.onError(fmt.Errorf("%s the node's pods: %w", what, err))

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A watch can be dead while other requests are answered. The list then grows old: new pods are
-// missing from it, and so are the ends of others. A quiet node's watch is told from a dead one
-// by its bookmarks.
+// A watch can be dead while other requests are answered. The list then becomes stale: new pods are
+// missing from it, and so are the ends of others. Bookmarks distinguish the watch of a quiet node
+// from a dead one.
 const (
 	// staleAfter is how long a watch that has had bookmarks may be without any. An API server
 	// sends one a minute (defaultBookmarkFrequency in apiserver/pkg/storage/cacher), so that

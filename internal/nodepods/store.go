@@ -12,7 +12,7 @@ import (
 // ([cache.ReflectorStore]): a pod becomes a small value where it enters, and nothing of the
 // API server's object stays. The zero value is empty and not synced.
 type store struct {
-	killed func(*Pod, OOMKilled) // nil tells of none
+	killed func(*Pod, OOMKilled) // may be nil
 
 	mu     sync.RWMutex // guards all below
 	pods   map[string]*Pod
@@ -87,8 +87,8 @@ func (s *store) replace(pods map[string]*Pod) (before map[string]*Pod, synced bo
 	return before, synced
 }
 
-// tellKills tells of the kills that a pod's status has and the one before it had not. Before
-// is nil where there was no pod of that name.
+// tellKills reports the kills that a pod's status has and the previous status did not. Before is
+// nil when there was no pod of that name.
 func (s *store) tellKills(before, pod *Pod) {
 	if s.killed == nil {
 		return
