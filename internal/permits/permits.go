@@ -56,11 +56,11 @@ type Answer struct {
 	Detail string
 }
 
-// Recorder is told what the semaphore does.
+// Recorder receives what the semaphore does.
 type Recorder interface {
-	// Permit tells the answer to a request that was made of the API server.
+	// Permit reports the result of a request to the API server for a permit.
 	Permit(v Verdict)
-	// PermitsHeld tells how many permits this node holds now.
+	// PermitsHeld reports how many permits this node holds now.
 	PermitsHeld(n int)
 	// PermitError reports why a permit could not be renewed or released, or why the permits from
 	// before the start could not be found. The request is repeated, unless the permit is lost.
@@ -77,7 +77,7 @@ type Options struct {
 	Now func() time.Time
 	// Random returns numbers in [0,1), so that the nodes do not all try the first permit.
 	Random func() float64
-	// Recorder is told what is done.
+	// Recorder receives what the semaphore does.
 	Recorder Recorder
 	// Restore looks, once, for permits that an earlier process has left.
 	Restore bool
@@ -141,8 +141,8 @@ func (b *Semaphore) Acquire(ctx context.Context, r Request) Answer {
 	return answer
 }
 
-// acquireOne looks at all permits by one request and tries those that are free one after the
-// other. What was looked at may be old by then: only the write decides.
+// acquireOne reads all permits by one request and tries the free ones one after the other. The
+// result of the read may be stale by then: only the write decides.
 func (b *Semaphore) acquireOne(ctx context.Context, workload string, r *Request) Answer {
 	leases, err := b.look(ctx, workload)
 	if err != nil {

@@ -80,8 +80,8 @@ func (b *Semaphore) Run(ctx context.Context) error {
 	}
 }
 
-// persist does something until it succeeds, or the time has come after which it need not
-// be done; the zero time is never.
+// persist repeats an action until it succeeds, or until the given time, after which it is not
+// needed any more; the zero time is never.
 func (b *Semaphore) persist(ctx context.Context, until time.Time, do func(context.Context) error) {
 	backoff := wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter}
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -155,8 +155,8 @@ func (b *Semaphore) restore(ctx context.Context) error {
 	return nil
 }
 
-// readopt holds a permit again whose victim is not known to this process. Where it holds
-// one of the victim's already it has taken the permit again itself.
+// readopt takes over a permit whose victim is not known to this process. When the process already
+// holds a permit of the victim's, it has acquired the permit again itself.
 func (b *Semaphore) readopt(victim string, s permit, lasts time.Duration) {
 	s.expires = b.options.Now().Add(lasts)
 	if index, err := strconv.Atoi(s.lease[strings.LastIndex(s.lease, "-")+1:]); err == nil {

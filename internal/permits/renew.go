@@ -15,8 +15,8 @@ const (
 	// ahead is how long before its end a permit is renewed: time for three requests without a
 	// response. A victim that ends within its grace period needs no renewal.
 	ahead = 20 * time.Second
-	// longer is how long a permit is held from its renewal on. It is short, because the permit
-	// of a node that is lost is not free before.
+	// longer is how long a permit is held after its renewal. It is short, because the permit of a
+	// lost node is not free before that.
 	longer = time.Minute
 	// renewalPause is how long after one request to renew the next may follow.
 	renewalPause = 2 * time.Second
@@ -143,7 +143,7 @@ func (b *Semaphore) renewed(uid string, before, as permit) {
 	b.releaseLater(after)
 }
 
-// lose forgets a permit that this node does not hold any more, and says so where its victim
+// lose forgets a permit that this node does not hold any more, and returns an error when its victim
 // should have one.
 func (b *Semaphore) lose(uid string, s permit, why string) error {
 	b.mu.Lock()

@@ -22,7 +22,7 @@ const (
 	RequestOther = "Other"
 )
 
-// What became of a request that was not answered with success.
+// The outcomes of a request that did not succeed.
 const (
 	// ClassNone: there was no answer: no connection, or a time-out.
 	ClassNone = "None"
@@ -60,8 +60,8 @@ func newAPIErrors(by registrar) *prometheus.CounterVec {
 	return c
 }
 
-// APIError counts a request to the API server that was not answered with success, by one
-// of [APIRequests] and one of [APIClasses].
+// APIError counts a request to the API server that did not succeed, by one of [APIRequests] and one
+// of [APIClasses].
 func (r *Recorder) APIError(request, class string) {
 	if !slices.Contains(APIRequests(), request) {
 		request = RequestOther

@@ -33,7 +33,7 @@ func newHost(settings *Settings) *host {
 		used:   desc("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free. Missing while it cannot be read.", "part"),
 		killed: desc("oom_kills_total", "Processes that the kernel has killed for want of memory since evictd started, in limits of cgroups and on the whole machine. Missing while that cannot be read."),
 	}
-	_, _ = h.sinceStart() // a fault is told by the series, which is missing
+	_, _ = h.sinceStart() // an error shows as the missing series
 	return h
 }
 
@@ -78,8 +78,8 @@ func (h *host) sinceStart() (int64, bool) {
 
 // OOMKill is what is known of processes of a pod that the kernel killed for want of memory.
 type OOMKill struct {
-	// Pod is the pod's namespace/name, "" where the watch does not list it; UID is the one that
-	// its cgroup is named by.
+	// Pod is the pod's namespace/name, "" when the watch does not list it; UID is the one that its
+	// cgroup is named by.
 	Pod, UID string
 	// Container is where it was; "" where only the pod is known.
 	Container string

@@ -1,8 +1,8 @@
 package record
 
-// The keys of log lines besides those of [Line], by the same names, so that a query written
-// for one reads the other. docs/runbook.md says what each means, and a test fails where it
-// does not.
+// The keys of log lines besides those of [Line], by the same names, so that a query written for one
+// reads the other. docs/runbook.md says what each means, and a test fails when a key is missing
+// there.
 const (
 	keyAccepted     = "accepted"
 	keyAvailable    = "available"

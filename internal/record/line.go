@@ -31,7 +31,7 @@ type Line struct {
 	PressureLine
 	Deficit int64 `json:"deficit"`
 	DryRun  bool  `json:"dry_run"`
-	// Simulated is how much of Available counts as reclaimed from a dry run's would-be victims.
+	// Simulated is how much of Available counts as reclaimed from a dry run's simulated victims.
 	Simulated int64 `json:"simulated,omitempty"`
 	// VictimLine is nil when no eviction was accepted.
 	*VictimLine `json:",omitempty"`

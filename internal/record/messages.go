@@ -21,9 +21,8 @@ const (
 	answerLimit = 300
 )
 
-// attemptMessage returns the text for the pod or its controller, which are told of the
-// pod by other words: what became of it, why the node needs it to go, and why it and not
-// another.
+// attemptMessage returns the text for the pod or its controller, which differ only in how they name
+// the pod: what happened to it, why the node requires its eviction, and why this pod was chosen.
 func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, pod string) string {
 	sentences := []string{fate(d, a, pod), r.shortage(&d.Pressure), judged(d, a)}
 	if detail := a.Entry.Detail; detail != "" {
@@ -35,7 +34,7 @@ func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, pod str
 	return shorten(strings.Join(sentences, " "), messageLimit)
 }
 
-// thisPod is how the pod itself is told of it.
+// thisPod is how the Event on the pod itself names it.
 func thisPod(a *decide.Attempt) string {
 	if a.Entry.Pod.Owner == "" {
 		return "this pod"
@@ -43,8 +42,8 @@ func thisPod(a *decide.Attempt) string {
 	return "this pod of " + a.Entry.Pod.Owner
 }
 
-// itsPod is how a controller is told of one of its pods. The UID tells one db-0 from the
-// next, and keeps client-go from taking two Events for one that happened twice.
+// itsPod is how the Event on a controller names one of its pods. The UID distinguishes one db-0
+// from the next, and keeps client-go from merging two Events.
 func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Name, pod.UID) }
 
 // fate returns what became of the pod.
@@ -187,7 +186,7 @@ func outside(d *decide.Decision) string {
 	return " Largest processes outside of pods: " + strings.Join(named, ", ") + "."
 }
 
-// whereUsed tells the breakdown of a disk or of memory; "" when there is none.
+// whereUsed describes the breakdown of a disk or of memory; "" when there is none.
 func whereUsed(d *decide.Decision) string {
 	signal := d.Pressure.Threshold.Signal
 	if !signal.OnDisk() {
@@ -210,7 +209,7 @@ func whereUsed(d *decide.Decision) string {
 	}
 }
 
-// memoryUsed tells what the node's memory is used by; "" where it is not known.
+// memoryUsed describes what uses the node's memory; "" when it is not known.
 func memoryUsed(b decide.Breakdown) string {
 	var parts []string
 	for _, part := range hostinfo.Parts() {

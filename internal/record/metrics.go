@@ -127,8 +127,8 @@ func reactionBuckets() []float64 {
 // requestBuckets end at the API server's own limit for an eviction, 34 seconds.
 func requestBuckets() []float64 { return []float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 34} }
 
-// create makes every series that can ever be, so that the first eviction is an
-// increase from 0 and not the birth of a series, which rate() does not see.
+// create creates every series that can ever exist, so that the first eviction is an increase from 0
+// and not a new series, which rate() does not see.
 func (m *metrics) create(version string) {
 	for _, signal := range pressure.Signals() {
 		name := signal.String()

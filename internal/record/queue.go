@@ -27,10 +27,10 @@ const (
 	// eventsRemembered bounds what the filters remember: pods of one node and their
 	// owners times reasons.
 	eventsRemembered = 1024
-	// eventPatience is how old an Event may be for it to be sent again after the API
-	// server answered 429 or 5xx. It is the Event's age and not the number of tries, so
-	// that a namespace in which every Event fails, by a webhook for example, keeps the
-	// others waiting once and not once for each of its Events.
+	// eventPatience is how old an Event may be for it to be sent again after the API server
+	// answered 429 or 5xx. It limits the Event's age and not the number of tries. So a namespace in
+	// which every Event fails, because of a webhook for example, delays the others once and not
+	// once for each of its Events.
 	eventPatience = 2 * time.Minute
 	// victimAnnotation is on an owner's Event and holds the UID of the pod that is evicted.
 	victimAnnotation = "evictd.dev/pod-uid"
