@@ -52,7 +52,7 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 	}
 }
 
-// granted is what the shipped ClusterRole gives evictd, as docs/security.md lists it.
+// granted returns the rights of the shipped ClusterRole, as docs/security.md lists them.
 func granted() []string {
 	return []string{
 		"get pods", "list pods", "watch pods", "create pods/eviction", "create events", "patch events", "get nodes", "get nodes/stats",
@@ -106,10 +106,10 @@ func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
 	if !strings.Contains(s.audit(&greedy), `"subresource":"eviction"`) {
 		t.Error("the audit log shows no eviction of the pod: it went some other way")
 	}
-	s.ended(&greedy) // what came back is the whole machine's doing, too
+	s.ended(&greedy) // the whole machine affects the reclaimed memory
 }
 
-// ending is what evictd says of a victim that has gone.
+// ending is evictd's report of an ended victim.
 type ending struct {
 	Message      string  `json:"msg"`
 	UID          string  `json:"uid"`
@@ -119,7 +119,7 @@ type ending struct {
 	Reclaimed    int64   `json:"reclaimed"`
 }
 
-// ended waits until evictd has said that the victim has gone.
+// ended waits until evictd has reported the end of the victim.
 func (s *scene) ended(pod *corev1.Pod) (e ending) {
 	s.Helper()
 	s.must(node.Until(s.Context(), time.Minute, func(ctx context.Context) bool {
@@ -158,7 +158,8 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 	guarded := s.taker(node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10})
 	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
 	next := s.taker(node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10})
-	// One after the other: the budget's pod is the first in the order when the threshold is met.
+	// One after the other: the pod with the budget is the first in the order when the
+	// threshold is met.
 	s.takes(guarded, "memory")
 	s.takes(next, "memory")
 	d := s.gone(&next.Pod)
@@ -168,7 +169,7 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 		d.Attempts[0].Budget != "guarded" || d.Attempts[1].Outcome != "Evicted" {
 		t.Errorf("one decision should hold the budget's refusal and the next pod's eviction: %+v", d)
 	}
-	// By this signal nothing counts but pods: what came back is what the victim held.
+	// Only pods affect this signal: what was reclaimed is what the victim used.
 	if e := s.ended(&next.Pod); e.ExpectedLast < 100<<20 || max(e.Reclaimed-e.ExpectedLast, e.ExpectedLast-e.Reclaimed) > 20<<20 || e.Overran {
 		t.Errorf("the end of the victim: %+v", e)
 	}
@@ -231,7 +232,7 @@ func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
 	}
 }
 
-// readJournal returns when the first pod's steps were; a replacement's are left out.
+// readJournal returns the times of the first pod's steps, without those of a replacement.
 func readJournal(s *scene, path string) map[string]time.Time {
 	s.Helper()
 	text, err := os.ReadFile(path)

@@ -20,24 +20,24 @@ import (
 )
 
 // What the pods of these tests write, in MiB, and how much may be written before the
-// threshold is met. The modest pod could not return what is missing; the greedy one can.
+// threshold is met. The modest pod could not cover the deficit; the greedy one can.
 const (
 	modestMiB, greedyMiB = 20, 160
 	untilMetMiB          = 110
 )
 
-// The same in files.
+// The same, in files.
 const (
 	modestFiles, greedyFiles = 300, 6000
 	untilMetFiles            = 4000
 )
 
-// bareToo lets pods without a controller go: nobody makes them again, and what they
-// wrote is written once.
+// bareToo permits the eviction of pods without a controller: they are not created again, so
+// their files are written only once.
 const bareToo = "protect: {barePods: false}\ndisk: {stabilizationWindow: %s}"
 
-// newDiskScene puts a threshold on the node's own filesystem in force. At the end it
-// waits until the space is back: the kubelet removes dead containers once a minute.
+// newDiskScene applies a threshold on the node's own filesystem. At the end it waits until
+// the space is reclaimed: the kubelet removes dead containers once a minute.
 func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *scene {
 	t.Helper()
 	on(t, oneDisk)
@@ -54,7 +54,7 @@ func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *s
 	return newSceneOf(t, signal, untilMet, false, fmt.Sprintf(bareToo, window))
 }
 
-// spaceIsBack tells what the node itself writes from what pods of a test did.
+// spaceIsBack distinguishes what the node itself writes from what a test's pods wrote.
 func spaceIsBack(signal string, want int64) bool {
 	available, err := live.DiskAvailable(signal)
 	if signal == node.DiskSpace {
@@ -63,16 +63,16 @@ func spaceIsBack(signal string, want int64) bool {
 	return err == nil && available >= want-100
 }
 
-// writer is a pod that writes when the test says so.
+// writer is a pod that writes on the test's signal.
 type writer struct {
 	corev1.Pod
 
 	control string
-	last    string // what it notes in the end
+	last    string // what it logs at the end
 }
 
-// writer makes a pod with a disk emptyDir at /data, and at /control what the test tells
-// it, outside of the node's own filesystem.
+// writer creates a pod with a disk emptyDir at /data, and the test's signals at /control,
+// outside of the node's own filesystem.
 func (s *scene) writer(name string, flags []string, change ...func(*corev1.PodSpec)) *writer {
 	s.Helper()
 	control := s.TempDir()
@@ -102,7 +102,7 @@ func mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
 }
 
-// writes lets a pod write, and waits until it has.
+// writes makes a pod write, and waits until it has.
 func (s *scene) writes(w *writer) {
 	s.Helper()
 	s.must(os.WriteFile(filepath.Join(w.control, "go"), nil, 0o600))
@@ -119,8 +119,8 @@ func (s *scene) modest() *writer {
 	return w
 }
 
-// count returns the sum of a metric's series that have the labels, and no number where
-// evictd does not answer.
+// count returns the sum of a metric's series that have the labels, and NaN where evictd does
+// not respond.
 func (s *scene) count(ctx context.Context, name string, labels map[string]string) float64 {
 	s.Helper()
 	families, err := live.Metrics(ctx)
@@ -137,7 +137,7 @@ func (s *scene) evicted() float64 {
 	return s.count(s.Context(), "evictd_evictions_total", map[string]string{"outcome": "Evicted"})
 }
 
-// held returns how often evictd said of a signal that it held back, and why.
+// held returns how often evictd has held for a signal with that reason.
 func (s *scene) held(ctx context.Context, signal, hold string) float64 {
 	s.Helper()
 	return s.count(ctx, "evictd_holds_total", map[string]string{"signal": signal, "hold": hold})
@@ -150,15 +150,15 @@ func (s *scene) calm(signal string) {
 	})
 }
 
-// The space went to the host: first through a pod that wrote into a hostPath, then to a
-// file of the host's own. Nobody's end would bring it back.
+// The host used the space: first through a pod that wrote into a hostPath, then through a
+// file of its own. No pod's end would reclaim it.
 func TestDiskFilledByTheHostEvictsNobody(t *testing.T) {
 	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
 	evicted := s.evicted()
 	modest := s.modest()
 	here, there, err := live.HostPath("mounted")
 	s.must(err)
-	t.Cleanup(func() { _ = os.RemoveAll(here) }) // it is gone but where the test failed
+	t.Cleanup(func() { _ = os.RemoveAll(here) }) // removed already, unless the test failed
 	kind := corev1.HostPathDirectoryOrCreate
 	into := s.writer("into-the-host", []string{"--write=/host/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)}, func(spec *corev1.PodSpec) {
 		mount(spec, "host", "/host", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: there, Type: &kind}})
@@ -180,18 +180,18 @@ func TestDiskFilledByTheHostEvictsNobody(t *testing.T) {
 	}
 }
 
-// hostsFile writes a file that no pod knows of on the node's filesystem.
+// hostsFile writes a file on the node's filesystem that belongs to no pod.
 func (s *scene) hostsFile(name string, mebibytes int) string {
 	s.Helper()
 	path, _, err := live.HostPath(name)
 	s.must(err)
-	s.Cleanup(func() { _ = os.Remove(path) }) // it is gone but where the test failed
+	s.Cleanup(func() { _ = os.Remove(path) }) // removed already, unless the test failed
 	s.must(os.WriteFile(path, make([]byte, mebibytes<<20), 0o600))
 	return path
 }
 
-// filledElsewhere waits for an Event on the node, besides so many that are there, and
-// holds the metric against what was written.
+// filledElsewhere waits for an Event on the node, beyond the existing ones, and compares the
+// metric with what was written.
 func (s *scene) filledElsewhere(before int32) {
 	s.Helper()
 	message := ""
@@ -201,7 +201,7 @@ func (s *scene) filledElsewhere(before int32) {
 		return count > before
 	})
 	s.Log(message)
-	// They are told again every 30 s.
+	// They are reported every 30 s.
 	s.within(2*time.Minute, "the metric tells whose the space is", func(ctx context.Context) bool {
 		used := func(part string) float64 {
 			return s.count(ctx, "evictd_disk_used_bytes", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
@@ -211,8 +211,8 @@ func (s *scene) filledElsewhere(before int32) {
 	})
 }
 
-// eventsOnTheNode returns how often evictd has said that its space went elsewhere, and one
-// such text. Equal texts are one Event with a count.
+// eventsOnTheNode returns how often evictd has reported that other files than the pods' use
+// the space, and one such text. Equal texts are one Event with a count.
 func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int32) {
 	list, err := live.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -228,8 +228,8 @@ func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int3
 	return message, count
 }
 
-// A deleter gives the space back after a while: within the settle window nobody goes,
-// and without it one pod does, which could have returned it.
+// A cleanup reclaims the space after a while: within the stabilization window no pod is
+// evicted, and without it one that could have reclaimed the space is.
 func TestDeleterWithinTheSettleWindow(t *testing.T) {
 	const window = 30 * time.Second
 	s := newDiskScene(t, node.DiskSpace, greedyMiB+modestMiB+60, window.String())
@@ -262,7 +262,7 @@ func TestDeleterWithinTheSettleWindow(t *testing.T) {
 	}
 }
 
-// The pod goes that filled the disk, first and alone, whatever it filled.
+// The pod that filled the disk is evicted first and alone, whatever it filled.
 func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 	amount := fmt.Sprintf("%dMi", greedyMiB)
 	for _, test := range []struct {
@@ -286,7 +286,7 @@ func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 			if d.Signal != test.signal || d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
 				t.Errorf("the decision: %+v", d)
 			}
-			// Until the kubelet has removed its containers, the disk is still full.
+			// The disk is still full until the kubelet has removed the victim's containers.
 			s.within(2*time.Minute, "the victim's space has come back", func(context.Context) bool {
 				available, err := live.DiskAvailable(test.signal)
 				return err == nil && float64(available) >= line
@@ -300,8 +300,8 @@ func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 	}
 }
 
-// Both pods are in the kubelet's figures when greedy writes just past the line. Until these
-// are taken again greedy holds nothing by them, and modest alone would do.
+// Both pods are in the kubelet's figures when greedy writes just past the line. Until the
+// next figures greedy uses nothing, and only modest would suffice.
 func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
 	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
 	evicted := s.evicted()
@@ -312,8 +312,8 @@ func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
 		_, known := used[greedy.Name]
 		return known && used[modest.Name] >= modestMiB<<20
 	})
-	// A figure of the second in which the threshold is met counts as newer than the pressure,
-	// because the Summary's times have whole seconds. These are from before.
+	// A figure from the second in which the threshold is met counts as newer than the
+	// pressure, because the Summary's times are whole seconds. These are older.
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(2 * time.Second)))
 	s.writes(greedy)
 	if d := s.gone(&greedy.Pod); d.Verb != "Acted" || len(d.Attempts) != 1 {

@@ -19,15 +19,16 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// A process of the host takes memory to below the line and keeps it. The pods that use what
-// they asked for did not do that, and stay. When it takes more, so that the kubelet's line would be
-// met before one of them could have ended, one goes, and the kubelet has not acted.
+// A host process uses memory to below the line and keeps it. The pods that use no more than
+// their requests did not cause that, and stay. When the process uses more, so that the
+// kubelet's line would be met before a pod could have ended, one pod is evicted, and the
+// kubelet has not acted.
 func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	const (
 		pods, usesMiB, asksMiB  = 3, 500, 600
 		untilMetMiB, takesMiB   = 300, 700
 		keeps                   = 20 * time.Second
-		kubeletsMiB             = 3000 // less than is left then
+		kubeletsMiB             = 3000 // below what is left then
 		thenMiB, thenMiBASecond = 1800, 100
 	)
 	on(t, oneDisk)
@@ -61,7 +62,8 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	s.kubeletHasNotActed()
 }
 
-// hostTakes lets a process of the host take so much memory and keep it until the end of the test.
+// hostTakes makes a host process allocate that much memory and keep it until the end of the
+// test.
 func (s *scene) hostTakes(mebibytes int, flags ...string) {
 	s.Helper()
 	process := exec.Command(filepath.Join(live.Files.ClusterBin, "workload"), // the Makefile built it; it is ended below
@@ -73,12 +75,12 @@ func (s *scene) hostTakes(mebibytes int, flags ...string) {
 	})
 }
 
-// namesHostProcess waits until a decision names a process of the host that has so much memory, or
-// three that have as much, as a build beside the test may, and an Event on the node names the
-// largest. Pods that run the same program are none of those.
+// namesHostProcess waits until a decision names a host process with that much memory, or
+// three that have as much together, as a build on the same machine may, and an Event on the
+// node names the largest. Pods that run the same program do not count.
 func (s *scene) namesHostProcess(name string, atLeast int64) {
 	s.Helper()
-	var decisions []node.Decision // by the log: /debug/decisions keeps the last of equal ones
+	var decisions []node.Decision // from the log: /debug/decisions keeps only the last of equal ones
 	s.until("a decision names the process", func(ctx context.Context) (named bool) {
 		log, err := live.Log(ctx)
 		decisions = nil
@@ -101,7 +103,8 @@ func (s *scene) namesHostProcess(name string, atLeast int64) {
 	s.Log(s.nodeEvent(s.Context(), "outside of pods: "))
 }
 
-// nodeEvent returns the message of an Event on the node that has the text; "" where there is none.
+// nodeEvent returns the message of an Event on the node that contains the text; "" where
+// there is none.
 func (s *scene) nodeEvent(ctx context.Context, text string) string {
 	list, err := live.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -115,7 +118,7 @@ func (s *scene) nodeEvent(ctx context.Context, text string) string {
 	return ""
 }
 
-// never fails the test when something is met within the time.
+// never fails the test when a condition becomes true within the time.
 func (s *scene) never(during time.Duration, what string, met func(context.Context) bool) {
 	s.Helper()
 	if node.Until(s.Context(), during, met) == nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// imageMiB is what an image of these tests holds. On the disk it takes twice as much: as the
-// layer that was imported, which is what the kubelet says of it, and unpacked.
+// imageMiB is the size of an image's content in these tests. On the disk it uses twice as
+// much: the imported layer, whose size the kubelet reports, and its unpacked files.
 const imageMiB = 20
 
-// Images that no pod uses fill the disk beside a pod that has written much. Evictd waits for the
-// kubelet to remove them, which it does before it evicts pods, and no pod goes.
+// Images that no pod uses fill the disk beside a pod that has written much. Evictd waits for
+// the kubelet to remove them, which it does before it evicts pods, and no pod is evicted.
 func TestUnusedImagesGoBeforePods(t *testing.T) {
 	s := newImageScene(t)
 	written := s.wrote("written", fileOf("/data/keep", 100))
@@ -48,14 +48,14 @@ func TestUnusedImagesGoBeforePods(t *testing.T) {
 	}
 }
 
-// A pod fills the disk beside images that no pod uses, which hold less than is missing: it goes, and
-// its neighbour stays.
+// A pod fills the disk beside images that no pod uses, which hold less than the deficit: the
+// pod is evicted, and its neighbor stays.
 func TestPodThatFillsTheImagesDiskGoes(t *testing.T) {
 	s := newImageScene(t)
 	modest, images := s.modest(), s.images(1)
 	s.kubeletListsImages(images)
 	evicted := s.evicted()
-	// So much that more than the image holds on the disk is missing to the higher line.
+	// So much that the deficit to the higher line exceeds the image's size on the disk.
 	filler := s.wrote("filler", fileOf("/data/fill", s.left()>>20-s.disk()*16/100>>20+2*imageMiB+15))
 	d := s.gone(&filler.Pod)
 	if d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
@@ -69,11 +69,11 @@ func TestPodThatFillsTheImagesDiskGoes(t *testing.T) {
 	}
 }
 
-// imagesFirst is why evictd holds while unused images cover what is missing.
+// imagesFirst is why evictd holds while unused images cover the deficit.
 const imagesFirst = "ImagesFirst"
 
-// newImageScene puts the default thresholds of filesystems in force on a node with one small
-// filesystem. At the end it waits until the space is back.
+// newImageScene applies the default thresholds of filesystems on a node with one small
+// filesystem. At the end it waits until the space is reclaimed.
 func newImageScene(t *testing.T) *scene {
 	t.Helper()
 	on(t, oneDisk)
@@ -92,7 +92,8 @@ func newImageScene(t *testing.T) *scene {
 	return s
 }
 
-// disk returns how large the node's filesystem is, in bytes, and left how much of it is left.
+// disk returns the size of the node's filesystem, in bytes, and left how much of it is
+// available.
 func (s *scene) disk() int64 {
 	s.Helper()
 	return int64(s.count(s.Context(), "evictd_signal_capacity_bytes", map[string]string{"signal": node.ImageSpace}))
@@ -105,7 +106,7 @@ func (s *scene) left() int64 {
 	return available
 }
 
-// images imports so many images that no pod uses, and returns their names.
+// images imports that many images that no pod uses, and returns their names.
 func (s *scene) images(count int) []string {
 	s.Helper()
 	var names []string
@@ -124,8 +125,8 @@ func (s *scene) images(count int) []string {
 	return names
 }
 
-// kubeletListsImages waits until the node's status has the images. The kubelet looks for new ones
-// every 30 seconds.
+// kubeletListsImages waits until the node's status has the images. The kubelet looks for new
+// ones every 30 seconds.
 func (s *scene) kubeletListsImages(images []string) {
 	s.Helper()
 	s.until("the node's status lists the images", func(ctx context.Context) bool { return s.listed(ctx, images) == len(images) })

@@ -12,13 +12,14 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// In a dry run nobody goes, and the shortage is named once for each pod that would have: first gone is
-// what presses, then what comes in addition, until the kubelet evicts by its own line. The last line
-// of the incident says what it did.
+// In a dry run no pod is evicted, and the shortage is reported once for each pod that would
+// have been: first the pod that causes the pressure, then the pods that start in addition,
+// until the kubelet evicts by its own line. The last line of the incident reports the
+// kubelet's evictions.
 func TestDryRunTellsTheTruth(t *testing.T) {
 	const (
 		firstMiB, secondMiB, greedyMiB = 600, 400, 4000
-		kubeletsMiB                    = 2500 // more than is taken then
+		kubeletsMiB                    = 2500 // below what is available then
 	)
 	on(t, oneDisk)
 	s := emptyScene(t)
@@ -64,7 +65,8 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 	if times := s.named(second); times != 0 || len(last.Victims) != 2 {
 		t.Errorf("second was named %d times, and the last line names %q", times, last.Victims)
 	}
-	// Whichever it has taken: it has just been started, and does not know yet what its pods use.
+	// Any of them may be evicted: the kubelet has just been started, and has not measured
+	// its pods yet.
 	for _, name := range s.evictedByTheKubelet(t.Context()) {
 		if !slices.Contains(last.KubeletEvictions, s.namespace+"/"+name) || !strings.Contains(last.Detail, "the kubelet evicted") {
 			t.Errorf("the last line does not say that the kubelet evicted %s: %q, %s", name, last.KubeletEvictions, last.Detail)
@@ -72,7 +74,7 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 	}
 }
 
-// incidentLine is what the log says of an incident, at its end as far as tests read it.
+// incidentLine is the log line of an incident; of its end, the fields that tests read.
 type incidentLine struct {
 	Message          string   `json:"msg"`
 	Incident         string   `json:"incident"`
@@ -81,7 +83,7 @@ type incidentLine struct {
 	Detail           string   `json:"detail"`
 }
 
-// incidents returns the lines of all incidents that began and that ended, the oldest first.
+// incidents returns the lines of all incidents that began and that ended, oldest first.
 func (s *scene) incidents(ctx context.Context) (began, ended []incidentLine) {
 	s.Helper()
 	log, err := live.Log(ctx)

@@ -22,9 +22,9 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// Evictd is killed when its victim has gone and the space has not come back, as in the minute in
-// which the kubelet has not removed the containers; here the host has the victim's file open. The
-// next process finds a disk that is short and a pod that would do, and waits for the space.
+// Evictd is killed when its victim has ended but the space is not reclaimed yet, as in the
+// minute in which the kubelet has not removed the containers. Here the host has the victim's
+// file open. The next process finds a full disk and a suitable pod, and waits for the space.
 func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	const otherMiB, missingMiB = 100, 50
 	s := newDiskScene(t, node.DiskSpace, otherMiB+greedyMiB-missingMiB, "2s")
@@ -35,7 +35,7 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 		t.Errorf("the decision: %+v", d)
 	}
 	s.killEvictd()
-	// As long as the kubelet takes to have measured the other pod anew.
+	// As long as the kubelet takes to measure the other pod again.
 	s.never(45*time.Second, "a second pod goes for the same space", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > 0
 	})
@@ -50,30 +50,31 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	}
 }
 
-// opened opens the file that a pod has written, whose space is free when it is closed and not before.
+// opened opens the file that a pod has written. Its space is reclaimed only when it is
+// closed.
 func (s *scene) opened(w *writer) *os.File {
 	s.Helper()
 	path, err := live.Cluster.InNode(filepath.Join("/var/lib/kubelet/pods", string(w.UID), "volumes/kubernetes.io~empty-dir/data/fill"))
 	s.must(err)
 	file, err := os.Open(path)
 	s.must(err)
-	s.Cleanup(func() { _ = file.Close() }) // it is closed but where the test failed
+	s.Cleanup(func() { _ = file.Close() }) // closed already, unless the test failed
 	return file
 }
 
-// Evictd is killed while its victim ends slowly, and after the API server has said that nobody can evict
-// another pod. The next process evicts nobody beside the victim, does not ask for the other pod
-// again, and knows how many went within the last minute.
+// Evictd is killed while its victim ends slowly, and after the API server has refused to
+// evict another pod. The next process evicts no pod beside the victim, does not retry the
+// other pod, and knows how many pods were evicted within the last minute.
 func TestKilledInAMemoryIncident(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	// What the tests before have evicted does not count, and the kubelet does not delay the restart of
+	// Evictions of earlier tests do not count, and the kubelet does not delay the restart of
 	// a container that has not ended before.
 	s.must(live.Renew(t.Context()))
 	line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
 	s.must(err)
 	s.must(live.Configure(t.Context(), node.Policy{Signal: node.PodMemory, Line: line, Limits: "{evictionsPerMinute: 2}"}))
-	// One of these does not press, two do.
+	// One of these causes no pressure, two do.
 	const usesMiB, asksMiB, limitMiB = 350, 10, 450
 	refused := s.deploy(node.Workload{Name: "refused", UsesMiB: usesMiB + 50, AsksMiB: asksMiB, LimitMiB: limitMiB})
 	s.twoBudgets("refused")
@@ -112,8 +113,8 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	}
 }
 
-// twoBudgets gives a pod two budgets: the Eviction API refuses it for ever, and evictd backs off for
-// a minute.
+// twoBudgets gives a pod two budgets: the Eviction API always refuses it, and evictd backs
+// off for a minute.
 func (s *scene) twoBudgets(app string) {
 	s.Helper()
 	s.must(live.Budget(s.Context(), s.namespace, app, 1))
@@ -125,7 +126,7 @@ func (s *scene) twoBudgets(app string) {
 	s.must(err)
 }
 
-// asked returns how often evictd has asked the API server to evict the pod.
+// asked returns how often evictd has tried to evict the pod.
 func (s *scene) asked(pod *corev1.Pod) int {
 	s.Helper()
 	asked := 0
@@ -154,8 +155,8 @@ func (s *scene) ends(pod *corev1.Pod) {
 	})
 }
 
-// killEvictd ends evictd's process as a crash would, and waits until the kubelet has started the next one
-// and it has seen the node's pods.
+// killEvictd ends evictd's process as a crash would, and waits until the kubelet has started
+// the next one and it has received the node's pods.
 func (s *scene) killEvictd() {
 	s.Helper()
 	before, err := s.evictdsPod(s.Context())
@@ -187,7 +188,7 @@ func (s *scene) evictdsProcess(pod *corev1.Pod) int {
 	s.must(err)
 	for _, group := range groups {
 		dir := filepath.Dir(group)
-		in, _ := os.ReadFile(group) // it has ended otherwise
+		in, _ := os.ReadFile(group) // it has ended in another way
 		name, _ := os.ReadFile(filepath.Join(dir, "comm"))
 		if bytes.Contains(in, []byte("pod"+string(pod.UID))) && string(name) == "evictd\n" {
 			process, err := strconv.Atoi(filepath.Base(dir))

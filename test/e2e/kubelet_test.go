@@ -17,13 +17,14 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// The kubelet evicts by its own threshold while evictd's holds too. What its victim has
-// is in a memory emptyDir, which comes back only some time after its containers have
-// ended; meanwhile less and less is missing, until the neighbour alone would suffice.
-// There is one victim in all, the kubelet's.
+// The kubelet evicts by its own threshold while evictd's is met too. Its victim's memory is
+// in a memory emptyDir, which is reclaimed only some time after its containers have ended.
+// Meanwhile the deficit shrinks until the neighbor alone would suffice. The only victim is
+// the kubelet's.
 func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	const takes, below, deep = 4000, 2000, 1000 // MiB
-	// A pod without a controller is no candidate of evictd's, which would take it first.
+	// A pod without a controller is not a candidate for evictd, which would otherwise evict
+	// it first.
 	s := newScene(t, false, "protect: {podSelector: {matchLabels: {stays: \"yes\"}}, withinRequests: never}\n")
 	earlier, err := live.Decisions(t.Context())
 	s.must(err)
@@ -41,7 +42,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	line := kubeletsMemory(s) - below<<20
 	s.must(live.Cluster.SetEvictionHard(t.Context(), map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)}))
 	greedy := node.Workload{
-		// The kubelet needs to have seen what its pods use, or it takes any of them.
+		// The kubelet must have measured its pods; otherwise it evicts any of them.
 		Name: "greedy", UsesMiB: 10, AsksMiB: 10, Flags: []string{"--start-delay=25s", "--write=/shm/file", "--write-bytes=" + strconv.Itoa(takes) + "Mi"},
 		Change: func(spec *corev1.PodSpec) {
 			spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{
@@ -51,7 +52,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 		},
 	}
 	s.must(greedy.Bare(t.Context(), live, s.namespace))
-	// The neighbour would have been enough for the first few MiB. Now it is not.
+	// The neighbor would have sufficed for the first few MiB. Now it does not.
 	s.until("much is missing", func(ctx context.Context) bool { return s.missing(ctx) > deep<<20 })
 	s.label(&neighbour, "null")
 	s.until("the kubelet has evicted the greedy pod", func(ctx context.Context) bool {
@@ -59,8 +60,8 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 		if unread != nil || pod.Status.Phase == corev1.PodRunning {
 			return false
 		}
-		// Succeeded, because the workload ends with 0 at SIGTERM: the kubelet forgets that it
-		// wrote Failed and Evicted before that.
+		// Succeeded, because the workload exits with 0 at SIGTERM: the kubelet overwrites
+		// the Failed and Evicted that it wrote before.
 		t.Logf("the kubelet's victim: phase %s, reason %q, conditions %+v", pod.Status.Phase, pod.Status.Reason, pod.Status.Conditions)
 		evicted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet
@@ -89,8 +90,8 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// label sets the label that keeps evictd from a pod, or takes it away. Evictd hears of it
-// long before anything else happens.
+// label sets the label that protects a pod from evictd, or removes it. Evictd's watch
+// receives it long before the next step.
 func (s *scene) label(pod *corev1.Pod, value string) {
 	s.Helper()
 	patch := []byte(`{"metadata":{"labels":{"stays":` + value + `}}}`)
@@ -98,8 +99,8 @@ func (s *scene) label(pod *corev1.Pod, value string) {
 	s.must(err)
 }
 
-// missing returns how many bytes the pods take too much for evictd's threshold; less than
-// 0 when there are some left, and while evictd does not say.
+// missing returns by how many bytes the pods' usage exceeds evictd's threshold; negative
+// when there is memory left, and while evictd does not report it.
 func (s *scene) missing(ctx context.Context) int64 {
 	s.Helper()
 	families, err := live.Metrics(ctx)
@@ -114,7 +115,7 @@ func (s *scene) missing(ctx context.Context) int64 {
 	return int64(line - left)
 }
 
-// kubeletsMemory returns memory.available as the kubelet measures it.
+// kubeletsMemory returns memory.available by the kubelet's definition.
 func kubeletsMemory(s *scene) int64 {
 	s.Helper()
 	reader, err := pressure.Open(pressure.Options{MemoryAvailable: pressure.WorkingSet, Signals: []pressure.Signal{pressure.MemoryAvailable}})

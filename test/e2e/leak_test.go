@@ -8,13 +8,14 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// The same with a leak that uses less than it asked for. While there is much left it stays, although
-// the line is crossed, and so do the holders, which would give back next to nothing. When the
-// kubelet's line is so near that the leak would reach it before it could have ended, it goes.
+// The same with a leak that stays within its request. While much memory is left it stays,
+// although the line is crossed, and so do the holders, whose end would reclaim almost
+// nothing. When the leak would reach the kubelet's line before it could have ended, it is
+// evicted.
 func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	// The leak takes 2250 MiB within its grace period and the margin of 15 s.
+	// The leak allocates 2250 MiB within its grace period and the margin of 15 s.
 	const kubeletsBelow, aSecond, most = 3500, 50, 8500 // MiB; the first is below evictd's line
 	calm, leak := s.cacheHolders(), s.leak(most, most, aSecond)
 	s.kubeletsLine(kubeletsMemory(s) - (leakFirstMiB+leakUntilMetMiB+kubeletsBelow)<<20)

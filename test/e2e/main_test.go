@@ -19,15 +19,15 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// live is the node that all tests use, one after the other: pressure is the whole
-// node's. Said is the log of evictd on those that were there before it.
+// live is the node that all tests use, one after the other: pressure affects the whole node.
+// Said is the log of evictd on earlier nodes.
 var (
 	live *node.Node
 	said string
 )
 
-// What the node's folders lie on: filesystems so small that a test fills them in a second,
-// and that 70 MiB are not too little to return (limits.minimumReclaimShare).
+// The disks of the node's directories: small enough for a test to fill in a second, and
+// large enough that 70 MiB exceed limits.minimumReclaimShare.
 var (
 	oneDisk  = cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
 	twoDisks = cluster.Disk{Size: 1280 << 20, Images: 1 << 30}
@@ -55,10 +55,9 @@ func run(m *testing.M) int {
 	return code
 }
 
-// bringUp makes live a node with evictd on it. The kubelet measures volumes every 20 to 40
+// bringUp starts live, a node with evictd on it. The kubelet measures volumes every 20 to 40
 // seconds instead of every minute or two, so that its figures are often older than a
-// pressure, as on a real node, and no test waits for minutes. It leaves logs as large as
-// they become.
+// pressure, as on a real node, and no test waits for minutes. It does not rotate logs.
 func bringUp(ctx context.Context, disk cluster.Disk) error {
 	files, err := node.FilesFromEnvironment()
 	if err != nil {
@@ -68,8 +67,8 @@ func bringUp(ctx context.Context, disk cluster.Disk) error {
 		options.Disk = &disk
 		options.Kubelet["volumeStatsAggPeriod"] = "20s"
 		options.Kubelet["containerLogMaxSize"] = "1Gi"
-		// Where a test gives the kubelet thresholds of a disk, it removes unused images at once:
-		// it counts their age from its own start.
+		// Where a test gives the kubelet thresholds of a disk, it removes unused images at
+		// once: it counts their age from its own start.
 		options.Kubelet["imageMinimumGCAge"] = "1ms"
 	})
 	if err != nil {
@@ -87,8 +86,8 @@ func takeDown(ctx context.Context) error {
 	return live.Stop(ctx)
 }
 
-// on puts a node with these disks in the place of one with others: only one can run on a
-// machine. That takes its time, so tests of the same disks belong side by side.
+// on replaces the node with one that has these disks: only one can run on a machine. That
+// takes time, so tests of the same disks should be adjacent.
 func on(t *testing.T, disk cluster.Disk) {
 	t.Helper()
 	if live != nil && live.Disk == disk {
@@ -102,23 +101,23 @@ func on(t *testing.T, disk cluster.Disk) {
 	}
 }
 
-// headroom is how many MiB the pods may take together before they press. evictd
-// and the pause containers take some fifty of them.
+// headroom is how many MiB the pods may use together without pressure. Evictd and the pause
+// containers use about fifty of them.
 const headroom = 700
 
-// nodeHeadroom is the same for the whole node, where whatever else the machine
-// does counts too: the pods' sizes leave much more room on either side.
+// nodeHeadroom is the same for the whole node, which the rest of the machine affects too:
+// the pods' sizes leave much more margin on both sides.
 const nodeHeadroom = 2100
 
-// scene is one test: a namespace of its own and a threshold close by.
+// scene is one test: a namespace and a near threshold.
 type scene struct {
 	*testing.T
 	namespace string
 	imported  int // images
 }
 
-// newScene puts a threshold on the pods' memory in force and makes a namespace.
-// Nothing presses yet.
+// newScene applies a threshold on the pods' memory and creates a namespace. There is no
+// pressure yet.
 func newScene(t *testing.T, dryRun bool, extra string) *scene {
 	t.Helper()
 	return newSceneOf(t, node.PodMemory, headroom, dryRun, extra)
@@ -132,7 +131,7 @@ func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra st
 	return s
 }
 
-// emptyScene makes a namespace on the node that runs.
+// emptyScene creates a namespace on the running node.
 func emptyScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{T: t}
@@ -145,7 +144,7 @@ func emptyScene(t *testing.T) *scene {
 	return s
 }
 
-// threshold puts one in force that is met when so much more is taken.
+// threshold applies one that is met when that much more is used.
 func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string) {
 	s.Helper()
 	line, err := live.LineBelow(s.Context(), pressed, below)
@@ -153,8 +152,8 @@ func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string
 	s.must(live.Configure(s.Context(), node.Policy{Signal: pressed, Line: line, DryRun: dryRun, Extra: extra}))
 }
 
-// clear removes the namespace and waits until its pods have gone, and their
-// memory with them.
+// clear removes the namespace and waits until its pods are gone, and their memory is
+// reclaimed.
 func (s *scene) clear() {
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	defer cancel()
@@ -186,7 +185,7 @@ func (s *scene) deploy(w node.Workload) corev1.Pod {
 	return pod
 }
 
-// until waits for what the test is about.
+// until waits for the condition under test.
 func (s *scene) until(what string, met func(context.Context) bool) {
 	s.Helper()
 	s.within(time.Minute, what, met)
@@ -200,7 +199,7 @@ func (s *scene) within(atMost time.Duration, what string, met func(context.Conte
 	}
 }
 
-// gone waits until a pod has ended, and returns the decision that named it.
+// gone waits until a pod has ended, and returns the decision that evicted it.
 func (s *scene) gone(pod *corev1.Pod) node.Decision {
 	s.Helper()
 	s.within(2*time.Minute, pod.Name+" has gone", func(ctx context.Context) bool {
@@ -214,7 +213,7 @@ func (s *scene) gone(pod *corev1.Pod) node.Decision {
 	return decision
 }
 
-// stays fails the test unless the pod is there, untouched.
+// stays fails the test unless the pod exists, unchanged.
 func (s *scene) stays(pod *corev1.Pod) {
 	s.Helper()
 	current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(s.Context(), pod.Name, metav1.GetOptions{})
@@ -244,7 +243,7 @@ func (s *scene) decisionAbout(ctx context.Context, pod *corev1.Pod) (node.Decisi
 	return node.Decision{}, false
 }
 
-// quiet ends a Deployment, so that its next pod presses no more.
+// quiet ends a Deployment, so that its next pod causes no pressure.
 func (s *scene) quiet(name string) {
 	s.Helper()
 	s.must(live.Client.AppsV1().Deployments(s.namespace).Delete(s.Context(), name, metav1.DeleteOptions{}))

@@ -17,17 +17,18 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// defaultReclaim is what the default configuration says beside its thresholds.
+// defaultReclaim is the part of the default configuration beside its thresholds.
 const defaultReclaim = "evictionMinimumReclaim: {memory.available: 2%}\n"
 
-// withinRequests is why evictd holds while all candidates use no more than they asked for.
+// withinRequests is why evictd holds while no candidate uses more than its request.
 const withinRequests = "WithinRequests"
 
-// kubeletFile is where kubeadm puts the kubelet's configuration, and evictd looks for it.
+// kubeletFile is the kubeadm path of the kubelet's configuration, where evictd finds it.
 const kubeletFile = "/var/lib/kubelet/config.yaml"
 
-// kubeletsLine lets the kubelet evict below so many bytes of memory.available, as it measures
-// that, until the end of the test. Evictd reads of it with its own next configuration.
+// kubeletsLine makes the kubelet evict below that many bytes of memory.available, by its own
+// definition, until the end of the test. Evictd reads the value with its own next
+// configuration.
 func (s *scene) kubeletsLine(line int64) {
 	s.Helper()
 	s.kubeletEvicts(map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)})
@@ -50,7 +51,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	for signal, threshold := range thresholds {
 		text += fmt.Sprintf("  %s: %q\n", signal, threshold)
 	}
-	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without rights of its own
+	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without extra rights
 	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
 }
 
@@ -70,14 +71,15 @@ func (s *scene) kubeletHasNotActed() {
 	}
 }
 
-// evictedByTheKubelet returns the names of the scene's pods that it says it has evicted.
+// evictedByTheKubelet returns the names of the scene's pods that the kubelet reports as
+// evicted.
 func (s *scene) evictedByTheKubelet(ctx context.Context) []string {
 	s.Helper()
 	list, err := live.Client.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
 	s.must(err)
 	var names []string
 	for i := range list.Items {
-		// The kubelet's own reason for its Event: pkg/kubelet/eviction/eviction_manager.go.
+		// The kubelet's own reason in its Event: pkg/kubelet/eviction/eviction_manager.go.
 		if e := &list.Items[i]; e.Reason == "Evicted" && e.Source.Component == "kubelet" && e.Type == corev1.EventTypeWarning {
 			names = append(names, e.InvolvedObject.Name)
 		}
@@ -85,8 +87,8 @@ func (s *scene) evictedByTheKubelet(ctx context.Context) []string {
 	return names
 }
 
-// nearLine puts a threshold on the node's memory in force that is met when so many MiB more
-// are taken, beside the default limits.
+// nearLine applies a threshold on the node's memory that is met when that many more MiB are
+// used, beside the default limits.
 func (s *scene) nearLine(below int64, extra string) {
 	s.Helper()
 	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
@@ -95,7 +97,7 @@ func (s *scene) nearLine(below int64, extra string) {
 	s.Cleanup(s.farFromAnyLine)
 }
 
-// farFromAnyLine lets the next test make its pods without a pressure.
+// farFromAnyLine lets the next test create its pods without pressure.
 func (s *scene) farFromAnyLine() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -104,7 +106,7 @@ func (s *scene) farFromAnyLine() {
 	s.must(live.Configure(ctx, node.Policy{Signal: node.PodMemory, Line: line}))
 }
 
-// anonymous returns how much anonymous memory a pod has.
+// anonymous returns a pod's anonymous memory.
 func (s *scene) anonymous(pod *corev1.Pod) int64 {
 	s.Helper()
 	return max(s.inCgroup(pod, "rss"), s.inCgroup(pod, "anon")) // cgroup v1 and v2

@@ -16,9 +16,9 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// A pod takes more than its own limit, and the kernel kills it, while the node has enough: the
-// counter counts it, one line of the log names it, also once its container runs again, and no
-// pod is evicted.
+// A pod exceeds its own limit, and the kernel kills it, while the node has enough memory.
+// The counter counts the kill, one line of the log names the pod, also once its container
+// runs again, and no pod is evicted.
 func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 	const repeats = 10 * time.Second // of the status, while the container backs off or runs again
 	s := newScene(t, false, "")
@@ -30,7 +30,7 @@ func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 		ends, runs := s.containerEnds(ctx, tight)
 		return runs && ends > 0
 	})
-	s.must(os.Remove(start)) // the next one to start takes nothing; this one may be killed too
+	s.must(os.Remove(start)) // the next container allocates nothing; this one may be killed too
 	s.within(2*time.Minute, "each kill is named", func(ctx context.Context) bool {
 		ends, runs := s.containerEnds(ctx, tight)
 		return runs && s.killsNamed(ctx, tight) == ends
@@ -49,14 +49,14 @@ func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 	}
 }
 
-// containerEnds returns how often the pod's container has ended, and whether it runs now. While it
-// waits for its next start that is once more than it was started again.
+// containerEnds returns how often the pod's container has ended, and whether it runs now.
+// While it waits for its next start, that is one more than its restarts.
 func (s *scene) containerEnds(ctx context.Context, t *taker) (ends int64, runs bool) {
 	s.Helper()
-	// A look does not end with the wait that it is part of.
+	// The call must not end with the wait that contains it.
 	pod, err := live.Client.CoreV1().Pods(s.namespace).Get(context.WithoutCancel(ctx), t.Name, metav1.GetOptions{})
 	s.must(err)
-	status := &pod.Status.ContainerStatuses[0] // it ran when the scene was made
+	status := &pod.Status.ContainerStatuses[0] // it ran when the scene was created
 	ends, runs = int64(status.RestartCount), status.State.Running != nil
 	if !runs {
 		ends++
@@ -64,8 +64,8 @@ func (s *scene) containerEnds(ctx context.Context, t *taker) (ends int64, runs b
 	return ends, runs
 }
 
-// killsNamed returns how many OOM kills of the pod the log tells of. On cgroup v1 the lines name
-// its container too.
+// killsNamed returns how many OOM kills of the pod the log reports. On cgroup v1 the lines
+// name its container too.
 func (s *scene) killsNamed(ctx context.Context, t *taker) (kills int64) {
 	s.Helper()
 	log, err := live.Log(ctx)

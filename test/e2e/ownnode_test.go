@@ -20,8 +20,8 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// What whoever steals the running evictd's token can do with it. Without the
-// policies of the shipped manifest the pod on the other node goes.
+// What a stolen token of the running evictd permits. Without the policies of the shipped
+// manifest the pod on the other node would be evicted.
 func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
 	s := newScene(t, true, "")
 	evictd, unbound := s.thief(true), s.thief(false)
@@ -29,7 +29,7 @@ func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
 	s.must(err)
 	mine := s.deploy(node.Workload{Name: "mine", UsesMiB: 1, AsksMiB: 1})
 	theirs := s.elsewhere()
-	// The policy goes by the API server's cache, which has the pod in a moment.
+	// The policy uses the API server's cache, which receives the pod in a moment.
 	s.until("the policy keeps evictd from the other node's pod", func(ctx context.Context) bool {
 		return s.eviction(ctx, evictd, theirs, true).Outcome == evict.Denied
 	})
@@ -58,8 +58,7 @@ func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
 	}
 }
 
-// thief returns a token of evictd's account: that of the pod that runs, or one that
-// is bound to nothing.
+// thief returns a token of evictd's account: that of the running pod, or an unbound one.
 func (s *scene) thief(bound bool) *rest.Config {
 	s.Helper()
 	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(s.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + live.Name()})
@@ -81,8 +80,8 @@ func (s *scene) thief(bound bool) *rest.Config {
 	return config
 }
 
-// elsewhere makes a pod on a node that is an object only, without the label that
-// evictd's DaemonSet looks for.
+// elsewhere creates a pod on a node that exists only as an object, without the label that
+// evictd's DaemonSet selects.
 func (s *scene) elsewhere() *corev1.Pod {
 	s.Helper()
 	const name = "elsewhere"
@@ -120,7 +119,7 @@ func (s *scene) eviction(ctx context.Context, as *rest.Config, pod *corev1.Pod, 
 	})
 }
 
-// evicts fails the test unless an eviction ends so, with these words.
+// evicts fails the test unless an eviction has that result, with these words.
 func (s *scene) evicts(as *rest.Config, pod *corev1.Pod, dryRun bool, want evict.Outcome, fragments ...string) {
 	s.Helper()
 	got := s.eviction(s.Context(), as, pod, dryRun)

@@ -13,18 +13,18 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// What a holder of page cache has, and what the leak has before it leaks, in MiB.
+// What a holder of page cache uses, and what the leak uses before it leaks, in MiB.
 const (
 	holders, holderMiB, holderAsksMiB, cacheMiB = 4, 10, 8, 600
-	leakFirstMiB, leakMostMiB                   = 2500, 4500 // more than the rest of the machine moves
-	// leakUntilMetMiB is how much more is taken until the threshold is met: so much above its
-	// request the leak is then.
+	leakFirstMiB, leakMostMiB                   = 2500, 4500 // more than the rest of the machine varies
+	// leakUntilMetMiB is how much more memory is used until the threshold is met: the leak
+	// then exceeds its request by that much.
 	leakUntilMetMiB = 300
 )
 
-// Four pods hold next to nothing but page cache, whose end gives the node nothing back, and by
-// their working sets use 600 MiB more than they asked for. Beside them a pod leaks slowly, and
-// is 300 MiB over its request when it crosses the line.
+// Four pods hold almost only page cache, so that their end reclaims nothing, while their
+// working sets exceed their requests by 600 MiB. Beside them a pod leaks slowly, and exceeds
+// its request by 300 MiB when it crosses the line.
 func TestPageCacheHoldersLive(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
@@ -39,7 +39,8 @@ func TestPageCacheHoldersLive(t *testing.T) {
 	s.staysBesideOne(calm, evicted)
 }
 
-// staysBesideOne holds for a while that nobody but one went since there were so many evictions.
+// staysBesideOne checks for a while that only one pod was evicted since the count of
+// evictions was taken.
 func (s *scene) staysBesideOne(calm []corev1.Pod, evicted float64) {
 	s.Helper()
 	s.never(10*time.Second, "a second pod goes", func(ctx context.Context) bool {
@@ -53,8 +54,8 @@ func (s *scene) staysBesideOne(calm []corev1.Pod, evicted float64) {
 	}
 }
 
-// cacheHolders makes the pods and waits until their cache is active. The policy of the test before
-// may have a line that they would cross.
+// cacheHolders creates the pods and waits until their cache is active. The policy of the
+// previous test may have a line that they would cross.
 func (s *scene) cacheHolders() []corev1.Pod {
 	s.Helper()
 	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: 64 << 20, DryRun: true}))
@@ -76,7 +77,8 @@ func (s *scene) cacheHolders() []corev1.Pod {
 	return pods
 }
 
-// leak is a pod that takes its first memory at once, when the test says so, and the rest slowly.
+// leak is a pod that allocates its first memory at once, on the test's signal, and the rest
+// slowly.
 func (s *scene) leak(asksMiB, mostMiB, aSecondMiB int64) *taker {
 	s.Helper()
 	return s.taker(node.Workload{

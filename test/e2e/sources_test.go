@@ -17,9 +17,9 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// TestDiskSourcesAgree: with the component disk-node, what evictd counts by the files is
-// what the kubelet says a minute later: a writable layer, an emptyDir, and nothing of
-// an emptyDir in memory.
+// TestDiskSourcesAgree: with the component disk-node, evictd's count of the files equals the
+// kubelet's a minute later: a writable layer, an emptyDir, and nothing of an emptyDir in
+// memory.
 func TestDiskSourcesAgree(t *testing.T) {
 	s := newScene(t, true, "disk: {source: node}\n")
 	s.withDiskNode()
@@ -51,7 +51,7 @@ func TestDiskSourcesAgree(t *testing.T) {
 			figures[source] = s.diskUse(ctx, node.DiskSpace)
 			for name, used := range want {
 				is, known := figures[source][name]
-				// The kubelet's are older; directories and logs are a little more.
+				// The kubelet's are older; directories and logs add a little.
 				if !known || is < used || is > used+1<<20 {
 					return false
 				}
@@ -62,8 +62,8 @@ func TestDiskSourcesAgree(t *testing.T) {
 	}
 }
 
-// diskUse asks the running evictd's binary, in its pod, what the scene's pods use of the
-// signal's filesystem.
+// diskUse runs the running evictd's binary, in its pod, to measure what the scene's pods use
+// of the signal's filesystem.
 func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 	s.Helper()
 	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--config=/etc/evictd/evictd.yaml",
@@ -94,8 +94,8 @@ func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 	return used
 }
 
-// readOnlyBelow holds a hostPath of evictd's container, and all that is mounted below it,
-// to be read-only: what root could write there would be other pods' limits.
+// readOnlyBelow checks that a hostPath of evictd's container, and everything mounted below
+// it, is read-only: there, root could write other pods' limits.
 func (s *scene) readOnlyBelow(dir string) {
 	s.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/mountinfo")

@@ -13,8 +13,8 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// taker is a pod of a Deployment that takes its memory when the test says so. Its replacement
-// takes none.
+// taker is a pod of a Deployment that allocates its memory on the test's signal. Its
+// replacement allocates none.
 type taker struct {
 	corev1.Pod
 
@@ -31,7 +31,8 @@ func (s *scene) taker(w node.Workload) *taker {
 	return &taker{Pod: s.deploy(w), control: control}
 }
 
-// takes lets the pod take its memory, and returns when it has said the word, or has to end.
+// takes makes the pod allocate its memory, and returns when it has logged the word, or is
+// ending.
 func (s *scene) takes(t *taker, word string) {
 	s.Helper()
 	start := filepath.Join(t.control, "go")

@@ -13,14 +13,14 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// fenced is two tenants, whose pods are told apart by their label; the first one's
-// priorities count inside only.
+// fenced is two tenants, whose pods differ by label; the first one's priorities count only
+// inside its queue.
 const fenced = `queues:
 - {name: tenant-a, podSelector: {matchLabels: {app: tenant-a}}, properties: {priority.policy: fence}}
 - {name: tenant-b, podSelector: {matchLabels: {app: tenant-b}}}`
 
-// Tenant A gives its pods the highest priority there is and uses far more than it
-// asked for; tenant B is modest.
+// Tenant A gives its pods the highest priority and uses far more than their requests; tenant
+// B is modest.
 func TestTenantWithHighPriorities(t *testing.T) {
 	for _, test := range []struct{ name, queues, goes, queue string }{
 		{"without queues the modest one goes", "", "tenant-b", ""},

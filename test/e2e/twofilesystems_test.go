@@ -11,8 +11,8 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// Where images have a filesystem of their own, the pod goes that filled the filesystem
-// which is short; by the kubelet's figures as by evictd's own.
+// Where images have their own filesystem, the pod that filled the full filesystem is
+// evicted, by the kubelet's figures as well as by evictd's own.
 func TestEachFilesystemHasItsOwnVictim(t *testing.T) {
 	on(t, twoDisks)
 	s := emptyScene(t)
@@ -22,16 +22,17 @@ func TestEachFilesystemHasItsOwnVictim(t *testing.T) {
 	})
 	s.eachHasItsOwnVictim("summary", 1)
 	s.withDiskNode()
-	// Three times as much: the first victims' space may come back at any moment.
+	// Three times as much: the first victims' space may be reclaimed at any moment.
 	s.eachHasItsOwnVictim("node", 3)
 }
 
-// eachHasItsOwnVictim lets each filesystem be short when the source knows what three pods
-// have written. By the other filesystem's figures, or by both together, another one would go.
+// eachHasItsOwnVictim makes each filesystem short once the source has measured what three
+// pods have written. By the other filesystem's figures, or by both together, another pod
+// would be evicted.
 func (s *scene) eachHasItsOwnVictim(source string, times int64) {
 	s.Helper()
 	policy := fmt.Sprintf("protect: {barePods: false}\ndisk: {source: %s, stabilizationWindow: 2s}", source)
-	s.threshold(node.PodMemory, headroom, true, policy) // no filesystem's
+	s.threshold(node.PodMemory, headroom, true, policy) // of no filesystem
 	layer := s.wrote("layer-"+source, fileOf("/fill", 100*times))
 	volume := s.wrote("volume-"+source, fileOf("/data/fill", 120*times))
 	both := s.wrote("both-"+source, fileOf("/fill", 90*times), []string{fmt.Sprintf("--output-bytes=%dMi", 70*times)})
@@ -60,7 +61,7 @@ func (s *scene) eachHasItsOwnVictim(source string, times int64) {
 	}
 }
 
-// wrote makes a pod that has written.
+// wrote creates a pod that has written.
 func (s *scene) wrote(name string, what ...[]string) *writer {
 	s.Helper()
 	w := s.writer(name, slices.Concat(what...))
@@ -72,8 +73,8 @@ func fileOf(path string, mebibytes int64) []string {
 	return []string{"--write=" + path, fmt.Sprintf("--write-bytes=%dMi", mebibytes)}
 }
 
-// knows waits until the source's figures of the pods are not older than what they wrote, in
-// MiB, and less than one where that is nothing.
+// knows waits until the source's figures of the pods are at least as new as what they wrote,
+// in MiB, and below one where that is nothing.
 func (s *scene) knows(signal string, written map[string]int64) {
 	s.Helper()
 	s.until("the pods' use of "+signal+" is known", func(ctx context.Context) bool {
