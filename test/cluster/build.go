@@ -15,13 +15,13 @@ import (
 	"strings"
 )
 
-// ErrNotBuilt says that [Build] has not run for this folder of binaries.
+// ErrNotBuilt says that [Build] has not run for this directory of binaries.
 var ErrNotBuilt = errors.New("not built")
 
 // binary is one program to build, from a package of one of the modules.
 type binary struct {
 	name   string
-	module string // folder of the module, relative to this one
+	module string // directory of the module, relative to this one
 	pkg    string
 	node   bool // needed by a node only
 }
@@ -45,16 +45,16 @@ func binaries() []binary {
 	}
 }
 
-// pinned says that go.mod and go.sum alone determine the binary, so that a
-// stamp of them beside it saves asking the go command again.
+// pinned reports whether go.mod and go.sum alone determine the binary, so that a stamp of
+// them beside it makes a call of the go command unnecessary.
 func (b binary) pinned() bool {
 	return b.module != "."
 }
 
-// Build compiles into binDir what a control plane needs, and with node also
-// what a node needs. Only what is missing or out of date is built: the first
-// time takes minutes, a later one less than a second. It must run somewhere in
-// this repository, whose go.mod files pin every version.
+// Build compiles into binDir what a control plane needs, and with node also what a node
+// needs. It builds only what is missing or out of date: the first time takes minutes, a
+// later one less than a second. It must run within this repository, whose go.mod files pin
+// every version.
 func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
 	source, err := sourceDir()
 	if err != nil {
@@ -80,7 +80,7 @@ func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
 	return nil
 }
 
-// checkBuilt names what is missing in binDir before anything is started.
+// checkBuilt reports what is missing in binDir before anything is started.
 func checkBuilt(binDir string, node bool) error {
 	var missing []string
 	for _, wanted := range binaries() {
@@ -103,9 +103,8 @@ func DefaultBinDir() (string, error) {
 	return filepath.Join(source, "..", "..", "bin", "cluster"), nil
 }
 
-// sourceDir finds the folder of this module: upwards from the working
-// directory. Neither the build's own paths nor the module cache would do, as
-// -trimpath hides the one and nested modules are not in the other.
+// sourceDir finds the directory of this module: upwards from the working directory. The
+// build's own paths are hidden by -trimpath, and nested modules are not in the module cache.
 func sourceDir() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -158,8 +157,8 @@ func (b binary) build(ctx context.Context, source, binDir string, log io.Writer)
 	return nil
 }
 
-// linkFlags strips the binaries, and for Kubernetes adds the version: without
-// it the servers call themselves v0.0.0-master and clients mistrust the skew.
+// linkFlags strips the binaries, and for Kubernetes adds the version: without it the servers
+// report v0.0.0-master and clients reject the skew.
 func linkFlags(module string) (string, error) {
 	content, err := os.ReadFile(filepath.Join(module, "go.mod")) //nolint:gosec // a file of this repository
 	if err != nil {
@@ -176,7 +175,7 @@ func linkFlags(module string) (string, error) {
 	return flags, nil
 }
 
-// stampOf says in one word what a binary of pinned sources was made of.
+// stampOf returns a word that identifies the pinned sources of a binary.
 func stampOf(ctx context.Context, module, flags string) (string, error) {
 	toolchain, err := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
@@ -194,8 +193,8 @@ func stampOf(ctx context.Context, module, flags string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// goCommand runs the go command for one module, whatever the caller's
-// workspace says, and returns its output.
+// goCommand runs the go command for one module, ignoring the caller's workspace, and returns
+// its output.
 func goCommand(ctx context.Context, module string, arguments ...string) (string, error) {
 	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // the arguments are constants of this file and paths
 	command.Dir = module

@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// certificateLife is longer than any test and short enough that a forgotten
-// cluster's keys open nothing for long.
+// certificateLife is longer than any test and short enough to limit the use of a forgotten
+// cluster's keys.
 const certificateLife = 90 * 24 * time.Hour
 
-// authority is the one certificate authority of a cluster: it vouches for
-// servers and clients alike.
+// authority is the only certificate authority of a cluster: it signs for servers and
+// clients.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 	now         time.Time
 }
 
-// identity is what one certificate says of its holder. One that has hosts is
-// a server's, any other a client's.
+// identity describes the holder of one certificate. One with hosts is a server's, any other
+// a client's.
 type identity struct {
 	user   string   // the common name: a user's name, for a client
 	groups []string // the organizations: a user's groups, for a client
 	hosts  []string // names and addresses of a server
 }
 
-// newAuthority makes an authority whose certificates are valid from a little
-// before now, and writes ca.crt into dir.
+// newAuthority creates an authority whose certificates are valid from shortly before now,
+// and writes ca.crt into dir.
 func newAuthority(now time.Time, dir string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -102,13 +102,13 @@ func certificateTemplate(now time.Time, name string) (*x509.Certificate, error) 
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: name},
-		// The clock of a virtual machine may be set back by a little.
+		// The clock of a virtual machine may be slightly behind.
 		NotBefore: now.Add(-time.Hour),
 		NotAfter:  now.Add(certificateLife),
 	}, nil
 }
 
-// writeKey makes a private key and writes it for its owner alone.
+// writeKey creates a private key and writes it, readable only by its owner.
 func writeKey(path string) (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

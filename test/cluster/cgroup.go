@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// systemCgroup holds the cluster's own processes, below its root and beside
-// the kubelet's kubepods. Whatever they start stays in it or in kubepods, which
-// is how the shims and containers of a crashed cluster are found.
+// systemCgroup holds the cluster's own processes, below its root and beside the kubelet's
+// kubepods. Their children stay in it or in kubepods, which identifies the shims and
+// containers of a crashed cluster.
 const systemCgroup = "system"
 
-// kubepodsCgroup is what the kubelet calls the group of all pods, below the root.
+// kubepodsCgroup is the kubelet's name for the group of all pods, below the root.
 const kubepodsCgroup = "kubepods"
 
 const cgroupRootPrefix = "evictd-node-"
@@ -27,7 +27,7 @@ const cgroupRootPrefix = "evictd-node-"
 type hierarchy struct {
 	mount  string
 	v2     bool
-	cpuset bool // a v1 hierarchy whose groups take no process before they have CPUs
+	cpuset bool // a v1 hierarchy whose groups accept no process before they have CPUs
 }
 
 func hierarchies() ([]hierarchy, error) {
@@ -50,13 +50,13 @@ func hierarchies() ([]hierarchy, error) {
 	return found, nil
 }
 
-// pureV2 says that there is no v1 hierarchy: only then does the kubelet use v2.
+// pureV2 reports whether there is no v1 hierarchy: only then does the kubelet use v2.
 func pureV2(all []hierarchy) bool {
 	return !slices.ContainsFunc(all, func(h hierarchy) bool { return !h.v2 })
 }
 
-// makeCgroups makes the cluster's root and the group of its own processes in
-// every hierarchy.
+// makeCgroups creates the cluster's root and the group of its own processes in every
+// hierarchy.
 func makeCgroups(root string) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -91,13 +91,13 @@ func inheritCPUs(dir string) error {
 	return nil
 }
 
-// kubeletControllers are those that the kubelet expects in its root group.
+// kubeletControllers returns the controllers that the kubelet expects in its root group.
 func kubeletControllers() []string {
 	return []string{"cpu", "cpuset", "hugetlb", "memory", "pids"}
 }
 
-// controllersToEnable lists what the kubelet expects on a machine with v2 only
-// and what the topmost group does not hand down yet.
+// controllersToEnable returns the controllers that the kubelet expects on a machine with v2
+// only and that the topmost group does not delegate yet.
 func controllersToEnable() ([]string, error) {
 	all, err := hierarchies()
 	if err != nil || !pureV2(all) {
@@ -120,7 +120,7 @@ func missingControllers(available, enabled string) []string {
 	})
 }
 
-// switchControllers hands controllers down from the topmost group, or with "-" no longer.
+// switchControllers makes the topmost group delegate controllers, or with "-" no longer.
 func switchControllers(sign string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -136,8 +136,8 @@ func switchControllers(sign string, names []string) error {
 	return nil
 }
 
-// joinCgroup moves a process into the cluster's group in every hierarchy. Also
-// so that it is not accounted to, nor ended with, the session that started it.
+// joinCgroup moves a process into the cluster's group in every hierarchy. It is then neither
+// accounted to, nor ended with, the session that started it.
 func joinCgroup(root string, pid int) error {
 	all, err := hierarchies()
 	if err != nil {
@@ -152,8 +152,8 @@ func joinCgroup(root string, pid int) error {
 	return nil
 }
 
-// otherNode names the root of another cluster's node that has processes: two
-// would restore each other's kernel settings.
+// otherNode returns the root of another cluster's node that has processes: two nodes would
+// restore each other's kernel settings.
 func otherNode() (string, error) {
 	all, err := hierarchies()
 	if err != nil {
@@ -171,8 +171,8 @@ func otherNode() (string, error) {
 	return "", nil
 }
 
-// emptyCgroups ends every process below the cluster's root but some, until no
-// other is left: first the containers', so that their shims can reap them.
+// emptyCgroups ends every process below the cluster's root except for some, until no other
+// is left. It starts with the containers', so that their shims can reap them.
 func emptyCgroups(ctx context.Context, root string, except []int) error {
 	for _, below := range []string{filepath.Join(root, kubepodsCgroup), root} {
 		if err := emptyCgroup(ctx, below, except); err != nil {
@@ -247,13 +247,13 @@ func processesBelow(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// gone says that a cgroup went while it was looked at.
+// gone reports whether a cgroup was removed while it was read.
 func gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// killMember ends a process if, behind a handle that holds on to it, it is
-// still in the cluster's cgroup.
+// killMember ends a process if it is still in the cluster's cgroup, which it checks through
+// a handle that keeps the process's identity.
 func killMember(pid int, root string) error {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
@@ -270,8 +270,8 @@ func killMember(pid int, root string) error {
 	return nil
 }
 
-// removeCgroups removes the cluster's groups in every hierarchy, the innermost
-// first. A group stays busy for a moment after its last process has ended.
+// removeCgroups removes the cluster's groups in every hierarchy, the innermost first. A
+// group stays busy for a moment after its last process has ended.
 func removeCgroups(ctx context.Context, root string) error {
 	all, err := hierarchies()
 	if err != nil {

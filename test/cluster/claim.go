@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// claim makes the folder this cluster's, after removing what an earlier one
-// that no longer runs left there.
+// claim makes the directory this cluster's, after removing the remains of an earlier one
+// that no longer runs.
 func claim(ctx context.Context, options Options) (*Cluster, error) {
 	c := &Cluster{dir: options.Dir, log: options.Log}
 	err := c.removeLeftovers(ctx)
@@ -52,8 +52,8 @@ func (c *Cluster) removeLeftovers(ctx context.Context) error {
 	return c.Stop(ctx)
 }
 
-// emptyFolder makes the folder, and says whether it did. Only the logs of an
-// earlier cluster may be in it: whatever is in it goes when the cluster stops.
+// emptyFolder creates the directory, and returns whether it did. It may contain only the
+// logs of an earlier cluster: everything in it is deleted when the cluster stops.
 func emptyFolder(dir string) (made bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -19,12 +19,12 @@ const (
 	stopGrace    = 20 * time.Second // for one component to end by itself
 )
 
-// ErrRunning says that a folder holds a cluster that runs.
+// ErrRunning says that a directory holds a running cluster.
 var ErrRunning = errors.New("a cluster runs here already; stop it first")
 
-// Cluster is a running cluster. Several goroutines may use its methods, and
-// several programs, each with its own from [Attach]; but only one of them at a
-// time may start processes or stop the cluster.
+// Cluster is a running cluster. Several goroutines may use its methods, and several
+// programs, each with its own from [Attach]. Only one of them at a time may start processes
+// or stop the cluster.
 type Cluster struct {
 	dir  string
 	log  io.Writer
@@ -38,14 +38,13 @@ type ProcessStatus struct {
 	Name string
 	// PID is the number of the process, or 0 when it never started.
 	PID int
-	// Running says whether that very process runs.
+	// Running says whether this process runs, and not another one with its number.
 	Running bool
 }
 
-// Start runs a cluster as the options say, and returns when it is ready: all
-// components are, the default service account exists, and with a node, the
-// node is Ready. When it fails it stops what it had started, and the error ends
-// with the last lines of the log in question.
+// Start runs a cluster with the options, and returns when it is ready: all components are,
+// the default service account exists, and with a node, the node is Ready. On failure it
+// stops what it had started, and the error ends with the last lines of the log concerned.
 func Start(ctx context.Context, options Options) (*Cluster, error) {
 	options, err := options.complete()
 	if err != nil {
@@ -59,7 +58,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 		return nil, err
 	}
 	if err := c.start(ctx, options); err != nil {
-		// The caller's context may be what ended the start.
+		// The caller's context may have ended the start.
 		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 		defer cancel()
 		return nil, errors.Join(err, c.Stop(cleanup))
@@ -67,8 +66,8 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Attach finds a cluster that [Start] left in a folder, whatever of it still
-// runs, so that it can be used, repaired or stopped.
+// Attach finds a cluster that [Start] left in a directory, whatever part of it still runs,
+// so that it can be used, repaired or stopped.
 func Attach(dir string) (*Cluster, error) {
 	dir, err := realPath(dir)
 	if err != nil {
@@ -92,20 +91,19 @@ func (c *Cluster) Dir() string { return c.dir }
 // Kubeconfig is the path of the administrator's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 
-// AuditLog is the path of the API server's audit log: a JSON object per line,
-// one for every answered request, evictions with their body, unless the options
-// say otherwise.
+// AuditLog is the path of the API server's audit log: one JSON object per line for every
+// completed request, evictions with their body, unless the options say otherwise.
 func (c *Cluster) AuditLog() string { return c.path("logs", "audit.log") }
 
-// CA is the path of the certificate that vouches for every server of the
-// cluster, the kubelet included.
+// CA is the path of the certificate that signs those of every server of the cluster, the
+// kubelet included.
 func (c *Cluster) CA() string { return c.path("pki", "ca.crt") }
 
 // LogFile is the path of a process's log.
 func (c *Cluster) LogFile(name string) string { return c.path("logs", name+".log") }
 
-// RESTConfig is the administrator's client configuration, without a rate
-// limit. The caller may change it. Nil when the cluster never came that far.
+// RESTConfig is the administrator's client configuration, without a rate limit. The caller
+// may change it. It is nil when the cluster failed before it was written.
 func (c *Cluster) RESTConfig() *rest.Config {
 	if c.rest == nil {
 		return nil
@@ -126,9 +124,8 @@ func (c *Cluster) Status() ([]ProcessStatus, error) {
 	return list, nil
 }
 
-// StopProcess ends one process by SIGTERM, after a grace by SIGKILL, and
-// returns when it has ended. The containers of a node outlive both containerd
-// and the kubelet.
+// StopProcess ends one process by SIGTERM, after a grace period by SIGKILL, and returns when
+// it has ended. The containers of a node outlive both containerd and the kubelet.
 func (c *Cluster) StopProcess(ctx context.Context, name string) error {
 	found, _, err := c.find(name)
 	if err != nil {
@@ -140,8 +137,8 @@ func (c *Cluster) StopProcess(ctx context.Context, name string) error {
 	return nil
 }
 
-// Signal sends a signal to one process: SIGKILL for a crash, SIGSTOP and
-// SIGCONT for one that no longer answers. No error when it does not run.
+// Signal sends a signal to one process: SIGKILL for a crash, SIGSTOP and SIGCONT to suspend
+// and resume it. It returns no error when the process does not run.
 func (c *Cluster) Signal(name string, signal syscall.Signal) error {
 	found, _, err := c.find(name)
 	if err != nil {
@@ -150,8 +147,8 @@ func (c *Cluster) Signal(name string, signal syscall.Signal) error {
 	return found.Process.signal(signal)
 }
 
-// StartProcess starts a process again as it was, and returns when it is ready.
-// It does nothing for one that runs.
+// StartProcess restarts a process unchanged, and returns when it is ready. It does nothing
+// for one that runs.
 func (c *Cluster) StartProcess(ctx context.Context, name string) error {
 	found, read, err := c.find(name)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// containerdConfig is formatted with the folder of the CNI configuration, the
-// path of runc, and whether containerd lacks CAP_SYS_RESOURCE.
+// containerdConfig is formatted with the directory of the CNI configuration, the path of
+// runc, and whether containerd lacks CAP_SYS_RESOURCE.
 //
-// What would leave traces outside the node's folders is off: NRI listens in
-// /run, the opt plugin makes /opt/containerd, AppArmor profiles stay in the kernel.
+// Features that leave traces outside the node's directories are off: NRI listens in /run,
+// the opt plugin creates /opt/containerd, AppArmor profiles stay in the kernel.
 const containerdConfig = `version = 3
 root = "` + containerdRoot + `"
 state = "` + containerdState + `"
@@ -53,8 +53,8 @@ BinaryName = "%[2]s"
 SystemdCgroup = false
 `
 
-// cniConfig makes containerd call its network ready. Its plugin need not
-// exist: pods on the host's network never ask for it.
+// cniConfig makes containerd report its network as ready. Its plugin need not exist: pods on
+// the host's network never use it.
 const cniConfig = `{"cniVersion": "1.0.0", "name": "host-network-only", "plugins": [{"type": "loopback"}]}`
 
 func (c *Cluster) containerd() (component, error) {
@@ -101,8 +101,8 @@ func (c *Cluster) ctr(ctx context.Context, read *state, arguments ...string) (st
 	return printed, err
 }
 
-// ImportImage loads the images of a docker-archive, such as [WriteImage]
-// writes, into the node. Pods use them with imagePullPolicy Never.
+// ImportImage loads the images of a docker-archive, such as [WriteImage] writes, into the
+// node. Pods use them with imagePullPolicy Never.
 func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
 	read, err := readState(c.dir)
 	if err != nil {
@@ -117,14 +117,14 @@ func (c *Cluster) ImportImage(ctx context.Context, tar string) error {
 	return nil
 }
 
-// HasImage says whether the node has an image of that name.
+// HasImage reports whether the node has an image of that name.
 func (c *Cluster) HasImage(ctx context.Context, ref string) (bool, error) {
 	names, _, err := c.namesOf(ctx, ref)
 	return len(names) > 0, err
 }
 
-// RemoveImage takes an image from the node by all its names, and its files with it. No error
-// where it is not there.
+// RemoveImage removes an image from the node by all its names, with its files. A missing
+// image is not an error.
 func (c *Cluster) RemoveImage(ctx context.Context, ref string) error {
 	names, read, err := c.namesOf(ctx, ref)
 	if err != nil || len(names) == 0 {
@@ -148,7 +148,7 @@ func (c *Cluster) namesOf(ctx context.Context, ref string) ([]string, *state, er
 	return sameImage(list, ref), read, nil
 }
 
-// sameImage returns the names of the image in a table of ctr's, whose columns begin with name,
+// sameImage returns the names of the image in a table of ctr, whose columns start with name,
 // type and digest. The CRI plugin gives each image a second name, which keeps its files too.
 func sameImage(table, ref string) []string {
 	const name, digest = 0, 2
@@ -178,8 +178,8 @@ func (c *Cluster) importPause(ctx context.Context, binDir string) error {
 	return c.ImportImage(ctx, tar)
 }
 
-// lacksSysResource says whether this program, and so what it starts, may not
-// lower an OOM score.
+// lacksSysResource reports whether this program, and so its children, may not lower an OOM
+// score.
 func lacksSysResource() (bool, error) {
 	content, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -26,8 +26,7 @@ const (
 
 const privilegedGroup = "system:masters"
 
-// auditPolicy notes every request once, when it is answered; evictions with
-// what they asked for.
+// auditPolicy logs every request once, at its response; evictions with their request body.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -88,8 +87,8 @@ func (c *Cluster) writeIdentities(now time.Time, at endpoints, nodeName string) 
 	if err != nil {
 		return err
 	}
-	// The kubelet's certificate is signed by the same authority, so that
-	// whoever trusts the cluster's can verify the kubelet, too.
+	// The kubelet's certificate is signed by the same authority, so that a client that
+	// trusts the cluster's authority can verify the kubelet, too.
 	identities := map[string]identity{
 		apiserverHost: {user: "kube-apiserver", hosts: []string{
 			at.apiserver, at.serviceIP, loopback, "localhost",
@@ -124,7 +123,7 @@ func (c *Cluster) etcd(at endpoints) component {
 		"--name=evictd", "--data-dir=" + c.path("etcd"),
 		"--listen-client-urls=" + at.etcd(), "--advertise-client-urls=" + at.etcd(),
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=evictd=" + peer,
-		// What a power failure would cost is thrown away anyway.
+		// A power failure may lose data that is discarded anyway.
 		"--unsafe-no-fsync", "--log-level=warn",
 	}}
 }
@@ -138,7 +137,7 @@ func (c *Cluster) apiserver(at endpoints, options Options) (component, error) {
 	return component{Name: "kube-apiserver", Probe: at.server() + "/readyz", Arguments: []string{
 		"--etcd-servers=" + at.etcd(),
 		"--bind-address=" + at.apiserver, "--secure-port=" + strconv.Itoa(at.apiPort), "--advertise-address=" + at.apiserver,
-		// Endpoints must not be loopback addresses, and nobody routes to them here.
+		// Endpoints must not be loopback addresses, and no traffic is routed to them here.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=" + at.services,
 		"--tls-cert-file=" + pki(apiserverHost+".crt"), "--tls-private-key-file=" + pki(apiserverHost+".key"),
@@ -161,8 +160,8 @@ func (c *Cluster) controllerManager(at endpoints) component {
 			"--service-account-private-key-file="+c.path("pki", "service-accounts.key"),
 			"--root-ca-file="+c.path("pki", "ca.crt"),
 			"--kube-api-qps=500", "--kube-api-burst=1000",
-			// Tests make nodes that no kubelet reports on. The default is a minute, and then
-			// every pod on them is marked as not ready.
+			// Tests create nodes without a kubelet. After the default of a minute every pod
+			// on them would be marked as not ready.
 			"--node-startup-grace-period=1h",
 		),
 	}
@@ -189,7 +188,7 @@ func (c *Cluster) startControlPlane(ctx context.Context, at endpoints, options O
 	if err != nil {
 		return err
 	}
-	// The controller manager gives up when the API server is not ready yet.
+	// The controller manager exits when the API server is not ready yet.
 	for _, each := range []component{c.etcd(at), apiserver, c.controllerManager(at)} {
 		if err = c.startComponent(ctx, each); err != nil {
 			return err
@@ -201,8 +200,8 @@ func (c *Cluster) startControlPlane(ctx context.Context, at endpoints, options O
 	return c.awaitDefaults(ctx)
 }
 
-// awaitDefaults waits for what every pod needs: the first service account and
-// the authority's certificate for its volume, both made by controllers.
+// awaitDefaults waits for what every pod needs: the first service account and the
+// authority's certificate for its volume, both created by controllers.
 func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// binDirVariable names the folder of binaries that the tests use when it is
-// not the default one.
+// binDirVariable names the directory of the binaries for the tests when it is not the
+// default one.
 const binDirVariable = "EVICTD_CLUSTER_BIN"
 
 // builtBinaries finds what Build made, or skips the test and says why.
@@ -35,7 +35,7 @@ func builtBinaries(t *testing.T, node bool) string {
 	return dir
 }
 
-// started starts a cluster that the end of the test stops.
+// started starts a cluster and stops it at the end of the test.
 func started(t *testing.T, options Options) (*Cluster, kubernetes.Interface) {
 	t.Helper()
 	options.Log = t.Output()
@@ -100,8 +100,8 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// testRestart ends one process by force and, seen through a state that another
-// program reads, starts it again.
+// testRestart kills one process and restarts it through the state that another program
+// reads.
 func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name string) {
 	t.Helper()
 	if err := c.Signal(name, syscall.SIGKILL); err != nil {

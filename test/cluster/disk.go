@@ -10,14 +10,15 @@ import (
 	"strconv"
 )
 
-// Disk is a small filesystem for the node's folders, in a file of the state folder.
+// Disk is a small filesystem for the node's directories, in a file of the state directory.
 // It is ext4, with blocks of 4 KiB, none of which are reserved for root.
 type Disk struct {
-	// Size is how large it is, in bytes. The images of the node take about 70 MiB of it.
+	// Size is its size in bytes. The images of the node use about 70 MiB of it.
 	Size int64
-	// Inodes is how many files and folders fit in it; 0 is mkfs.ext4's own choice.
+	// Inodes is the number of files and directories that fit in it; 0 is mkfs.ext4's
+	// default.
 	Inodes int64
-	// Images is the size of a second one, for containerd's folder alone: the kubelet's
+	// Images is the size of a second one, only for containerd's directory: the kubelet's
 	// imagefs. 0 is none.
 	Images int64
 }
@@ -25,8 +26,8 @@ type Disk struct {
 // ErrNoMkfs says that mkfs.ext4 is not installed.
 var ErrNoMkfs = errors.New("mkfs.ext4 is not installed; on Debian: apt-get install e2fsprogs")
 
-// The folders that may lie on filesystems of their own, in the state folder, and where
-// the filesystem of one is.
+// The directories that may be on their own filesystems, in the state directory, and the path
+// of a filesystem's file.
 const nodeFolder = "node"
 
 func containerdFolder() string { return filepath.Join(nodeFolder, "containerd") }
@@ -35,7 +36,7 @@ func diskImage(folder string) string { return filepath.Base(folder) + ".ext4" }
 
 func findMkfs() (string, error) { return findProgram("mkfs.ext4", ErrNoMkfs) }
 
-// makeDisks makes the filesystems that the options ask for.
+// makeDisks creates the filesystems of the options.
 func (c *Cluster) makeDisks(ctx context.Context, disk *Disk) error {
 	if disk == nil {
 		return nil
@@ -46,7 +47,7 @@ func (c *Cluster) makeDisks(ctx context.Context, disk *Disk) error {
 	return c.makeDisk(ctx, containerdFolder(), disk.Images, 0)
 }
 
-// makeDisk makes a folder's filesystem, as large a file as it is but without its blocks.
+// makeDisk creates a directory's filesystem, in a sparse file of its size.
 func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int64) error {
 	mkfs, err := findMkfs()
 	if err != nil {
@@ -59,7 +60,7 @@ func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int6
 	if err = errors.Join(image.Truncate(size), image.Close()); err != nil {
 		return fmt.Errorf("making the node's disk: %w", err)
 	}
-	// All tables are written now: the kernel would do it while a test looks.
+	// All tables are written now: otherwise the kernel would do it during a test.
 	arguments := []string{"-q", "-F", "-b", "4096", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"}
 	if inodes > 0 {
 		arguments = append(arguments, "-N", strconv.FormatInt(inodes, 10))
@@ -71,8 +72,8 @@ func (c *Cluster) makeDisk(ctx context.Context, folder string, size, inodes int6
 	return c.update(func(s *state) { s.Disks = append(s.Disks, folder) })
 }
 
-// mountDisks mounts the filesystems over their folders, in the mount namespace of this
-// thread. The loop devices go with the mounts, and these with the namespace.
+// mountDisks mounts the filesystems over their directories, in the mount namespace of this
+// thread. The loop devices are removed with the mounts, and these with the namespace.
 func (c *Cluster) mountDisks(read *state) error {
 	for _, folder := range read.Disks {
 		if err := mountDisk(c.path(diskImage(folder)), c.path(folder)); err != nil {
@@ -90,7 +91,7 @@ func mountDisk(image, target string) error {
 	if err != nil {
 		return err
 	}
-	// It writes nothing to /run/mount, which the machine has too.
+	// It writes nothing to /run/mount, which is also the machine's.
 	output, err := exec.Command(mount, "-n", "-t", "ext4", "-o", "loop", image, target).CombinedOutput() //nolint:gosec,noctx // constants; it does not wait for anything
 	if err != nil {
 		return fmt.Errorf("mounting the node's disk: %w: %s", err, lastLines(string(output), 5))
@@ -98,8 +99,8 @@ func mountDisk(image, target string) error {
 	return nil
 }
 
-// InNode returns a path of the node as this program sees it, without entering the
-// node's mount namespace: by the root of one of its processes.
+// InNode returns a path of the node as this program sees it, without entering the node's
+// mount namespace: through the root of one of its processes.
 func (c *Cluster) InNode(path string) (string, error) {
 	holder, _, err := c.find(namespaceName)
 	if err != nil {
@@ -108,9 +109,10 @@ func (c *Cluster) InNode(path string) (string, error) {
 	return filepath.Join("/proc", strconv.Itoa(holder.Process.PID), "root", path), nil
 }
 
-// DiskDir is the root of the node's own filesystem, as the node sees it. What is made
-// there is the host's: neither the kubelet nor containerd knows of it.
+// DiskDir is the root of the node's own filesystem, as the node sees it. Files created there
+// are the host's: neither the kubelet nor containerd knows of them.
 func (c *Cluster) DiskDir() string { return c.path(nodeFolder) }
 
-// ImagesDir is containerd's folder, as the node sees it: where images and writable layers are.
+// ImagesDir is containerd's directory, as the node sees it: where images and writable layers
+// are.
 func (*Cluster) ImagesDir() string { return containerdRoot }

@@ -1,10 +1,10 @@
-// Package cluster runs a real Kubernetes on one Linux machine for tests:
-// etcd, kube-apiserver and kube-controller-manager without any right, and with
-// [Options.Node] also kube-scheduler, containerd and a kubelet, which need root.
+// Package cluster runs a real Kubernetes on one Linux machine for tests: etcd,
+// kube-apiserver and kube-controller-manager without any right, and with [Options.Node] also
+// kube-scheduler, containerd and a kubelet, which need root.
 //
-// [Build] compiles them from their Go modules, [Start] runs them below one
-// folder, [Cluster.Stop] leaves nothing of them behind. The processes live on
-// when the program that started them ends; [Attach] finds them again.
+// [Build] compiles them from their Go modules, [Start] runs them below one directory,
+// [Cluster.Stop] leaves nothing of them behind. The processes continue to run when the program
+// that started them ends; [Attach] finds them again.
 //
 //	if err := cluster.Build(ctx, binDir, false, os.Stderr); err != nil { … }
 //	c, err := cluster.Start(ctx, cluster.Options{Dir: t.TempDir(), BinDir: binDir})
@@ -12,6 +12,6 @@
 //	defer c.Stop(context.Background())
 //	client, err := kubernetes.NewForConfig(c.RESTConfig())
 //
-// Limits: one node, pods with hostNetwork only, no DNS, no kube-proxy, images
-// only from tar files (see [WriteImage]).
+// Limits: one node, pods with hostNetwork only, no DNS, no kube-proxy, images only from tar
+// files (see [WriteImage]).
 package cluster

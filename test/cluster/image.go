@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// ImageConfig is what an image says of the container that is made from it.
+// ImageConfig is an image's configuration of its containers.
 type ImageConfig struct {
 	// Entrypoint is the program and its first arguments.
 	Entrypoint []string
@@ -33,7 +33,7 @@ type ImageConfig struct {
 	Labels map[string]string
 }
 
-// imageDocument is an image's configuration as the OCI image specification has it.
+// imageDocument is an image's configuration in the format of the OCI image specification.
 type imageDocument struct {
 	Created      string         `json:"created"`
 	Architecture string         `json:"architecture"`
@@ -63,10 +63,9 @@ type archiveManifest struct {
 	Layers   []string `json:"Layers"`
 }
 
-// WriteImage writes an image of one layer as a docker-archive, which
-// [Cluster.ImportImage] and most tools take. files maps paths in the image to
-// files of this machine; what is executable here is executable there, and all
-// belongs to root. The same content gives the same bytes.
+// WriteImage writes an image of one layer as a docker-archive, which [Cluster.ImportImage]
+// and most tools accept. files maps paths in the image to files of this machine. Executable
+// files stay executable, and all belong to root. The same content gives the same bytes.
 func WriteImage(target, ref string, files map[string]string, config ImageConfig) error {
 	layer, err := makeLayer(files)
 	if err != nil {
@@ -171,7 +170,7 @@ func addHostFile(archive *tar.Writer, inside, source string) error {
 	return addEntry(archive, inside, mode, tar.TypeReg, file, info.Size())
 }
 
-// addEntry writes an entry without anything that differs between two runs.
+// addEntry writes an entry without any value that differs between two runs.
 func addEntry(archive *tar.Writer, name string, mode int64, kind byte, content io.Reader, size int64) error {
 	header := &tar.Header{Name: name, Mode: mode, Typeflag: kind, Size: size, ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR}
 	if err := archive.WriteHeader(header); err != nil {

@@ -112,7 +112,7 @@ func read(t *testing.T, path string) []byte {
 	return content
 }
 
-// The second name of an image leads to the same digest, and only that of its own.
+// The second name of an image has the same digest, and only that of its own image.
 func TestSameImage(t *testing.T) {
 	const table = `REF                      TYPE                                      DIGEST       SIZE  PLATFORMS   LABELS
 localhost/a:1            application/vnd.oci.image.manifest.v1+json sha256:aaa  1 MiB linux/amd64 io.cri-containerd.image=managed

@@ -10,8 +10,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// writeKubeconfig writes a kubeconfig for the holder of pki/NAME.crt. Keys and
-// certificates are inside, so that the file can be copied elsewhere.
+// writeKubeconfig writes a kubeconfig for the holder of pki/NAME.crt. Keys and certificates
+// are embedded, so that the file can be copied elsewhere.
 func writeKubeconfig(path, server, pki, name string) error {
 	var contents [3][]byte
 	for i, file := range []string{"ca.crt", name + ".crt", name + ".key"} {
@@ -32,8 +32,8 @@ func writeKubeconfig(path, server, pki, name string) error {
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig for a client without a rate limit of its
-// own: tests make as many requests as they like.
+// loadKubeconfig reads a kubeconfig for a client without its own rate limit, because tests
+// make many requests.
 func loadKubeconfig(path string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

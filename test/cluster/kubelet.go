@@ -33,8 +33,8 @@ func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
 		Arguments: []string{
 			"--config=" + file, "--kubeconfig=" + c.path("config", kubeletUser+".kubeconfig"),
 			"--root-dir=" + kubeletRoot, "--hostname-override=" + options.NodeName,
-			// With an external cloud provider the kubelet leaves the node's addresses
-			// to others: it would refuse to report a loopback address itself.
+			// With an external cloud provider the kubelet does not set the node's addresses:
+			// it would refuse to report a loopback address itself.
 			"--cloud-provider=external",
 		},
 	}, nil
@@ -42,8 +42,8 @@ func (c *Cluster) kubelet(at endpoints, options Options) (component, error) {
 
 func (c *Cluster) kubeletFile() string { return c.path("config", "kubelet.yaml") }
 
-// SetEvictionHard replaces the kubelet's hard thresholds. The kubelet is restarted
-// for it, its pods are not.
+// SetEvictionHard replaces the kubelet's hard thresholds. It restarts the kubelet, but not
+// its pods.
 func (c *Cluster) SetEvictionHard(ctx context.Context, thresholds map[string]string) error {
 	content, err := os.ReadFile(c.kubeletFile())
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard ma
 		"tlsCertFile": c.path("pki", localHost+".crt"), "tlsPrivateKeyFile": c.path("pki", localHost+".key"),
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
-			// Short caches: a test that takes a right away wants to see it gone.
+			// Short caches, so that a test that removes a right sees the effect.
 			"webhook": map[string]any{"enabled": true, "cacheTTL": "1s"},
 			"x509":    map[string]any{"clientCAFile": c.CA()},
 		},
@@ -87,14 +87,13 @@ func (c *Cluster) kubeletConfig(at endpoints, cgroupRoot string, evictionHard ma
 		"failSwapOn": false, "makeIPTablesUtilChains": false,
 		"volumePluginDir": kubeletRoot + "/volume-plugins",
 		"evictionHard":    evictionHard,
-		// At 100 the kubelet never deletes an image: no registry would bring it back.
+		// At 100 the kubelet never deletes an image: there is no registry to pull it from.
 		"imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99, "imageMinimumGCAge": "24h",
 	}
 }
 
-// join does for the node what a cloud provider does: it reports the node's
-// address and removes the taint that waits for that. Then it waits until the
-// node is Ready and takes pods.
+// join acts as a cloud provider: it reports the node's address and removes the taint that
+// waits for that. Then it waits until the node is Ready and accepts pods.
 func (c *Cluster) join(ctx context.Context, name string) error {
 	client, err := kubernetes.NewForConfig(c.rest)
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 
 const uninitializedTaint = "node.cloudprovider.kubernetes.io/uninitialized"
 
-// admit takes the next step towards a node that takes pods, and says what is missing.
+// admit takes the next step towards a node that accepts pods, and returns what is missing.
 func admit(ctx context.Context, client kubernetes.Interface, node *corev1.Node) error {
 	addresses := []corev1.NodeAddress{
 		{Type: corev1.NodeInternalIP, Address: loopback},

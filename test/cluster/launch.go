@@ -27,8 +27,8 @@ func (c *Cluster) startComponent(ctx context.Context, wanted component) error {
 	return c.awaitReady(ctx, read, *found)
 }
 
-// launch starts the component's process, in the node's namespace if it belongs
-// there and in the cluster's cgroup if there is one, and records it.
+// launch starts the component's process, in the node's namespace and the cluster's cgroup
+// where they apply, and records it.
 func (c *Cluster) launch(read *state, found *component) error {
 	environment := []string{
 		"PATH=" + read.BinDir + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -48,7 +48,7 @@ func (c *Cluster) launch(read *state, found *component) error {
 	if err != nil {
 		return err
 	}
-	// The cgroup comes first: by it the process is found even if this program ends here.
+	// The cgroup comes first: it identifies the process even if this program ends here.
 	if read.CgroupRoot != "" {
 		err = joinCgroup(read.CgroupRoot, started.PID)
 	}

@@ -11,7 +11,7 @@ import (
 type mountEntry struct {
 	path    string
 	kind    string // the type of the filesystem
-	options string // those of the filesystem: a v1 hierarchy's controllers are among them
+	options string // of the filesystem, such as a v1 hierarchy's controllers
 }
 
 func readMounts() ([]mountEntry, error) {
@@ -41,7 +41,7 @@ func parseMounts(content string) []mountEntry {
 	return mounts
 }
 
-// unescape undoes the octal escapes of blanks, tabs, newlines and backslashes.
+// unescape reverses the octal escapes of blanks, tabs, newlines and backslashes.
 func unescape(field string) string {
 	const length = 4
 	var plain strings.Builder

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind puts a folder of the cluster where a standard node has one of its own.
+// bind mounts a directory of the cluster at the path of a standard node's directory.
 type bind struct {
 	source string
 	target string
 }
 
-// onOwnThread runs f on a thread that ends with it, so that f may change what
-// belongs to a thread: its mount namespace, which the children it starts inherit.
+// onOwnThread runs f on a thread that ends with it, so that f may change the thread's mount
+// namespace, which the children it starts inherit.
 func onOwnThread(f func() error) error {
 	result := make(chan error, 1)
 	go func() {
@@ -27,18 +27,18 @@ func onOwnThread(f func() error) error {
 			result <- f() // never unlocked: the runtime ends the thread
 			return
 		}
-		// The first thread cannot end before the program does, and /proc/self
-		// shows its namespace. Held here, it cannot be picked again.
+		// The first thread cannot end before the program does, and /proc/self shows its
+		// namespace. Held here, it cannot be picked again.
 		defer runtime.UnlockOSThread()
 		result <- onOwnThread(f)
 	}()
 	return <-result
 }
 
-// inNewNamespace runs f in a new mount namespace in which the host looks like
-// a standard node: the binds are at their places, and no mount reaches the
-// host. What prepare mounts is there too, and the binds may lie on it. The namespace
-// lasts as long as a process that f started is in it.
+// inNewNamespace runs f in a new mount namespace in which the host looks like a standard
+// node: the binds are mounted, and no mount propagates to the host. The mounts of prepare
+// are there too, and may contain the sources of the binds. The namespace exists as long as a
+// process that f started is in it.
 func inNewNamespace(prepare func() error, binds []bind, f func() error) error {
 	return onOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
@@ -62,8 +62,8 @@ func inNewNamespace(prepare func() error, binds []bind, f func() error) error {
 				return fmt.Errorf("mounting %s: %w", each.target, err)
 			}
 		}
-		// Shared among this namespace and the containers' only, as on a node that
-		// systemd has set up: volumes may ask for HostToContainer propagation.
+		// Shared only among this namespace and the containers', as on a node set up by
+		// systemd: volumes may use HostToContainer propagation.
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 			return fmt.Errorf("making the mounts shared: %w", err)
 		}
@@ -79,7 +79,7 @@ func inNamespaceOf(pid int, f func() error) error {
 			return fmt.Errorf("opening the mount namespace: %w", err)
 		}
 		defer handle.Close() //nolint:errcheck // only read
-		// A thread that shares its working directory with others must not move.
+		// A thread that shares its working directory with others must not change it.
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return fmt.Errorf("leaving the common working directory: %w", err)
 		}
@@ -90,9 +90,8 @@ func inNamespaceOf(pid int, f func() error) error {
 	})
 }
 
-// makeMountPoint makes a folder that the host lacks, in this namespace only:
-// over the parent it lays an empty filesystem, into which it binds all that the
-// parent holds.
+// makeMountPoint creates a directory that the host lacks, in this namespace only: it mounts
+// an empty filesystem over the parent, and binds the parent's content into it.
 func makeMountPoint(target string, copied map[string]bool) error {
 	if info, err := os.Stat(target); err == nil && info.IsDir() {
 		return nil
@@ -127,7 +126,7 @@ func overlayWithBinds(dir string) error {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0"+strconv.FormatUint(uint64(info.Mode().Perm()), 8)); err != nil {
 		return fmt.Errorf("mounting an empty filesystem: %w", err)
 	}
-	// The path by the descriptor leads below what was just mounted.
+	// The path through the descriptor leads below the new mount.
 	below := filepath.Join("/proc/thread-self/fd", strconv.Itoa(int(original.Fd())))
 	for _, entry := range entries {
 		if err := bindEntry(below, dir, entry); err != nil && !errors.Is(err, os.ErrNotExist) {

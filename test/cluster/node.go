@@ -17,8 +17,8 @@ const (
 	kubeletName    = "kubelet"
 )
 
-// Where a standard node has its things. Inside the node's mount namespace the
-// cluster's own folders are there.
+// The paths of a standard node. Inside the node's mount namespace the cluster's own
+// directories are there.
 const (
 	kubeletRoot      = "/var/lib/kubelet"
 	containerdRoot   = "/var/lib/containerd"
@@ -36,8 +36,8 @@ func (c *Cluster) nodeBinds() []bind {
 	}
 }
 
-// prepareNode records the machine's state that the node will change, and makes
-// the cgroups that every process of the cluster is started into.
+// prepareNode records the machine's state that the node will change, and creates the cgroups
+// in which every process of the cluster is started.
 func (c *Cluster) prepareNode() error {
 	if _, err := findRunc(); err != nil {
 		return err
@@ -68,8 +68,8 @@ func (c *Cluster) prepareNode() error {
 	return makeCgroups(root)
 }
 
-// checkFilesystem refuses a folder in which containerd could not unpack an
-// image: its layers are overlays, and the kernel does not stack one on another.
+// checkFilesystem rejects a directory in which containerd could not unpack an image: its
+// layers are overlays, and the kernel cannot stack them.
 func checkFilesystem(dir string) error {
 	var filesystem unix.Statfs_t
 	if err := unix.Statfs(dir, &filesystem); err != nil {
@@ -81,8 +81,8 @@ func checkFilesystem(dir string) error {
 	return nil
 }
 
-// startNode runs the scheduler, containerd and the kubelet, and waits until
-// the node takes pods.
+// startNode runs the scheduler, containerd and the kubelet, and waits until the node accepts
+// pods.
 func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) error {
 	if err := c.makeDisks(ctx, options.Disk); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (c *Cluster) startNode(ctx context.Context, at endpoints, options Options) 
 	return c.join(ctx, options.NodeName)
 }
 
-// holdNamespace makes the node's mount namespace and leaves a process in it
-// that does nothing, so that it lasts while containerd and the kubelet restart.
+// holdNamespace creates the node's mount namespace and leaves an idle process in it, so that
+// it exists while containerd and the kubelet restart.
 func (c *Cluster) holdNamespace(binDir string) error {
 	holder := component{Name: namespaceName, Path: filepath.Join(binDir, "workload"), InNode: true}
 	err := c.update(func(s *state) { s.Components = append(s.Components, holder) })

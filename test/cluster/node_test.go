@@ -25,8 +25,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// nodeVariable turns the test of a whole node on. It needs root and changes
-// settings of the machine for as long as it runs.
+// nodeVariable enables the test of a whole node. It needs root and changes settings of the
+// machine while it runs.
 const nodeVariable = "EVICTD_CLUSTER_NODE"
 
 const probeImage = "localhost/evictd/probe:test"
@@ -48,7 +48,7 @@ func TestNode(t *testing.T) {
 	t.Run("confined pod", func(t *testing.T) { testConfinedPod(t, c, client) })
 	t.Run("restart", func(t *testing.T) { testNodeRestart(t, c, client) })
 
-	// The harshest end: nobody is left who could tidy up.
+	// The worst case: no process is left to clean up.
 	for _, name := range []string{containerdName, kubeletName, namespaceName} {
 		if err := c.Signal(name, syscall.SIGKILL); err != nil {
 			t.Error(err)
@@ -65,7 +65,7 @@ func TestNode(t *testing.T) {
 // The node's two filesystems, in bytes.
 const nodeSize, imagesSize = 512 << 20, 256 << 20
 
-// testDisk holds the node's folders against the sizes of its disks.
+// testDisk compares the node's directories with the sizes of its disks.
 func testDisk(t *testing.T, c *Cluster) {
 	t.Helper()
 	for dir, most := range map[string]uint64{
@@ -169,7 +169,7 @@ func importProbe(t *testing.T, c *Cluster) {
 	}
 }
 
-// hostNetworkPod is the least that runs on this node.
+// hostNetworkPod is the smallest pod that runs on this node.
 func hostNetworkPod(image string, arguments ...string) corev1.PodSpec {
 	return corev1.PodSpec{
 		HostNetwork: true,
@@ -228,7 +228,7 @@ func testBudget(t *testing.T, client kubernetes.Interface) {
 	t.Logf("the evicted pod was gone after %s", time.Since(begin).Round(time.Millisecond))
 }
 
-// findings are what testdata/probe prints.
+// findings is the output of testdata/probe.
 type findings struct {
 	Meminfo  string   `json:"meminfo"`
 	Cgroups  []string `json:"cgroups"`
@@ -246,8 +246,8 @@ type findings struct {
 	} `json:"review"`
 }
 
-// testConfinedPod runs a pod with evictd's security context: it must see the
-// node and reach both servers by nothing but what every pod is given.
+// testConfinedPod runs a pod with evictd's security context: it must see the node and reach
+// both servers only with what every pod is given.
 func testConfinedPod(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	t.Helper()
 	allowStats(t, client)
@@ -305,7 +305,7 @@ func allowStats(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// awaitFindings reads the pod's log through the API server, which asks the kubelet.
+// awaitFindings reads the pod's log through the API server, which reads it from the kubelet.
 func awaitFindings(t *testing.T, client kubernetes.Interface) findings {
 	t.Helper()
 	var found findings
@@ -345,8 +345,8 @@ func checkFindings(t *testing.T, found findings) {
 	}
 }
 
-// testNodeRestart sees that containers outlive the kubelet and containerd, and
-// that a pod can be deleted afterwards.
+// testNodeRestart checks that containers outlive the kubelet and containerd, and that a pod
+// can be deleted afterwards.
 func testNodeRestart(t *testing.T, c *Cluster, client kubernetes.Interface) {
 	t.Helper()
 	for _, name := range []string{kubeletName, containerdName, kubeletName} {

@@ -9,17 +9,17 @@ import (
 	"regexp"
 )
 
-// DefaultNodeName is the name of the node when [Options] gives none.
+// DefaultNodeName is the default of Options.NodeName.
 const DefaultNodeName = "evictd-node"
 
-// PauseImage is the reference of the pause image that every node has. It is
-// the test workload, which does nothing but wait for SIGTERM without arguments.
+// PauseImage is the reference of the pause image that every node has. It is the test
+// workload, which without arguments only waits for SIGTERM.
 const PauseImage = "localhost/evictd/pause:test"
 
-// Options says what [Start] runs, and where. Dir alone is required.
+// Options configure [Start]. Only Dir is required.
 type Options struct {
-	// Dir is the state folder. It is made if missing and must be empty or
-	// left by an earlier cluster: everything that the cluster writes is below it.
+	// Dir is the state directory. It is created if missing and must be empty or left by an
+	// earlier cluster. Everything that the cluster writes is below it.
 	Dir string
 	// BinDir holds the binaries that [Build] made; empty is [DefaultBinDir].
 	BinDir string
@@ -27,21 +27,22 @@ type Options struct {
 	Node bool
 	// NodeName is the node's name; empty is [DefaultNodeName].
 	NodeName string
-	// EvictionHard holds the kubelet's own hard thresholds. Nil is
-	// memory.available at 1Mi and nothing else, so that evictd acts first.
+	// EvictionHard holds the kubelet's own hard thresholds. Nil is only memory.available at
+	// 1Mi, so that evictd acts first.
 	EvictionHard map[string]string
-	// Disk puts the kubelet's, containerd's and the logs' folders on one small
-	// filesystem, or two. Nil leaves them on that of Dir. It needs mkfs.ext4 and loop devices.
+	// Disk puts the directories of the kubelet, containerd and the logs on one small
+	// filesystem, or two. Nil leaves them on that of Dir. It needs mkfs.ext4 and loop
+	// devices.
 	Disk *Disk
-	// Kubelet holds fields of the KubeletConfiguration that replace or
-	// extend those of the cluster, by their names in the file.
+	// Kubelet holds fields of the KubeletConfiguration that replace or extend those of the
+	// cluster, by their names in the file.
 	Kubelet map[string]any
-	// AuditPolicy is the API server's audit policy as YAML; empty notes every
-	// answered request by its metadata, evictions with their body.
+	// AuditPolicy is the API server's audit policy as YAML; empty logs every completed
+	// request with its metadata, evictions with their body.
 	AuditPolicy string
 	// KeepLogs leaves Dir/logs behind when the cluster stops or fails to start.
 	KeepLogs bool
-	// Log takes the progress in plain sentences; nil is silence.
+	// Log receives the progress in plain sentences; nil discards it.
 	Log io.Writer
 }
 
@@ -84,8 +85,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// realPath makes a path absolute and free of symbolic links as far as it
-// exists: mount points and processes are later found by this very text.
+// realPath makes a path absolute and resolves symbolic links in its existing part: mount
+// points and processes are later found by this exact text.
 func realPath(path string) (string, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

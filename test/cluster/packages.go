@@ -15,7 +15,7 @@ var ErrNoRunc = errors.New("runc is not installed; on Debian: apt-get install ru
 
 func findRunc() (string, error) { return findProgram("runc", ErrNoRunc) }
 
-// findProgram looks where distributions put it: a user's PATH often lacks sbin.
+// findProgram also searches the directories that a user's PATH often lacks, such as sbin.
 func findProgram(name string, missing error) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return filepath.Abs(path)
@@ -28,10 +28,10 @@ func findProgram(name string, missing error) (string, error) {
 	return "", missing
 }
 
-// InstallPackages installs what the node needs and no Go module builds, where it is
-// missing, this is Debian and the caller is root, and says so in the log: runc, and
-// mkfs.ext4 for a node with a disk of its own. Otherwise it returns [ErrNoRunc] or
-// [ErrNoMkfs]. The packages stay when the cluster stops.
+// InstallPackages installs the programs of a node that no Go module builds, and logs that:
+// runc, and mkfs.ext4 for a node with its own disk. It does so where they are missing, this
+// is Debian and the caller is root. Otherwise it returns [ErrNoRunc] or [ErrNoMkfs]. The
+// packages stay when the cluster stops.
 func InstallPackages(ctx context.Context, options Options) error {
 	if err := install(ctx, options.Log, "runc", findRunc); err != nil || options.Disk == nil {
 		return err

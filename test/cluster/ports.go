@@ -11,23 +11,23 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Ports are taken from below the kernel's ephemeral ones (net.ipv4.ip_local_port_range, from
-// 32768 on): one of those may be the near end of anybody's connection by the time at which its
-// process listens.
+// Ports are below the kernel's ephemeral ones (net.ipv4.ip_local_port_range, from 32768 on):
+// an ephemeral port may be in use by a connection when its process starts to listen.
 const (
 	firstPort = 20000
 	portCount = 12000
 )
 
-// freePorts finds different ports that nobody listens on. Another program may
-// take one before its process does; that process then says so in its log.
+// freePorts finds different ports without a listener. Another program may take one before
+// its process does; that process then logs the error.
 func freePorts(ctx context.Context, address string, count int) ([]int, error) {
 	ports := make([]int, 0, count)
 	for _, offset := range rand.Perm(portCount) { //nolint:gosec // only so that two starts at once seldom meet
 		if len(ports) == count {
 			break
 		}
-		// All are held until the last is found, or two searches at once would find the same.
+		// All are held until the last is found; otherwise two concurrent searches would find
+		// the same.
 		listener, err := listen(ctx, address, firstPort+offset)
 		if err != nil {
 			continue // it is in use
@@ -41,9 +41,9 @@ func freePorts(ctx context.Context, address string, count int) ([]int, error) {
 	return ports, nil
 }
 
-// FreeAddress returns a loopback address, with its port, that nobody listens on. It is below
-// the kernel's ephemeral ports, so that it stays free for whoever listens on it a little later
-// or, after a pause, again; two callers at once may be given the same one, very seldom.
+// FreeAddress returns a loopback address, with its port, that has no listener. It is below
+// the kernel's ephemeral ports, so that it stays free until its process listens, or, after a
+// pause, listens again. Two concurrent callers may, very seldom, get the same address.
 func FreeAddress(ctx context.Context) (string, error) {
 	ports, err := freePorts(ctx, loopback, 1)
 	if err != nil {
@@ -54,10 +54,10 @@ func FreeAddress(ctx context.Context) (string, error) {
 
 const httpsPort = 443
 
-// freeServiceNetwork finds a network of loopback addresses whose first one has
-// port 443 free. That first one becomes the address of the service
-// "kubernetes": Linux answers on all of 127.0.0.0/8 without any set-up, so
-// pods on the host's network reach the API server there without kube-proxy.
+// freeServiceNetwork finds a network of loopback addresses whose first one has port 443
+// free. That one becomes the address of the service "kubernetes": Linux answers on all of
+// 127.0.0.0/8 without setup, so pods on the host's network reach the API server there
+// without kube-proxy.
 func freeServiceNetwork(ctx context.Context) (network, first string, err error) {
 	const candidates = 100
 	offset := rand.IntN(candidates) //nolint:gosec // only so that two starts at once seldom meet

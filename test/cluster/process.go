@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// Process identifies one process for as long as the machine is up: a number
-// alone is given to another process sooner or later.
+// Process identifies one process until the machine restarts: the kernel reuses the number
+// alone.
 type Process struct {
 	// PID is the process's number.
 	PID int `json:"pid"`
-	// StartTime is the moment it started, in clock ticks since the machine's
-	// start: field 22 of /proc/PID/stat.
+	// StartTime is when it started, in clock ticks since the machine's start: field 22 of
+	// /proc/PID/stat.
 	StartTime uint64 `json:"startTime"`
 }
 
-// identify reads the identity of the process that has the number now.
+// identify reads the identity of the process that currently has the number.
 func identify(pid int) (Process, error) {
 	fields, err := readStat(pid)
 	if err != nil {
@@ -38,8 +38,8 @@ func identify(pid int) (Process, error) {
 	return Process{PID: pid, StartTime: started}, nil
 }
 
-// readStat returns the fields of /proc/PID/stat from the third, the state, on.
-// The second is the name in brackets and may hold spaces and brackets itself.
+// readStat returns the fields of /proc/PID/stat from the third, the state, on. The second is
+// the name in brackets and may itself contain spaces and brackets.
 func readStat(pid int) ([]string, error) {
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -53,9 +53,9 @@ func readStat(pid int) ([]string, error) {
 	return fields, nil
 }
 
-// Running says whether this very process runs. One that has ended and waits
-// for its parent does not, once its last thread has: the first thread of a killed
-// process may be a zombie while others still hold its ports.
+// Running reports whether this process runs, and not another one with its number. An ended
+// process that waits for its parent does not run once its last thread has ended: the first
+// thread of a killed process may be a zombie while others still hold its ports.
 func (p Process) Running() bool {
 	if p.PID == 0 {
 		return false
@@ -69,14 +69,14 @@ func (p Process) Running() bool {
 	return err == nil && (fields[0] != "Z" || fields[threads] > "1") && fields[0] != "X"
 }
 
-// signal sends a signal to this very process and to none that has taken its
-// number since. No error when it has ended.
+// signal sends a signal to this process, and never to another one with its number. It
+// returns no error when the process has ended.
 func (p Process) signal(signal syscall.Signal) error {
 	if p.PID == 0 {
 		return nil
 	}
-	// The handle is a pidfd: once the identity is confirmed behind it, the
-	// number cannot change hands any more.
+	// The handle is a pidfd: once the identity is confirmed behind it, the number cannot be
+	// reused.
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
 		return fmt.Errorf("finding process %d: %w", p.PID, err)
@@ -91,12 +91,12 @@ func (p Process) signal(signal syscall.Signal) error {
 	return nil
 }
 
-// stop asks the process to end, ends it after grace, and waits for that.
+// stop sends SIGTERM, after grace SIGKILL, and waits until the process has ended.
 func (p Process) stop(ctx context.Context, grace time.Duration) error {
 	if err := p.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	// A stopped process takes the first signal only once it continues.
+	// A stopped process receives the first signal only once it continues.
 	if err := p.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
@@ -118,15 +118,15 @@ func (p Process) gone() (bool, error) {
 	return !p.Running(), nil
 }
 
-// launch starts a command in a session of its own, with nothing on its input
-// and its output appended to logFile, so that it outlives this program.
+// launch starts a command in its own session, without input and with its output appended to
+// logFile, so that it outlives this program.
 func launch(path string, arguments, environment []string, logFile string) (Process, error) {
 	output, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // a path below the caller's folder
 	if err != nil {
 		return Process{}, fmt.Errorf("opening the log: %w", err)
 	}
 	defer output.Close() //nolint:errcheck // the child has its own
-	// Not CommandContext: the child is meant to outlive the caller's context.
+	// Not CommandContext: the child should outlive the caller's context.
 	command := exec.Command(path, arguments...) //nolint:gosec,noctx // starting what Build built is the purpose; see above
 	command.Dir = "/"
 	command.Env = environment
@@ -135,7 +135,7 @@ func launch(path string, arguments, environment []string, logFile string) (Proce
 	if err = command.Start(); err != nil {
 		return Process{}, fmt.Errorf("starting %s: %w", filepath.Base(path), err)
 	}
-	// Read before anybody waits for the child: until then the number is its own.
+	// Read before the child is waited for: until then the kernel does not reuse its number.
 	process, err := identify(command.Process.Pid)
 	if err != nil {
 		err = errors.Join(err, command.Process.Kill())
@@ -144,11 +144,11 @@ func launch(path string, arguments, environment []string, logFile string) (Proce
 	return process, err
 }
 
-// pollInterval is short against everything that is waited for here.
+// pollInterval is short compared with everything that is waited for here.
 const pollInterval = 50 * time.Millisecond
 
-// poll asks until the answer is yes, an error or the end of the context,
-// whose error it returns together with the last one that was not final.
+// poll calls done until it returns true or an error, or the context ends. It then returns
+// the context's error together with the last one that was not final.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()

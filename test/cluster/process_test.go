@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// startSleeper starts a process of the test's own.
+// startSleeper starts a process for the test.
 func startSleeper(t *testing.T) Process {
 	t.Helper()
 	sleep, err := exec.LookPath("sleep")
@@ -60,7 +60,7 @@ func TestStopLeavesAReusedNumberAlone(t *testing.T) {
 }
 
 func TestProcessWithoutNumberIsLeftAlone(t *testing.T) {
-	// Number 0 would be the test's own process group.
+	// PID 0 would be the test's own process group.
 	if err := (Process{}).stop(t.Context(), time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestEndedChildDoesNotRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not waited for, it stays as a zombie.
+	// Without a wait, it stays as a zombie.
 	if err := poll(t.Context(), process.gone); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// awaitReady waits until the probe succeeds, and no longer when the process ends.
+// awaitReady waits until the probe succeeds, or the process ends.
 func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -33,7 +33,8 @@ func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) 
 	return nil
 }
 
-// probeCtr asks containerd for its version, as it listens on a socket in the node only.
+// probeCtr reads containerd's version with its client, because it listens on a socket in the
+// node only.
 const probeCtr = "ctr"
 
 func (c *Cluster) probe(read *state, target string) (func(context.Context) error, error) {
@@ -78,7 +79,7 @@ func get(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
-// tail is the end of a process's log, to end an error with.
+// tail returns the end of a process's log, to end an error with.
 func (c *Cluster) tail(name string) string {
 	content, err := os.ReadFile(c.LogFile(name))
 	if err != nil || len(content) == 0 {

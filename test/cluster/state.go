@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// state is what a later program must know to use or to remove the cluster. It
-// lies in Dir/state.json, is written before each step whose traces it
-// describes, and is read again for each use: several programs may hold the
-// same cluster.
+// state is what a later program must know to use or to remove the cluster. It is in
+// Dir/state.json, is written before each step that leaves traces, and is read again for each
+// use: several programs may use the same cluster.
 type state struct {
 	BootID     string            `json:"bootID"`  // a process of an earlier start of the machine is gone
 	Starter    Process           `json:"starter"` // the program that is starting the cluster; zero once it has
@@ -23,7 +22,7 @@ type state struct {
 	Node       bool              `json:"node"`
 	NodeName   string            `json:"nodeName"`
 	CgroupRoot string            `json:"cgroupRoot,omitempty"` // absolute, in every hierarchy
-	Disks      []string          `json:"disks,omitempty"`      // folders on filesystems of their own, the outer one first
+	Disks      []string          `json:"disks,omitempty"`      // directories on their own filesystems, the outer one first
 	Enabled    []string          `json:"enabledControllers,omitempty"`
 	Sysctls    map[string]string `json:"sysctls,omitempty"` // their values before the kubelet
 	Components []component       `json:"components"`        // in the order of their start
@@ -34,14 +33,14 @@ type component struct {
 	Name      string   `json:"name"`
 	Path      string   `json:"path"`
 	Arguments []string `json:"arguments,omitempty"`
-	Probe     string   `json:"probe"`  // URL that answers 200 once it is ready, or probeCtr, or nothing
+	Probe     string   `json:"probe"`  // URL that returns 200 once it is ready, or probeCtr, or nothing
 	InNode    bool     `json:"inNode"` // lives in the node's private mount namespace
 	Process   Process  `json:"process"`
 }
 
 const stateFile = "state.json"
 
-// ErrNoCluster says that no cluster was started in the folder, or none is left.
+// ErrNoCluster says that there is no cluster in the directory.
 var ErrNoCluster = errors.New("no cluster was started here")
 
 func readState(dir string) (*state, error) {
@@ -71,8 +70,8 @@ func (s *state) forget() {
 	}
 }
 
-// write replaces the file as a whole, so that a crash leaves the old or the
-// new state. A first write fails where another cluster's state already lies.
+// write replaces the file atomically, so that a crash leaves the old or the new state. A
+// first write fails where another cluster's state exists.
 func (s *state) write(dir string, first bool) error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// plant makes a state folder as an earlier start left it.
+// plant creates a state directory as an earlier start left it.
 func plant(t *testing.T, change func(*state)) string {
 	t.Helper()
 	dir, err := realPath(t.TempDir())

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// kubeletSysctls are the kernel settings that a kubelet changes for the whole
-// machine when it starts, as paths below /proc/sys.
+// kubeletSysctls returns the kernel settings that a kubelet changes for the whole machine at
+// its start, as paths below /proc/sys.
 func kubeletSysctls() []string {
 	return []string{
 		"vm/overcommit_memory", "vm/panic_on_oom",

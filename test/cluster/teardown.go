@@ -20,8 +20,8 @@ const (
 	quitGrace = 2 * time.Second
 )
 
-// ownedFolders are the entries of the state folder, the logs apart. Nothing
-// else in it is ever deleted.
+// ownedFolders are the entries of the state directory, except for the logs. Nothing else in
+// it is ever deleted.
 func ownedFolders() []string {
 	return []string{"pki", "config", "etcd", nodeFolder, diskImage(nodeFolder), diskImage(containerdFolder()), "images", "kubeconfig"}
 }
@@ -31,11 +31,11 @@ func (c *Cluster) KeepLogs() error {
 	return c.update(func(s *state) { s.KeepLogs = true })
 }
 
-// Stop ends every process of the cluster, its containers included, and removes
-// its mounts, cgroups and files, and gives the kernel's settings back their
-// earlier values. It works from the state on disk, so also after a crash of
-// whoever started the cluster, and it may be called again at any time: after an
-// error it goes on where it failed, and once all is gone it does nothing.
+// Stop ends every process of the cluster, its containers included, removes its mounts,
+// cgroups and files, and restores the kernel's settings. It works from the state on disk, so
+// it also works after a crash of the program that started the cluster. It may be called
+// again at any time: after an error it continues where it failed, and once everything is
+// removed it does nothing.
 func (c *Cluster) Stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 			return err
 		}
 		if err := switchControllers("-", left.Enabled); err != nil {
-			// Somebody else relies on them by now.
+			// Other processes rely on them by now.
 			say(c.log, "Leaving cgroup controllers on: %v.", err)
 		}
 	}
@@ -70,10 +70,9 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	return c.removeFiles(left)
 }
 
-// stopNode ends the kubelet, then the containers and their shims, then
-// containerd: none of them acts on the end of another, and whose parent
-// containerd is, containerd still reaps. Then whatever else is in the cgroup,
-// which the record of a start that crashed may lack.
+// stopNode ends the kubelet, then the containers and their shims, then containerd. None of
+// them reacts to the end of another, and containerd still reaps its own children. Then it
+// ends all other processes in the cgroup, which the record of a crashed start may lack.
 func (c *Cluster) stopNode(ctx context.Context, left *state) error {
 	if left.CgroupRoot == "" {
 		return nil
@@ -104,9 +103,9 @@ func stopProcesses(ctx context.Context, components []component) error {
 	return errors.Join(failures...)
 }
 
-// unmountBelow detaches every mount below dir that this program sees. There is
-// none as long as the node's namespace was private; were there one, deleting
-// the folder would delete through it.
+// unmountBelow detaches every mount below dir that this program sees. There is none as long
+// as the node's namespace was private. If there were one, deleting the directory would
+// delete the mounted files.
 func unmountBelow(dir string) error {
 	for range 2 {
 		mounts, err := readMounts()
@@ -126,8 +125,8 @@ func unmountBelow(dir string) error {
 	return fmt.Errorf("unmounting what lies below %s: it comes back", dir)
 }
 
-// removeFiles deletes the folder's contents, the state last: until then a
-// failed stop can be repeated.
+// removeFiles deletes the directory's contents, the state last: until then a failed stop can
+// be repeated.
 func (c *Cluster) removeFiles(left *state) error {
 	names := ownedFolders()
 	if !left.KeepLogs {
@@ -148,7 +147,7 @@ func (c *Cluster) removeFiles(left *state) error {
 		}
 	}
 	if left.OwnsDir {
-		_ = os.Remove(c.dir) // stays when somebody put something in, or the logs are kept
+		_ = os.Remove(c.dir) // stays when it has other files, or the logs are kept
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
-// Command agents puts many agents under hard pressure at the same moment, all in one
-// process and against one real API server, without permits and with them, and measures
-// what reaches the API server. `make bench-agents` runs it. It ends with 1 when a budget
-// was violated or a workload had more permits than it has.
+// Command agents puts many agents under hard pressure at the same moment, all in one process
+// and with one real API server, without permits and with them, and measures the requests to
+// the API server. `make bench-agents` runs it. It exits with 1 when a budget was violated or
+// a workload held more permits than it has.
 package main
 
 import (
@@ -82,7 +82,7 @@ func name(slots int) string {
 	return strconv.Itoa(slots) + " slots"
 }
 
-// judge says what must never be.
+// judge returns an error for a violated invariant.
 func judge(o *fleet.Options, r *fleet.Result) error {
 	var faults error
 	if r.Violated > 0 {

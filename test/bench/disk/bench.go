@@ -36,7 +36,7 @@ type cost struct {
 	read      int64 // bytes from the disk
 }
 
-// way is one way to learn what the pods use.
+// way is one way to measure the pods' usage.
 type way struct {
 	what string
 	run  func(ctx context.Context) (cost, error)
@@ -50,7 +50,7 @@ func (b *bench) ways() []way {
 	}
 }
 
-// warm measures each way several times, by turns, after a round for nothing.
+// warm measures each way several times, alternating, after one unmeasured round.
 func (b *bench) warm(ctx context.Context) error {
 	ways := append(b.ways(), way{fmt.Sprintf("evictd, 1 worker, budget %g cores", b.settings.budget), b.walk(1, b.settings.budget)})
 	if _, err := b.du(ctx); err != nil {
@@ -89,8 +89,8 @@ func (b *bench) rounds(ctx context.Context, ways []way, rounds int, cold bool) e
 	return nil
 }
 
-// du is the other program, with what the kernel counted of it. It runs at the walk's own
-// priority, or the two could not be compared on a machine that does something else.
+// du runs the other program and returns its cost as the kernel counted it. It runs at the
+// same priority as the walk; otherwise the two could not be compared on a busy machine.
 func (b *bench) du(ctx context.Context) (cost, error) {
 	c := exec.CommandContext(ctx, "nice", "-n", "10", "du", "-s", b.volume.root) //nolint:gosec // made by newVolume
 	began := time.Now()
@@ -112,7 +112,7 @@ func cpuOf(u *unix.Rusage) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// walk is evictd's own way, from looking for the pods' files to the sums, with new
+// walk is evictd's own way, from the search for the pods' files to the sums, with new
 // buffers each time.
 func (b *bench) walk(workers int, cores float64) func(ctx context.Context) (cost, error) {
 	return func(ctx context.Context) (cost, error) {
@@ -156,7 +156,7 @@ func (b *bench) check(uses map[string]usage.DiskUse) error {
 	return nil
 }
 
-// table prints the medians, and each way beside du.
+// table prints the medians, and each way relative to du.
 func (b *bench) table() error {
 	var rows [][]string
 	for _, r := range b.rows {
@@ -185,7 +185,7 @@ func (b *bench) row(what string, cold bool) row {
 	return b.rows[slices.IndexFunc(b.rows, func(r row) bool { return r.what == what && r.cold == cold })]
 }
 
-// middle takes each median by itself.
+// middle returns the cost with the median of each figure.
 func middle(costs []cost) cost {
 	pick := func(of func(cost) float64) float64 {
 		values := make([]float64, 0, len(costs))
@@ -207,7 +207,7 @@ func fastest(costs []cost) time.Duration {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()) }
 
-// statfs prints what one look at the filesystem's free space costs.
+// statfs prints the cost of one read of the filesystem's free space.
 func (b *bench) statfs() error {
 	const times = 100_000
 	var raw unix.Statfs_t

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSmall goes through all of it with few files; the figures mean nothing.
+// TestSmall runs everything with few files; the figures are meaningless.
 func TestSmall(t *testing.T) {
 	if err := run(t.Context(), []string{"-dir", t.TempDir(), "-pods", "3", "-files", "100", "-rounds", "1", "-cold", "0"}); err != nil {
 		t.Error(err)

@@ -1,7 +1,7 @@
-// Command disk measures the walk over the pods' files, beside `du -s` on the same
-// tree and in the same run: 110 pods with a million files by default, on an ext4 of
-// its own where it runs as root, else in a temporary directory. `make bench-disk` runs
-// it. Everything that it makes it removes.
+// Command disk measures the count of the pods' files, and `du -s` on the same tree in the
+// same run: 110 pods with a million files by default, on its own ext4 where it runs as root,
+// otherwise in a temporary directory. `make bench-disk` runs it. It removes everything that
+// it creates.
 package main
 
 import (

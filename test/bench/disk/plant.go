@@ -12,15 +12,15 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// Where the files of a pod are, and how they lie: most in the writable layer, twenty
-// to a directory, four directories deep.
+// The layout of a pod's files: most in the writable layer, twenty per directory, four
+// directories deep.
 const (
 	partsOfPod    = 3
 	layerShare    = 0.60
 	volumeShare   = 0.38
 	filesInDir    = 20
 	dirsInDir     = 8
-	everyWithData = 10 // one file of so many has a block
+	everyWithData = 10 // one file of that many has a block
 	oneBlock      = 4096
 )
 
@@ -30,7 +30,7 @@ type node struct {
 	inodes int64 // of the pods
 }
 
-// plant makes the files of the pods, and what says where they are.
+// plant creates the files of the pods, and the data that locates them.
 func plant(ctx context.Context, root string, pods, files int) (*node, error) {
 	n := &node{}
 	var mounts strings.Builder
@@ -68,11 +68,11 @@ func plant(ctx context.Context, root string, pods, files int) (*node, error) {
 	if err := os.WriteFile(filepath.Join(proc, "mountinfo"), []byte(mounts.String()), 0o600); err != nil {
 		return nil, err
 	}
-	unix.Sync() // or the first measurement waits for the writing
+	unix.Sync() // otherwise the first measurement waits for the writes
 	return n, nil
 }
 
-// fill makes files, and returns how many inodes that took.
+// fill creates files, and returns how many inodes that used.
 func fill(dir string, files int) (int64, error) {
 	inodes := int64(1)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
@@ -102,7 +102,7 @@ func fill(dir string, files int) (int64, error) {
 	return inodes, nil
 }
 
-// newDirs makes a directory with those between it and the top, and counts the new ones.
+// newDirs creates a directory with its parents up to the top, and counts the new ones.
 func newDirs(top, dir string) (int64, error) {
 	if dir == top {
 		return 0, nil

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// volume is where the tree is made.
+// volume is the place of the tree.
 type volume struct {
 	dir   string // of its own, removed at the end
 	root  string // of the tree
-	image string // of the filesystem; "" where the tree is just in a directory
+	image string // of the filesystem; "" for a tree in an ordinary directory
 }
 
-// newVolume makes an ext4 in a file and mounts it, so that its cache can be emptied
-// without emptying the machine's. Without root it makes a directory.
+// newVolume creates an ext4 in a file and mounts it, so that its cache can be dropped
+// without dropping the machine's. Without root it creates a directory.
 func newVolume(ctx context.Context, s settings) (*volume, error) {
 	dir, err := os.MkdirTemp(s.dir, "evictd-bench-disk-")
 	if err != nil {
@@ -55,8 +55,8 @@ func (v *volume) mount(ctx context.Context) error {
 	return command(ctx, "mount", "-o", "loop", v.image, v.root)
 }
 
-// chill makes the tree cold: the filesystem's own cache goes with its mount, and the
-// image's pages are given up.
+// chill makes the tree cold: the filesystem's own cache is dropped with its mount, and the
+// image's pages are dropped too.
 func (v *volume) chill(ctx context.Context) error {
 	if err := command(ctx, "umount", v.root); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (v *volume) remove(ctx context.Context) error {
 		err = command(ctx, "umount", v.root)
 	}
 	if err != nil {
-		return err // or the tree would be removed file by file
+		return err // otherwise the tree would be removed file by file
 	}
 	return os.RemoveAll(v.dir)
 }

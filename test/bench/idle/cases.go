@@ -19,16 +19,16 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// The budget of a calm node.
+// The budget of a node without pressure.
 const (
 	budgetCPU = 0.2 // % of one core
-	budgetRSS = 36  // MiB, the program's own text in it
+	budgetRSS = 36  // MiB, including the program's own text
 )
 
-// one is a case that is measured.
+// one is a measured case.
 type one struct {
 	name string
-	// configuration is added to an empty one; budget says that the budget is for it.
+	// configuration is added to an empty one; budget says that the budget applies to it.
 	configuration string
 	budget        bool
 	// asked says that evictd is probed and scraped as in a cluster.
@@ -39,8 +39,8 @@ func cases() []one {
 	return []one{
 		{name: "calm, default configuration", budget: true},
 		{name: "the same, probed as shipped, scraped every 15 s", asked: true, budget: true},
-		// What pacing costs near a threshold: a tick is the same there, and a threshold
-		// that is really near would be crossed by whatever else the machine does.
+		// The cost of pacing near a threshold. A tick is the same there, and the rest of the
+		// machine would cross a threshold that is really near.
 		{name: "a sample every 10 ms (sampling.maxInterval)", configuration: "sampling: {minInterval: 10ms, maxInterval: 10ms}\n"},
 	}
 }
@@ -52,7 +52,7 @@ func header() []string {
 	}
 }
 
-// window is what one measurement found.
+// window is the result of one measurement.
 type window struct{ ticks, cpu, stat, rss, anon, peak, requests float64 }
 
 // daemon is a running evictd.
@@ -117,7 +117,7 @@ func verdict(got, budget float64) string {
 	return fmt.Sprintf("≤ %v: MISSED", budget)
 }
 
-// start runs evictd with what the shipped manifest gives it, in a cgroup of its own.
+// start runs evictd with the shipped manifest's settings, in its own cgroup.
 func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 	config := filepath.Join(n.dir, "evictd.yaml")
 	text := "apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\ndryRun: true\n" + each.configuration
@@ -169,8 +169,8 @@ func (d *daemon) stop() error {
 	return nil
 }
 
-// window measures once. The metrics that count the ticks are asked for outside of
-// what is measured.
+// window measures once. It scrapes the metrics that count the ticks outside of the measured
+// time.
 func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 	before, err := d.ticks(ctx)
 	if err != nil {
@@ -200,8 +200,8 @@ func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 	return ended, err
 }
 
-// askAsACluster probes as the shipped manifest says and scrapes as Prometheus
-// often does.
+// askAsACluster probes as the shipped manifest does and scrapes at a common Prometheus
+// interval.
 func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error {
 	end := time.Now().Add(during)
 	for second := 1; time.Now().Before(end); second++ {
@@ -220,7 +220,7 @@ func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error 
 	return nil
 }
 
-// read reads what the process has used so far and holds now.
+// read reads what the process has used so far and its current memory.
 func (d *daemon) read() (window, error) {
 	var w window
 	var faults []error
@@ -251,7 +251,7 @@ func (d *daemon) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(d.command.Process.Pid), name)
 }
 
-// cgroupSeconds is the CPU time of evictd's cgroup, to the nanosecond or the
+// cgroupSeconds returns the CPU time of evictd's cgroup, to the nanosecond or the
 // microsecond.
 func (d *daemon) cgroupSeconds() (float64, error) {
 	path, name, unit := cgroupRoot+"/cpuacct/"+d.node.group+"/evictd/cpuacct.usage", "", 1e-9
@@ -267,8 +267,8 @@ func (d *daemon) cgroupSeconds() (float64, error) {
 	return value * unit, err
 }
 
-// statSeconds is utime + stime of the process, which the kernel counts in ticks of
-// 10 ms.
+// statSeconds returns utime + stime of the process, which the kernel counts in ticks of 10
+// ms.
 func (d *daemon) statSeconds() (float64, error) {
 	const utime, stime, perSecond = 14 - 3, 15 - 3, 100
 	text, err := os.ReadFile(d.proc("stat"))
@@ -284,7 +284,7 @@ func (d *daemon) statSeconds() (float64, error) {
 	return (user + system) / perSecond, errors.Join(err1, err2)
 }
 
-// kibibytes returns the number behind a name; zero when there is none.
+// kibibytes returns the number after a name; zero when there is none.
 func kibibytes(status []byte, name string) float64 {
 	for line := range strings.Lines(string(status)) {
 		if rest, found := strings.CutPrefix(line, name); found {

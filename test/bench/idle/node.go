@@ -23,13 +23,13 @@ import (
 const (
 	nodeName   = "idle-node"
 	cgroupRoot = "/sys/fs/cgroup"
-	// podsGroup is not called kubepods: an evictd of a real node on the machine would
-	// find two and say so.
+	// podsGroup is not named kubepods: an evictd of a real node on the machine would find
+	// two and report that.
 	podsGroup = "pods-of-the-idle-node"
 )
 
-// idleNode is a node without a kubelet: the API server knows it and its pods, and
-// the pods have cgroups in which nothing runs. A calm evictd looks into none of them.
+// idleNode is a node without a kubelet: the API server has it and its pods, and the pods
+// have cgroups without processes. Without pressure evictd reads none of them.
 type idleNode struct {
 	settings settings
 	dir      string
@@ -40,8 +40,8 @@ type idleNode struct {
 
 func (n *idleNode) make(ctx context.Context) error {
 	n.group = "evictd-bench-idle-" + strconv.Itoa(os.Getpid())
-	// What the shipped DaemonSet mounts below its host root; only the filesystem on
-	// which the folders lie is asked for.
+	// What the shipped DaemonSet mounts below its host root; only the filesystem of the
+	// directories matters.
 	for _, dir := range []string{"host/var/lib/kubelet", "host/var/lib/containerd", "host/sys/fs"} {
 		if err := os.MkdirAll(filepath.Join(n.dir, dir), 0o700); err != nil {
 			return fmt.Errorf("making a folder: %w", err)
@@ -90,7 +90,7 @@ func (n *idleNode) register(ctx context.Context) error {
 	return nil
 }
 
-// pod makes one pod on the node and returns its UID.
+// pod creates one pod on the node and returns its UID.
 func (n *idleNode) pod(ctx context.Context, number int) (string, error) {
 	noToken, request := false, resource.MustParse("64Mi")
 	pod := &corev1.Pod{
@@ -114,7 +114,7 @@ func (n *idleNode) pod(ctx context.Context, number int) (string, error) {
 	return string(made.UID), nil
 }
 
-// hierarchies are the mounts in which the groups are made.
+// hierarchies returns the mounts in which the groups are created.
 func hierarchies() []string {
 	if unified() {
 		return []string{cgroupRoot}
@@ -127,8 +127,8 @@ func unified() bool {
 	return err == nil
 }
 
-// makeGroup makes a group below the program's own. On v2 each group hands its
-// controllers down.
+// makeGroup creates a group below the program's own. On v2 each group delegates its
+// controllers.
 func (n *idleNode) makeGroup(name string) error {
 	for _, mount := range hierarchies() {
 		dir := filepath.Join(mount, n.group, name)
@@ -148,8 +148,8 @@ func (n *idleNode) makeGroup(name string) error {
 	return nil
 }
 
-// remove takes the groups away, the innermost first. A group stays busy for a
-// moment after its last process has ended.
+// remove removes the groups, the innermost first. A group stays busy for a moment after its
+// last process has ended.
 func (n *idleNode) remove(ctx context.Context) error {
 	var faults []error
 	for _, mount := range hierarchies() {
@@ -174,7 +174,7 @@ func removeTree(top string) bool {
 		return nil
 	})
 	for _, dir := range slices.Backward(dirs) {
-		_ = os.Remove(dir) // what is left is looked for below
+		_ = os.Remove(dir) // the search below finds what is left
 	}
 	_, err := os.Stat(top)
 	return errors.Is(err, fs.ErrNotExist)

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// auditPolicy has the bodies of what the kubelet says of a pod's end: by its
-// metadata an eviction cannot be told from any other change of the status.
+// auditPolicy includes the bodies of the kubelet's requests about a pod's end: by its
+// metadata an eviction cannot be distinguished from any other change of the status.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -25,7 +25,7 @@ rules:
 - level: Metadata
 `
 
-// auditEvent is a line of the API server's audit log, as far as it is read.
+// auditEvent is a line of the API server's audit log, with the fields that are read.
 type auditEvent struct {
 	Stage     string `json:"stage"`
 	Verb      string `json:"verb"`
@@ -48,15 +48,14 @@ type auditEvent struct {
 // act is the first sign of an eviction that reached the API server.
 type act struct {
 	at   time.Time
-	pod  string // the name of the pod that goes
+	pod  string // the name of the evicted pod
 	sign string // what the request was
 	code int
 }
 
-// signOf returns what a request says about an eviction by the agent; false when it
-// says nothing. For evictd that is the eviction request itself. The kubelet asks
-// nobody: it tells, in an Event and in the pod's status, and whichever comes first
-// counts.
+// signOf returns the sign of the agent's eviction in a request; false when there is none.
+// For evictd that is the eviction request itself. The kubelet evicts without a request: it
+// reports in an Event and in the pod's status, and the first of the two counts.
 func (e *auditEvent) signOf(a agent) (act, bool) {
 	found := act{at: e.Received.Time, pod: e.ObjectRef.Name, code: e.Response.Code}
 	if e.ObjectRef.Namespace != namespace || e.Stage != "ResponseComplete" {
@@ -80,7 +79,7 @@ func (e *auditEvent) signOf(a agent) (act, bool) {
 		(bytes.Contains(e.Request, []byte(`"Evicted"`)) || bytes.Contains(e.Request, []byte(`"TerminationByKubelet"`)))
 }
 
-// evictedPod returns the pod of which an Event says that it was evicted.
+// evictedPod returns the pod that an Event reports as evicted.
 func (e *auditEvent) evictedPod() (string, bool) {
 	var body struct {
 		Reason   string `json:"reason"`
@@ -100,7 +99,7 @@ type auditLog struct {
 	offset int64
 }
 
-// skip forgets what is in the log already.
+// skip skips the existing content of the log.
 func (l *auditLog) skip() error {
 	info, err := os.Stat(l.path)
 	if err != nil {
@@ -110,8 +109,8 @@ func (l *auditLog) skip() error {
 	return nil
 }
 
-// next returns the earliest sign of an eviction in what was added to the log. The
-// lines are in the order of the answers, so more than one may be a sign.
+// next returns the earliest sign of an eviction in the new content of the log. The lines are
+// in the order of the responses, so more than one may be a sign.
 func (l *auditLog) next(a agent) (act, bool, error) {
 	file, err := os.Open(l.path)
 	if err != nil {

@@ -26,30 +26,29 @@ const (
 	maxPods = 110 // what a kubelet takes by default
 	ownPods = 2   // evictd's and the allocator's
 
-	// evictdBelow and kubeletBelow are how far the thresholds lie below what is
-	// available when all is up: no further than must be, since memory that a virtual
-	// machine has not used for a while may have to come from its host first, and then
-	// no single thread takes it at 1 GB/s. In evictd's turns the allocator cannot come
-	// as far as the kubelet's. What the runs before have freed and what still waits on the
-	// per-CPU lists lies in between, and the ballast makes up for it.
+	// evictdBelow and kubeletBelow are how far the thresholds are below the available memory
+	// when everything is running. The distance is kept small: a virtual machine's memory
+	// that was not used for a while may have to come from its host first, and then no single
+	// thread allocates 1 GB/s. In an evictd run the allocator cannot reach the kubelet's
+	// threshold. Between the two are the memory that the previous runs have freed and the
+	// pages on the per-CPU lists, for which the ballast compensates.
 	evictdBelow  = 2700 * megabyte
 	kubeletBelow = 4200 * megabyte
-	// kubeletWay is how far above its threshold the kubelet's turn begins at 1 GB/s.
+	// kubeletWay is how far above its threshold a kubelet run starts at 1 GB/s.
 	kubeletWay = 2600 * megabyte
-	// spare is the ballast when all is up: that much may the rest of the machine take
-	// more than then.
+	// spare is the ballast when everything is running: the rest of the machine may use that
+	// much more memory later.
 	spare = 1024 * mebibyte
-	// needed is what must be available before the start: the node takes some 3 GiB with
-	// 110 pods, and nobody is to be driven near the kernel's OOM killer.
+	// needed is the memory that must be available before the start: the node uses about 3
+	// GiB with 110 pods, and must not come near the kernel's OOM killer.
 	needed = 10 << 30
 )
 
-// looksOn is the label of pods that evictd leaves alone.
+// looksOn is the label of pods that evictd does not evict.
 const looksOn = "evictd-looks-on"
 
-// idlePriority is above the allocator's: both agents take the allocator, even when
-// the kubelet's figure of what it uses is too old to show that it exceeds its
-// request.
+// idlePriority is above the allocator's: both agents evict the allocator, even when the
+// kubelet's figure of its usage is too old to show that it exceeds its request.
 const idlePriority = "idle"
 
 // bench is one run of the command.
@@ -60,11 +59,11 @@ type bench struct {
 	readings *readings
 	ballast  ballast
 	audit    auditLog
-	gates    string // the folder of the files for which the allocators wait
+	gates    string // the directory of the files for which the allocators wait
 	lines    map[agent]int64
 	count    int // allocators so far
 	results  []result
-	repeated int // runs that were disturbed and done again
+	repeated int // runs that were disturbed and repeated
 }
 
 func (b *bench) up(ctx context.Context, files node.Files) error {
@@ -120,7 +119,7 @@ func (b *bench) down(ctx context.Context) error {
 	return errors.Join(err, b.ballast.set(0), os.RemoveAll(b.gates))
 }
 
-// arm puts both thresholds in force. The kubelet reads its own only at its start.
+// arm applies both thresholds. The kubelet reads its own only at its start.
 func (b *bench) arm(ctx context.Context) error {
 	if err := b.ballast.set(spare); err != nil {
 		return err
@@ -174,8 +173,8 @@ func (b *bench) idle(ctx context.Context) error {
 	return nil
 }
 
-// create makes a pod on the node, past the scheduler, which would keep it away
-// while the kubelet reports pressure. evictd leaves it alone at first.
+// create creates a pod on the node, bypassing the scheduler, which would not place it while
+// the kubelet reports pressure. Evictd does not evict it at first.
 func (b *bench) create(ctx context.Context, w node.Workload) error {
 	pod := w.Pod()
 	pod.Labels[looksOn] = "true"
@@ -192,7 +191,7 @@ func (b *bench) create(ctx context.Context, w node.Workload) error {
 	return nil
 }
 
-// remove deletes a pod and waits until it has gone, and its memory with it.
+// remove deletes a pod and waits until it is gone, and its memory is reclaimed.
 func (b *bench) remove(ctx context.Context, name string) error {
 	pods := b.node.Client.CoreV1().Pods(namespace)
 	now := int64(1)

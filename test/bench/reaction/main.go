@@ -1,12 +1,11 @@
-// Command reaction measures on a real node how long evictd, and the kubelet's own
-// hard threshold, take from the moment memory really falls below their threshold to
-// the moment their act reaches the API server. `make bench-reaction` runs it.
+// Command reaction measures on a real node how long evictd, and the kubelet's own hard
+// threshold, take from the moment at which memory falls below their threshold until their
+// eviction reaches the API server. `make bench-reaction` runs it.
 //
-// Both agents are armed all the time, each with a threshold of its own, the
-// kubelet's far below evictd's. A ballast held by this program puts the node at the
-// same distance above the threshold of the one whose turn it is; then a pod faults
-// memory at a rate. In the kubelet's turns evictd's configuration protects every
-// pod, so that it looks on.
+// Both agents are active all the time, each with its own threshold, the kubelet's far below
+// evictd's. This program allocates a ballast to put the node at the same distance above the
+// threshold of the measured agent; then a pod faults memory at a rate. While the kubelet is
+// measured, evictd's configuration protects every pod.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 // namespace is where the pods run.
 const namespace = "bench"
 
-// agent is who is measured.
+// agent is the measured agent.
 type agent string
 
 const (
@@ -37,8 +36,8 @@ const (
 
 func agents() []agent { return []agent{byEvictd, byKubelet} }
 
-// taking are those whose turns there are in one round. The kubelet's takes up to ten
-// seconds, evictd's does not, and a 99th percentile needs a hundred runs.
+// taking returns the agents of the runs of one round. A kubelet run takes up to ten seconds,
+// an evictd run does not, and a 99th percentile needs a hundred runs.
 func (s *settings) taking() []agent {
 	round := slices.Repeat([]agent{byEvictd}, s.evictds)
 	if s.fresh {
@@ -96,7 +95,7 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return errors.Join(err, b.down(context.WithoutCancel(ctx)))
 	}
 	err = b.measure(ctx)
-	printed := b.print(os.Stdout) // also what an interrupted run has measured
+	printed := b.print(os.Stdout) // also the result of an interrupted run
 	b.say("Everything is removed again.")
 	return errors.Join(err, printed, b.down(context.WithoutCancel(ctx)))
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readings are the files from which memory is read, open all the time so that one
-// reading takes microseconds.
+// readings are the files with the memory figures. They stay open so that one reading takes
+// microseconds.
 type readings struct {
 	meminfo, stat, usage *os.File // usage is nil on cgroup v2: its root has none
 	total                int64    // in bytes, without huge pages
@@ -56,20 +56,20 @@ func (r *readings) close() {
 	}
 }
 
-// kernel is MemAvailable, in bytes: what evictd's threshold is about.
+// kernel returns MemAvailable, in bytes: the figure of evictd's threshold.
 func (r *readings) kernel() (int64, error) {
 	kibibytes, err := r.field(r.meminfo, "MemAvailable:")
 	return kibibytes << 10, err
 }
 
-// workingSet is the kubelet's memory.available, in bytes: MemTotal less huge pages and
+// workingSet returns the kubelet's memory.available, in bytes: MemTotal less huge pages and
 // less the root cgroup's usage without its inactive file pages (cAdvisor's working set).
 func (r *readings) workingSet() (int64, error) {
 	if r.usage == nil {
 		return r.workingSet2()
 	}
-	// In this order, which is the kubelet's own: reading memory.stat makes the kernel
-	// add up what its CPUs have counted, and the usage is up to two seconds old without.
+	// The order is the kubelet's own: reading memory.stat makes the kernel add up the counts
+	// of its CPUs; without that the usage is up to two seconds old.
 	inactive, unread := r.field(r.stat, "total_inactive_file")
 	n, err := r.usage.ReadAt(r.buffer, 0)
 	usage, malformed := strconv.ParseInt(string(bytes.TrimSpace(r.buffer[:n])), 10, 64)
@@ -91,7 +91,7 @@ func (r *readings) workingSet2() (int64, error) {
 	return r.total - max(0, sum), nil
 }
 
-// field returns the number behind a name at the begin of a line.
+// field returns the number after a name at the start of a line.
 func (r *readings) field(file *os.File, name string) (int64, error) {
 	n, err := file.ReadAt(r.buffer, 0)
 	for line := range bytes.Lines(r.buffer[:n]) {
@@ -109,7 +109,7 @@ func (r *readings) field(file *os.File, name string) (int64, error) {
 	return 0, fmt.Errorf("reading %s of %s: no such line: %w", name, file.Name(), err)
 }
 
-// moment is one reading by the sampler.
+// moment is one reading of the sampler.
 type moment struct {
 	before    time.Time // just before the reading
 	available int64     // by the agent's own definition
@@ -119,11 +119,11 @@ type moment struct {
 // sampleEvery is how often the sampler reads.
 const sampleEvery = time.Millisecond
 
-// sample reads until the context ends, on a thread of its own that goes before all
-// others: it shares the cores with what it watches, and must not be late because
-// that is. It reads nothing of evictd or the kubelet.
+// sample reads until the context ends, on its own thread with the highest priority: it
+// shares the cores with the processes that it measures, and must not be late when they are.
+// It reads no data of evictd or the kubelet.
 func sample(ctx context.Context, a agent) ([]moment, error) {
-	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	if err := unix.SchedSetAttr(0, first, 0); err != nil {
 		return nil, fmt.Errorf("putting the sampler's thread first: %w", err)
@@ -152,13 +152,13 @@ func sample(ctx context.Context, a agent) ([]moment, error) {
 	return moments, nil
 }
 
-// ballast is memory of this program that stands for the rest of the node: with it
-// the node is put at the same distance from a threshold before each run.
+// ballast is memory of this program in place of other use of the node: with it the node is
+// put at the same distance from a threshold before each run.
 type ballast struct{ blocks [][]byte }
 
 const block = 16 << 20
 
-// set makes the ballast so many bytes.
+// set changes the ballast to that many bytes.
 func (b *ballast) set(size int64) error {
 	for int64(len(b.blocks))*block < size {
 		memory, err := syscall.Mmap(-1, 0, block, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)

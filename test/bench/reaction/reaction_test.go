@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// falling falls by so many bytes a millisecond from the distance above a line
-// at zero.
+// falling falls by that many bytes a millisecond from the distance above a line at zero.
 func falling(distance, each int64, count int) []moment {
 	begin := time.Unix(1_700_000_000, 0)
 	var moments []moment
@@ -44,7 +43,7 @@ func TestCrossingRefusesWhatShowsNothing(t *testing.T) {
 	const distance = 1000 * megabyte
 	others := falling(distance, megabyte, 1100)
 	for i := range others {
-		others[i].kernel = distance // nobody took it
+		others[i].kernel = distance // no other process uses memory
 	}
 	for name, moments := range map[string][]moment{
 		"none": nil, "never": falling(distance, megabyte, 500), "late": falling(distance, megabyte, 1100)[600:], "others": others,
@@ -110,7 +109,7 @@ func TestARunBelowItsRateShowsNothing(t *testing.T) {
 	}
 }
 
-// A benchmark that left out the runs in which evictd slept would measure nothing.
+// A benchmark that left out the runs in which evictd failed to act would be meaningless.
 func TestACrossingWithoutAnActIsNoDisturbance(t *testing.T) {
 	silent := fmt.Errorf("%w: nothing reached the API server", errDisturbed)
 	for _, test := range []struct {
@@ -120,7 +119,7 @@ func TestACrossingWithoutAnActIsNoDisturbance(t *testing.T) {
 	}{
 		{byEvictd, nil, false},
 		{byEvictd, errDisturbed, true},
-		{byKubelet, nil, true}, // it looks every 10 s, and somebody may have given memory back
+		{byKubelet, nil, true}, // it looks every 10 s, and memory may have been freed meanwhile
 	} {
 		if err := missed(test.a, silent, test.uncrossed); errors.Is(err, errDisturbed) != test.disturbed {
 			t.Errorf("%s, uncrossed %v: %v", test.a, test.uncrossed, err)

@@ -10,8 +10,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// counted returns the number behind a name at the begin of a line; zero when there
-// is none.
+// counted returns the number after a name at the start of a line; zero when there is none.
 func counted(text, name string) int64 {
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -48,7 +47,7 @@ func (b *bench) series(a agent, rate int64) series {
 	return s
 }
 
-// The budget, at the highest rate that the issue names.
+// The budget, at the highest required rate.
 const (
 	budgetRate  = 1000 * megabyte
 	budgetP99   = 50 * time.Millisecond
@@ -56,7 +55,7 @@ const (
 	budgetRatio = 100
 )
 
-// print writes the table and what became of the budget.
+// print writes the table and whether the budget was kept.
 func (b *bench) print(out io.Writer) error {
 	header := []string{
 		"MB/s asked", "measured (median)", "agent", "n", "p50 ms", "p99 ms", "max ms",
@@ -98,8 +97,8 @@ const (
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
 
-// judge says whether the budget is kept. It fails nothing: a shared machine's noise
-// is no fault of the code, and the table says how much there was.
+// judge reports whether the budget was kept. It does not fail: the noise of a shared machine
+// is not a fault of the code, and the table shows how much there was.
 func (b *bench) judge(out io.Writer) {
 	own, other := b.series(byEvictd, budgetRate), b.series(byKubelet, budgetRate)
 	if len(own.reactions) == 0 || len(other.reactions) == 0 {

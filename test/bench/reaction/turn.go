@@ -21,26 +21,25 @@ import (
 )
 
 const (
-	// kubeletPeriod is how often the kubelet looks: the crossings are spread over it
-	// evenly.
+	// kubeletPeriod is the kubelet's interval: the crossings are spread over it evenly.
 	kubeletPeriod = 10 * time.Second
-	// patience is how long an agent may take, beside what the pod takes to get there. A
-	// run of the kubelet that takes longer is one in which somebody else on the machine
-	// gave memory back; one of evictd's after a crossing ends the benchmark.
+	// patience is how long an agent may take, beside the time that the pod needs to cross
+	// the threshold. If a run of the kubelet takes longer, another process has freed memory;
+	// if one of evictd takes longer after a crossing, the benchmark ends.
 	patience = 45 * time.Second
-	// evictdsPatience is enough to see that: it is some hundred times its budget.
+	// evictdsPatience is enough for that: it is some hundred times evictd's budget.
 	evictdsPatience = 15 * time.Second
-	// overshoot is what the allocator takes below the threshold before it stops, beside what
-	// is free on the kernel's per-CPU lists: the pressure lasts until the kubelet looks, and
-	// the kubelet's threshold is not reached in evictd's turns.
+	// overshoot is how far below the threshold the allocator goes before it stops, beside
+	// the free pages on the kernel's per-CPU lists. The pressure lasts until the kubelet
+	// looks, and an evictd run does not reach the kubelet's threshold.
 	overshoot = 800 * megabyte
-	// closest is the least distance above the threshold from which a run starts: what
-	// else the machine does should not cross it.
+	// closest is the least distance above the threshold from which a run starts: other use
+	// of the machine should not cross it.
 	closest = 300 * megabyte
-	// slowest is the share of its rate that the pod must reach: a run in which something
-	// else had the cores shows nothing of that rate.
+	// slowest is the share of its rate that the pod must reach: a run in which other
+	// processes used the cores does not measure that rate.
 	slowest = 0.75
-	// tries is how often a disturbed run is done again.
+	// tries is how often a disturbed run is repeated.
 	tries = 20
 )
 
@@ -56,11 +55,11 @@ type result struct {
 	allKills int64
 }
 
-// errDisturbed says that a run shows nothing, because something else on the machine
-// used or freed too much memory meanwhile.
+// errDisturbed says that a run has no result, because another process on the machine used or
+// freed too much memory meanwhile.
 var errDisturbed = errors.New("the run was disturbed")
 
-// measure does all runs, the agents taking turns so that both see the same noise.
+// measure does all runs, alternating between the agents so that both have the same noise.
 func (b *bench) measure(ctx context.Context) error {
 	for _, rate := range b.settings.rates {
 		for i := range b.settings.runs {
@@ -90,8 +89,8 @@ func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (resu
 	}
 }
 
-// turn is one run: a pod starts, the node is put at its distance from the
-// threshold, the pod is let go, and what the API server hears is waited for.
+// turn is one run: it starts a pod, puts the node at its distance from the threshold, starts
+// the pod's allocation, and waits for the request to the API server.
 func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r result, err error) {
 	if b.settings.fresh {
 		if err = b.node.Renew(ctx); err != nil {
@@ -138,8 +137,8 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	return r, errors.Join(err, unread, tooSlow(&r))
 }
 
-// missed says what a run without an act shows: that evictd did not act although the line
-// was crossed, which is no disturbance, or that there was nothing to act on.
+// missed returns the error of a run without an eviction: either evictd did not act although
+// the line was crossed, which is not a disturbance, or there was no crossing.
 func missed(a agent, silent, uncrossed error) error {
 	if a == byEvictd && uncrossed == nil {
 		return fmt.Errorf("evictd did nothing about a crossing for %v", evictdsPatience)
@@ -147,7 +146,7 @@ func missed(a agent, silent, uncrossed error) error {
 	return errors.Join(silent, uncrossed)
 }
 
-// tooSlow says that the pod did not reach its rate. A run that failed has none.
+// tooSlow reports that the pod did not reach its rate. A failed run has none.
 func tooSlow(r *result) error {
 	if r.measured == 0 || r.measured >= slowest*float64(r.rate) {
 		return nil
@@ -155,8 +154,8 @@ func tooSlow(r *result) error {
 	return fmt.Errorf("%w: the pod took only %.0f MB/s", errDisturbed, r.measured/megabyte)
 }
 
-// start makes the allocator. What the run before has freed waits on the per-CPU lists, as much as a
-// gigabyte: it is taken first, and what is available does not fall by it.
+// start creates the allocator. Up to a gigabyte of what the previous run has freed is on the
+// per-CPU lists: it is allocated first, without an effect on the available memory.
 func (b *bench) start(ctx context.Context, name string, rate, takes int64) error {
 	unshown, err := pressure.FreeOnCPULists("/")
 	if err != nil {
@@ -165,7 +164,7 @@ func (b *bench) start(ctx context.Context, name string, rate, takes int64) error
 	return b.create(ctx, b.allocator(name, rate, takes+unshown))
 }
 
-// allocator takes so much memory at the rate, once its gate is open.
+// allocator allocates that much memory at the rate, once its gate is open.
 func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 	_, gate := b.gate(name)
 	return node.Workload{
@@ -179,7 +178,7 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 			}}}
 			c := &spec.Containers[0]
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
-			// Above all it takes: its own OOM killer stays asleep.
+			// Above its whole allocation, so that its own limit causes no OOM kill.
 			c.Resources.Limits = corev1.ResourceList{
 				corev1.ResourceMemory: *resource.NewQuantity(takes+256*mebibyte, resource.BinarySI),
 			}
@@ -187,8 +186,8 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 	}
 }
 
-// expose takes the label away that keeps evictd from the pod. A pod without it from
-// its start could go before its turn, when the rest of the machine takes memory.
+// expose removes the label that protects the pod from evictd. A pod without it from its
+// start could be evicted too early, when the rest of the machine uses memory.
 func (b *bench) expose(ctx context.Context, name string) error {
 	patch := []byte(`{"metadata":{"labels":{"` + looksOn + `":"false"}}}`)
 	_, err := b.node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -200,11 +199,11 @@ func (b *bench) expose(ctx context.Context, name string) error {
 	return nil
 }
 
-// place puts the node at the distance above the agent's threshold. When the rest of
-// the machine has taken too much for that, it waits until some has come back.
+// place puts the node at the distance above the agent's threshold. When the rest of the
+// machine uses too much memory for that, it waits until some is freed.
 func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 	const near, attempts, settles = 8 * mebibyte, 300, 100 * time.Millisecond
-	const rests = 5 // looks at which it must be there: an ended pod's memory comes back bit by bit
+	const rests = 5 // readings at which it must hold: an ended pod's memory is freed gradually
 	off, seen := int64(0), 0
 	for range attempts {
 		available, err := b.available(a)
@@ -234,13 +233,13 @@ func (b *bench) available(a agent) (int64, error) {
 	return b.readings.kernel()
 }
 
-// sampled is what the sampler saw.
+// sampled is the result of the sampler.
 type sampled struct {
 	moments []moment
 	err     error
 }
 
-// release opens the gate and waits for the act.
+// release opens the gate and waits for the eviction.
 func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance int64) (result, error) {
 	if err := b.audit.skip(); err != nil {
 		return result{}, err
@@ -288,8 +287,8 @@ func patienceFor(a agent) time.Duration {
 	return patience
 }
 
-// await waits for the sign of an eviction, and counts the OOM kills in the pod's
-// cgroup meanwhile: it goes with the pod.
+// await waits for the sign of an eviction, and counts the OOM kills in the pod's cgroup
+// meanwhile: the count is lost with the pod.
 func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, error) {
 	var first act
 	var kills int64
@@ -303,7 +302,7 @@ func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, e
 	if err = errors.Join(err, fault); err != nil {
 		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
 	}
-	// The log is in the order of the answers: an earlier request may be answered later.
+	// The log is in the order of the responses: an earlier request may be logged later.
 	time.Sleep(200 * time.Millisecond)
 	if later, found, err := b.audit.next(a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
 		first = later
@@ -317,12 +316,12 @@ type crossed struct {
 	at time.Time
 }
 
-// crossing finds the last reading above the threshold before the first one below:
-// memory crossed it after that, so the reaction is rather shown too long than too
-// short, by at most the gap between the two. The rate is that of MemAvailable over
-// the last 0.9 GB before it, or nine tenths of a shorter way.
+// crossing finds the last reading above the threshold before the first one below. Memory
+// crossed it after that, so the reaction is shown as slightly too long and never too short,
+// by at most the interval between the two. The rate is that of MemAvailable over the last
+// 0.9 GB before the crossing, or nine tenths of a shorter distance.
 func crossing(moments []moment, line, distance int64) (crossed, error) {
-	const late = 0.5 // of the way must still be ahead when the sampling begins
+	const late = 0.5 // of the distance must still be ahead when the sampling begins
 	if len(moments) == 0 || float64(moments[0].available-line) < late*float64(distance) {
 		return crossed{}, fmt.Errorf("%w: memory went before the pod took it", errDisturbed)
 	}
@@ -345,7 +344,7 @@ func crossing(moments []moment, line, distance int64) (crossed, error) {
 	return c, nil
 }
 
-// oomKills is the kernel's count of OOM kills on the whole machine.
+// oomKills returns the kernel's count of OOM kills on the whole machine.
 func oomKills() (int64, error) {
 	text, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
@@ -354,8 +353,8 @@ func oomKills() (int64, error) {
 	return counted(string(text), "oom_kill"), nil
 }
 
-// podOOMKills is the count of the pod's cgroup and those below it, as far as they
-// are still there.
+// podOOMKills returns the count of the pod's cgroup and the groups below it, as far as they
+// still exist.
 func podOOMKills(uid string) int64 {
 	sum := int64(0)
 	for _, pattern := range []string{

@@ -1,6 +1,6 @@
-// Command table reads what `go test -bench -benchmem` prints, passes it on, and ends
-// with a table of the benchmarks that have a budget. Allocations above it are a
-// fault; times are only shown, since a busy machine is none. `make bench` runs it.
+// Command table reads the output of `go test -bench -benchmem`, passes it on, and ends with
+// a table of the benchmarks that have a budget. Allocations above it are a fault; times are
+// only shown, because a busy machine is not. `make bench` runs it.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// budget is what a benchmark may take; none of time is 0.
+// budget is the limit of a benchmark; a time of 0 is no limit.
 type budget struct {
 	name   string
 	what   string
@@ -25,7 +25,7 @@ type budget struct {
 	allocs int64
 }
 
-// budgets are those of the steady state, in which nothing may be allocated for a
+// budgets returns the budgets of the steady state, in which nothing may be allocated per
 // pod, and those of a decision.
 func budgets() []budget {
 	const perDecision = 13 * 110 // most of them are the maps of k8s.io/component-helpers/resource

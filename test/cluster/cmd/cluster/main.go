@@ -44,7 +44,7 @@ type settings struct {
 	keepLogs     bool
 }
 
-// errUsage has been explained already.
+// errUsage has already been explained.
 var errUsage = errors.New("wrong usage")
 
 func run(ctx context.Context, arguments []string, out, log io.Writer) int {
@@ -134,7 +134,7 @@ Stop it with: cluster down --dir %s
 	return err
 }
 
-// stopwatch returns a function that says how long ago it was called.
+// stopwatch returns a function that returns the time since the call of stopwatch.
 func stopwatch() func() time.Duration {
 	begin := time.Now()
 	return func() time.Duration { return time.Since(begin).Round(100 * time.Millisecond) }

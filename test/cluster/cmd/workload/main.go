@@ -1,16 +1,15 @@
-// Command workload is what test pods run: it holds memory, writes files, keeps
-// threads, and takes its time to end, as its flags say. Without arguments it
-// waits for SIGTERM, so that it serves as the pause image, too. With
-// --prestop-sleep it is a preStop hook.
+// Command workload is the program of test pods: it uses memory, writes files, keeps threads,
+// and delays its end, as its flags say. Without arguments it waits for SIGTERM, so that it
+// serves as the pause image, too. With --prestop-sleep it is a preStop hook.
 //
-// It says what it does in lines of a time (RFC 3339, nanoseconds) and a word,
-// on its output and in --log-file:
+// It logs its steps in lines of a time (RFC 3339, nanoseconds) and a word, on its output and
+// in --log-file:
 //
 //	2006-01-02T15:04:05.999999999Z term
 //
-// The words: start, first (--memory-first is held), memory (all held), files (all written), output (all
-// printed), cache (all in the page cache, and read again since), term (SIGTERM came), exit, prestop-start,
-// prestop-end.
+// The words: start, first (--memory-first is allocated), memory (all allocated), files (all
+// written), output (all printed), cache (all in the page cache, and read again since), term
+// (SIGTERM came), exit, prestop-start, prestop-end.
 package main
 
 import (
@@ -107,7 +106,8 @@ func run(chosen settings, log journal) error {
 		sleep(chosen.prestopSleep)
 		return log.note("prestop-end")
 	}
-	// Asked for first: as process 1 of a container it gets no signal that it does not ask for.
+	// Registered first: as process 1 of a container it only gets the signals that it
+	// registers.
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM, syscall.SIGINT)
 	if err := log.note("start"); err != nil {
@@ -134,7 +134,7 @@ func run(chosen settings, log journal) error {
 	}
 }
 
-// The clock is this program's business; nothing is decided by it.
+// The program logs the time; no decision uses it.
 func now() time.Time        { return time.Now() }
 func sleep(d time.Duration) { time.Sleep(d) }
 
@@ -195,8 +195,8 @@ func workOnFiles(chosen settings, log journal) error {
 	return keepCached(chosen.cacheFile, chosen.cacheBytes, func() error { return log.note("cache") })
 }
 
-// journal writes the lines. The file is opened for each: the hook and the
-// workload share it.
+// journal writes the lines. It opens the file for each line: the hook and the workload share
+// it.
 type journal struct {
 	out  io.Writer
 	file string

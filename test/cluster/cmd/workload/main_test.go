@@ -68,7 +68,7 @@ func TestWriteFiles(t *testing.T) {
 	}
 }
 
-// The file takes no blocks, and every byte of it is read each time.
+// The file uses no blocks, and every byte of it is read each time.
 func TestKeepCached(t *testing.T) {
 	path, enough := filepath.Join(t.TempDir(), "cached"), errors.New("enough")
 	if err := keepCached(path, 5<<20+1, func() error { return enough }); !errors.Is(err, enough) {

@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// size is a number of bytes, written as Kubernetes quantities are: 200Mi, 1G, 4096.
+// size is a number of bytes, written as a Kubernetes quantity: 200Mi, 1G, 4096.
 type size int64
 
-// String is part of flag.Value.
+// String implements flag.Value.
 func (s *size) String() string { return strconv.FormatInt(int64(*s), 10) }
 
-// Set is part of flag.Value.
+// Set implements flag.Value.
 func (s *size) Set(text string) error {
 	number, factor := text, int64(1)
 	for i, suffix := range []string{"Ki", "Mi", "Gi", "Ti", "k", "M", "G", "T"} {
@@ -49,8 +49,8 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// awaitFile waits until there is a file of that name; none is waited for without
-// a name. It looks often: whoever makes it times what follows.
+// awaitFile waits until a file of that name exists; without a name it returns at once. It
+// polls often, because the test measures the time from the file's creation.
 func awaitFile(name string) error {
 	const often = time.Millisecond
 	for name != "" {
@@ -71,14 +71,14 @@ const (
 	chunkSize = 1 << 20
 )
 
-// memory is anonymous memory from the kernel, outside Go's heap, of which so much is held.
+// memory is anonymous memory from the kernel, outside Go's heap, a part of which is in use.
 type memory struct {
 	mapped []byte
 	held   int
 	random uint64
 }
 
-// mapMemory reserves memory, of which nothing is held yet.
+// mapMemory reserves memory, none of which is in use yet.
 func mapMemory(total size) (*memory, error) {
 	mapped, err := syscall.Mmap(-1, 0, int(total), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
@@ -87,10 +87,10 @@ func mapMemory(total size) (*memory, error) {
 	return &memory{mapped: mapped, random: seed()}, nil
 }
 
-// hold holds so much of it in all: it fills it with numbers that neither zswap nor page
-// merging makes smaller, and never gives it back. Rates are kept chunk by chunk against the
-// clock, and a chunk's pages are faulted in at once: a fault for each takes most of a core
-// at 1 GB/s.
+// hold increases the used part to upTo. It fills it with numbers that neither zswap nor page
+// merging can compress, and never frees it. It keeps the rate chunk by chunk against the
+// clock, and faults in a chunk's pages at once: a fault for each page uses most of a core at
+// 1 GB/s.
 func (m *memory) hold(upTo int, rate size) {
 	begin, from := now(), m.held
 	for ; m.held < upTo; m.held = min(m.held+chunkSize, upTo) {
@@ -104,12 +104,12 @@ func (m *memory) hold(upTo int, rate size) {
 	}
 }
 
-// seed differs between workloads: the same numbers would be the same pages.
+// seed differs between workloads: equal numbers would be equal pages.
 func seed() uint64 {
 	return uint64(now().UnixNano()) ^ uint64(os.Getpid()) | 1 //nolint:gosec // neither is negative
 }
 
-// fill writes the numbers of an xorshift generator, some 2 GB/s of them.
+// fill writes the numbers of an xorshift generator, about 2 GB/s.
 func fill(chunk []byte, random uint64) uint64 {
 	const word = 8
 	for at := 0; at+word <= len(chunk); at += word {
@@ -168,8 +168,8 @@ func writeFile(name string, length int64, random uint64) (_ uint64, err error) {
 	return random, file.Sync()
 }
 
-// printLines prints so many bytes of lines, each a little shorter than what a container
-// runtime splits.
+// printLines prints that many bytes of lines, each slightly shorter than the length at which
+// a container runtime splits.
 func printLines(out io.Writer, total size) error {
 	const length = 8 << 10
 	line := bytes.Repeat([]byte("x"), length)
@@ -183,9 +183,9 @@ func printLines(out io.Writer, total size) error {
 	return nil
 }
 
-// keepCached makes a file that has no blocks on its disk, and reads it again and again: all
-// of it is in the page cache then, and, having been read more than once, in the active part.
-// That is said once.
+// keepCached creates a file that has no blocks on its disk, and reads it repeatedly. All of
+// it is then in the page cache, and, after the second read, in the active part, which it
+// reports once.
 func keepCached(name string, total size, cached func() error) (err error) {
 	const (
 		untilActive = 3
@@ -215,7 +215,7 @@ func keepCached(name string, total size, cached func() error) (err error) {
 	}
 }
 
-// readAll reads a file from its begin to its end.
+// readAll reads a file from start to end.
 func readAll(file *os.File, chunk []byte) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Command probe runs in a pod that is as confined as evictd's and prints, as
-// one JSON object, what it could see and reach from there.
+// Command probe runs in a pod that is as confined as evictd's and prints, as one JSON
+// object, what it can see and reach from there.
 package main
 
 import (
@@ -61,7 +61,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-// review asks the API server who this pod is.
+// review reads this pod's identity from the API server.
 func review() any {
 	server := "https://" + os.Getenv("KUBERNETES_SERVICE_HOST") + ":" + os.Getenv("KUBERNETES_SERVICE_PORT")
 	body := `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
