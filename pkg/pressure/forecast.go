@@ -32,8 +32,8 @@ type Forecast struct {
 	Over, Recent time.Duration
 }
 
-// trusted limits how far ahead a forecast may trigger an action: so many times the span of
-// its readings. A burst of one second does not predict the next minute.
+// trusted is how many times the span of its readings a forecast may look ahead to trigger an
+// action. A burst of one second does not predict the next minute.
 const trusted = 5
 
 // before reports whether the hard threshold will be met within left, as far as the forecast

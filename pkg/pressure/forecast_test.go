@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// follow judges a sample every so often while available follows the function, and
-// returns the last verdict.
+// follow judges samples at that interval while available follows the function, and returns
+// the last verdict.
 func follow(j *Judge, every, during time.Duration, available func(at time.Duration) int64) Verdict {
 	var last Verdict
 	for at := time.Duration(0); at <= during; at += every {
@@ -184,8 +184,7 @@ func BenchmarkForecast(b *testing.B) {
 	}
 }
 
-// falling returns a function that falls by so many MiB a second from a moment on, until
-// another.
+// falling returns a function that falls by rate MiB a second between two moments.
 func falling(from, until time.Duration, first, rate int64) func(time.Duration) int64 {
 	const mebibyte = 1 << 20
 	return func(at time.Duration) int64 {

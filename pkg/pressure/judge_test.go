@@ -14,7 +14,7 @@ func moment(offset time.Duration) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
 }
 
-// memoryAt returns a sample in which so much of 1000 is available.
+// memoryAt returns a sample with that much of 1000 available.
 func memoryAt(offset time.Duration, available int64) *Sample {
 	s := &Sample{Time: moment(offset)}
 	for i := range s.Observations {

@@ -24,7 +24,7 @@ func newStalledNode(t *testing.T, kind StallKind, window time.Duration) stalledN
 	return stalledNode{n, filepath.Join(root, "proc/pressure/memory")}
 }
 
-// at returns memory.stall when the total is so much, and full half of it.
+// at returns memory.stall for a total, with half of it as full.
 func (n stalledNode) at(t *testing.T, offset, total time.Duration) Observation {
 	t.Helper()
 	kernelfiletest.Put(t, n.path, fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n",

@@ -3,7 +3,7 @@ package rank
 import "strconv"
 
 // Annotation is the annotation that protects a pod from eviction. It counts only in the
-// namespaces that an administrator names, because anyone who may write a pod may set it.
+// namespaces that an administrator names, because every account that may write a pod can set it.
 const Annotation = "evictd.dev/evict"
 
 // Never is the only valid value of [Annotation].

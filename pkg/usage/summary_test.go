@@ -24,7 +24,7 @@ const summaryText = `{"node": {"nodeName": "node-1"}, "pods": [{
   "volume": [{"time": "2026-03-01T12:00:07Z", "usedBytes": 3, "inodesUsed": 1, "name": "cache"}]
 }]}`
 
-// kubelet is a server that answers as told.
+// kubelet is a server with that handler.
 func kubelet(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(handler)

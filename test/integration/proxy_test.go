@@ -60,7 +60,7 @@ func newProxy(t *testing.T) *proxy {
 		FlushInterval: -1, // forward watch events at once
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			if p.skew.Load() != 0 { // skewed needs text, where evictd asks for protobuf
+			if p.skew.Load() != 0 { // skewed needs text, but evictd requests protobuf
 				r.Out.Header.Del("Accept-Encoding")
 				r.Out.Header.Set("Accept", "application/json")
 			}

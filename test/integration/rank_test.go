@@ -219,7 +219,7 @@ func TestRankWatchEndsOnInterrupt(t *testing.T) {
 		}
 	}
 	m.must(command.Process.Signal(os.Interrupt))
-	_, _ = io.Copy(io.Discard, out) // to its end, as Wait asks for
+	_, _ = io.Copy(io.Discard, out) // to its end, as Wait requires
 	if err = command.Wait(); err != nil || frames != 2 {
 		t.Errorf("%v after %d frames, want exit code 0 after 2", err, frames)
 	}

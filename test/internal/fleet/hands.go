@@ -17,7 +17,7 @@ import (
 type hands struct {
 	f     *fleet
 	work  sync.WaitGroup
-	after atomic.Bool // agents run: bind new pods to the spare node, after their startup time
+	after atomic.Bool // agents run: new pods use the spare node and need startup time
 
 	mu      sync.Mutex
 	placed  int
