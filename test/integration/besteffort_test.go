@@ -205,7 +205,7 @@ func TestBestEffortOverlay(t *testing.T) {
 	}
 	_, err := evictor.Budget(t.Context(), f.namespace, "mine")
 	refused(t, "reading a budget without the overlay", err, "cannot get")
-	const lacks, may = "the account lacks rights for it", "a pod may be deleted past its budget"
+	const lacks, may = "the account lacks rights for it", "a pod may be deleted although its budget blocks it"
 	const settings = "disruptionBudgets: bestEffort\n"
 	f.says(settings, lacks, may, "the right to delete pods and to get poddisruptionbudgets is missing; apply deploy/overlays/best-effort")
 
