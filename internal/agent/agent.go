@@ -179,40 +179,58 @@ func (a *Agent) drain() {
 func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := a.options.Clock.Now()
 	a.covered = covered{}
-	ended := a.endVictims(started)
-	a.reconcileInDoubt(started)
+	ended := a.updateVictims(ctx, started)
+	sample, verdict := a.look()
+	a.observe(sample, verdict, ended)
+	if a.acting != nil {
+		a.cancelWhenObsolete(ctx, a.acting, sample, verdict)
+	} else {
+		a.relieve(ctx, sample, verdict)
+	}
+	a.tellVictims(started, ended)
+	a.memory.SaveChanged(a.victims.Len())
+	if len(verdict.Pressures) == 0 {
+		a.warmUp(started)
+	}
+	a.health.observe(started, sample, verdict)
+	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
+	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
+}
+
+// updateVictims brings the list of victims up to date before the node is read, and returns those
+// that have gone.
+func (a *Agent) updateVictims(ctx context.Context, now time.Time) []inflight.Booking {
+	ended := a.endVictims(now)
+	a.reconcileInDoubt(now)
 	a.victims.ReleasePermits()
-	a.victims.Simulate(ctx, started)
+	a.victims.Simulate(ctx, now)
+	return ended
+}
+
+// look reads the node and judges it. The sample is without the would-be victims of a dry run.
+func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {
 	seen := a.options.Sampler.Sample(a.options.Clock.Now())
 	sample := a.victims.Simulated().AddTo(&seen)
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
+	return sample, &verdict
+}
+
+// observe lets all that remembers or follows the node's readings see this one.
+func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
+	a.wantTaints(verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated().Has)
-	a.wantTaints(&verdict)
+	a.measurer.ObserveSpace(sample, verdict, a.policy.Stabilization)
 	a.victims.ObserveSpace(sample, ended, a.incidents.Any())
-	a.measurer.ObserveSpace(sample, &verdict, a.policy.Stabilization)
 	for i := range verdict.Pressures {
 		a.decisions.Follow(&verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i]))
 	}
 	if len(verdict.Pressures) > 0 {
-		a.memory.Changed(a.victims.ObserveLists(started))
+		a.memory.Changed(a.victims.ObserveLists(sample.Time))
 	}
-	a.memory.Changed(a.cooldown.ObserveStart(sample, &verdict))
-	if a.acting != nil {
-		a.cancelWhenObsolete(ctx, a.acting, sample, &verdict)
-	} else {
-		a.relieve(ctx, sample, &verdict)
-	}
-	a.tellVictims(started, ended)
+	a.memory.Changed(a.cooldown.ObserveStart(sample, verdict))
 	a.memory.Changed(len(ended) > 0)
-	a.memory.SaveChanged(a.victims.Len())
-	if len(verdict.Pressures) == 0 {
-		a.warmUp(started)
-	}
-	a.health.observe(started, sample, &verdict)
-	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
-	return min(a.pacer.Next(sample), a.covered.ends(a.pacer))
 }
 
 // endVictims ends what is known of pods that have gone, and returns the victims among them.
