@@ -67,11 +67,11 @@ type EvictdConfiguration struct {
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
 	// signal memory.stall. A field of evictd. Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
-	// How often the node is looked at.
+	// How often evictd samples the node.
 	Sampling Sampling `json:"sampling"`
 	// What a PodDisruptionBudget's refusal means: with `respect` evictd tries the next candidate.
 	// With `bestEffort`, under hard pressure and once no candidate could be evicted, evictd deletes
-	// one whose budget refused a moment ago, first the one whose budget is violated least; it needs
+	// one whose budget refused just before, first the one whose budget is violated least; it needs
 	// rights that only deploy/overlays/best-effort gives. A pod that a webhook denies, whose owner
 	// is in back-off or whose owner has reached limits.perOwnerPerHour does not prevent that for
 	// other pods. Unset means `respect`.
@@ -80,11 +80,12 @@ type EvictdConfiguration struct {
 	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
 	// that are terminating or finished.
 	Protect Protect `json:"protect"`
-	// A tree of priority queues, in YuniKorn's words. Unset and `[]` mean none: all
-	// pods in one order. A pod belongs to the deepest queue that holds it; one that no
-	// queue holds belongs to the root.
+	// A tree of priority queues, in YuniKorn's terms. Unset and `[]` mean none: all
+	// pods in one order. A pod belongs to the deepest queue that matches it; a pod that
+	// no queue matches belongs to the root.
 	Queues []Queue `json:"queues,omitempty"`
-	// How many pods may go in a time, whatever the pressure, and how much one must help.
+	// How many pods may be evicted per minute and hour, whatever the pressure, and how much an
+	// eviction must free.
 	Limits Limits `json:"limits"`
 	// Keeps a taint of evictd's own on the node while it is under pressure, until the transition
 	// period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`, with the
@@ -92,9 +93,9 @@ type EvictdConfiguration struct {
 	// and does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means
 	// false.
 	TaintNode bool `json:"taintNode"`
-	// A bound on the evictions of one workload that holds for all nodes together.
+	// A limit on the evictions of one workload on all nodes together.
 	EvictionPermits EvictionPermits `json:"evictionPermits"`
-	// How disk pressure is dealt with, and how the pods' disk use is measured.
+	// How evictd handles disk pressure and measures the pods' disk use.
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
@@ -128,7 +129,7 @@ const (
 // without it the signal is absent and the threshold never met.
 type MemoryStall struct {
 	// `some` counts the time in which at least one task waits, `full` the time in
-	// which all of them do that could run. Unset means `full`.
+	// which all tasks wait that could run. Unset means `full`.
 	Type StallType `json:"type"`
 	// Percentage of the window, 1% to 99%: met while tasks waited for longer. Must be
 	// set.
@@ -154,23 +155,24 @@ const (
 // nearest threshold could be reached at the fastest fill rate seen or assumed.
 type Sampling struct {
 	// Duration: the shortest time between two samples, at least 1ms. Unset means
-	// 10ms, or maxInterval where that is shorter.
+	// 10ms, or maxInterval if that is shorter.
 	MinInterval metav1.Duration `json:"minInterval"`
 	// Duration: the longest time between two samples, at least minInterval and at
-	// most 10s. Unset means 1s, or minInterval where that is longer.
+	// most 10s. Unset means 1s, or minInterval if that is longer.
 	MaxInterval metav1.Duration `json:"maxInterval"`
 }
 
 // Protect says which pods are never evicted. A pod that one rule protects is
 // protected.
 type Protect struct {
-	// Protects pods that a DaemonSet owns: they would be started here again. Unset
-	// means true.
+	// Protects pods that a DaemonSet owns, because it would create them on this node again.
+	// Unset means true.
 	DaemonSets bool `json:"daemonSets"`
 	// Protects pods without a controller, because nothing recreates them. Unset means true.
 	BarePods bool `json:"barePods"`
-	// Protects pods of a controller that writes spec.nodeName: past the scheduler, they
-	// would be made here again. Told by the pod's managedFields. Unset means true.
+	// Protects pods of a controller that writes spec.nodeName and so bypasses the scheduler: it
+	// would create them on this node again. evictd detects them by their managedFields. Unset
+	// means true.
 	PinnedPods bool `json:"pinnedPods"`
 	// Protects pods whose spec.priority is this or higher, 1 to 2000000000; the pods
 	// at 2000000000 and above are protected in any case, by the kubelet too. Unset
@@ -181,17 +183,17 @@ type Protect struct {
 	Namespaces []string `json:"namespaces"`
 	// Protects the pods whose labels match. Unset and `{}` select no pod, although
 	// an empty selector matches every pod elsewhere in Kubernetes: protecting all
-	// of them would switch evictd off without a word.
+	// of them would switch evictd off without notice.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 	// Protects pods that use no more than they requested of what the node is short of.
-	// `untilExhaustion`: they are candidates only while a hard threshold is met and the node
-	// really runs out: less than half of the threshold is left, or what is left will have
-	// fallen to the kubelet's own threshold (where its file is known, else to nothing)
-	// before the pod could have ended. `always`: they never are. `never`: they are, behind
-	// the pods that use more than they requested, as in the kubelet. For a disk it goes by
-	// the request of ephemeral-storage: a pod without one uses more than it requested. It
-	// concerns neither PIDs nor inodes, which cannot be requested. Unset means
-	// `untilExhaustion`.
+	// `untilExhaustion`: they are candidates only while a hard threshold is met and the
+	// resource is almost exhausted: less than half of the threshold is left, or what is left
+	// will have fallen to the kubelet's own threshold (if its file is known, else to nothing)
+	// before the pod could have ended. `always`: they are never candidates. `never`: they are
+	// candidates after the pods that use more than they requested, as in the kubelet. For a
+	// disk the request of ephemeral-storage counts: a pod without one uses more than it
+	// requested. The rule does not apply to PIDs and inodes, which cannot be requested. Unset
+	// means `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
 	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
 	// matches any ending. In all other namespaces the annotation has no effect, because every user
@@ -214,8 +216,8 @@ const (
 )
 
 // Queue is one priority queue: it orders its own pods, and shows its parent the
-// priorities that its properties say. One with neither namespaces nor podSelector
-// holds what the queues below it hold.
+// priorities that its properties set. A queue with neither namespaces nor podSelector
+// has the pods of the queues below it.
 type Queue struct {
 	// Name of the queue: letters, digits, `-` and `_`, unique among its siblings.
 	Name string `json:"name"`
@@ -231,16 +233,16 @@ type Queue struct {
 	Guaranteed map[string]string `json:"guaranteed,omitempty"`
 	// `priority.policy` (`default`; `fence` hides the priorities inside),
 	// `priority.offset` (an int32, added to the priority that the queue shows) and
-	// `application.sort.priority` (`enabled`; `disabled` takes all priorities inside
-	// for 0, in the queues below too), as in YuniKorn; case does not matter. Offsets
-	// add up on the way to the root and stay within int32.
+	// `application.sort.priority` (`enabled`; `disabled` treats all priorities inside
+	// as 0, in the queues below too), as in YuniKorn; case does not matter. Offsets
+	// add up on the path to the root and stay within int32.
 	Properties map[string]string `json:"properties,omitempty"`
 	// Queues below this one.
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Limits bounds how many pods may go in a time, and says how much one must help. They
-// hold for this node's evictd alone; nodes do not add up.
+// Limits bounds how many pods evictd evicts per minute and hour, and says how much an
+// eviction must free. Each node has its own limits; there is no common limit of all nodes.
 type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
@@ -255,29 +257,29 @@ type Limits struct {
 	// switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
 	// Percentage of what is missing to the threshold plus the minimum reclaim, 0% to 100%:
-	// a pod that would free less is passed over while larger ones suffice, and no pod is
+	// a pod that would free less is skipped while larger ones suffice, and no pod is
 	// evicted while all candidates together could not reach the threshold. `0%` switches
 	// both off. Unset means 5%.
 	MinimumReclaimShare string `json:"minimumReclaimShare"`
 }
 
 // EvictionPermits limits how many pods of one workload may be terminating by evictions at
-// once, on all nodes together. A workload is the topmost owner that a pod's own fields tell:
+// once, on all nodes together. A workload is the topmost owner that a pod's own fields show:
 // a Deployment by the pod's pod-template-hash, else its controller. Pods without a
 // controller have none.
 type EvictionPermits struct {
 	// Permits of each workload, 0 to 100: as many of its pods may be in flight at once. A
 	// permit is a Lease in evictd's own namespace, which is held until the pod has ended.
-	// While the API server cannot tell whether a permit is free, soft evictions wait and
-	// hard evictions go ahead without one. Needs the right to write Leases:
+	// While the API server does not answer whether a permit is free, soft evictions wait and
+	// hard evictions proceed without one. Needs the right to write Leases:
 	// deploy/overlays/permits. Unset and 0 set no limit.
 	PerWorkload int32 `json:"perWorkload"`
 }
 
-// Disk says how pressure on a filesystem is dealt with, and how the pods' disk use is
-// measured; [disk.md](disk.md) compares the sources. The kubelet deletes unused images and
-// dead containers itself and evicts when that did not suffice. While unused images hold what
-// is missing evictd evicts no pod for it
+// Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;
+// [disk.md](disk.md) compares the sources. The kubelet deletes unused images and dead
+// containers itself, and evicts if that does not suffice. While unused images hold what is
+// missing, evictd evicts no pod for it
 // ([images before pods](runbook.md#beside-the-kubelet)).
 type Disk struct {
 	// `summary` reads the kubelet's Summary API, whose figures are a minute old. `node` measures the
@@ -292,10 +294,10 @@ type Disk struct {
 	// means 1.
 	Workers int32 `json:"workers"`
 	// Duration, 0s to 5m: how long evictd waits, after a disk threshold was first met or a
-	// victim has gone, for space to come back by itself before it evicts a pod. While space
-	// comes back fast enough the wait is up to six times as long. There is no wait when the
+	// victim has ended, for space to come back by itself before it evicts a pod. While space
+	// comes back fast enough, the wait is up to six times as long. There is no wait if the
 	// disk would be full before a victim could help. `0s` switches it off, but not the wait
-	// of at most 75 s for the space of victims that have gone. Unset means 10s.
+	// of at most 75 s for the space of victims that have ended. Unset means 10s.
 	StabilizationWindow metav1.Duration `json:"stabilizationWindow"`
 }
 
