@@ -53,11 +53,7 @@ func graceEnd(b *inflight.Booking) time.Time { return b.Deadline.Add(-inflight.D
 // and whether there are any.
 func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
 	signal := p.Threshold.Signal
-	for i := range s.InFlight {
-		if b := &s.InFlight[i]; b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) {
-			expected, relied = expected+b.Expected.At(signal), true
-		}
-	}
+	expected, relied = inflight.Relied(s.InFlight, signal, p.SampleTime, inflight.PatienceOf(p))
 	if late, _ := s.late(p); len(late) == 1 {
 		expected -= late[0].Expected.At(signal)
 	}

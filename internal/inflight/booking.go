@@ -94,3 +94,14 @@ func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 	}
 	return !b.Stuck(now) && (patience <= 0 || now.Sub(asked) <= patience)
 }
+
+// Relied returns what the victims that are relied on should still free of the signal, in
+// its unit, and whether there are any; see [Booking.ReliedOn].
+func Relied(victims []Booking, signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
+	for i := range victims {
+		if b := &victims[i]; b.ReliedOn(now, patience) {
+			expected, relied = expected+b.Expected.At(signal), true
+		}
+	}
+	return expected, relied
+}

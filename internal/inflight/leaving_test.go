@@ -80,7 +80,7 @@ func TestOthersAreBookedWhileTheyHoldSomething(t *testing.T) {
 				for range 2 {
 					tracker.ObserveOthers(&inflight.Others{Time: at(time.Second), Pods: []inflight.Other{test.seen}, Lists: noLists})
 				}
-				got, relied := tracker.Relied(pressure.MemoryAvailable, at(time.Second), 0)
+				got, relied := inflight.Relied(tracker.All(), pressure.MemoryAvailable, at(time.Second), 0)
 				if relied != (want >= 0) || relied && got != want {
 					t.Errorf("booked before %v: %d is relied on (%v), want %d", booked, got, relied, want)
 				}
@@ -109,7 +109,7 @@ func TestEndThatMattersToAStall(t *testing.T) {
 		tracker.ObserveOthers(&inflight.Others{Time: at(0), StallShare: 100, Lists: noLists, Pods: []inflight.Other{
 			{UID: "a", Leaves: true, Known: true, GraceLeft: time.Minute, Expected: held},
 		}})
-		if got, _ := tracker.Relied(pressure.MemoryStall, at(0), 0); got != test.expects {
+		if got, _ := inflight.Relied(tracker.All(), pressure.MemoryStall, at(0), 0); got != test.expects {
 			t.Errorf("%+v: %d of a stall is expected", test, got)
 		}
 		tracker.Observe(at(time.Second), nobody, nobody)

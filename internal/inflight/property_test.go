@@ -108,7 +108,7 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	counted, simulated := 0, 0
 	histories(t, func(w *world, _ []inflight.Booking) error {
 		const memory = pressure.MemoryAvailable
-		got, relied := w.tracker.Relied(memory, w.now, 0)
+		got, relied := inflight.Relied(w.tracker.All(), memory, w.now, 0)
 		all := got + w.tracker.Simulated().Amount(memory)
 		most := int64(0)
 		for uid, holds := range w.holds {
@@ -175,7 +175,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		before := fmt.Sprintf("%+v", *l)
 		exported := fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
-			l.Relied(signal, w.now, inflight.HardPatience)
+			inflight.Relied(l.All(), signal, w.now, inflight.HardPatience)
 			l.LastEnd(signal)
 			l.Returning(signal)
 			s.Amount(signal)

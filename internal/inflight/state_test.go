@@ -51,7 +51,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 
 // says returns everything that the ledger reports at a given time.
 func says(l *inflight.Tracker, now time.Time) map[string]any {
-	expected, relied := l.Relied(pressure.MemoryAvailable, now, time.Minute)
+	expected, relied := inflight.Relied(l.All(), pressure.MemoryAvailable, now, time.Minute)
 	return map[string]any{"in flight": l.All(), "last end": l.LastEnd(pressure.MemoryAvailable).UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 

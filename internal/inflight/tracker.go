@@ -140,18 +140,6 @@ func (t *Tracker) ForgetDryRuns() {
 	maps.DeleteFunc(t.bookings, func(_ string, b Booking) bool { return b.DryRun })
 }
 
-// Relied returns what the victims that are relied on should still free of the signal, in
-// its unit, and whether there are any, see [Booking.ReliedOn].
-func (t *Tracker) Relied(signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
-	for _, b := range t.bookings {
-		if b.ReliedOn(now, patience) {
-			relied = true
-			expected += b.Expected.At(signal)
-		}
-	}
-	return expected, relied
-}
-
 // LastEnd returns when a victim last ended from whose end on the signal must be read anew; the
 // zero time when none has. The next victim is chosen from a newer sample only.
 func (t *Tracker) LastEnd(signal pressure.Signal) time.Time {

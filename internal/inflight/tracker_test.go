@@ -25,7 +25,7 @@ func everyone(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
 func covers(ledger *inflight.Tracker, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
-	expected, relied := ledger.Relied(signal, now, patience)
+	expected, relied := inflight.Relied(ledger.All(), signal, now, patience)
 	return relied && expected >= deficit
 }
 
