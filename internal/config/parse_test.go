@@ -254,7 +254,7 @@ func TestParseFaults(t *testing.T) {
 			`limits.minimumReclaimShare: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},
 		{"a share of nothing in other words", "limits: {minimumReclaimShare: 0.0%}", []string{
-			`limits.minimumReclaimShare: Invalid value: "0.0%": would pass over nobody: write "0%" to switch it off`,
+			`limits.minimumReclaimShare: Invalid value: "0.0%": would exclude no pod: write "0%" to switch it off`,
 		}},
 		{"a share of more than is missing", "limits: {minimumReclaimShare: 101%}", []string{
 			`limits.minimumReclaimShare: Invalid value: "101%": must be between 0% and 100%`,

@@ -139,7 +139,7 @@ func parseReclaimShare(text string) (float32, error) {
 	case share < 0 || share > 1:
 		return 0, errors.New("must be between 0% and 100%")
 	case share == 0:
-		return 0, errors.New(`would pass over nobody: write "0%" to switch it off`)
+		return 0, errors.New(`would exclude no pod: write "0%" to switch it off`)
 	}
 	return share, nil
 }
