@@ -38,9 +38,6 @@ func (a *Agent) situation(ctx context.Context, sample *pressure.Sample, p pressu
 		Cooldown: a.cooldown, Space: a.spaceOf(signal),
 	}
 	s.InDoubt, s.InDoubtRests = a.victims.InDoubt.Of(s.Resource())
-	if a.options.KubeletGap != nil {
-		s.KubeletGap = a.options.KubeletGap(p.SampleTime)
-	}
 	s.FreeOnLists = a.victims.FreeOn(signal)
 	a.measurer.FollowImages(ctx, &p, s.Incident, a.options.Pods.List)
 	return s
@@ -69,6 +66,9 @@ func (a *Agent) measure(ctx context.Context, s *decide.Situation) (decide.Hold, 
 		return hold, detail
 	}
 	a.victims.ObserveUses(s, uses)
+	if a.options.KubeletGap != nil && p.Threshold.Signal == pressure.MemoryAvailable {
+		s.KubeletGap = a.options.KubeletGap(p.SampleTime)
+	}
 	s.Breakdown = measure.Breakdown(p, uses)
 	s.InDoubt, s.Others = a.victims.InDoubt.For(s.Resource(), p.SampleTime, a.victims.Booked)
 	s.Images.Hold, s.Images.Detail, s.Images.Note = a.measurer.ImagesFirst(p, uses, s.Shortage().Missing)
