@@ -197,7 +197,6 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Recorder:   d.recorder,
 		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
-		PodsStale:  d.pods.Stale,
 		KubeletGap: d.host.kubeletGap().at,
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
@@ -216,8 +215,8 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	}
 	d.server = httpd.New(registry, httpd.Options{
 		Addr:      d.flags.address,
-		Live:      func() error { return d.agent.Alive(time.Now()) },
-		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Ready()) },
+		Live:      func() error { return d.agent.Health().Alive(time.Now()) },
+		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Health().Ready()) },
 		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
 	})

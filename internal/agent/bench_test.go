@@ -67,6 +67,7 @@ func (n *benchNode) Sample(now time.Time) pressure.Sample {
 	return sample
 }
 func (*benchNode) Synced() bool            { return true }
+func (*benchNode) Stale() error            { return nil }
 func (n *benchNode) List() []*nodepods.Pod { return slices.Clone(n.pods) }
 func (n *benchNode) Collect(into []usage.Pod) ([]usage.Pod, error) {
 	return append(into, n.uses...), nil
@@ -140,7 +141,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.victims.Tracker, a.cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
+		a.memories.Victims.Tracker, a.memories.Cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
 		if a.acting == nil {
 			b.Fatal("nobody was chosen")

@@ -406,11 +406,11 @@ func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
 func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	for _, left := range []func(*Agent){
-		func(a *Agent) { a.cooldown.Count("rs-left", time.Now()) },
+		func(a *Agent) { a.memories.Cooldown.Count("rs-left", time.Now()) },
 		func(a *Agent) {
 			for range 2 {
 				now := time.Now()
-				a.cooldown.Accept(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
+				a.memories.Cooldown.Accept(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
 				time.Sleep(time.Millisecond)
 			}
 		},
@@ -534,7 +534,7 @@ func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
 		policy.Limits = cooldown.Limits{PerOwnerPerHour: 1}
 		a := newAgent(t, n, policy)
-		a.cooldown.Count("rs-oneof3", time.Now())
+		a.memories.Cooldown.Count("rs-oneof3", time.Now())
 		runFor(t, a, time.Second)
 		if diff := cmp.Diff([]string{"evict alone", "delete alone"}, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)

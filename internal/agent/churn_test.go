@@ -104,7 +104,7 @@ func (l lateList) List() []*nodepods.Pod {
 
 // matters returns how many pods that others end matter to a stall.
 func matters(a *Agent) int {
-	return len(slices.DeleteFunc(a.victims.All(), func(b inflight.Booking) bool { return !b.MattersToStall }))
+	return len(slices.DeleteFunc(a.memories.Victims.All(), func(b inflight.Booking) bool { return !b.MattersToStall }))
 }
 
 // TestFaultPodsThatMatteredToAStallAreForgotten: pods that come and go during a stall are

@@ -65,7 +65,7 @@ func TestTerminatingPodsAreForgotten(t *testing.T) {
 		n.terminate("uid-leaving")
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 2*time.Minute)
-		if now := time.Now(); !a.victims.EndingSince("uid-leaving", now).Equal(now) {
+		if now := time.Now(); !a.memories.Victims.EndingSince("uid-leaving", now).Equal(now) {
 			t.Error("it is remembered although it has gone")
 		}
 	})

@@ -133,6 +133,8 @@ func (n *fakeNode) Sample(now time.Time) pressure.Sample {
 	return sample
 }
 
+func (n *fakeNode) Stale() error { return nil }
+
 func (n *fakeNode) Synced() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -40,12 +40,12 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				a := newAgent(t, n, policy)
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")
-				way := a.victims.All()
+				way := a.memories.Victims.All()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
 					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.UnlistedFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
-				if reached, is := a.cooldown.Node(time.Now()); is {
+				if reached, is := a.memories.Cooldown.Node(time.Now()); is {
 					t.Errorf("it counts against a limit: %s", reached.Detail)
 				}
 				runFor(t, a, 30*time.Second)
@@ -92,7 +92,7 @@ func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
 		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = listless{n, "replaced", replaced} })
 		runFor(t, a, 3*time.Second)
 		n.wantVictims(t, "guarded") // what the other's cgroup still holds suffices
-		if way := a.victims.All(); len(way) != 1 || way[0].Signal != "" {
+		if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "" {
 			t.Errorf("in flight: %+v, want the pod that is listed no more", way)
 		}
 	})

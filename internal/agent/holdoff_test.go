@@ -99,7 +99,7 @@ type amnesiac struct {
 }
 
 func (f *amnesiac) Sample(now time.Time) pressure.Sample {
-	f.agent.cooldown = newCooldown(f.agent.policy.Limits, 0)
+	f.agent.memories.Cooldown = newCooldown(f.agent.policy.Limits, 0)
 	return f.fakeNode.Sample(now)
 }
 
@@ -139,7 +139,7 @@ func TestHeldOffOwnerLeavesTheNext(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		for i := range 2 {
 			made := time.Now().Add(time.Duration(i) * time.Minute)
-			a.cooldown.Accept(cooldown.Victim{Owner: "rs-back", Created: made, Newest: made}, time.Now())
+			a.memories.Cooldown.Accept(cooldown.Victim{Owner: "rs-back", Created: made, Newest: made}, time.Now())
 		}
 		n.run("back", 60, 0, of("back", 0))
 		n.run("next", 50, 0)

@@ -208,15 +208,15 @@ func TestUnknownIsNotGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				a := newAgent(t, n, hardPolicy())
-				a.victims.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				a.memories.Victims.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
 				blind(n)
 				a.tick(t.Context())
-				if !a.victims.Booked("uid-unlisted") {
+				if !a.memories.Victims.Booked("uid-unlisted") {
 					t.Error("the victim counts as gone")
 				}
 				n.unpresent, n.unsynced = nil, false
 				a.tick(t.Context())
-				if a.victims.Booked("uid-unlisted") {
+				if a.memories.Victims.Booked("uid-unlisted") {
 					t.Error("the victim does not count as gone although it is")
 				}
 			})
@@ -231,9 +231,9 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("forced", 100, 0)
 		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = noPods{n} })
-		a.victims.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if !a.victims.Booked("uid-forced") {
+		if !a.memories.Victims.Booked("uid-forced") {
 			t.Error("the victim counts as gone while its cgroup is there")
 		}
 	})
@@ -319,9 +319,9 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 		n.pods["uid-both"].noCgroup = true
 		a := newAgent(t, n, hardPolicy())
-		a.victims.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if a.victims.Booked("uid-both") {
+		if a.memories.Victims.Booked("uid-both") {
 			t.Error("the victim counts as on its way although nothing of it is left")
 		}
 	})

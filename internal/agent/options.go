@@ -1,11 +1,12 @@
 package agent
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/evictd/evictd/internal/assess"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
@@ -13,9 +14,9 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -26,31 +27,17 @@ type Sampler interface {
 	Sample(now time.Time) pressure.Sample
 }
 
-// Pods knows the node's pods.
-type Pods interface {
-	// Synced reports whether the list is complete.
-	Synced() bool
-	// List returns the pods; it sends no request.
-	List() []*nodepods.Pod
-}
-
 // Taints keeps taints of evictd's own on the node.
 type Taints interface {
+	execute.Taints
 	// Want says what the node should carry from now on. It does not wait.
 	Want(w taint.Wanted)
-	// Settled waits until the node carries it; an error says why it does not yet.
-	Settled(ctx context.Context) error
 }
 
 // Permits limits how many pods of one workload are in flight at once, on all nodes together.
 type Permits interface {
-	// Acquire acquires a permit for a pod before its eviction is requested.
-	Acquire(ctx context.Context, r permits.Request) permits.Answer
-	// Release releases the permit of a pod that stays. It does not wait.
-	Release(uid string)
-	// ReleaseEnded releases the permits of pods that are not there any more, and keeps those of
-	// pods that are terminating. It does not wait.
-	ReleaseEnded(there, leaving func(uid string) bool)
+	execute.Permits
+	victims.Permits
 }
 
 // Recorder turns what happened into log lines, events and metrics.
@@ -79,7 +66,7 @@ type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
 	Sampler  Sampler
-	Pods     Pods
+	Pods     assess.Pods
 	Cgroups  measure.Cgroups
 	Disk     measure.Disk
 	Images   measure.Images
@@ -93,15 +80,10 @@ type Options struct {
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
 	Wake <-chan struct{}
-	// PodsStale returns why the list of pods, once complete, can no longer be relied on; nil while
-	// it can. A nil function reports nothing.
-	PodsStale func() error
 	// OOMKills returns how many processes the kernel has killed for want of memory since
 	// boot; nil where that cannot be read.
 	OOMKills func() (int64, error)
-	// KubeletGap returns how much less memory.available is by the kubelet's definition than
-	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
-	// 0, mean that this is not known.
+	// KubeletGap is [assess.Options.KubeletGap].
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
 	// of the previous process. It is nil when nothing is known of the time before the start, and
@@ -120,4 +102,24 @@ type Options struct {
 	// Clock is the time by which the loop samples, decides and waits, and the executor sends; nil
 	// is the real clock.
 	Clock clock.Clock
+}
+
+// Policy is what the configuration sets for the agent. It is replaced as a whole when the file
+// changes.
+type Policy struct {
+	// Policy is what the configuration sets for each decision.
+	decide.Policy
+
+	// Transition is how long a signal stays reported as under pressure after its
+	// last threshold was met.
+	Transition time.Duration
+	// CutGrace ends a soft threshold's grace period early when the hard one is
+	// forecast to be met before it ends.
+	CutGrace bool
+	// Pacing bounds the time between two samples.
+	Pacing pressure.Pacing
+	// Limits bounds how many pods may be evicted in a time.
+	Limits cooldown.Limits
+	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
+	ImageReclaim measure.ImageReclaim
 }

@@ -143,18 +143,18 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	n.run("new", 1, 0)
 	a.measurer.Observe(measure.Reading{Uses: map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(50, 0, 0, 0), "uid-new": measuretest.DiskUse(30, 0, 0, 0)}})
-	a.incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
+	a.memories.Incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
-		a.victims.ObserveSpace(&sample, nil, a.incidents.Any())
-		if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 0 {
+		a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
+		if amount, _ := a.memories.Victims.Returning(pressure.NodeFSAvailable); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
 		sample.Time = sample.Time.Add(time.Second)
 	}
 	n.pods["uid-new"].api.Status = n.pods["uid-old"].api.Status
-	a.victims.ObserveSpace(&sample, nil, a.incidents.Any())
-	if amount, _ := a.victims.Returning(pressure.NodeFSAvailable); amount != 30 {
+	a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
+	if amount, _ := a.memories.Victims.Returning(pressure.NodeFSAvailable); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}
 }
@@ -232,8 +232,8 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if len(a.victims.Export().Gone) != 1 {
-			t.Errorf("%d returning victims for one pod", len(a.victims.Export().Gone))
+		if len(a.memories.Victims.Export().Gone) != 1 {
+			t.Errorf("%d returning victims for one pod", len(a.memories.Victims.Export().Gone))
 		}
 	})
 }

@@ -25,7 +25,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Sample(now time.Time) pressure.Sample {
-	f.agent.victims.Tracker = inflight.New()
+	f.agent.memories.Victims.Tracker = inflight.New()
 	return f.fakeNode.Sample(now)
 }
 

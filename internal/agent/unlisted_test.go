@@ -59,7 +59,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
-		if _, remembered := a.victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.victims.Booked("uid-forced") {
+		if _, remembered := a.memories.Victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.memories.Victims.Booked("uid-forced") {
 			t.Error("it is remembered although it has gone")
 		}
 	})
@@ -78,7 +78,7 @@ func TestForgottenPodThatNeverGoes(t *testing.T) {
 			n.stubborn = true
 			a := watchForgotten(t, n, during, nil)
 			n.wantVictims(t, want...)
-			if len(want) > 0 && a.victims.Booked("uid-forced") {
+			if len(want) > 0 && a.memories.Victims.Booked("uid-forced") {
 				t.Error("it counts as a victim")
 			}
 		})

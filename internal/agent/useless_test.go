@@ -404,13 +404,14 @@ func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
 		n.run("often", 1, 0)
 		n.run("refused", 1, 0)
 		n.run("free", 940, 0)
-		a := newAgent(t, n, helpingPolicy())
-		a.policy.MinimumReclaim = pressure.Quantity{}
-		a.cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
+		policy := helpingPolicy()
+		policy.MinimumReclaim = pressure.Quantity{}
+		a := newAgent(t, n, policy)
+		a.memories.Cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
-			a.cooldown.Count("rs-often", time.Now())
+			a.memories.Cooldown.Count("rs-often", time.Now())
 		}
-		a.cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
+		a.memories.Cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())

@@ -120,10 +120,10 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 				if diff := cmp.Diff([]evict.Outcome{evict.Unconfirmed, evict.Evicted}, outcomes); diff != "" {
 					t.Errorf("on record (-want +got):\n%s", diff)
 				}
-				if way := a.victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
+				if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
 					t.Errorf("on their way: %+v, want a victim of evictd's", way)
 				}
-				if _, is := a.cooldown.Node(time.Now()); !is {
+				if _, is := a.memories.Cooldown.Node(time.Now()); !is {
 					t.Error("it counts against no limit")
 				}
 				runFor(t, a, 20*time.Second)
@@ -160,7 +160,7 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 			n.host += 300 * mebi
 			runFor(t, a, 5*time.Second)
 			n.wantVictims(t, "greedy")
-			if way := a.victims.All(); len(way) != 1 || way[0].Signal != "" {
+			if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "" {
 				t.Errorf("stayed %t: on their way: %+v, want one of another's doing", stayed, way)
 			}
 		})
@@ -201,11 +201,11 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 		late.armed = true
 		time.Sleep(2 * time.Second) // the API server's back-off
 		a.tick(t.Context())
-		for _, b := range a.victims.All() {
+		for _, b := range a.memories.Victims.All() {
 			t.Errorf("booked as somebody else's: %+v", b)
 		}
 		a.tick(t.Context())
-		if way := a.victims.All(); len(way) != 1 || way[0].Signal == "" {
+		if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal == "" {
 			t.Errorf("on their way: %+v, want a victim of evictd's", way)
 		}
 	})

@@ -84,8 +84,9 @@ func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 						{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(test.line * mebi), Hard: true},
 					}
 				}
-				a := newAgent(t, n, policy)
-				a.options.KubeletGap = func(time.Time) int64 { return test.gap * mebi }
+				a := newAgent(t, n, policy, func(o *Options) {
+					o.KubeletGap = func(time.Time) int64 { return test.gap * mebi }
+				})
 				runFor(t, a, 5*time.Minute)
 				n.wantVictims(t, test.want...)
 			})

@@ -34,6 +34,13 @@ type Plan struct {
 	Required int64
 }
 
+// NoneLeft reports whether the plan was made without a candidate left: then the pods that were tried
+// in its pressure may be tried again.
+func (p *Plan) NoneLeft() bool {
+	ranking := &p.Decision.Ranking
+	return len(p.Candidates) == 0 && len(ranking.Candidates)+len(ranking.Protected) > 0
+}
+
 // Candidate is one pod that may be evicted.
 type Candidate struct {
 	// Entry is its place in the ranking; Expected is what its end should free, and Reclaim the

@@ -63,3 +63,13 @@ func (s *Shortage) Required(p *pressure.Pressure, least pressure.Quantity) int64
 		return s.MissingToLine
 	}
 }
+
+// Margin returns by how much more is in flight than is needed, in the signal's unit: the target, or
+// the threshold alone where the target waits for a victim's end.
+func (s *Shortage) Margin() int64 {
+	needs := s.ToTarget
+	if s.Missing > 0 {
+		needs = s.ToLine
+	}
+	return max(0, s.InFlight-needs)
+}

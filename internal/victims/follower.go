@@ -67,11 +67,14 @@ func (f *Follower) Adopt(memory pressure.MemoryDefinition) {
 	f.memory = memory
 }
 
+// Synced reports whether the list of pods is complete.
+func (f *Follower) Synced() bool { return f.options.Pods.Synced() }
+
 // Begin begins a tick: it ends the bookings of victims that have ended, and returns them. Nothing
 // ends while the list of pods is not complete.
 func (f *Follower) Begin(now time.Time) []inflight.Booking {
 	f.listed = nil
-	if !f.options.Pods.Synced() {
+	if !f.Synced() {
 		return nil
 	}
 	return f.Observe(now, f.Present, f.cgroupGone)
@@ -126,7 +129,7 @@ func (f *Follower) stays(uid string) bool {
 // Settled returns the requests in doubt that the watch has settled: their pods are terminating, or
 // not listed any more.
 func (f *Follower) Settled(now time.Time) []*decide.InDoubt {
-	if !f.options.Pods.Synced() {
+	if !f.Synced() {
 		return nil
 	}
 	return f.InDoubt.Reconcile(now, f.stays, f.Booked)
@@ -136,7 +139,7 @@ func (f *Follower) Settled(now time.Time) []*decide.InDoubt {
 // are in flight. A booked victim may run although the API server has deleted it; a listed pod may
 // stay, because its request is in doubt.
 func (f *Follower) ReleasePermits() {
-	if f.options.Permits == nil || !f.options.Pods.Synced() {
+	if f.options.Permits == nil || !f.Synced() {
 		return
 	}
 	f.options.Permits.ReleaseEnded(

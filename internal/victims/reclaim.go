@@ -52,7 +52,7 @@ func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Bookin
 		}
 	}
 	var stays func(uid string) bool
-	if f.options.Pods.Synced() {
+	if f.Synced() {
 		stays = f.stays
 	}
 	f.Tracker.ObserveSpace(sample, ended, kubelets, stays)
@@ -81,7 +81,7 @@ const simulatedDiskEvery = time.Minute
 // docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md.
 func (f *Follower) Simulate(ctx context.Context, now time.Time) {
 	s := f.Simulated()
-	if s.Empty() || !f.options.Pods.Synced() {
+	if s.Empty() || !f.Synced() {
 		return
 	}
 	pods := f.options.Pods.List()

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/assess"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
@@ -86,7 +87,7 @@ const (
 // step is reached. Everything else is the agent's own.
 type mortal struct {
 	agent.Sampler
-	agent.Pods
+	assess.Pods
 	measure.Cgroups
 	execute.Evictor
 

@@ -101,7 +101,7 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 		group.Go(func() error { return m.permits.Run(ctx) })
 	}
 	return stop, until(ctx, "every agent is ready", func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.agent.Ready() != nil }), nil
+		return !slices.ContainsFunc(f.members, func(m *member) bool { return m.agent.Health().Ready() != nil }), nil
 	})
 }
 

@@ -1,0 +1,103 @@
+package memories
+
+import (
+	"context"
+	"time"
+
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/victims"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// Memories are what the agent remembers. Its methods are what concerns more than one of them. It
+// belongs to one goroutine, but for [Memories.BeforeSend].
+type Memories struct {
+	Victims   *victims.Follower
+	Cooldown  *cooldown.Tracker
+	Incidents *incident.Tracker
+
+	keeper *state.Keeper
+	dryRun bool
+}
+
+// New returns memories that a state.Memory keeps across restarts; nil keeps nothing.
+func New(follower *victims.Follower, waits *cooldown.Tracker, incidents *incident.Tracker, kept state.Memory) *Memories {
+	m := &Memories{Victims: follower, Cooldown: waits, Incidents: incidents}
+	m.keeper = state.NewKeeper(kept, m.export)
+	return m
+}
+
+// Adopt puts a configuration in force: how memory.available is measured, the limits, and the dry
+// run. What a dry run simulated is forgotten with its end.
+func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, dryRun bool) {
+	if !dryRun {
+		m.Victims.ForgetDryRuns()
+		m.Cooldown.ForgetDryRuns()
+		m.Incidents.ForgetDryRuns()
+	}
+	m.keeper.Changed(m.dryRun && !dryRun)
+	m.dryRun = dryRun
+	m.Victims.Adopt(memory)
+	m.Cooldown.SetLimits(limits)
+}
+
+// End ends what is known of pods that have gone, and returns the victims among them.
+func (m *Memories) End(now time.Time) []inflight.Booking {
+	ended := m.Victims.Begin(now)
+	if m.Victims.Synced() {
+		m.Cooldown.Forget(m.Victims.Present)
+	}
+	m.keeper.Changed(len(ended) > 0)
+	return ended
+}
+
+// Update brings up to date what is held beside the pods in flight, before the node is read.
+func (m *Memories) Update(ctx context.Context, now time.Time) {
+	m.Victims.ReleasePermits()
+	m.Victims.Simulate(ctx, now)
+}
+
+// FollowIncidents opens and closes incidents by a sample, and returns those that began and ended.
+func (m *Memories) FollowIncidents(
+	sample *pressure.Sample, thresholds []pressure.Threshold, transition time.Duration,
+) (began, ended []incident.Incident) {
+	began, ended = m.Incidents.Observe(sample, thresholds, transition)
+	m.keeper.Changed(len(began) > 0 || len(ended) > 0)
+	return began, ended
+}
+
+// IncidentOf returns the ID of the open incident that a pressure belongs to; "" when there is
+// none.
+func (m *Memories) IncidentOf(p *pressure.Pressure) string {
+	return m.Incidents.ID(p.Threshold.Signal, p.Observed)
+}
+
+// Observe takes a sample, and the victims that have ended since the one before.
+func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
+	m.Victims.ObserveSpace(sample, ended, m.Incidents.Any())
+	if len(verdict.Pressures) > 0 {
+		m.keeper.Changed(m.Victims.ObserveLists(sample.Time))
+	}
+	m.keeper.Changed(m.Cooldown.ObserveStart(sample, verdict))
+}
+
+// Request notes that a plan made at that time is about to be carried out.
+func (m *Memories) Request(decided time.Time) {
+	m.Victims.Request(decided)
+	m.keeper.Learn()
+}
+
+// Save keeps the memories where something has changed since they last were.
+func (m *Memories) Save() { m.keeper.SaveChanged(m.Victims.Len()) }
+
+// SaveNow keeps the memories and waits until that is done: the process ends.
+func (m *Memories) SaveNow() { m.keeper.SaveNow() }
+
+// DrawJitter decides how long the first soft eviction of an incident waits.
+func (m *Memories) DrawJitter(p *pressure.Pressure) {
+	m.Cooldown.Draw(decide.CooldownOf(p, m.IncidentOf(p)), p.SampleTime)
+}
