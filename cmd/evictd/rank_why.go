@@ -68,11 +68,11 @@ func (s *story) facts() {
 	in := func(n int64) string { return amount(resource.String(), &n) }
 	switch {
 	case !pod.Sampled:
-		s.say("What it uses of %s is not known; it asked for %s.", resource, in(pod.Request))
+		s.say("What it uses of %s is not known; it requests %s.", resource, in(pod.Request))
 	case s.entry.Exceeds:
-		s.say("It uses %s of %s and asked for %s: %s over.", in(pod.Usage), resource, in(pod.Request), in(s.entry.Over))
+		s.say("It uses %s of %s and requests %s: %s over.", in(pod.Usage), resource, in(pod.Request), in(s.entry.Over))
 	default:
-		s.say("It uses %s of %s and asked for %s: within its request.", in(pod.Usage), resource, in(pod.Request))
+		s.say("It uses %s of %s and requests %s: within its request.", in(pod.Usage), resource, in(pod.Request))
 	}
 	s.memory()
 	s.cgroup()

@@ -49,11 +49,11 @@ const longestAsked = 32 * time.Second
 // of many nodes do not come back to the API server together.
 const stretched = 0.2
 
-// unheardInARow is the number of requests in a row with an unknown outcome after which a pod that
+// inDoubtInARow is the number of requests in a row with an unknown outcome after which a pod that
 // is still there backs off: the cause may be this pod alone, and the others must be tried too. A
 // silent server is rather no fault of the pod, so this must also have lasted for silence.
 const (
-	unheardInARow = 3
+	inDoubtInARow = 3
 	silence       = 30 * time.Second
 )
 
@@ -71,8 +71,8 @@ type refusal struct {
 	// for a pod with a back-off of its own.
 	kept    budgetKey
 	trusted time.Time
-	// unheard is the number of requests in a row whose outcome is unknown, and since when.
-	unheard int
+	// inDoubt is the number of requests in a row whose outcome is unknown, and since when.
+	inDoubt int
 	since   time.Time
 }
 
@@ -142,14 +142,14 @@ func (b *refusals) keep(pod *rank.Pod, r evict.Result, now time.Time) {
 
 // extendUnheard puts a pod in back-off after several requests in a row with an unknown outcome.
 func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
-	row, since := before.unheard+1, before.since
+	row, since := before.inDoubt+1, before.since
 	if row == 1 {
 		since = now
 	}
-	if row >= unheardInARow && (!r.Silent || now.Sub(since) >= silence) {
+	if row >= inDoubtInARow && (!r.Silent || now.Sub(since) >= silence) {
 		before = b.extend(before, spanOf(r.Outcome), r, now)
 	}
-	before.unheard, before.since = row, since
+	before.inDoubt, before.since = row, since
 	return before
 }
 

@@ -132,10 +132,10 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 // others from being tried; a connection that is broken for all pods is no fault of the pod.
 func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	t.Parallel()
-	unheard := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
+	doubtful := evict.Result{Outcome: evict.Unconfirmed, Stays: true}
 	backoff, now := newRefusals(noJitter), at(0)
 	for i, want := range []string{"", "", "a"} {
-		backoff.note(podOf("a"), unheard, now)
+		backoff.note(podOf("a"), doubtful, now)
 		expectWaits(t, backoff, now, want)
 		if i == 1 {
 			backoff.noteUnread(now)
@@ -144,18 +144,18 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 		}
 	}
 	expectWaits(t, backoff, at(time.Minute), "")
-	backoff.note(podOf("a"), unheard, at(time.Minute))
+	backoff.note(podOf("a"), doubtful, at(time.Minute))
 	expectWaits(t, backoff, at(3*time.Minute-1), "a")
 	backoff.note(podOf("a"), evict.Result{Outcome: evict.Gone}, at(3*time.Minute))
-	backoff.note(podOf("a"), unheard, at(3*time.Minute))
+	backoff.note(podOf("a"), doubtful, at(3*time.Minute))
 	expectWaits(t, backoff, at(3*time.Minute), "")
 
-	unheard.Silent = true
+	doubtful.Silent = true
 	for after := time.Duration(0); after < 30*time.Second; after += time.Second {
-		backoff.note(podOf("b"), unheard, at(after))
+		backoff.note(podOf("b"), doubtful, at(after))
 		expectWaits(t, backoff, at(after), "")
 	}
-	backoff.note(podOf("b"), unheard, at(30*time.Second))
+	backoff.note(podOf("b"), doubtful, at(30*time.Second))
 	expectWaits(t, backoff, at(30*time.Second), "b")
 }
 

@@ -196,7 +196,7 @@ func (r *refusal) export() RefusalState {
 	end := later(later(r.until, r.trusted), r.since)
 	return RefusalState{
 		Refusals: r.count, Until: r.until, Last: r.last, Budget: r.budget, Trusted: r.trusted,
-		InDoubt: r.unheard, InDoubtSince: r.since, Expires: end.Add(spanOf(evict.Denied).longest),
+		InDoubt: r.inDoubt, InDoubtSince: r.since, Expires: end.Add(spanOf(evict.Denied).longest),
 	}
 }
 
@@ -208,7 +208,7 @@ func (s *RefusalState) restore(now time.Time) (refusal, bool) {
 	const most = trust + trust/5 // with its jitter; no back-off is longer
 	return refusal{
 		count: s.Refusals, until: earlier(s.Until, now.Add(most)), last: s.Last, budget: s.Budget,
-		trusted: earlier(s.Trusted, now.Add(most)), unheard: s.InDoubt, since: earlier(s.InDoubtSince, now),
+		trusted: earlier(s.Trusted, now.Add(most)), inDoubt: s.InDoubt, since: earlier(s.InDoubtSince, now),
 	}, true
 }
 

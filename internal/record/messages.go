@@ -89,7 +89,7 @@ func refusal(d *decide.Decision, a *decide.Attempt, pod string) string {
 	case evict.Misconfigured:
 		return "evictd cannot evict " + pod + " until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it"
 	case evict.Unconfirmed:
-		text := "evictd asked to evict " + pod + " and got no answer"
+		text := "evictd requested the eviction of " + pod + " and got no answer"
 		if !d.DryRun {
 			text += ": it may be terminating"
 		}

@@ -250,8 +250,8 @@ func (k *Keeper) note(c change, after Set, err error) {
 		if c.want == k.want {
 			k.fault = fmt.Errorf("tainting node %s: %w", k.options.Node, err)
 		}
-		_, unheard := errors.AsType[*unheardError](err)
-		k.doubt = k.doubt || unheard && !c.dryRun
+		_, unanswered := errors.AsType[*unansweredError](err)
+		k.doubt = k.doubt || unanswered && !c.dryRun
 	case c.dryRun:
 		k.would = c.want.Pressures
 	default:

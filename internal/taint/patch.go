@@ -55,19 +55,19 @@ func (k *Keeper) applyOnce(ctx context.Context, c change) (before, after Set, er
 		return before, after, err
 	}
 	if _, err = k.options.Nodes.Patch(ctx, node.Name, types.MergePatchType, text, options); err != nil && evict.MayBeDone(err) {
-		err = &unheardError{err}
+		err = &unansweredError{err}
 	}
 	return before, after, err
 }
 
-// unheardError is the fault of a patch that may have been carried out all the same.
-type unheardError struct{ err error }
+// unansweredError is the fault of a patch that may have been carried out all the same.
+type unansweredError struct{ err error }
 
 // Error returns the fault.
-func (e *unheardError) Error() string { return e.err.Error() }
+func (e *unansweredError) Error() string { return e.err.Error() }
 
 // Unwrap returns the fault.
-func (e *unheardError) Unwrap() error { return e.err }
+func (e *unansweredError) Unwrap() error { return e.err }
 
 // patch is a merge patch, which replaces the whole list of taints: they have no key by which a list
 // could be merged. The version that was read makes it safe: the API server refuses it with a

@@ -68,21 +68,21 @@ func (e *Evictor) send(ctx context.Context, r Request) error {
 // whatever the cause. So does an ended one where the request may have been carried out: a
 // pod without a grace period ends at once. A pod that still runs proves nothing yet, because
 // the request may still be in flight.
-func (e *Evictor) confirm(ctx context.Context, r Request, unheard Result, mayBeDone bool) Result {
+func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBeDone bool) Result {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	fate, err := e.Look(ctx, r)
 	switch {
 	case err != nil || fate == Stays:
-		unheard.Stays = err == nil
-		return unheard
+		doubtful.Stays = err == nil
+		return doubtful
 	case !r.DryRun && (fate == Leaving || mayBeDone):
-		unheard.Outcome = r.accepted()
+		doubtful.Outcome = r.accepted()
 	default:
-		unheard.Outcome = Gone // not by this request
+		doubtful.Outcome = Gone // not by this request
 	}
-	unheard.Message += "; reading the pod again showed the outcome"
-	return unheard
+	doubtful.Message += "; reading the pod again showed the outcome"
+	return doubtful
 }
 
 // Look reads the pod of a request from the API server and returns its fate. With an error

@@ -23,8 +23,8 @@ func ExampleOrder() {
 		fmt.Println("-", p.Pod.Key(), "-", p.Protection)
 	}
 	// Output:
-	// 1 shop/batch - uses 300.0Mi, asked for 100.0Mi, 200.0Mi over; priority 0; ahead of the next by: lower priority
-	// 2 shop/web - uses 900.0Mi, asked for 100.0Mi, 800.0Mi over; priority 100
+	// 1 shop/batch - uses 300.0Mi, requests 100.0Mi, 200.0Mi over; priority 0; ahead of the next by: lower priority
+	// 2 shop/web - uses 900.0Mi, requests 100.0Mi, 800.0Mi over; priority 100
 	// - shop/new - NoUsageSample
 }
 

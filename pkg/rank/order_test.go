@@ -207,8 +207,8 @@ func TestWhy(t *testing.T) {
 	ranking := Order(Memory, pods, Rules{BarePods: true})
 	got := []string{ranking.Candidates[0].Why(), ranking.Candidates[1].Why(), ranking.Protected[0].Why()}
 	want := []string{
-		"uses 300.0Mi, asked for 100.0Mi, 200.0Mi over; priority 5; ahead of the next by: exceeds its request",
-		"uses 50.0Mi, asked for 100.0Mi; priority 0",
+		"uses 300.0Mi, requests 100.0Mi, 200.0Mi over; priority 5; ahead of the next by: exceeds its request",
+		"uses 50.0Mi, requests 100.0Mi; priority 0",
 		"protected: NoController",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -11,7 +11,7 @@ func (e *Entry) Why() string {
 	if e.Protection != NotProtected {
 		return "protected: " + string(e.Protection) + e.further()
 	}
-	text := fmt.Sprintf("uses %s, asked for %s", e.amount(e.Pod.Usage), e.amount(e.Pod.Request))
+	text := fmt.Sprintf("uses %s, requests %s", e.amount(e.Pod.Usage), e.amount(e.Pod.Request))
 	if e.Exceeds {
 		text += ", " + e.amount(e.Over) + " over"
 	}
@@ -35,7 +35,7 @@ func (e *Entry) further() string {
 
 // Offence returns the pod's usage against its request, for messages to the pod's owner.
 func (e *Entry) Offence() string {
-	return fmt.Sprintf("uses %s of %s, asked for %s", e.amount(e.Pod.Usage), e.Resource, e.amount(e.Pod.Request))
+	return fmt.Sprintf("uses %s of %s, requests %s", e.amount(e.Pod.Usage), e.Resource, e.amount(e.Pod.Request))
 }
 
 func (e *Entry) amount(n int64) string {
