@@ -3,14 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/evictd/evictd/test/internal/audit"
 )
 
 // auditPolicy includes the bodies of the kubelet's requests about a pod's end: by its
@@ -25,26 +21,6 @@ rules:
 - level: Metadata
 `
 
-// auditEvent is a line of the API server's audit log, with the fields that are read.
-type auditEvent struct {
-	Stage     string `json:"stage"`
-	Verb      string `json:"verb"`
-	ObjectRef struct {
-		Resource    string `json:"resource"`
-		Subresource string `json:"subresource"`
-		Namespace   string `json:"namespace"`
-		Name        string `json:"name"`
-	} `json:"objectRef"`
-	User struct {
-		Username string `json:"username"`
-	} `json:"user"`
-	Response struct {
-		Code int `json:"code"`
-	} `json:"responseStatus"`
-	Request  json.RawMessage  `json:"requestObject"`
-	Received metav1.MicroTime `json:"requestReceivedTimestamp"`
-}
-
 // act is the first sign of an eviction that reached the API server.
 type act struct {
 	at   time.Time
@@ -56,14 +32,14 @@ type act struct {
 // signOf returns the sign of the agent's eviction in a request; false when there is none.
 // For evictd that is the eviction request itself. The kubelet evicts without a request: it
 // reports in an Event and in the pod's status, and the first of the two counts.
-func (e *auditEvent) signOf(a agent) (act, bool) {
+func signOf(e *audit.Event, a agent) (act, bool) {
 	found := act{at: e.Received.Time, pod: e.ObjectRef.Name, code: e.Response.Code}
 	if e.ObjectRef.Namespace != namespace || e.Stage != "ResponseComplete" {
 		return found, false
 	}
 	if a == byEvictd {
 		found.sign = "the eviction request"
-		return found, e.ObjectRef.Resource == "pods" && e.ObjectRef.Subresource == "eviction" && e.Verb == "create"
+		return found, e.Evicts()
 	}
 	if !strings.HasPrefix(e.User.Username, "system:node:") {
 		return found, false
@@ -71,7 +47,7 @@ func (e *auditEvent) signOf(a agent) (act, bool) {
 	if e.ObjectRef.Resource == "events" {
 		found.sign = "the Event"
 		var told bool
-		found.pod, told = e.evictedPod()
+		found.pod, told = evictedPod(e)
 		return found, told
 	}
 	found.sign = "the pod's status"
@@ -80,7 +56,7 @@ func (e *auditEvent) signOf(a agent) (act, bool) {
 }
 
 // evictedPod returns the pod that an Event reports as evicted.
-func (e *auditEvent) evictedPod() (string, bool) {
+func evictedPod(e *audit.Event) (string, bool) {
 	var body struct {
 		Reason   string `json:"reason"`
 		Involved struct {
@@ -93,49 +69,15 @@ func (e *auditEvent) evictedPod() (string, bool) {
 	return body.Involved.Name, body.Reason == "Evicted"
 }
 
-// auditLog follows the API server's audit log.
-type auditLog struct {
-	path   string
-	offset int64
-}
-
-// skip skips the existing content of the log.
-func (l *auditLog) skip() error {
-	info, err := os.Stat(l.path)
-	if err != nil {
-		return fmt.Errorf("looking for the audit log: %w", err)
-	}
-	l.offset = info.Size()
-	return nil
-}
-
 // next returns the earliest sign of an eviction in the new content of the log. The lines are
 // in the order of the responses, so more than one may be a sign.
-func (l *auditLog) next(a agent) (act, bool, error) {
-	file, err := os.Open(l.path)
-	if err != nil {
-		return act{}, false, fmt.Errorf("opening the audit log: %w", err)
-	}
-	defer file.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(io.NewSectionReader(file, l.offset, 1<<40))
-	if err != nil {
-		return act{}, false, fmt.Errorf("reading the audit log: %w", err)
-	}
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // the last line may still be written
-	l.offset += int64(len(text))
-	first, found, faults := act{}, false, error(nil)
-	for line := range bytes.Lines(text) {
-		var event auditEvent
-		if err := json.Unmarshal(line, &event); err != nil {
-			faults = errors.Join(faults, err)
-			continue
-		}
-		if sign, is := event.signOf(a); is && (!found || sign.at.Before(first.at)) {
+func next(log *audit.Log, a agent) (act, bool, error) {
+	events, err := log.Next()
+	first, found := act{}, false
+	for i := range events {
+		if sign, is := signOf(&events[i], a); is && (!found || sign.at.Before(first.at)) {
 			first, found = sign, true
 		}
 	}
-	if faults != nil {
-		return first, found, fmt.Errorf("parsing the audit log: %w", faults)
-	}
-	return first, found, nil
+	return first, found, err
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -58,7 +59,7 @@ type bench struct {
 	node     *node.Node
 	readings *readings
 	ballast  ballast
-	audit    auditLog
+	audit    audit.Log
 	gates    string // the directory of the files for which the allocators wait
 	lines    map[agent]int64
 	count    int // allocators so far
@@ -91,7 +92,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if err != nil {
 		return err
 	}
-	b.audit.path = b.node.Cluster.AuditLog()
+	b.audit.Path = b.node.Cluster.AuditLog()
 	if _, err := b.node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}

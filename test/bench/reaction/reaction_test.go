@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/evictd/evictd/test/internal/audit"
 )
 
 // falling falls by that many bytes a millisecond from the distance above a line at zero.
@@ -67,36 +67,18 @@ func TestSignsInTheAuditLog(t *testing.T) {
 		"other":    {kubelet + `"verb":"patch","objectRef":{"resource":"pods","subresource":"status","namespace":"bench","name":"a"},"requestObject":{"status":{"phase":"Running"}}}`, ""},
 		"foreign":  {head + `"verb":"create","objectRef":{"resource":"pods","subresource":"eviction","namespace":"shop","name":"a"}}`, ""},
 	} {
-		var event auditEvent
+		var event audit.Event
 		if err := json.Unmarshal([]byte(c.line), &event); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range agents() {
-			sign, is := event.signOf(a)
+			sign, is := signOf(&event, a)
 			if is != (a == c.by) {
 				t.Errorf("%s: a sign of %s: %v", name, a, is)
 			}
 			if is && (sign.pod != "a" || sign.at.Nanosecond() != 678901000) {
 				t.Errorf("%s: %+v", name, sign)
 			}
-		}
-	}
-}
-
-func TestAuditLogLeavesAnUnfinishedLine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "audit.log")
-	line := `{"stage":"ResponseComplete","requestReceivedTimestamp":"2026-01-02T03:04:05.678901Z","verb":"create",` +
-		`"objectRef":{"resource":"pods","subresource":"eviction","namespace":"bench","name":"a"}}` + "\n"
-	log := auditLog{path: path}
-	for i, c := range []struct {
-		text  string
-		found bool
-	}{{line[:40], false}, {line, true}} {
-		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, found, err := log.next(byEvictd); err != nil || found != c.found {
-			t.Errorf("step %d: found %v, error %v", i, found, err)
 		}
 	}
 }

@@ -241,7 +241,7 @@ type sampled struct {
 
 // release opens the gate and waits for the eviction.
 func (b *bench) release(ctx context.Context, a agent, pod *corev1.Pod, distance int64) (result, error) {
-	if err := b.audit.skip(); err != nil {
+	if err := b.audit.Skip(); err != nil {
 		return result{}, err
 	}
 	sampling, stop := context.WithCancel(ctx)
@@ -296,7 +296,7 @@ func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, e
 	err := node.Until(ctx, patienceFor(a), func(context.Context) bool {
 		kills = max(kills, podOOMKills(group))
 		var found bool
-		first, found, fault = b.audit.next(a)
+		first, found, fault = next(&b.audit, a)
 		return found || fault != nil
 	})
 	if err = errors.Join(err, fault); err != nil {
@@ -304,7 +304,7 @@ func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, e
 	}
 	// The log is in the order of the responses: an earlier request may be logged later.
 	time.Sleep(200 * time.Millisecond)
-	if later, found, err := b.audit.next(a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
+	if later, found, err := next(&b.audit, a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
 		first = later
 	}
 	return first, max(kills, podOOMKills(group)), nil
