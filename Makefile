@@ -63,6 +63,12 @@ e2e: needs-root tools node-build image ## The shipped manifest on a real kubelet
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m ./e2e/...
 
+# SEED repeats the order of a run.
+.PHONY: soak
+soak: needs-root node-build image ## A real node through random incidents and faults for DURATION (30m): no wrong victim, no growth (root)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
+		go run ./soak --duration $${DURATION:-30m} $${SEED:+--seed $$SEED}
+
 .PHONY: demo
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root)
 	@echo "make demo: builds a real Kubernetes node (about 10 minutes the first time on 2 cores, seconds later),"
