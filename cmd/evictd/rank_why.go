@@ -10,7 +10,6 @@ import (
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -90,7 +89,7 @@ func (s *story) memory() {
 	if !pod.Sampled || s.seen.ranking.Resource != rank.Memory {
 		return
 	}
-	if s.seen.signal == pressure.AllocatableMemoryAvailable || s.seen.node.Configuration.MemoryDefinition() == pressure.WorkingSet {
+	if s.seen.signal.CountsWorkingSet(s.seen.node.Configuration.MemoryDefinition()) {
 		s.say("That is its working set, as %s counts it; its end would give back %s to MemAvailable.", s.seen.signal, rank.Bytes(pod.Reclaim))
 		return
 	}

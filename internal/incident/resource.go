@@ -1,10 +1,6 @@
 package incident
 
-import (
-	"fmt"
-
-	"github.com/evictd/evictd/pkg/pressure"
-)
+import "github.com/evictd/evictd/pkg/pressure"
 
 // Resource is what a node is short of, so that signals about the same thing share one
 // incident. The zero value is the node's memory.
@@ -29,17 +25,12 @@ const (
 
 // kindOf returns what a signal's resource counts.
 func kindOf(signal pressure.Signal) Kind {
-	switch signal {
-	case pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall:
-		return Memory
-	case pressure.PIDAvailable:
-		return PIDs
-	case pressure.NodeFSAvailable, pressure.ImageFSAvailable, pressure.ContainerFSAvailable:
-		return Bytes
-	case pressure.NodeFSInodesFree, pressure.ImageFSInodesFree, pressure.ContainerFSInodesFree:
-		return Inodes
-	}
-	panic(fmt.Sprintf("a signal without a resource: %v", signal))
+	return [...]Kind{
+		pressure.MemoryKind: Memory,
+		pressure.PIDKind:    PIDs,
+		pressure.SpaceKind:  Bytes,
+		pressure.InodeKind:  Inodes,
+	}[signal.Kind()]
 }
 
 // known reports whether the resource can be compared: two filesystems whose devices are not known

@@ -14,9 +14,9 @@ import (
 // docs/adr/0002. Stalls are not measured for each pod, but as memory.available.
 func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) (amount int64, known bool) {
 	switch {
-	case signal == pressure.PIDAvailable:
+	case signal.Kind() == pressure.PIDKind:
 		return u.Tasks, u.TasksKnown
-	case signal == pressure.AllocatableMemoryAvailable, definition == pressure.WorkingSet:
+	case signal.CountsWorkingSet(definition):
 		return u.WorkingSet, true
 	default:
 		return u.Reclaim(), true
@@ -26,9 +26,10 @@ func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *u
 // Expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
 func Expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
 	var expected pressure.Amounts
-	for _, signal := range []pressure.Signal{
-		pressure.MemoryAvailable, pressure.AllocatableMemoryAvailable, pressure.MemoryStall, pressure.PIDAvailable,
-	} {
+	for _, signal := range pressure.Signals() {
+		if signal.OnDisk() {
+			continue
+		}
 		if amount, known := amountOf(signal, definition, u); known {
 			expected = expected.With(signal, amount)
 		}

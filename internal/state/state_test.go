@@ -135,8 +135,8 @@ func TestWhatIsNotUsedAndWhy(t *testing.T) {
 		"an unknown field inside":   {strings.Replace(whole, `"lastEnd"`, `"lastStart":1,"lastEnd"`, 1), thisBoot(), noon(), Malformed},
 		"a field twice":             {strings.Replace(whole, `"bootID"`, `"bootID":"boot","bootID"`, 1), thisBoot(), noon(), Malformed},
 		"another case":              {strings.Replace(whole, `"bootID"`, `"bootid"`, 1), thisBoot(), noon(), Malformed},
-		"another version":           {strings.Replace(whole, `"version":1`, `"version":2`, 1), thisBoot(), noon(), OtherVersion},
-		"no version":                {strings.Replace(whole, `"version":1,`, "", 1), thisBoot(), noon(), OtherVersion},
+		"another version":           {strings.Replace(whole, `"version":2`, `"version":1`, 1), thisBoot(), noon(), OtherVersion},
+		"no version":                {strings.Replace(whole, `"version":2,`, "", 1), thisBoot(), noon(), OtherVersion},
 		"too large":                 {whole + strings.Repeat(" ", maxRead), thisBoot(), noon(), TooLarge},
 		"another boot":              {whole, Identity{BootID: "another", NodeUID: "node"}, noon(), OtherBoot},
 		"another node":              {whole, Identity{BootID: "boot", NodeUID: "another"}, noon(), OtherNode},
@@ -315,7 +315,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":1,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}],"gone":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}}}}`))
+	f.Add([]byte(`{"version":2,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}],"gone":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := Decode(text, thisBoot(), noon())
 		if err != nil {

@@ -113,6 +113,9 @@ type row struct {
 	filesystem Filesystem
 	source     Source
 	reclaim    Reclaim
+	// workingSet says that the signal counts a pod's working set as used, whatever the
+	// definition of memory.available is.
+	workingSet bool
 	// fastest is how fast a process that has not started yet may use up the signal, in units
 	// per second. The figure for memory is what several threads of a current server fault
 	// in; earlyoom assumes the same.
@@ -127,16 +130,16 @@ func (s Signal) row() row {
 		second   = 1_000_000 // in microseconds
 	)
 	return [signalCount]row{
-		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, 6 * gibibyte},
-		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
-		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, second},
-		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, 200_000},
-		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, 200_000},
-		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
-		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, 200_000},
-		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, 20_000},
+		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, false, 6 * gibibyte},
+		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, true, 6 * gibibyte},
+		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, false, second},
+		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
+		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, false, 200_000},
+		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
+		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, false, 200_000},
+		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
+		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, false, 200_000},
+		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, false, 20_000},
 	}[s]
 }
 
@@ -170,6 +173,15 @@ func (s Signal) String() string {
 	return s.row().name
 }
 
+// MarshalText writes the signal's name: its number changes when a signal is added.
+func (s Signal) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes. The error lists the known names.
+func (s *Signal) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSignal(string(text))
+	return err
+}
+
 // Unit returns what the signal's numbers count.
 func (s Signal) Unit() Unit { return s.row().unit }
 
@@ -184,6 +196,13 @@ func (s Signal) OnDisk() bool { return s.Filesystem() != NoFilesystem }
 
 // Source returns where the signal is read from.
 func (s Signal) Source() Source { return s.row().source }
+
+// CountsWorkingSet reports whether the signal counts a pod's working set as used, in which page
+// cache that is in use counts, where memory.available has the given definition. Other signals
+// of memory count what MemAvailable regains when the pod ends.
+func (s Signal) CountsWorkingSet(definition MemoryDefinition) bool {
+	return s.row().workingSet || s.Kind() == MemoryKind && definition == WorkingSet
+}
 
 // Reclaim returns how reliably a victim's end reclaims the signal.
 func (s Signal) Reclaim() Reclaim { return s.row().reclaim }

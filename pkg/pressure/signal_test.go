@@ -1,6 +1,7 @@
 package pressure_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -22,6 +23,18 @@ func TestEachSignalHasAWholeRow(t *testing.T) {
 		if parsed, err := pressure.ParseSignal(s.String()); err != nil || parsed != s {
 			t.Errorf("ParseSignal(%q) is %v, %v", s, parsed, err)
 		}
+		var read pressure.Signal
+		text, err := json.Marshal(s)
+		if err == nil {
+			err = json.Unmarshal(text, &read)
+		}
+		if err != nil || read != s || string(text) != `"`+s.String()+`"` {
+			t.Errorf("%v is written as %s and read as %v, %v", s, text, read, err)
+		}
+	}
+	var read pressure.Signal
+	if err := json.Unmarshal([]byte(`"swap.available"`), &read); err == nil {
+		t.Errorf("a name that no signal has is read as %v", read)
 	}
 }
 
