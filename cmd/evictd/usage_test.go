@@ -24,7 +24,7 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 }
 
 // signalNames is the end of each sentence about --signal.
-const signalNames = "name one of memory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, " +
+const signalNames = "name one of memory.available, kubeletMemory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, " +
 	"imagefs.available, imagefs.inodesFree, containerfs.available, containerfs.inodesFree, pid.available"
 
 // Each wrong call ends with exit code 2 and prints, for each mistake, one line with the

@@ -35,31 +35,33 @@ const mebi = 1 << 20
 // fakeNode is a node whose memory, pods and API server the test writes. The API server deletes what
 // it evicts: the pod terminates, and ends with its memory when its grace period is over.
 type fakeNode struct {
-	mu          sync.Mutex
-	capacity    int64
-	host        int64 // used outside of pods
-	unknown     error // why memory cannot be read; nil when it can
-	countsCache bool  // memory.available counts active page cache as used
-	pods        map[string]*fakePod
-	unsynced    bool
-	collects    int
-	unread      error // what Collect reports; with no pods
-	noPodStalls bool  // cgroup v1 does not tell how long a pod waited
-	unstalled   error // what Stalls reports
-	stallReads  int
-	unpresent   error // why Present does not know; nil when it does
-	samples     int
-	evictions   []evict.Request
-	answer      func(r evict.Request) evict.Result // nil: accept everything
-	looks       []string                           // pods that were read again
-	unlooked    error                              // why a pod cannot be read again; nil when it can
-	slow        time.Duration                      // how long an answer takes
-	ends        time.Duration                      // how long a victim takes to end
-	stubborn    bool                               // victims never end
-	behind      bool                               // the watch does not tell of victims before they end
-	decisions   []decide.Decision
-	intents     []string
-	readFault   []string
+	mu             sync.Mutex
+	capacity       int64
+	host           int64 // used outside of pods
+	unknown        error // why memory cannot be read; nil when it can
+	countsCache    bool  // memory.available counts active page cache as used
+	hasKubelets    bool  // it reads kubeletMemory.available too
+	unreadKubelets error // why that cannot be read; nil when it can
+	pods           map[string]*fakePod
+	unsynced       bool
+	collects       int
+	unread         error // what Collect reports; with no pods
+	noPodStalls    bool  // cgroup v1 does not tell how long a pod waited
+	unstalled      error // what Stalls reports
+	stallReads     int
+	unpresent      error // why Present does not know; nil when it does
+	samples        int
+	evictions      []evict.Request
+	answer         func(r evict.Request) evict.Result // nil: accept everything
+	looks          []string                           // pods that were read again
+	unlooked       error                              // why a pod cannot be read again; nil when it can
+	slow           time.Duration                      // how long an answer takes
+	ends           time.Duration                      // how long a victim takes to end
+	stubborn       bool                               // victims never end
+	behind         bool                               // the watch does not tell of victims before they end
+	decisions      []decide.Decision
+	intents        []string
+	readFault      []string
 
 	budgets     map[string]evict.Budget // by namespace/name
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
@@ -117,20 +119,34 @@ func (n *fakeNode) Sample(now time.Time) pressure.Sample {
 	for i := range sample.Observations {
 		sample.Observations[i].State = pressure.Absent
 	}
+	if n.hasKubelets {
+		sample.Observations[pressure.KubeletMemoryAvailable] = pressure.Observation{State: pressure.Known, Available: n.kubelets(), Capacity: n.capacity}
+	}
+	if n.unreadKubelets != nil {
+		sample.Observations[pressure.KubeletMemoryAvailable] = pressure.Observation{Err: n.unreadKubelets}
+	}
 	seen := &sample.Observations[pressure.MemoryAvailable]
 	if n.unknown != nil {
 		*seen = pressure.Observation{Err: n.unknown}
 		return sample
 	}
-	used := n.host
+	available := n.kubelets()
 	for _, p := range n.pods {
-		used += p.memory
-		if n.countsCache {
-			used += p.cache
+		if !n.countsCache {
+			available += p.cache
 		}
 	}
-	*seen = pressure.Observation{State: pressure.Known, Available: n.capacity - used, Capacity: n.capacity}
+	*seen = pressure.Observation{State: pressure.Known, Available: available, Capacity: n.capacity}
 	return sample
+}
+
+// kubelets returns what is available by the kubelet's measure. The caller holds the lock.
+func (n *fakeNode) kubelets() int64 {
+	available := n.capacity - n.host
+	for _, p := range n.pods {
+		available -= p.memory + p.cache
+	}
+	return available
 }
 
 func (n *fakeNode) Stale() error { return nil }

@@ -143,7 +143,7 @@ func TestParseFaults(t *testing.T) {
 			`evictionHard[memory.available]: Invalid value: "": is neither an amount nor a percentage: write one like "500Mi" or "10%"`,
 		}},
 		{"unknown signal", "evictionHard: {Memory.available: 5%}", []string{
-			`evictionHard[Memory.available]: Invalid value: "5%": unknown signal: must be one of memory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
+			`evictionHard[Memory.available]: Invalid value: "5%": unknown signal: must be one of memory.available, kubeletMemory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
 		}},
 		{"containerfs", "evictionHard: {containerfs.available: 5%}", []string{
 			`evictionHard[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
@@ -296,7 +296,7 @@ func TestParseFaults(t *testing.T) {
 		{"everything at once", "dryRun: yes please\nevictionHard: {memory.available: 100.0%, cpu.available: 5%}\nevictionSoft: {nodefs.available: 15%}\nlimits: {evictionsPerMinute: 0}\nqueue: []", []string{
 			`dryRun: Invalid value: "yes please": must be true or false`,
 			`queue: Forbidden: unknown field: did you mean queues?`,
-			`evictionHard[cpu.available]: Invalid value: "5%": unknown signal: must be one of memory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
+			`evictionHard[cpu.available]: Invalid value: "5%": unknown signal: must be one of memory.available, kubeletMemory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
 			`evictionHard[memory.available]: Invalid value: "100.0%": would always be met: write "100%" to switch the threshold off, or a smaller percentage`,
 			`evictionSoftGracePeriod[nodefs.available]: Required value: the soft threshold of this signal needs a grace period: add one`,
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,

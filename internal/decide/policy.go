@@ -63,8 +63,9 @@ func (p *Policy) grace(hard bool, pod *rank.Pod) int64 {
 // definition than by the kernel's, in bytes.
 func (p *Policy) kubeletLine(now *pressure.Pressure, gap int64) int64 {
 	signal, line := now.Threshold.Signal, int64(0)
+	theirs, has := signal.Kubelets()
 	for i := range p.KubeletHard {
-		if t := &p.KubeletHard[i]; t.Signal == signal {
+		if t := &p.KubeletHard[i]; has && t.Signal == theirs {
 			line = max(line, t.Quantity.Of(now.Observed.Capacity))
 		}
 	}

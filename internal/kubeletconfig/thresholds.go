@@ -119,7 +119,7 @@ func (k *Configuration) add(name, entry, text, grace string) {
 // parsePercentage, pkg/kubelet/eviction/helpers.go), and whether it can ever be met.
 func parseThreshold(entry, text string) (_ pressure.Threshold, on bool, err error) {
 	signal, err := pressure.ParseSignal(entry)
-	if err != nil || signal == pressure.MemoryStall {
+	if own, has := signal.Kubelets(); err != nil || !has || own != signal {
 		return pressure.Threshold{}, false, errors.New("is no signal of the kubelet's")
 	}
 	if !strings.HasSuffix(text, "%") {

@@ -19,6 +19,8 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 	}{
 		{pressure.MemoryAvailable, pressure.Kernel, 123},
 		{pressure.MemoryAvailable, pressure.WorkingSet, 1000},
+		{pressure.KubeletMemoryAvailable, pressure.Kernel, 1000},
+		{pressure.KubeletMemoryAvailable, pressure.WorkingSet, 1000},
 		{pressure.AllocatableMemoryAvailable, pressure.Kernel, 1000},
 		{pressure.AllocatableMemoryAvailable, pressure.WorkingSet, 1000},
 		{pressure.MemoryStall, pressure.Kernel, 123},

@@ -12,24 +12,55 @@ var errNoKubepods = errors.New("there is no kubepods cgroup")
 // kubepods cgroup.
 var errUnlimited = errors.New("the kubepods cgroup has no memory limit")
 
-// memory reads memory.available by the configured definition. It is read every 10 ms near a
-// threshold; with the kernel's definition it allocates nothing.
-func (n *Node) memory() Observation {
-	content, err := n.meminfo.read()
-	if err != nil {
-		return unknown(err)
+// nodeMemory are the signals of the whole node's memory.
+func nodeMemory() [2]Signal { return [...]Signal{MemoryAvailable, KubeletMemoryAvailable} }
+
+// observeMemory reads the signals of the node's memory, from one reading of /proc/meminfo. They
+// are read every 10 ms near a threshold; the kernel's definition allocates nothing.
+func (n *Node) observeMemory(s *Sample) {
+	if n.meminfo == nil {
+		return
 	}
-	total, err := parseMeminfo(content, "MemTotal:")
+	content, total, err := n.readMeminfo()
+	for _, signal := range nodeMemory() {
+		switch {
+		case !n.wanted[signal]:
+		case err != nil:
+			s.Observations[signal] = unknown(err)
+		case n.definitionOf(signal) == WorkingSet:
+			s.Observations[signal] = n.workingSetAvailable(content, total)
+		default:
+			s.Observations[signal] = n.kernelAvailable(content, total)
+		}
+	}
+}
+
+// definitionOf returns how a signal of the node's memory is computed.
+func (n *Node) definitionOf(signal Signal) MemoryDefinition {
+	if signal == KubeletMemoryAvailable {
+		return WorkingSet
+	}
+	return n.options.MemoryAvailable
+}
+
+// readMeminfo returns /proc/meminfo, valid until the next call, and MemTotal of it.
+func (n *Node) readMeminfo() (content []byte, total int64, err error) {
+	if content, err = n.meminfo.read(); err != nil {
+		return nil, 0, err
+	}
+	total, err = parseMeminfo(content, "MemTotal:")
 	if err == nil && total == 0 {
 		err = errors.New("MemTotal is 0")
 	}
 	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
+		return nil, 0, fmt.Errorf("reading %s: %w", n.meminfo.Path(), err)
 	}
-	if n.root != nil {
-		return n.workingSetAvailable(content, total)
-	}
-	available, err := parseMeminfo(content, "MemAvailable:")
+	return content, total, nil
+}
+
+// kernelAvailable is memory.available by the kernel's definition.
+func (n *Node) kernelAvailable(meminfo []byte, total int64) Observation {
+	available, err := parseMeminfo(meminfo, "MemAvailable:")
 	if err == nil && available > total {
 		err = fmt.Errorf("MemAvailable %d is above MemTotal %d", available, total)
 	}

@@ -89,8 +89,8 @@ type Node struct {
 	wanted  [SignalCount]bool
 	closed  bool
 
-	meminfo  *kernelFile // nil when no signal needs it
-	root     *memoryCgroup
+	meminfo  *kernelFile   // nil when no signal needs it
+	root     *memoryCgroup // as meminfo: the whole node, which the kubelet's definition needs
 	kubepods *memoryCgroup
 	stall    *stallSource
 	noStall  error // why stall is nil although it was requested
@@ -139,19 +139,25 @@ func (n *Node) wants(signals ...Signal) bool {
 }
 
 func (n *Node) openMemory(system) error {
-	if !n.wants(MemoryAvailable) {
+	if !n.wants(MemoryAvailable, KubeletMemoryAvailable) {
 		return nil
 	}
 	n.meminfo = newKernelFile(n.options.host("/proc/meminfo"), meminfoMax)
-	if n.options.MemoryAvailable == WorkingSet {
-		root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/")
-		if err != nil {
-			return fmt.Errorf("preparing %s: %w", MemoryAvailable, err)
+	for _, signal := range nodeMemory() {
+		if n.wanted[signal] && n.definitionOf(signal) == WorkingSet && n.root == nil {
+			root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/")
+			if err != nil {
+				return fmt.Errorf("preparing %s: %w", signal, err)
+			}
+			n.root = root
 		}
-		n.root = root
 	}
-	if seen := n.memory(); seen.State == Unknown {
-		return fmt.Errorf("preparing %s: %w", MemoryAvailable, seen.Err)
+	var seen Sample
+	n.observeMemory(&seen)
+	for _, signal := range nodeMemory() {
+		if read := seen.Of(signal); n.wanted[signal] && read.State == Unknown {
+			return fmt.Errorf("preparing %s: %w", signal, read.Err)
+		}
 	}
 	return nil
 }
@@ -182,9 +188,7 @@ func (n *Node) Sample(now time.Time) Sample {
 		return s
 	}
 	n.startProbes()
-	if n.wanted[MemoryAvailable] {
-		s.Observations[MemoryAvailable] = n.memory()
-	}
+	n.observeMemory(&s)
 	if n.wanted[AllocatableMemoryAvailable] {
 		s.Observations[AllocatableMemoryAvailable] = n.allocatable()
 	}

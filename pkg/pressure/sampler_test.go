@@ -71,6 +71,7 @@ func TestSample(t *testing.T) {
 	all := func(memory Observation) Sample {
 		return everyAbsent(Sample{Observations: [SignalCount]Observation{
 			MemoryAvailable:            memory,
+			KubeletMemoryAvailable:     known(20*gib-6*mib, 24*gib-6*mib),
 			AllocatableMemoryAvailable: known(13*gib, 16*gib),
 			MemoryStall:                known(2_000_000, 2_000_000),
 			NodeFSAvailable:            disk, NodeFSInodesFree: inodes,
@@ -148,6 +149,8 @@ func TestUnknownIsNeverZero(t *testing.T) {
 			"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat",
 		}},
 		{v2Tree, Options{MemoryAvailable: WorkingSet}, MemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
+		{v1Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat"}},
+		{v2Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
 		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, []string{
 			v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
 		}},
@@ -227,7 +230,8 @@ func openBelow(t *testing.T, root string) []string {
 	return found
 }
 
-// TestHugePagesAreNotAvailable: memory.available as the kubelet of 1.37 has it, on a node
+// TestHugePagesAreNotAvailable: memory.available as the kubelet of 1.37 has it, which is
+// kubeletMemory.available, on a node
 // with 24 GiB and a working set of 4 GiB. The kernel's definition needs no such rule.
 func TestHugePagesAreNotAvailable(t *testing.T) {
 	t.Parallel()
@@ -263,12 +267,23 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 				if seen := sampled(); seen != known(gib, 24*gib) {
 					t.Errorf("by the kernel's definition: %+v", seen)
 				}
+				options.Signals = []Signal{KubeletMemoryAvailable, MemoryAvailable}
 				options.MemoryAvailable = WorkingSet
 				if tc.wantErr != "" {
 					_, err := open(options, fakeSystem())
 					kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
 				} else if seen := sampled(); seen != tc.want {
 					t.Errorf("by the working set: got %+v, want %+v", seen, tc.want)
+				}
+				options.Signals, options.MemoryAvailable = []Signal{KubeletMemoryAvailable}, Kernel
+				if tc.wantErr != "" {
+					_, err := open(options, fakeSystem())
+					kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
+					return
+				}
+				sample := mustOpen(t, options, fakeSystem()).Sample(moment(0))
+				if seen := sample.Of(KubeletMemoryAvailable); seen != tc.want {
+					t.Errorf("kubeletMemory.available: got %+v, want %+v", seen, tc.want)
 				}
 			})
 		}
@@ -287,6 +302,34 @@ func TestMeminfoThatContradictsItself(t *testing.T) {
 			t.Errorf("%s: opened", name)
 		} else if !strings.Contains(err.Error(), "memory.available") || !strings.Contains(err.Error(), root) {
 			t.Errorf("%s: the error %q names neither signal nor file", name, err)
+		}
+	}
+}
+
+// TestMemoryByBothMeasures: a fault of what only one of the two is read from leaves the other
+// known.
+func TestMemoryByBothMeasures(t *testing.T) {
+	t.Parallel()
+	both := []Signal{MemoryAvailable, KubeletMemoryAvailable}
+	for name, tc := range map[string]struct {
+		file    string
+		content string
+		unknown Signal
+	}{
+		"the root cgroup is unread": {"sys/fs/cgroup/memory/memory.stat", "", KubeletMemoryAvailable},
+		"MemAvailable is missing":   {"proc/meminfo", "MemTotal: 25165824 kB\nHugetlb: 0 kB\n", MemoryAvailable},
+	} {
+		root := v1Tree().Plant(t)
+		n := mustOpen(t, Options{HostRoot: root, Signals: both}, fakeSystem())
+		if err := os.WriteFile(filepath.Join(root, tc.file), []byte(tc.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.closeFiles()
+		s := n.Sample(moment(0))
+		for _, signal := range both {
+			if seen := s.Of(signal); (seen.State == Unknown) != (signal == tc.unknown) {
+				t.Errorf("%s: %v is %+v", name, signal, seen)
+			}
 		}
 	}
 }
@@ -339,10 +382,11 @@ func TestOpenRefuses(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"no meminfo":       {without("proc/meminfo"), Options{Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "proc/meminfo"}},
-		"no cgroups":       {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
-		"no such kubepods": {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
-		"no kubelet":       {without("var/lib/kubelet"), Options{Signals: []Signal{NodeFSAvailable}}, []string{"nodefs", "var/lib/kubelet"}},
+		"no meminfo":                           {without("proc/meminfo"), Options{Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "proc/meminfo"}},
+		"no cgroups":                           {procTree(), Options{MemoryAvailable: WorkingSet, Signals: []Signal{MemoryAvailable}}, []string{"memory.available", "no cgroup accounts for memory"}},
+		"no cgroups, by the kubelet's measure": {procTree(), Options{Signals: Signals()}, []string{"kubeletMemory.available", "no cgroup accounts for memory"}},
+		"no such kubepods":                     {v1Tree(), Options{Kubepods: "/other", Signals: []Signal{AllocatableMemoryAvailable}}, []string{"allocatableMemory.available", "memory/other"}},
+		"no kubelet":                           {without("var/lib/kubelet"), Options{Signals: []Signal{NodeFSAvailable}}, []string{"nodefs", "var/lib/kubelet"}},
 		"no limits of PIDs": {
 			without("proc/sys/kernel/pid_max", "proc/sys/kernel/threads-max"),
 			Options{Signals: []Signal{PIDAvailable}},
@@ -380,15 +424,18 @@ func TestThisMachine(t *testing.T) {
 				t.Log("SKIP: no cgroup accounts for memory here")
 				continue
 			}
+			signals := []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable}
+			if definition == WorkingSet {
+				signals = append(signals, KubeletMemoryAvailable)
+			}
 			n, err := Open(Options{
-				HostRoot: root, MemoryAvailable: definition, KubeletDir: kubelet, ImageDirs: []string{},
-				Signals: []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable},
+				HostRoot: root, MemoryAvailable: definition, KubeletDir: kubelet, ImageDirs: []string{}, Signals: signals,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			s := n.Sample(moment(0))
-			for _, signal := range []Signal{MemoryAvailable, NodeFSAvailable, ImageFSAvailable, PIDAvailable} {
+			for _, signal := range signals {
 				seen := s.Of(signal)
 				if signal == PIDAvailable && errors.Is(seen.Err, errPIDNamespace) {
 					continue
@@ -423,6 +470,20 @@ func BenchmarkSampleMemory(b *testing.B) {
 	for b.Loop() {
 		if s := n.Sample(moment(0)); s.Of(MemoryAvailable).State != Known {
 			b.Fatal(s.Of(MemoryAvailable).Err)
+		}
+	}
+}
+
+func BenchmarkSampleKubeletMemory(b *testing.B) {
+	n, err := Open(Options{Signals: []Signal{MemoryAvailable, KubeletMemoryAvailable}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := n.Sample(moment(0)); s.Of(KubeletMemoryAvailable).State != Known {
+			b.Fatal(s.Of(KubeletMemoryAvailable).Err)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Signal is a resource that the node can run short of. The names and their meaning are the
 // kubelet's (k8s.io/kubernetes pkg/kubelet/eviction/api), so that a KubeletConfiguration can
-// be copied. The zero value is MemoryAvailable. Pressures are handled in the order of the
+// be copied, but for KubeletMemoryAvailable and MemoryStall, which it does not have. The zero value is MemoryAvailable. Pressures are handled in the order of the
 // constants, memory first because it runs out fastest.
 type Signal uint8
 
@@ -15,6 +15,9 @@ type Signal uint8
 const (
 	// MemoryAvailable is the memory that the node can still allocate, in bytes.
 	MemoryAvailable Signal = iota
+	// KubeletMemoryAvailable is the kubelet's memory.available, whatever the definition of
+	// MemoryAvailable is, see [WorkingSet], in bytes. The kubelet has no signal of this name.
+	KubeletMemoryAvailable
 	// AllocatableMemoryAvailable is the limit of the kubepods cgroup minus its
 	// working set, in bytes. A kubepods cgroup without a limit has no such signal.
 	AllocatableMemoryAvailable
@@ -131,6 +134,7 @@ func (s Signal) row() row {
 	)
 	return [signalCount]row{
 		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, false, 6 * gibibyte},
+		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, true, 6 * gibibyte},
 		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, true, 6 * gibibyte},
 		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, false, second},
 		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
@@ -202,6 +206,15 @@ func (s Signal) Source() Source { return s.row().source }
 // of memory count what MemAvailable regains when the pod ends.
 func (s Signal) CountsWorkingSet(definition MemoryDefinition) bool {
 	return s.row().workingSet || s.Kind() == MemoryKind && definition == WorkingSet
+}
+
+// Kubelets returns the kubelet's signal that is read as this one, and false where the kubelet
+// has none: it has no memory.stall, and its memory.available is KubeletMemoryAvailable.
+func (s Signal) Kubelets() (Signal, bool) {
+	if s == KubeletMemoryAvailable {
+		return MemoryAvailable, true
+	}
+	return s, s != MemoryStall
 }
 
 // Reclaim returns how reliably a victim's end reclaims the signal.

@@ -61,3 +61,31 @@ func TestSignalKindsAgreeWithTheirRows(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalsOfTheKubelet: two signals are read as the kubelet's memory.available, which is one of
+// them, and all others are its own.
+func TestSignalsOfTheKubelet(t *testing.T) {
+	t.Parallel()
+	for _, s := range pressure.Signals() {
+		want, has := s, s != pressure.MemoryStall
+		if s == pressure.KubeletMemoryAvailable {
+			want = pressure.MemoryAvailable
+		}
+		if got, is := s.Kubelets(); got != want || is != has {
+			t.Errorf("%v is the kubelet's %v, %v", s, got, is)
+		}
+	}
+}
+
+func TestWhichSignalsCountTheWorkingSet(t *testing.T) {
+	t.Parallel()
+	own := map[pressure.Signal]bool{pressure.KubeletMemoryAvailable: true, pressure.AllocatableMemoryAvailable: true}
+	for _, s := range pressure.Signals() {
+		if got := s.CountsWorkingSet(pressure.Kernel); got != own[s] {
+			t.Errorf("%v by the kernel's definition: %v", s, got)
+		}
+		if got := s.CountsWorkingSet(pressure.WorkingSet); got != (s.Kind() == pressure.MemoryKind) {
+			t.Errorf("%v by the working set: %v", s, got)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (n *node) exact() []pressure.Threshold {
 	thresholds := slices.Clone(n.thresholds)
 	for i := range thresholds {
 		t := &thresholds[i]
-		name := t.Signal.String()
+		name := kubelets(t.Signal)
 		reclaim, err := resource.ParseQuantity(n.state.Thresholds.Reclaim[name])
 		if err != nil {
 			continue // a percentage gives whole bytes, as does 0
@@ -163,7 +163,7 @@ func (c *comparison) reading(ctx context.Context, i int, verdict *pressure.Verdi
 // acting compares the reaction to a pressure.
 func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdict, cycle *Cycle) {
 	for _, signal := range c.node.signals {
-		_, known := c.state.Readings[i].Figures[signal.String()]
+		_, known := c.state.Readings[i].Figures[kubelets(signal)]
 		if !known && isMemory(signal) && isMemory(verdict.Pressures[0].Threshold.Signal) {
 			c.name(IncompleteReading)
 		}

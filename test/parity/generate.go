@@ -37,6 +37,7 @@ func Generate(seed uint64) *State {
 		s.Self = s.Pods[g.IntN(len(s.Pods))].Name
 	}
 	s.Readings = g.readings(s)
+	s.KubeletMemory = g.chance(50)
 	return s
 }
 
@@ -85,7 +86,7 @@ func (g *generator) thresholds() Thresholds {
 		Transition: time.Duration(g.IntN(4)+1) * time.Minute, Forecast: g.chance(25),
 	}
 	signals := slices.DeleteFunc(pressure.Signals(), func(s pressure.Signal) bool {
-		return s == pressure.MemoryStall || s == pressure.ContainerFSAvailable || s == pressure.ContainerFSInodesFree
+		return !isKubelets(s) || s == pressure.ContainerFSAvailable || s == pressure.ContainerFSInodesFree
 	})
 	g.Shuffle(len(signals), func(i, j int) { signals[i], signals[j] = signals[j], signals[i] })
 	// When it sorts more than twelve thresholds, of which four are those of containerfs, the
@@ -180,7 +181,7 @@ func (g *generator) readings(s *State) []Reading {
 		}
 		r.Figures = map[string]Figure{}
 		for _, signal := range pressure.Signals() {
-			if signal != pressure.MemoryStall && !g.chance((g.odd+3)/4) {
+			if isKubelets(signal) && !g.chance((g.odd+3)/4) {
 				r.Figures[signal.String()] = g.figure(thresholds, signal, capacity)
 			}
 		}
@@ -209,7 +210,7 @@ func (g *generator) falling(s *State) []Reading {
 		step := 1 + g.Int64N(line/8+1)
 		for i := range readings {
 			available := line + 2*step - int64(i)*step
-			readings[i].Figures[t.Signal.String()] = Figure{Available: max(0, min(available, capacity)), Capacity: capacity}
+			readings[i].Figures[kubelets(t.Signal)] = Figure{Available: max(0, min(available, capacity)), Capacity: capacity}
 		}
 	}
 	if s.Layout == OneFS {
@@ -242,7 +243,7 @@ func (g *generator) figure(thresholds []pressure.Threshold, signal pressure.Sign
 	f.Available = g.Int64N(f.Capacity)
 	var lines []int64
 	for _, t := range thresholds {
-		if t.Signal == signal {
+		if kubelets(t.Signal) == name {
 			line := t.Quantity.Of(f.Capacity)
 			lines = append(lines, line, line+t.MinReclaim.Of(f.Capacity), g.Int64N(line+1))
 		}

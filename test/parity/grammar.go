@@ -302,7 +302,7 @@ func (g *generator) signal() string {
 	signals := []string{}
 	for _, s := range pressure.Signals() {
 		rare := strings.HasPrefix(s.String(), "containerfs.")
-		if s != pressure.MemoryStall && (!rare || g.chance(20)) {
+		if isKubelets(s) && (!rare || g.chance(20)) {
 			signals = append(signals, s.String())
 		}
 	}

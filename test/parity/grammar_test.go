@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // What evictd accepts means the same to the kubelet, and what only evictd rejects has a
@@ -82,5 +84,16 @@ func TestAllocatableCopies(t *testing.T) {
 	}
 	if copies != 1 || len(thresholds) != len(own)+1 {
 		t.Errorf("the kubelet has %d thresholds with %d copies, evictd %d", len(thresholds), copies, len(own))
+	}
+}
+
+// Guards what docs/configuration.md says of signals that only evictd has: the kubelet rejects them.
+func TestSignalsThatTheKubeletDoesNotHave(t *testing.T) {
+	t.Parallel()
+	for _, signal := range pressure.Signals() {
+		_, err := eviction.ParseThresholdConfig(nil, map[string]string{signal.String(): "10%"}, nil, nil, nil)
+		if (err == nil) != isKubelets(signal) {
+			t.Errorf("%v: the kubelet has it: %v; it says %v", signal, isKubelets(signal), err)
+		}
 	}
 }

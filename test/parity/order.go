@@ -13,7 +13,19 @@ import (
 )
 
 func isMemory(signal pressure.Signal) bool {
-	return signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable
+	return signal.Kind() == pressure.MemoryKind && signal != pressure.MemoryStall
+}
+
+// kubelets returns the name of the kubelet's signal that a signal is read as.
+func kubelets(signal pressure.Signal) string {
+	theirs, _ := signal.Kubelets()
+	return theirs.String()
+}
+
+// isKubelets reports whether the kubelet has a signal of that name.
+func isKubelets(signal pressure.Signal) bool {
+	theirs, has := signal.Kubelets()
+	return has && theirs == signal
 }
 
 // resourceOf returns the kubelet's name for the resource of a signal.

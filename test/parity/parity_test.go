@@ -3,6 +3,7 @@ package parity
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -48,6 +49,63 @@ func TestParity(t *testing.T) {
 // configurable reports whether a threshold may use the signal.
 func configurable(signal pressure.Signal) bool {
 	return signal != pressure.MemoryStall && !strings.HasPrefix(signal.String(), "containerfs.")
+}
+
+// With kubeletMemory.available and the shipped measure of memory.available, evictd's verdicts and
+// order are the kubelet's for memory. That it ranks by what MemAvailable regains would be found.
+func TestKubeletMemoryIsJudgedAndOrderedAsByTheKubelet(t *testing.T) {
+	t.Parallel()
+	compare := func(ranker Ranker) (orders int, failed bool) {
+		for seed := uint64(1); seed <= few; seed++ {
+			state := onlyMemory(seed)
+			report, err := Compare(t.Context(), state, ranker)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if len(report.Unexplained) > 0 && ranker == nil {
+				text, err := Explain(state, report.Unexplained)
+				t.Errorf("the state of seed %d differs (%v):\n%s", seed, err, text)
+			}
+			orders += report.Signals[pressure.KubeletMemoryAvailable.String()]
+			failed = failed || len(report.Unexplained) > 0
+		}
+		return orders, failed
+	}
+	orders, failed := compare(nil)
+	t.Logf("%d states, %d orders", few, orders)
+	if orders < few {
+		t.Errorf("only %d orders in %d states were compared", orders, few)
+	}
+	if failed {
+		return
+	}
+	if _, failed := compare(byKernel); !failed {
+		t.Error("an order by what MemAvailable regains was not found")
+	}
+}
+
+// onlyMemory is a state of which evictd has thresholds on kubeletMemory.available alone.
+func onlyMemory(seed uint64) *State {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, 0x6d656d6f7279))}
+	s := Generate(seed)
+	s.Thresholds = Thresholds{
+		Hard: map[string]string{}, Soft: map[string]string{}, Grace: map[string]string{}, Reclaim: map[string]string{},
+		Transition: s.Thresholds.Transition,
+	}
+	g.threshold(&s.Thresholds, pressure.MemoryAvailable)
+	s.KubeletMemory, s.Readings = true, nil
+	s.Readings = g.readings(s)
+	return s
+}
+
+// byKernel ranks kubeletMemory.available by what MemAvailable regains.
+func byKernel(
+	ctx context.Context, signal pressure.Signal, pods []*nodepods.Pod, source measure.Source, rules rank.Rules,
+) (rank.Ranking, error, error) {
+	if signal == pressure.KubeletMemoryAvailable {
+		signal = pressure.MemoryAvailable
+	}
+	return measure.RankNow(ctx, signal, pods, source, rules)
 }
 
 // planted are bugs in evictd's comparators.

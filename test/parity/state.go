@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -36,6 +37,9 @@ type State struct {
 	Pods    []Pod   `json:"pods"`
 	// Readings are the readings of the node, in order.
 	Readings []Reading `json:"readings"`
+	// KubeletMemory says that evictd's thresholds on memory.available are thresholds on
+	// kubeletMemory.available, beside its default measure of memory.
+	KubeletMemory bool `json:"kubeletMemory,omitempty"`
 	// Alone is the threshold that is also judged without the others: its index in the order
 	// of evictd's configuration.
 	Alone int `json:"alone"`
@@ -83,6 +87,14 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = s.Thresholds.Grace, s.Thresholds.Reclaim
 	c.EvictionPressureTransitionPeriod.Duration = s.Thresholds.Transition
 	c.MemoryAvailable = config.MemoryWorkingSet // the kubelet's; see MemoryMeasure
+	if s.KubeletMemory {
+		c.MemoryAvailable = config.MemoryKernel
+		for _, texts := range []*map[string]string{
+			&c.EvictionHard, &c.EvictionSoft, &c.EvictionSoftGracePeriod, &c.EvictionMinimumReclaim,
+		} {
+			*texts = onKubeletMemory(*texts)
+		}
+	}
 	c.EvictionSoftGraceForecast = s.Thresholds.Forecast
 	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
 	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
@@ -96,6 +108,19 @@ func (s *State) configuration() *config.EvictdConfiguration {
 	return c
 }
 
+// onKubeletMemory returns the values with that of memory.available for kubeletMemory.available.
+func onKubeletMemory(texts map[string]string) map[string]string {
+	memory := pressure.MemoryAvailable.String()
+	text, found := texts[memory]
+	if !found {
+		return texts
+	}
+	texts = maps.Clone(texts)
+	delete(texts, memory)
+	texts[pressure.KubeletMemoryAvailable.String()] = text
+	return texts
+}
+
 // start is when every state starts. The value is arbitrary; a constant makes a state
 // repeatable.
 func start() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
@@ -107,7 +132,7 @@ func (r *Reading) sample(at time.Time, signals []pressure.Signal) pressure.Sampl
 		sample.Observations[i] = pressure.Observation{State: pressure.Absent}
 	}
 	for _, signal := range signals {
-		figure, known := r.Figures[signal.String()]
+		figure, known := r.Figures[kubelets(signal)]
 		switch {
 		case !known:
 			sample.Observations[signal] = pressure.Observation{State: pressure.Unknown}
