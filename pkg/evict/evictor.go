@@ -2,10 +2,10 @@ package evict
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,13 +85,21 @@ func (e *Evictor) confirm(ctx context.Context, r Request, doubtful Result, mayBe
 	return doubtful
 }
 
+// metadataAlone requests an object without its spec and status: a pod's environment may hold secrets.
+const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+
 // Look reads the pod of a request from the API server and returns its fate. With an error
 // the fate is unknown.
 func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
-	pod := &corev1.Pod{}
+	var pod metav1.PartialObjectMetadata
 	err := withTokenReadAgain(func() error {
-		return e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
-			MaxRetries(0).Do(ctx).Into(pod)
+		response := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+			SetHeader("Accept", metadataAlone).MaxRetries(0).Do(ctx)
+		body, err := response.Raw()
+		if err != nil {
+			return response.Error() // with the status in the body, which Raw leaves out
+		}
+		return json.Unmarshal(body, &pod)
 	})
 	switch {
 	case isPodNotFound(err):
@@ -100,7 +108,7 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 		return Stays, fmt.Errorf("reading the pod again: %w", err)
 	case string(pod.UID) != r.UID:
 		return Ended, nil
-	case pod.DeletionTimestamp == nil || r.Shorten && hasLonger(pod, *r.GraceSeconds):
+	case pod.DeletionTimestamp == nil || r.Shorten && hasLonger(&pod, *r.GraceSeconds):
 		return Stays, nil
 	default:
 		return Leaving, nil
@@ -109,7 +117,7 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 
 // hasLonger reports whether a terminating pod's grace period is longer than that many
 // seconds.
-func hasLonger(pod *corev1.Pod, seconds int64) bool {
+func hasLonger(pod *metav1.PartialObjectMetadata, seconds int64) bool {
 	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > seconds
 }
 

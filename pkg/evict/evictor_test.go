@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,9 @@ func newServer(t *testing.T, toEviction, toRead answer) *server {
 		defer s.mu.Unlock()
 		if r.Method == http.MethodGet {
 			s.reads++
+			if accepted := r.Header.Get("Accept"); !strings.Contains(accepted, "as=PartialObjectMetadata") {
+				t.Errorf("the whole pod was requested: %q", accepted)
+			}
 			toRead.write(w)
 			return
 		}
