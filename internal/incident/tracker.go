@@ -112,7 +112,7 @@ func (t *Tracker) about(r Resource) *Incident {
 // nil when there is none.
 func (t *Tracker) concerning(signal pressure.Signal) *Incident {
 	if !signal.OnDisk() {
-		return t.about(Resource{Kind: kindOf(signal)})
+		return t.about(Resource{Kind: signal.Kind()})
 	}
 	return t.newest(func(i *Incident) bool { return i.concerns(signal) })
 }

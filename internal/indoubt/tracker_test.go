@@ -65,7 +65,7 @@ func uids(t *indoubt.Tracker) []string {
 func TestOneRequestForAResource(t *testing.T) {
 	t.Parallel()
 	var tracker indoubt.Tracker
-	memory, now := incident.Resource{Kind: incident.Memory}, at(time.Second)
+	memory, now := incident.Resource{Kind: pressure.MemoryKind}, at(time.Second)
 	own, others := tracker.For(memory, now, nobody)
 	if tracker.MayEnd(at(0)) || own != nil || others != nil || tracker.About("a") {
 		t.Error("the zero value has one")
@@ -132,7 +132,7 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 			done := open.Asked
 			done.Attempts = test.attempts
 			tracker.Observe(&indoubt.Report{Decision: &done, InDoubt: test.inDoubt, Stays: test.stays}, at(test.now))
-			own, rests := tracker.Of(incident.Resource{Kind: incident.Memory})
+			own, rests := tracker.Of(incident.Resource{Kind: pressure.MemoryKind})
 			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
 				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)
 			}

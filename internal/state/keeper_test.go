@@ -6,6 +6,7 @@ import (
 
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // kept is a memory that counts, and has what was handed over last.
@@ -27,7 +28,7 @@ func (k *kept) uids() []string {
 }
 
 func requestOn(uid string, device uint64) Request {
-	return Request{UID: uid, Shortage: Shortage{Resource: incident.Resource{Kind: incident.Bytes, Device: device}}}
+	return Request{UID: uid, Shortage: Shortage{Resource: incident.Resource{Kind: pressure.SpaceKind, Device: device}}}
 }
 
 // Guards invariant 9: a request that is under way is part of each state that is handed over until

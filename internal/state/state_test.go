@@ -48,7 +48,7 @@ func random(r *rand.Rand, most int) State {
 	}
 	for range r.IntN(most + 1) {
 		s.Incidents = append(s.Incidents, incident.State{Expires: when(), Incident: incident.Incident{
-			ID: text("memory.available"), Resource: incident.Resource{Kind: incident.Bytes, Device: r.Uint64()},
+			ID: text("memory.available"), Resource: incident.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
 			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
 			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
@@ -65,7 +65,7 @@ func random(r *rand.Rand, most int) State {
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
-			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when(), Resource: incident.Resource{Kind: incident.Bytes, Device: r.Uint64()}},
+			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when(), Resource: incident.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()}},
 		})
 	}
 	return s
