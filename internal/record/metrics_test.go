@@ -342,7 +342,11 @@ evictd_forecast_seconds{signal="pid.available"} 0
 
 // everything makes every family have a series.
 func everything(r *rig) {
-	r.InForce(false, []pressure.Threshold{{Quantity: pressure.Absolute(1), Hard: true}})
+	var thresholds []pressure.Threshold
+	for _, signal := range pressure.Signals() {
+		thresholds = append(thresholds, pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(1), Hard: true})
+	}
+	r.InForce(false, thresholds)
 	verdict := pressure.Verdict{Time: start}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)

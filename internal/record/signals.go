@@ -49,7 +49,7 @@ func newSignals() *signals {
 	return &signals{
 		available: describe("signal_available", "What is left of the signal; missing while it is not known.", "signal"),
 		capacity:  describe("signal_capacity", "What there is of the signal in all; missing while it is not known.", "signal"),
-		state:     desc("signal_state", "1 for the state the signal is in: known, unknown (could not be read) or absent (the node has no such signal).", "signal", "state"),
+		state:     desc("signal_state", "1 for the state of the signal: Known, Unknown (it could not be read) or Absent (the node has no such signal).", "signal", "state"),
 		line:      describe("threshold_line", "The amount below which the threshold is met; missing while it is not known.", "signal", "kind"),
 		pressure:  desc("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.", "signal", "kind"),
 		underDesc: desc("under_pressure", "1 while the signal counts as under pressure: a threshold of it is met, grace period or not, or was within the transition period; else 0.", "signal"),
