@@ -63,10 +63,10 @@ func (f *rankFlags) checkFormat(func(string) bool) error {
 func (f *rankFlags) checkTogether(changed func(string) bool) error {
 	for _, pair := range []struct{ one, other, why string }{
 		{"snapshot", "node-name", "the snapshot says which node it is of"},
-		{"snapshot", "kubeconfig", "no cluster is asked"},
+		{"snapshot", "kubeconfig", "no API server is read"},
 		{"snapshot", "kubepods-cgroup", "no machine is read"},
 		{"snapshot", "host-root", "no machine is read"},
-		{"snapshot", "budgets", "the answers of then are in it"},
+		{"snapshot", "budgets", "the snapshot contains them"},
 		{"snapshot", "save", "it is saved already: copy the file"},
 		{"snapshot", "watch", "it does not change"},
 		{"save", "watch", "a snapshot is of one moment"},

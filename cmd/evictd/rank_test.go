@@ -205,10 +205,10 @@ func TestFlagsOfRankThatDoNotGoTogether(t *testing.T) {
 		want string
 	}{
 		"node":          {recorded, []string{"--node-name", "n"}, "--snapshot and --node-name do not go together: the snapshot says which node it is of"},
-		"kubeconfig":    {recorded, []string{"--kubeconfig", "k"}, "--snapshot and --kubeconfig do not go together: no cluster is asked"},
+		"kubeconfig":    {recorded, []string{"--kubeconfig", "k"}, "--snapshot and --kubeconfig do not go together: no API server is read"},
 		"cgroup":        {recorded, []string{"--kubepods-cgroup", "k"}, "--snapshot and --kubepods-cgroup do not go together: no machine is read"},
 		"host":          {recorded, []string{"--host-root", "/"}, "--snapshot and --host-root do not go together: no machine is read"},
-		"budgets":       {recorded, []string{"--budgets", "1"}, "--snapshot and --budgets do not go together: the answers of then are in it"},
+		"budgets":       {recorded, []string{"--budgets", "1"}, "--snapshot and --budgets do not go together: the snapshot contains them"},
 		"save":          {recorded, []string{"--save", "x"}, "--snapshot and --save do not go together: it is saved already: copy the file"},
 		"watch":         {recorded, []string{"--watch"}, "--snapshot and --watch do not go together: it does not change"},
 		"save watch":    {live, []string{"--save", "x", "-w"}, "--save and --watch do not go together: a snapshot is of one moment"},

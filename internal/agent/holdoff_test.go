@@ -79,11 +79,11 @@ func TestPinnedPodGoesLogarithmicallyOften(t *testing.T) {
 				t.Errorf("%d evictions in %v, want %d", got, during, most)
 			}
 			at := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldOwnerBackOff })
-			if at < 0 || !strings.Contains(n.decisions[at].Detail, "came back to this node and were evicted again: held off until ") {
+			if at < 0 || !strings.Contains(n.decisions[at].Detail, "came back to this node and were evicted again: its pods stay until ") {
 				t.Fatalf("holds %v", n.holds())
 			}
 			for _, e := range n.decisions[at].Ranking.Protected {
-				if e.Protection != rank.ProtectedOwnerBackOff || !strings.Contains(e.Detail, "held off until") {
+				if e.Protection != rank.ProtectedOwnerBackOff || !strings.Contains(e.Detail, "its pods stay until") {
 					t.Errorf("%s is %q: %q", e.Pod.Key(), e.Protection, e.Detail)
 				}
 			}

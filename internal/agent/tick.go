@@ -38,13 +38,13 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 // updateVictims brings the list of victims up to date before the node is read, and returns those
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []inflight.Booking {
-	ended := a.memories.End(now)
+	ended := a.memories.ForgetGone(now)
 	if a.options.Pods.Synced() {
 		a.options.Recorder.Ledger(now, a.memories.Victims.All())
 		a.options.Recorder.LeftAlone(a.memories.Cooldown.Waiting(now))
 	}
 	a.reconcileInDoubt(now)
-	a.memories.Update(ctx, now)
+	a.memories.BeforeReading(ctx, now)
 	return ended
 }
 
@@ -110,11 +110,10 @@ func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample,
 }
 
 // relieve deals with the pressures in order until one of them has sent a request. A verdict on a
-// stale sample has none. It returns when to look again because of what is in flight: before half of
-// what it gives beyond the first hard pressure's need is used up at the fastest rate seen of late,
-// because a decision takes its time too.
+// stale sample has none. It returns how long the next tick may wait: where more is in flight than a
+// hard pressure needs, until half of that margin is used up at the fastest rate of the last seconds.
 func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) time.Duration {
-	again, covered := a.policy.Pacing.Max, false
+	wait, bounded := a.policy.Pacing.Max, false
 	dealt := [pressure.SignalCount]bool{}
 	for i := range verdict.Pressures {
 		p := &verdict.Pressures[i]
@@ -126,20 +125,20 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 		if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
 			a.memories.DrawJitter(p)
 		}
-		known := a.assessor.Assess(ctx, sample, p)
-		if known.Plan.NoneLeft() {
+		assessed := a.assessor.Assess(ctx, sample, p)
+		if assessed.Plan.NoneLeft() {
 			a.memories.Cooldown.Retry(signal)
 		}
-		if known.Hold == decide.HoldNone {
-			a.act(ctx, known.Plan)
-			return again
+		if assessed.Hold == decide.HoldNone {
+			a.act(ctx, assessed.Plan)
+			return wait
 		}
-		if margin, is := known.Margin(); is && !covered {
-			again, covered = a.pacer.Until(signal, margin/2), true
+		if margin, waits := assessed.Margin(); waits && !bounded { // the first is memory's, where memory is short
+			wait, bounded = a.pacer.Until(signal, margin/2), true
 		}
-		a.decisions.Hold(&known.Plan.Decision, known.Hold, known.Detail)
+		a.decisions.Hold(&assessed.Plan.Decision, assessed.Hold, assessed.Detail)
 	}
-	return again
+	return wait
 }
 
 // act has a plan carried out. Meanwhile the loop continues to watch the node and decides nothing
@@ -148,7 +147,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.decisions.Number(&p.Decision)
 	d := p.Decision
 	a.acting = &d
-	a.memories.Request(d.Time)
+	a.memories.BeforePlan(d.Time)
 	a.executor.Start(ctx, p)
 }
 

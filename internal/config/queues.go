@@ -92,7 +92,7 @@ func offsetWarnings(path *field.Path, queues []Queue, above int64) []string {
 		own := int64(q.offset())
 		if sum := min(above+own, math.MaxInt32); own > 0 && sum > ordinaryHighest {
 			warnings = append(warnings, fmt.Sprintf(
-				"%s: offsets of %d in all show a pod of priority 0 to the root above %d, the highest that users can give: of the pods that exceed their requests, and of those that do not, it goes after those of all other queues",
+				"%s: with offsets of %d in all, a pod of priority 0 counts as more than %d, the highest priority that users can give: the pods of all other queues are evicted before it",
 				at.Child("properties").Key(propertyOffset), sum, ordinaryHighest))
 		}
 		next := above + own

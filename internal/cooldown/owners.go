@@ -102,7 +102,7 @@ func (h *owners) waits(owner string, now time.Time) (Reason, bool) {
 		return Reason{}, false
 	}
 	return Reason{Kind: OwnerBackOff, Until: r.until, Detail: fmt.Sprintf(
-		"%d of its owner's pods came back to this node and were evicted again: held off until %s, another %v",
+		"%d of its owner's pods came back to this node and were evicted again: its pods stay until %s, another %v",
 		r.count, r.until.UTC().Format(time.RFC3339), r.until.Sub(now).Round(time.Second))}, true
 }
 

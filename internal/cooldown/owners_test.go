@@ -58,7 +58,7 @@ func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
 	h := newOwners()
 	h.note(made(0, 0), at(0))
 	h.note(made(time.Second, time.Second), at(2*time.Second))
-	want := "1 of its owner's pods came back to this node and were evicted again: held off until 2026-03-01T12:01:02Z, another 32s"
+	want := "1 of its owner's pods came back to this node and were evicted again: its pods stay until 2026-03-01T12:01:02Z, another 32s"
 	if got := ownerWaits(h, "web", at(30*time.Second)); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -41,8 +41,10 @@ func protectionOf(kind cooldown.Kind) rank.Protection {
 		return rank.ProtectedBackingOff
 	case cooldown.NoPermit:
 		return rank.ProtectedNoPermit
-	default:
+	case cooldown.OwnerBackOff, cooldown.OwnerLimit:
 		return rank.ProtectedOwnerBackOff
+	default:
+		panic(fmt.Sprintf("a wait of no single pod: %v", kind))
 	}
 }
 
@@ -54,7 +56,7 @@ func allWait(waiting *[cooldown.KindCount]int, last *[cooldown.KindCount]string)
 	case waiting[cooldown.NoPermit] > 0:
 		return HoldNoPermit, "the last of them: " + last[cooldown.NoPermit]
 	case backOff > 0:
-		return HoldOwnerBackOff, fmt.Sprintf("%d candidates of owners that are held off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
+		return HoldOwnerBackOff, fmt.Sprintf("%d candidates of owners in back-off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
 			backOff, limited, refused, last[cooldown.OwnerBackOff])
 	case limited > 0:
 		return HoldLimitReached, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",

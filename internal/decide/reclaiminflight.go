@@ -15,12 +15,12 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 	expected, relied := s.reliedOn(p)
 	short := ShortageOf(p, expected)
 	if relied && short.Missing == 0 {
-		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %d that are missing%s%s",
-			len(s.InFlight), short.ToTarget, s.freeAlready(), s.bothLate(p))
+		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing%s%s",
+			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToTarget), s.freeAlready(), s.bothLate(p))
 	}
 	if b := s.awaited(p, &short); b != nil {
 		signal := p.Threshold.Signal
-		return HoldReclaimInProgress, fmt.Sprintf("the line is reached with what is in flight; for the %s that are missing to %s one victim at a time goes, and %s has not ended%s",
+		return HoldReclaimInProgress, fmt.Sprintf("what is in flight reaches the threshold; for the %s that are missing to %s one pod at a time is evicted, and %s has not ended%s",
 			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key(), s.bothLate(p))
 	}
 	return HoldNone, ""

@@ -46,7 +46,7 @@ func (n namespace) inPods(group string) bool {
 	return n.kubepods != "/" && strings.HasPrefix(path.Join(n.own, group)+"/", n.kubepods+"/")
 }
 
-var errNoGroup = errors.New("its cgroup for memory is not told")
+var errNoGroup = errors.New("the process has no entry for a memory cgroup")
 
 // groupsIn returns the group that accounts for a process's memory and the one that systemd
 // keeps it in, from a /proc/<pid>/cgroup: one line on cgroup v2, one for each hierarchy on

@@ -312,7 +312,7 @@ func TestPlantedProcesses(t *testing.T) {
 		"one has just ended": {func(f kernelfiletest.Tree) { delete(f, "proc/30/cgroup") }, want[1:], ""},
 		"one ended before":   {func(f kernelfiletest.Tree) { delete(f, "proc/30/statm") }, want[1:], ""},
 		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, want[1:], "is a directory"},
-		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, want[1:], "process 30: its cgroup for memory is not told"},
+		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, want[1:], "process 30: the process has no entry for a memory cgroup"},
 		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "no reading"},
 		"more than a host can have": {
 			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, want[1:], "no reading",

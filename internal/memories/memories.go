@@ -45,8 +45,8 @@ func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limit
 	m.Cooldown.SetLimits(limits)
 }
 
-// End ends what is known of pods that have gone, and returns the victims among them.
-func (m *Memories) End(now time.Time) []inflight.Booking {
+// ForgetGone ends what is known of pods that have gone, and returns the victims among them.
+func (m *Memories) ForgetGone(now time.Time) []inflight.Booking {
 	ended := m.Victims.Begin(now)
 	if m.Victims.Synced() {
 		m.Cooldown.Forget(m.Victims.Present)
@@ -55,8 +55,9 @@ func (m *Memories) End(now time.Time) []inflight.Booking {
 	return ended
 }
 
-// Update brings up to date what is held beside the pods in flight, before the node is read.
-func (m *Memories) Update(ctx context.Context, now time.Time) {
+// BeforeReading releases the permits of pods that have gone and measures the would-be victims of a
+// dry run, before the node is read.
+func (m *Memories) BeforeReading(ctx context.Context, now time.Time) {
 	m.Victims.ReleasePermits()
 	m.Victims.Simulate(ctx, now)
 }
@@ -85,8 +86,8 @@ func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, e
 	m.keeper.Changed(m.Cooldown.ObserveStart(sample, verdict))
 }
 
-// Request notes that a plan made at that time is about to be carried out.
-func (m *Memories) Request(decided time.Time) {
+// BeforePlan notes that a plan made at that time is about to be carried out.
+func (m *Memories) BeforePlan(decided time.Time) {
 	m.Victims.Request(decided)
 	m.keeper.Learn()
 }

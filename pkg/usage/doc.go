@@ -11,16 +11,16 @@
 //		fmt.Println(p.UID, p.WorkingSet, p.Reclaim())
 //	}
 //
-// Disk use comes from the kubelet's Summary API, see [FetchSummary] and [DiskUses],
-// which needs no right to the pods' files, or from these files themselves, see
-// [OpenNodeDisk]: newer, and with deleted files that are open. docs/disk.md compares
 // Disk usage comes from the kubelet's Summary API, see [FetchSummary] and [DiskUses], which
 // needs no access to the pods' files, or from these files themselves, see [OpenNodeDisk]:
 // more recent, and with deleted files that are still open. docs/disk.md compares the two.
-// meanwhile is left out; one that uses nothing says so, since a cgroup with a process
+//
 // Unknown is never zero: a pod is in a result only when all of it was read, and a figure
 // that may be missing says whether it is known. A pod whose cgroup was removed meanwhile is
 // left out; one that uses nothing is marked as unused, because a cgroup with a process in it
 // always uses something.
-// kubernetes.io/config.hash. Swap, and huge pages, are not counted.
+//
+// Limits: the package knows pods by the UID in their cgroup's name. That is the API server's
+// UID, except for static pods, where it is the hash in the annotation
+// kubernetes.io/config.hash. Swap and huge pages are not counted.
 package usage
