@@ -54,17 +54,24 @@ type Result struct {
 }
 
 // Compare says where the kubelet would act before evictd, and where evictd would act
-// before the kubelet has deleted unused images.
+// before the kubelet has deleted unused images. A threshold of memory.available need not be ahead
+// of one of the kubelet's where one of kubeletMemory.available is.
 func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Result {
 	var result Result
 	for _, signal := range pressure.Signals() {
 		seen := node.Sample.Of(signal)
 		mine := of(signal, ours, seen.Capacity)
-		if len(mine) == 0 || seen.State != pressure.Known || signal == pressure.MemoryStall {
+		theirs, has := signal.Kubelets()
+		if len(mine) == 0 || seen.State != pressure.Known || !has {
 			continue
 		}
 		result.Compared = append(result.Compared, signal)
-		one := pair{signal, seen, mine, of(signal, kubelet.Thresholds, seen.Capacity), kubelet, node}
+		one := pair{signal, seen, mine, of(theirs, kubelet.Thresholds, seen.Capacity), kubelet, node}
+		if signal == pressure.MemoryAvailable {
+			one.theirs = slices.DeleteFunc(one.theirs, func(t pressure.Threshold) bool {
+				return node.KubeletMemory.State == pressure.Known && kubeletMemoryAhead(ours, &t, node.KubeletMemory.Capacity)
+			})
+		}
 		for _, look := range []func() (Finding, bool){one.evictions, one.images} {
 			if found, is := look(); is {
 				result.Findings = append(result.Findings, found)
@@ -188,8 +195,12 @@ func (p *pair) remedy(theirs *pressure.Threshold) string {
 	if !theirs.Hard {
 		wait = fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
-	return fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
+	text := fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
 		wording.Amount(p.signal, p.kubeletLine(theirs)), wait)
+	if p.twoMeasures() {
+		text += "; a threshold of kubeletMemory.available has the kubelet's measure"
+	}
+	return text
 }
 
 func (p *pair) file() string { return strings.Join(p.kubelet.Files, ", ") }

@@ -3,5 +3,6 @@
 //
 // The comparison is certain only about what follows from the two configurations. memory.available
 // is measured by two definitions, unless evictd is configured to use the kubelet's. Then the
-// current readings have to agree with the figures before anything is certain.
+// current readings have to agree with the figures before anything is certain. [MemoryHeadroom] looks
+// at these readings again and again.
 package kubeletconfig
