@@ -80,31 +80,32 @@ func (h *host) current() *pressure.Node {
 	return h.sampler
 }
 
-// memory reads memory.available once, by the given definition.
-func (h *host) memory(definition pressure.MemoryDefinition) pressure.Observation {
-	node, err := pressure.Open(pressure.Options{
-		HostRoot:        h.flags.hostRoot,
-		MemoryAvailable: definition,
-		Signals:         []pressure.Signal{pressure.MemoryAvailable},
-	})
+// read reads signals of the node's memory once, memory.available by the given definition. All are
+// unknown where the source of one cannot be opened.
+func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Signal) pressure.Sample {
+	now := time.Now()
+	node, err := pressure.Open(pressure.Options{HostRoot: h.flags.hostRoot, MemoryAvailable: definition, Signals: signals})
 	if err != nil {
-		return pressure.Observation{Err: err}
+		unread := pressure.Sample{Time: now}
+		for _, signal := range signals {
+			unread.Observations[signal].Err = err
+		}
+		return unread
 	}
 	defer node.Close() //nolint:errcheck // only files that were read
-	sample := node.Sample(time.Now())
-	return sample.Of(pressure.MemoryAvailable)
+	return node.Sample(now)
 }
 
 // kubeletGap is the difference of memory.available between the kernel's definition and the
 // kubelet's, which is smaller. It is read at most once a second. It is not safe for
 // concurrent use.
 type kubeletGap struct {
-	memory func(pressure.MemoryDefinition) pressure.Observation
+	sample func(pressure.MemoryDefinition, ...pressure.Signal) pressure.Sample
 	bytes  int64
 	read   time.Time
 }
 
-func (h *host) kubeletGap() *kubeletGap { return &kubeletGap{memory: h.memory} }
+func (h *host) kubeletGap() *kubeletGap { return &kubeletGap{sample: h.read} }
 
 // at returns the gap in bytes; 0 where one of the two cannot be read.
 func (g *kubeletGap) at(now time.Time) int64 {
@@ -113,7 +114,8 @@ func (g *kubeletGap) at(now time.Time) int64 {
 		return g.bytes
 	}
 	g.bytes, g.read = 0, now
-	ours, theirs := g.memory(pressure.Kernel), g.memory(pressure.WorkingSet)
+	sample := g.sample(pressure.Kernel, pressure.MemoryAvailable, pressure.KubeletMemoryAvailable)
+	ours, theirs := sample.Of(pressure.MemoryAvailable), sample.Of(pressure.KubeletMemoryAvailable)
 	if ours.State == pressure.Known && theirs.State == pressure.Known {
 		g.bytes = ours.Available - theirs.Available
 	}

@@ -64,15 +64,17 @@ func (d *daemon) checkKubeletThresholds(
 			d.uncheckedWhy = text
 			d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
 		}
+		d.compared.Store(nil)
 		return nil
 	}
 	d.uncheckedWhy = ""
-	sample := sampler.Sample(time.Now())
+	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: thresholds, definition: c.MemoryDefinition()})
+	sample, byKubelet := sampler.Sample(time.Now()), d.host.read(pressure.Kernel, pressure.KubeletMemoryAvailable)
 	dedicated, err := sampler.DedicatedImageFS()
 	result := kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
 		Sample:           &sample,
 		Definition:       c.MemoryDefinition(),
-		KubeletMemory:    d.host.memory(pressure.WorkingSet),
+		KubeletMemory:    byKubelet.Of(pressure.KubeletMemoryAvailable),
 		DedicatedImageFS: dedicated || err != nil, // irrelevant without a filesystem's threshold
 	})
 	d.recorder.KubeletThresholds(kubelet, &result)

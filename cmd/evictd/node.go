@@ -81,7 +81,8 @@ func (d *daemon) checkNode(ctx context.Context) error {
 func (d *daemon) compareCapacity(node *corev1.Node) {
 	const tolerance = 0.02
 	reported := node.Status.Capacity.Memory().Value()
-	seen := d.host.memory(pressure.Kernel)
+	sample := d.host.read(pressure.Kernel, pressure.MemoryAvailable)
+	seen := sample.Of(pressure.MemoryAvailable)
 	read, err := seen.Capacity, seen.Err
 	if err == nil && reported == 0 {
 		err = errors.New("the node reports no capacity yet")

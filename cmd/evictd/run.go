@@ -127,7 +127,8 @@ type daemon struct {
 	state        *state.Store // nil where none is kept
 	server       *httpd.Server
 	refused      refusal
-	uncheckedWhy string // the last reported reason why the kubelet's configuration was not compared
+	compared     atomic.Pointer[kubeletThresholds] // nil where the kubelet's configuration is not known
+	uncheckedWhy string                            // the last reported reason why the kubelet's configuration was not compared
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.
@@ -279,6 +280,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.checkNode(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
 	group.Go(func() error { return d.followOOMKills(ctx) })
+	group.Go(func() error { return d.followKubeletMemory(ctx) })
 	group.Go(func() error { return d.optIns.taints.Run(ctx) })
 	if d.optIns.permits != nil {
 		group.Go(func() error { return d.optIns.permits.Run(ctx) })

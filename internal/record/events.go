@@ -20,7 +20,7 @@ type EventWriter interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
-// The reasons of Events. All but the last three are on the pod and on its controller.
+// The reasons of Events. All but the last four are on the pod and on its controller.
 const (
 	// ReasonRequested: the API server accepted the pod's eviction.
 	ReasonRequested = "EvictionRequested"
@@ -48,6 +48,8 @@ const (
 	ReasonHeld = "EvictionHeld"
 	// ReasonRefused is on the node and on evictd's own pod: its configuration file is refused.
 	ReasonRefused = "ConfigurationRefused"
+	// ReasonKubeletNear is on the node: the kubelet would evict for memory before evictd.
+	ReasonKubeletNear = "KubeletEvictionNear"
 )
 
 // Reasons returns the reasons of every Event that evictd writes.
@@ -56,6 +58,7 @@ func Reasons() []string {
 		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
 		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
 		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld, ReasonRefused,
+		ReasonKubeletNear,
 	}
 }
 
@@ -71,8 +74,13 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 		}
 	}
 	if r.noteHold(d) {
-		r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonHeld, r.heldMessage(d))
+		r.warnOnNode(ReasonHeld, r.heldMessage(d))
 	}
+}
+
+// warnOnNode writes an Event on the node.
+func (r *Recorder) warnOnNode(reason, message string) {
+	r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, reason, message)
 }
 
 // concernsNode reports whether a hold is reported on the node: no pod can be evicted. Unknown usage

@@ -15,6 +15,7 @@ const (
 	keyExpected     = "expected"
 	keyExpectedLast = "expected_last"
 	keyFiles        = "files"
+	keyHeadroom     = "headroom"
 	keyHeld         = "held"
 	keyIncident     = "incident"
 	keyKind         = "kind"
@@ -74,6 +75,8 @@ const (
 	messageKubeletFirst = "the kubelet would evict before evictd"
 	messageKubeletMaybe = "the kubelet may evict before evictd"
 	messageBeforeImages = "evictd would evict before the kubelet deletes unused images"
+	messageKubeletNear  = "the kubelet's memory threshold is near and evictd's is not"
+	messageKubeletFar   = "the kubelet's memory threshold is not near any more, or evictd's is ahead of it"
 	messageKubeletEntry = "an entry of the kubelet's configuration is not understood"
 	messageNotCompared  = "the kubelet's thresholds are not known and not compared with evictd's"
 )

@@ -32,6 +32,27 @@ func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
 	r.metrics.kubeletThresholds(nil)
 }
 
+// KubeletHeadroom shows how far the node's memory is above the kubelet's hard threshold, in bytes by
+// the kubelet's measure; nothing where that is not known.
+func (r *Recorder) KubeletHeadroom(bytes int64, known bool) {
+	if !known {
+		r.metrics.kubeletHeadroom.Reset()
+		return
+	}
+	r.metrics.kubeletHeadroom.WithLabelValues().Set(float64(bytes))
+}
+
+// KubeletNear notes that the kubelet's threshold has come near while evictd's are far, by the log and
+// an Event on the node, or that this is over.
+func (r *Recorder) KubeletNear(h *kubeletconfig.Headroom) {
+	if !h.Near {
+		r.logger.Info(messageKubeletFar, zap.Int64(keyHeadroom, h.Bytes))
+		return
+	}
+	r.logger.Warn(messageKubeletNear, zap.Int64(keyHeadroom, h.Bytes), zap.String(keyDetail, h.Detail))
+	r.warnOnNode(ReasonKubeletNear, shorten("the kubelet is about to evict pods before evictd: "+h.Detail, messageLimit))
+}
+
 // said returns how a finding is said. That the kubelet may act first is no reason to get
 // up.
 func said(kind kubeletconfig.Kind) (zapcore.Level, string) {

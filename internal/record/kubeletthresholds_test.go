@@ -2,9 +2,11 @@ package record_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -46,5 +48,37 @@ evictd_kubelet_acts_first{signal="nodefs.available"} 0
 	}
 	if said := r.lines(t); len(said) != 2 || said[0]["level"] != "info" || said[1]["level"] != "warn" {
 		t.Errorf("lines %v, want info where nobody named the file, and warn where somebody did", said)
+	}
+}
+
+// TestKubeletHeadroomIsShown: what is not known has no series, and 0 is a figure.
+func TestKubeletHeadroomIsShown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const name = "evictd_kubelet_memory_headroom_bytes"
+	expect(t, r, "", name)
+	for _, bytes := range []int64{1 << 30, 0, -5} {
+		r.KubeletHeadroom(bytes, true)
+		if got := value(t, r, name); got != float64(bytes) {
+			t.Errorf("%s = %v, want %d", name, got, bytes)
+		}
+	}
+	r.KubeletHeadroom(0, false)
+	expect(t, r, "", name)
+}
+
+func TestKubeletNearIsLoggedAndAnEvent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.KubeletNear(&kubeletconfig.Headroom{Bytes: 90 << 20, Near: true, Detail: "write this"})
+	r.KubeletNear(&kubeletconfig.Headroom{Bytes: 900 << 20})
+	lines := r.lines(t)
+	if len(lines) != 2 || lines[0]["level"] != "warn" || lines[0]["detail"] != "write this" || lines[0]["headroom"] != float64(90<<20) ||
+		lines[1]["level"] != "info" || lines[1]["headroom"] != float64(900<<20) {
+		t.Errorf("lines %v", lines)
+	}
+	want := []written{{"Node node-1 " + "node-1", "Warning", record.ReasonKubeletNear, "the kubelet is about to evict pods before evictd: write this"}}
+	if !slices.Equal(r.events.all, want) {
+		t.Errorf("Events %+v, want %+v", r.events.all, want)
 	}
 }

@@ -416,6 +416,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.IncidentEnded(incidentEnded())
 	r.Tainted([]string{"x"}, nil, false)
 	r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"x"}, Unread: []string{"y"}}, &kubeletconfig.Result{})
+	r.KubeletNear(&kubeletconfig.Headroom{Near: true, Detail: "z"})
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)
@@ -736,7 +737,8 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	r.Decision(escalated(evict.WouldEvict))
 	r.Ledger(start.Add(time.Hour), []inflight.Booking{ended().Booking})
 	r.Config(errors.New("x"))
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+4; n != want {
+	r.KubeletNear(&kubeletconfig.Headroom{Near: true})
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+5; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string

@@ -72,8 +72,9 @@ type metrics struct {
 	stateFailures   *prometheus.CounterVec
 	optIns          optIns
 
-	kubeletRead  prometheus.Gauge
-	kubeletFirst *prometheus.GaugeVec
+	kubeletRead     prometheus.Gauge
+	kubeletFirst    *prometheus.GaugeVec
+	kubeletHeadroom *prometheus.GaugeVec // of one series, which is missing while it is not known
 }
 
 func newMetrics(registerer prometheus.Registerer, version string) *metrics {
@@ -111,6 +112,8 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 
 		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
 		kubeletFirst: by.gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),
+
+		kubeletHeadroom: by.gauges("kubelet_memory_headroom_bytes", "How far the node's memory is above the kubelet's hard threshold of memory.available, by the kubelet's measure; negative below it. Missing while the threshold or the figure is not known. Read every 10 seconds."),
 	}
 	m.create(version)
 	return m

@@ -352,6 +352,7 @@ func everything(r *rig) {
 	r.Sample(sampleOf(start), &verdict)
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
+	r.KubeletHeadroom(0, true)
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {

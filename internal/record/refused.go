@@ -31,7 +31,7 @@ func (r *Recorder) ConfigAtStart(err error, instead string) {
 // evictd's own pod when that is known.
 func (r *Recorder) tellRefused(what string, err error) {
 	text := shorten(what+wording.OneLine(err.Error()), messageLimit)
-	r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, ReasonRefused, text)
+	r.warnOnNode(ReasonRefused, text)
 	if r.self.UID != "" {
 		r.events.Event(podReference(r.self.Namespace, r.self.Name, r.self.UID), corev1.EventTypeWarning, ReasonRefused, text)
 	}
