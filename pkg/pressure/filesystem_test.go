@@ -50,7 +50,7 @@ func TestFilesystems(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			node := procTree()
+			node := v1Tree()
 			for _, dir := range tc.dirs {
 				node[dir] = directory
 			}
@@ -152,7 +152,7 @@ func TestNoInodes(t *testing.T) {
 	t.Parallel()
 	sys := fakeSystem()
 	sys.statfs = func(string) (filesystem, error) { return filesystem{available: 1, capacity: 10}, nil }
-	n := mustOpen(t, Options{HostRoot: procTree().Plant(t), Signals: Signals()}, sys)
+	n := mustOpen(t, Options{HostRoot: v1Tree().Plant(t), Signals: Signals()}, sys)
 	s := n.Sample(moment(0))
 	for _, signal := range []Signal{NodeFSInodesFree, ImageFSInodesFree, ContainerFSInodesFree} {
 		if got := s.Of(signal); got.State != Absent || !errors.Is(got.Err, errNoInodes) {
