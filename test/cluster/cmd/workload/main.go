@@ -1,13 +1,13 @@
 // Command workload is the program of test pods: it uses memory, writes files, keeps threads,
-// and delays its end, as its flags say. Without arguments it waits for SIGTERM, so that it
-// serves as the pause image, too. With --prestop-sleep it is a preStop hook.
+// forks, answers requests and delays its end, as its flags say. Without arguments it waits for
+// SIGTERM, so that it serves as the pause image, too. With --prestop-sleep it is a preStop hook.
 //
 // It logs its steps in lines of a time (RFC 3339, nanoseconds) and a word, on its output and
 // in --log-file:
 //
 //	2006-01-02T15:04:05.999999999Z term
 //
-// The words: start, first (--memory-first is allocated), memory (all allocated), files (all
+// The words: start, begin (the start file is there), first (--memory-first is allocated), memory (all allocated), files (all
 // written), output (all printed), cache (all in the page cache, and read again since), term
 // (SIGTERM came), exit, prestop-start, prestop-end.
 package main
@@ -47,6 +47,9 @@ type settings struct {
 	threads      int
 	prestopSleep time.Duration
 	logFile      string
+	serve        string
+	heartbeat    string
+	forks        int
 }
 
 func main() {
@@ -86,13 +89,16 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.cacheFile, "cache", "", "file to make without blocks, and to read again and again, so that it stays in the active page cache")
 	flags.Var(&chosen.cacheBytes, "cache-bytes", "how large that file is, such as 600Mi")
 	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
+	flags.IntVar(&chosen.forks, "forks", 0, "number of processes to start, each of which waits; a failed start is tried again and again")
+	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
+	flags.StringVar(&chosen.heartbeat, "heartbeat", "", "file to append the time to, in nanoseconds, every 100 ms")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output")
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
 	}
-	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.memoryFirst > chosen.memory {
-		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads and no more memory first than in all")
+	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
+		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads or forks and no more memory first than in all")
 		return chosen, errors.New("wrong usage")
 	}
 	return chosen, nil
@@ -113,8 +119,15 @@ func run(chosen settings, log journal) error {
 	if err := log.note("start"); err != nil {
 		return err
 	}
-	worked := make(chan error, 1)
-	go func() { worked <- work(chosen, log) }()
+	const tasks = 3
+	worked := make(chan error, tasks)
+	for _, task := range []func() error{
+		func() error { return work(chosen, log) },
+		func() error { return serve(chosen.serve) },
+		func() error { return beat(chosen.heartbeat) },
+	} {
+		go func() { worked <- task() }()
+	}
 	for {
 		select {
 		case err := <-worked:
@@ -143,6 +156,12 @@ func work(chosen settings, log journal) error {
 	if err := awaitFile(chosen.startFile); err != nil {
 		return err
 	}
+	if chosen.startFile != "" {
+		if err := log.note("begin"); err != nil {
+			return err
+		}
+	}
+	go fork(chosen.forks)
 	for range chosen.threads {
 		go func() {
 			runtime.LockOSThread()

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,5 +173,50 @@ func TestStartFileIsWaitedFor(t *testing.T) {
 	}
 	if err := awaitFile(filepath.Join(name, "below")); err == nil {
 		t.Error("a path through a file is no file that may still come")
+	}
+}
+
+func TestTwoServeOneAddress(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 2)
+	for range cap(failed) {
+		go func() { failed <- serve(address) }()
+	}
+	begin := time.Now()
+	for answered := 0; answered < 20; {
+		response, err := http.Get("http://" + address)
+		if err == nil && response.StatusCode == http.StatusOK && response.Body.Close() == nil {
+			answered++
+		} else if time.Since(begin) > time.Minute {
+			t.Fatalf("no answer: %v", err)
+		}
+	}
+	select {
+	case err := <-failed:
+		t.Errorf("one of them did not serve: %v", err)
+	default:
+	}
+}
+
+func TestBeatWritesTimes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "beats")
+	go func() { _ = beat(file) }()
+	begin := time.Now()
+	for {
+		text, _ := os.ReadFile(file) // not there at first
+		if lines := strings.Fields(string(text)); len(lines) >= 3 {
+			return
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("the file after a minute: %q", text)
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
