@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/audit"
+	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -57,8 +58,8 @@ type bench struct {
 	settings settings
 	started  time.Time
 	node     *node.Node
-	readings *readings
-	ballast  ballast
+	readings *memory.Readings
+	ballast  memory.Ballast
 	audit    audit.Log
 	gates    string // the directory of the files for which the allocators wait
 	lines    map[agent]int64
@@ -69,7 +70,7 @@ type bench struct {
 
 func (b *bench) up(ctx context.Context, files node.Files) error {
 	var err error
-	if b.readings, err = openReadings(); err != nil {
+	if b.readings, err = memory.Open(); err != nil {
 		return err
 	}
 	if b.gates, err = os.MkdirTemp("", "evictd-reaction-"); err != nil {
@@ -78,7 +79,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if err = os.Chmod(b.gates, 0o755); err != nil { //nolint:gosec // a container looks into it
 		return fmt.Errorf("opening a folder to containers: %w", err)
 	}
-	available, err := b.readings.workingSet()
+	available, err := b.readings.WorkingSet()
 	if err != nil {
 		return err
 	}
@@ -117,19 +118,19 @@ func (b *bench) down(ctx context.Context) error {
 	if b.node != nil {
 		err = b.node.Stop(ctx)
 	}
-	return errors.Join(err, b.ballast.set(0), os.RemoveAll(b.gates))
+	return errors.Join(err, b.ballast.Set(0), os.RemoveAll(b.gates))
 }
 
 // arm applies both thresholds. The kubelet reads its own only at its start.
 func (b *bench) arm(ctx context.Context) error {
-	if err := b.ballast.set(spare); err != nil {
+	if err := b.ballast.Set(spare); err != nil {
 		return err
 	}
-	kernel, err := b.readings.kernel()
+	kernel, err := b.readings.Kernel()
 	if err != nil {
 		return err
 	}
-	kubelets, err := b.readings.workingSet()
+	kubelets, err := b.readings.WorkingSet()
 	if err != nil {
 		return err
 	}

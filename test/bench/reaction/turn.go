@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -111,7 +112,7 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	if err != nil {
 		return r, fmt.Errorf("%w: %w", errDisturbed, err)
 	}
-	defer func() { err = errors.Join(err, b.ballast.set(spare)) }()
+	defer func() { err = errors.Join(err, b.ballast.Set(spare)) }()
 	if err = b.place(ctx, a, distance); err != nil {
 		return r, err
 	}
@@ -211,13 +212,13 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 			return err
 		}
 		off = available - b.lines[a] - distance
-		if off > -block && off < block+near {
+		if off > -memory.Block && off < memory.Block+near {
 			if seen++; seen == rests {
 				return nil
 			}
 		} else {
 			seen = 0
-			if err := b.ballast.set(b.ballast.size() + off); err != nil {
+			if err := b.ballast.Set(b.ballast.Size() + off); err != nil {
 				return err
 			}
 		}
@@ -228,9 +229,9 @@ func (b *bench) place(ctx context.Context, a agent, distance int64) error {
 
 func (b *bench) available(a agent) (int64, error) {
 	if a == byKubelet {
-		return b.readings.workingSet()
+		return b.readings.WorkingSet()
 	}
-	return b.readings.kernel()
+	return b.readings.Kernel()
 }
 
 // sampled is the result of the sampler.
