@@ -23,6 +23,8 @@ type Workload struct {
 	UsesMiB, AsksMiB int64
 	// LimitMiB is its limit; 0 is none.
 	LimitMiB int64
+	// Replicas is how many pods its Deployment has; 0 is one.
+	Replicas int32
 	// Flags are further flags of the workload.
 	Flags []string
 	// Change changes the pod before it is created; nil changes nothing.
@@ -57,9 +59,9 @@ func (w Workload) pod() corev1.PodSpec {
 	return spec
 }
 
-// Deploy makes a Deployment of one replica.
+// Deploy makes a Deployment.
 func (w Workload) Deploy(ctx context.Context, n *Node, namespace string) error {
-	replicas := int32(1)
+	replicas := max(w.Replicas, 1)
 	_, err := n.Client.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: w.Name},
 		Spec: appsv1.DeploymentSpec{
@@ -107,7 +109,7 @@ func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) er
 	}
 	err = Until(ctx, 30*time.Second, func(ctx context.Context) bool {
 		b, unread := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, app, metav1.GetOptions{})
-		return unread == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy == 1
+		return unread == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy >= max(keep, 1)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the disruption controller to count budget %s: %w", app, err)

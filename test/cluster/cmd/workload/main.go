@@ -93,7 +93,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
 	flags.StringVar(&chosen.heartbeat, "heartbeat", "", "file to append the time to, in nanoseconds, every 100 ms")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
-	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output")
+	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output; $NAME in it is that variable")
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
 	}
@@ -229,7 +229,7 @@ func (j journal) note(word string) error {
 	if j.file == "" {
 		return nil
 	}
-	file, err := os.OpenFile(j.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // a test reads it as another user
+	file, err := os.OpenFile(os.ExpandEnv(j.file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644) //nolint:gosec // a test reads it as another user
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
