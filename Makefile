@@ -95,6 +95,15 @@ bench-reaction: needs-root node-build image ## From a threshold's crossing to th
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} $${FRESH:+--fresh}
 
+# ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm; BEGINS=8m begins no run later than
+# that. Results are kept in RESULTS, and what has one of this commit is not run again: so a series
+# can be finished in pieces. TABLE=1 only makes the table.
+.PHONY: bench-incidents
+bench-incidents: needs-root node-build image ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
+		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd}" --begins $${BEGINS:-0} \
+		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(VERSION) $${TABLE:+--table}
+
 .PHONY: bench-idle
 bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd beside 110 pods (root, ten minutes; WINDOW=60s)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_BIN=$(BIN)/evictd \

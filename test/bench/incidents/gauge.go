@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/memory"
+)
+
+// gaugeEvery is how often memory is read.
+const gaugeEvery = 10 * time.Millisecond
+
+// Line is what was seen of one line during a run.
+type Line struct {
+	// Name says whose line it is, Bytes where it is, of the figure that its owner reads.
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+	// Below is for how many seconds the figure was below it in all, Depth how far at most, in
+	// bytes.
+	Below float64 `json:"below"`
+	Depth int64   `json:"depth"`
+	// First and Last are when it was crossed first, and when the figure was below it last, in
+	// seconds since the incident began; meaningless where Below is 0.
+	First float64 `json:"first"`
+	Last  float64 `json:"last"`
+}
+
+// see takes a reading that was valid for a while.
+func (l *Line) see(figure int64, at, lasted float64) {
+	if figure >= l.Bytes {
+		return
+	}
+	if l.Below == 0 {
+		l.First = at
+	}
+	l.Below += lasted
+	l.Last = at
+	l.Depth = max(l.Depth, l.Bytes-figure)
+}
+
+// gauge reads the node's memory during a run.
+type gauge struct {
+	began time.Time
+	lines lines
+
+	mu    sync.Mutex
+	seen  [linesCount]Line
+	trace []Point
+}
+
+// Point is one point of a run's trace: seconds since the incident began, and what is left above
+// the stand-in node's end, in MiB: of MemAvailable, and by the kubelet's definition.
+type Point struct {
+	At      float64 `json:"at"`
+	Kernel  int64   `json:"kernel"`
+	Kubelet int64   `json:"kubelet"`
+}
+
+// The lines that are followed. Evictd's are of MemAvailable, the kubelet's of what the limit of
+// all pods leaves.
+const (
+	softLine = iota
+	hardLine
+	kubeletLine
+	linesCount
+)
+
+func newGauge(began time.Time, l *lines) *gauge {
+	return &gauge{began: began, lines: *l, seen: [linesCount]Line{
+		{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
+	}}
+}
+
+// run reads until the context ends, on its own thread with the highest priority: it must not be
+// late when the pods have used up the cores.
+func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
+	if err := goFirst(); err != nil {
+		return err
+	}
+	r, err := memory.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	last := time.Now()
+	for ctx.Err() == nil {
+		kernel, err := r.Kernel()
+		if err != nil {
+			return err
+		}
+		kubelets, err := podsLeft()
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		g.see(kernel, kubelets, now, now.Sub(last))
+		last = now
+		time.Sleep(gaugeEvery - time.Since(now))
+	}
+	return nil
+}
+
+func (g *gauge) see(kernel, kubelets int64, now time.Time, lasted time.Duration) {
+	const traceEvery = 0.5
+	at := now.Sub(g.began).Seconds()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen[softLine].see(kernel, at, lasted.Seconds())
+	g.seen[hardLine].see(kernel, at, lasted.Seconds())
+	g.seen[kubeletLine].see(kubelets, at, lasted.Seconds())
+	if n := len(g.trace); n == 0 || at >= g.trace[n-1].At+traceEvery {
+		g.trace = append(g.trace, Point{at, (kernel - g.lines.End) >> 20, kubelets >> 20})
+	}
+}
+
+// told returns what was seen so far.
+func (g *gauge) told() (seen []Line, trace []Point) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append(seen, g.seen[:]...), append(trace, g.trace...)
+}
+
+// lastBelow returns when a figure was below any line last, in seconds since the incident began;
+// false when none was.
+func (g *gauge) lastBelow() (float64, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last, below := 0.0, false
+	for i := range g.seen {
+		if g.seen[i].Below > 0 {
+			last, below = max(last, g.seen[i].Last), true
+		}
+	}
+	return last, below
+}

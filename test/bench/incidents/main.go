@@ -1,0 +1,169 @@
+// Command incidents puts a real node through the same incidents twice: with the kubelet alone,
+// and with evictd beside it. It records who lost what. `make bench-incidents` runs it.
+//
+// The machine stands in for a smaller node: what is available above the stand-in's end is the
+// node's, the rest stays free. The thresholds are the defaults of both for a node of that size.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// settings are the flags.
+type settings struct {
+	runs    int
+	only    []int // scenarios; empty is all
+	arms    []string
+	results string
+	commit  string
+	page    string
+	table   bool
+	again   bool
+	begins  time.Duration // no run begins later than that; 0 is no limit
+}
+
+func main() { os.Exit(measure.Run("incidents", run)) }
+
+func parse(arguments []string) (settings, error) {
+	var s settings
+	flags := flag.NewFlagSet("incidents", flag.ContinueOnError)
+	flags.IntVar(&s.runs, "runs", 3, "runs of each scenario and arm")
+	only := flags.String("only", "", "scenarios to run, such as 3,4; empty is all")
+	arms := flags.String("arms", kubeletArm+","+evictdArm, "arms to run")
+	flags.StringVar(&s.results, "results", "incidents", "folder of the results, one JSON file each")
+	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
+	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table and the timelines; empty prints them")
+	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
+	flags.BoolVar(&s.again, "again", false, "also do runs that have a result of this commit")
+	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
+	if err := flags.Parse(arguments); err != nil {
+		return s, err
+	}
+	for text := range strings.SplitSeq(*only, ",") {
+		if text == "" {
+			continue
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || find(number) == nil {
+			return s, fmt.Errorf("parsing --only %q: there is no scenario %q", *only, text)
+		}
+		s.only = append(s.only, number)
+	}
+	s.arms = strings.Split(*arms, ",")
+	for _, arm := range s.arms {
+		if arm != kubeletArm && arm != evictdArm {
+			return s, fmt.Errorf("parsing --arms %q: want %s or %s, or both", *arms, kubeletArm, evictdArm)
+		}
+	}
+	if s.runs < 1 {
+		return s, errors.New("at least one run")
+	}
+	return s, nil
+}
+
+func run(ctx context.Context, arguments []string) (err error) {
+	chosen, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	if chosen.table {
+		return publish(&chosen)
+	}
+	files, err := node.FilesFromEnvironment()
+	if err != nil {
+		return err
+	}
+	b := &bench{settings: chosen, started: time.Now()}
+	if err = b.up(ctx, files); err == nil {
+		err = b.identify(ctx)
+	}
+	if err == nil {
+		err = b.series(ctx)
+	}
+	err = errors.Join(err, b.down(context.WithoutCancel(ctx)))
+	b.say("Everything is removed again.")
+	return errors.Join(err, publish(&chosen))
+}
+
+// identify reads what the results name.
+func (b *bench) identify(ctx context.Context) error {
+	current, err := b.node.Client.CoreV1().Nodes().Get(ctx, b.node.Name(), metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading the node: %w", err)
+	}
+	info := &current.Status.NodeInfo
+	b.machine = machine{kernel: info.KernelVersion, kubernetes: info.KubeletVersion}
+	return nil
+}
+
+// series does all runs by turns: both arms of a scenario follow each other, and the one that is
+// first changes with every run.
+func (b *bench) series(ctx context.Context) error {
+	for number := 1; number <= b.settings.runs; number++ {
+		for _, s := range catalogue() {
+			if len(b.settings.only) > 0 && !slices.Contains(b.settings.only, s.Number) {
+				continue
+			}
+			arms := slices.Clone(b.settings.arms)
+			if number%2 == 0 {
+				slices.Reverse(arms)
+			}
+			for _, arm := range arms {
+				if err := b.one(ctx, &s, arm, number); err != nil {
+					return fmt.Errorf("run %d of scenario %d (%s), %s: %w", number, s.Number, s.Name, arm, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// one does one run, unless it is done or it is too late, and keeps its result.
+func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) error {
+	if b.settings.begins > 0 && time.Since(b.started) > b.settings.begins {
+		return nil
+	}
+	done, err := b.done(&Result{Scenario: s.Number, Arm: arm, Run: number})
+	if err != nil || done {
+		return err
+	}
+	r, err := b.run(ctx, s, arm, number)
+	if err != nil {
+		return err
+	}
+	more, innocent := beyond(r.Ends, r.Smallest, r.Innocents)
+	kept, all := r.graceful()
+	b.say("%2d %-28s %-7s run %d: ended %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
+		s.Number, s.Name, arm, number, len(r.Ends), more, innocent, r.OOMKills, r.Violated, kept, all,
+		r.Memory[hardLine].Below, r.Memory[kubeletLine].Below, r.Failed, r.Asked, r.Seconds)
+	return r.write(b.settings.results)
+}
+
+// say prints a sentence with the time since the start.
+func (b *bench) say(format string, arguments ...any) {
+	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
+}
+
+// freeAddress returns an address of this machine that nobody listens at.
+func freeAddress(ctx context.Context) (string, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("looking for a free port: %w", err)
+	}
+	return listener.Addr().String(), listener.Close()
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// Result is one run, in a file of its own. The table is made from these files.
+type Result struct {
+	Scenario int    `json:"scenario"`
+	Name     string `json:"name"`
+	Arm      string `json:"arm"`
+	// Run is the number of the run, and its seed: both arms of one run have the same.
+	Run    int    `json:"run"`
+	Commit string `json:"commit"`
+	// Machine, Kernel and Kubernetes say where and on what it ran.
+	Machine    string `json:"machine"`
+	Kernel     string `json:"kernel"`
+	Kubernetes string `json:"kubernetes"`
+	// Lines are the thresholds in force.
+	Lines lines     `json:"lines"`
+	Began time.Time `json:"began"`
+	// Seconds is how long the whole run took, Incident how long of that was the incident.
+	Seconds  float64 `json:"seconds"`
+	Incident float64 `json:"incident"`
+	// Load is the load average at its end, Steal the share of CPU time that the machine's host
+	// took, and Busy the share that was used, both in per cent. Disturbed is by how much other
+	// work changed what was available at most before the ballast gave way, in bytes.
+	Load      string  `json:"load"`
+	Steal     float64 `json:"steal"`
+	Busy      float64 `json:"busy"`
+	Disturbed int64   `json:"disturbed"`
+	// GapMoved is by how much the gap between MemAvailable and the kubelet's figure of the
+	// machine has changed during the run, in bytes: other work moves page cache. Evictd knows
+	// the kubelet's line by that gap.
+	GapMoved int64 `json:"gapMoved"`
+	// Ends are the pods that ended, by whoever; Smallest and Innocents are the scenario's.
+	Ends      []End          `json:"ends"`
+	Smallest  map[string]int `json:"smallest"`
+	Innocents []string       `json:"innocents"`
+	// OOMKills is the kernel's count on the whole machine, Violated how often a budget was.
+	OOMKills int64 `json:"oomKills"`
+	Violated int   `json:"violated"`
+	// Memory is what was seen of the lines.
+	Memory []Line `json:"memory"`
+	// Asked and Failed are the requests of the steady client.
+	Asked  int `json:"asked"`
+	Failed int `json:"failed"`
+	// PodGap and KubeletGap are the longest heartbeat gaps, in seconds.
+	PodGap     float64 `json:"podGap"`
+	KubeletGap float64 `json:"kubeletGap"`
+	// Timeline and Trace are for reading.
+	Timeline []Moment `json:"timeline"`
+	Trace    []Point  `json:"trace"`
+}
+
+// relief is from the moment at which evictd's hard line was crossed until memory was above it for
+// good; zero when it was not. The line is the same in both arms, whoever acts.
+func (r *Result) relief() float64 {
+	if len(r.Memory) < linesCount || r.Memory[hardLine].Below == 0 {
+		return 0
+	}
+	return r.Memory[hardLine].Last - r.Memory[hardLine].First
+}
+
+// by returns how many pods somebody ended.
+func (r *Result) by(who string) int {
+	n := 0
+	for i := range r.Ends {
+		if r.Ends[i].By == who {
+			n++
+		}
+	}
+	return n
+}
+
+// graceful returns how many of the pods that evictd or the kubelet ended had their grace.
+func (r *Result) graceful() (kept, all int) {
+	for i := range r.Ends {
+		if e := &r.Ends[i]; e.By == byEvictd || e.By == byKubelet {
+			all++
+			if e.Graceful {
+				kept++
+			}
+		}
+	}
+	return kept, all
+}
+
+func (r *Result) file() string { return fmt.Sprintf("%02d-%s-%d", r.Scenario, r.Arm, r.Run) }
+
+// write keeps a result.
+func (r *Result) write(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for reading
+		return fmt.Errorf("making the folder of the results: %w", err)
+	}
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return fmt.Errorf("encoding a result: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, r.file()+".json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // it is for reading
+		return fmt.Errorf("keeping a result: %w", err)
+	}
+	return nil
+}
+
+// readResults reads all of a folder, in order of scenario, run and arm.
+func readResults(dir string) ([]Result, error) {
+	names, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for results: %w", err)
+	}
+	results := make([]Result, 0, len(names))
+	for _, name := range names {
+		text, err := os.ReadFile(name) //nolint:gosec // the caller's own folder
+		if err != nil {
+			return nil, fmt.Errorf("reading a result: %w", err)
+		}
+		var r Result
+		if err := json.Unmarshal(text, &r); err != nil {
+			return nil, fmt.Errorf("parsing %s: %w", name, err)
+		}
+		results = append(results, r)
+	}
+	slices.SortFunc(results, func(a, b Result) int {
+		return cmp.Or(cmp.Compare(a.Scenario, b.Scenario), cmp.Compare(a.Run, b.Run), strings.Compare(b.Arm, a.Arm))
+	})
+	return results, nil
+}
+
+// done reports whether the run has a result of the same commit.
+func (b *bench) done(r *Result) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(b.settings.results, r.file()+".json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var old Result
+	if err == nil {
+		err = json.Unmarshal(text, &old)
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading an earlier result: %w", err)
+	}
+	return old.Commit == b.settings.commit && !b.settings.again, nil
+}
+
+// machine are the facts that are the same for all runs.
+type machine struct{ kernel, kubernetes string }
+
+// cpu is CPU time of the machine since its start, in ticks.
+type cpu struct{ all, idle, steal float64 }
+
+// cpuNow reads /proc/stat.
+func cpuNow() (cpu, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return cpu{}, fmt.Errorf("reading the CPU time: %w", err)
+	}
+	return parseCPU(string(text))
+}
+
+func parseCPU(text string) (cpu, error) {
+	const idle, wait, steal, guests = 3, 4, 7, 8 // of the numbers after "cpu" (man 5 proc_stat)
+	first, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(first)
+	if len(fields) <= guests || fields[0] != "cpu" {
+		return cpu{}, fmt.Errorf("reading the CPU time: unexpected line %q", first)
+	}
+	var c cpu
+	for i, field := range fields[1 : guests+1] { // guests' time is in that of the user
+		ticks, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return cpu{}, fmt.Errorf("reading the CPU time: %w", err)
+		}
+		c.all += ticks
+		switch i {
+		case idle, wait:
+			c.idle += ticks
+		case steal:
+			c.steal += ticks
+		}
+	}
+	return c, nil
+}
+
+// since returns the shares of the time since then that were used and stolen, in per cent.
+func (c cpu) since(then cpu) (busy, steal float64) {
+	const percent = 100
+	all := c.all - then.all
+	if all <= 0 {
+		return 0, 0
+	}
+	return percent * (1 - (c.idle-then.idle)/all), percent * (c.steal - then.steal) / all
+}
+
+// oomKills returns the kernel's count of OOM kills on the whole machine.
+func oomKills() (int64, error) {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
+	}
+	return sumOf(string(text), "oom_kill"), nil
+}
+
+// load returns the load averages.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Join(strings.Fields(string(text))[:3], " ")
+}
+
+// describe fills in where and on what a run was.
+func (b *bench) describe(r *Result) {
+	r.Commit, r.Kernel, r.Kubernetes = b.settings.commit, b.machine.kernel, b.machine.kubernetes
+	r.Machine, _, _ = strings.Cut(measure.Machine(), "; load")
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/test/internal/memory"
+)
+
+const (
+	mebibyte = 1 << 20
+	gibibyte = 1 << 30
+
+	// standIn is the memory of the node that the machine stands in for. Below its end the
+	// machine still has memory, so that no scenario endangers what else runs on it.
+	standIn = 6 * gibibyte
+	// floor is what the machine keeps available, whatever happens.
+	floor = 4 * gibibyte
+	// spare is what the rest of the machine may use more during a series: the ballast gives
+	// way to it.
+	spare = 2 * gibibyte
+	// needed is what must be available before the start. Above the floor there must be room for
+	// the page cache of the machine: the kubelet's figure of the whole machine does not count
+	// what of it is active.
+	needed = floor + 2*gibibyte + standIn + spare
+
+	// kubeletsDefault is the kubelet's hard threshold for memory.
+	kubeletsDefault = 100 * mebibyte
+)
+
+// lines are the thresholds, in bytes: the defaults of both for a node of the stand-in's size.
+type lines struct {
+	// End is what MemAvailable is when the stand-in node has nothing left. Hard, Soft and
+	// Reclaim are evictd's 5%, 10% and 2% of the stand-in, above it.
+	End     int64 `json:"end"`
+	Hard    int64 `json:"hard"`
+	Soft    int64 `json:"soft"`
+	Reclaim int64 `json:"minimumReclaim"`
+	// Kubelet is the kubelet's own default, 100Mi, of what the limit of all pods leaves. That
+	// is the line that the kubelet draws by itself on a node that reserves memory for its
+	// system (allocatableMemory.available), and only pods affect it.
+	Kubelet int64 `json:"kubelet"`
+	// Gap is how much less was available by the kubelet's definition before the run.
+	Gap int64 `json:"gap"`
+}
+
+// linesAt returns the lines of a machine with that much available.
+func linesAt(available int64) lines {
+	const hardShare, softShare, reclaimShare, percent = 5, 10, 2, 100
+	end := available - standIn - spare
+	return lines{
+		End: end, Hard: end + standIn*hardShare/percent, Soft: end + standIn*softShare/percent,
+		Reclaim: standIn * reclaimShare / percent, Kubelet: kubeletsDefault,
+	}
+}
+
+// room is the memory of the stand-in node: it puts the node at a distance from its end, and
+// keeps what the rest of the machine does from being a part of the incident.
+type room struct {
+	readings *memory.Readings
+	ballast  memory.Ballast
+	group    string       // the pods' cgroup, once the node runs
+	limited  atomic.Int64 // its limit in bytes, as it was set
+}
+
+// gap returns how much less is available on the machine by the kubelet's definition than by the
+// kernel's, in bytes.
+func (r *room) gap() (int64, error) {
+	kernel, err := r.readings.Kernel()
+	kubelets, unread := r.readings.WorkingSet()
+	return kernel - kubelets, errors.Join(err, unread)
+}
+
+// place makes that much available.
+func (r *room) place(ctx context.Context, want int64) error {
+	const near, attempts, settles, rests = 8 * mebibyte, 300, 100 * time.Millisecond, 5
+	seen, off := 0, int64(0)
+	for range attempts {
+		kernel, err := r.readings.Kernel()
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		off = kernel - want
+		if off > -memory.Block && off < memory.Block+near {
+			if seen++; seen == rests {
+				return nil
+			}
+		} else {
+			seen = 0
+			if err := r.ballast.Set(r.ballast.Size() + off); err != nil {
+				return err
+			}
+		}
+		time.Sleep(settles)
+	}
+	return fmt.Errorf("placing the node: what is available does not rest: %d MiB off", off>>20)
+}
+
+// limit gives the pods' cgroup a limit at the stand-in node's end, so that the kernel ends
+// processes there as it would on a node of that size, and the machine keeps the rest. Negative
+// is none.
+func (r *room) limit(bytes int64) error {
+	r.limited.Store(bytes)
+	file, text := filepath.Join(r.group, "memory.limit_in_bytes"), strconv.FormatInt(bytes, 10)
+	if _, missing := os.Stat(file); missing != nil {
+		file = filepath.Join(r.group, "memory.max")
+		if bytes < 0 {
+			text = "max"
+		}
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("limiting the pods of the node: %w", err)
+	}
+	return nil
+}
+
+// stillLimited makes sure that nobody else has changed the limit meanwhile.
+func (r *room) stillLimited() error {
+	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
+		text, err := os.ReadFile(filepath.Join(r.group, name)) //nolint:gosec // of the node's own cgroup
+		if err != nil {
+			continue // of the other version
+		}
+		now, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		if err != nil || now/pageSize != r.limited.Load()/pageSize {
+			return fmt.Errorf("limiting the pods of the node: somebody set their limit to %s", strings.TrimSpace(string(text)))
+		}
+		return nil
+	}
+	return errors.New("limiting the pods of the node: their cgroup has no limit")
+}
+
+const pageSize = 4096
+
+// podsLeft returns what the limit of all pods leaves by the kubelet's definition: the limit less
+// their working set, in bytes. Without a limit it is meaningless.
+func (r *room) podsLeft() (int64, error) {
+	// The kubelet reads in that order: memory.stat makes the kernel add up its counts.
+	stat, err := os.ReadFile(filepath.Join(r.group, "memory.stat"))
+	if err != nil {
+		return 0, fmt.Errorf("reading the pods' memory: %w", err)
+	}
+	inactive := sumOf(string(stat), "total_inactive_file")
+	text, missing := os.ReadFile(filepath.Join(r.group, "memory.usage_in_bytes"))
+	if missing != nil {
+		inactive = sumOf(string(stat), "inactive_file")
+		text, err = os.ReadFile(filepath.Join(r.group, "memory.current"))
+	}
+	usage, malformed := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err = errors.Join(err, malformed); err != nil {
+		return 0, fmt.Errorf("reading the pods' usage: %w", err)
+	}
+	return r.limited.Load() - max(0, usage-inactive), nil
+}
+
+// findGroup finds the cgroup of the node's pods.
+func (r *room) findGroup() error {
+	for _, pattern := range []string{"/sys/fs/cgroup/memory/evictd-node-*/kubepods", "/sys/fs/cgroup/evictd-node-*/kubepods"} {
+		if found, _ := filepath.Glob(pattern); len(found) == 1 { // the patterns are well-formed
+			r.group = found[0]
+			return nil
+		}
+	}
+	return errors.New("looking for the cgroup of the node's pods: there is none, or more than one")
+}
+
+// pods returns what the pods hold that their end gives back, in bytes: anonymous and shared
+// memory, and on cgroup v1 the kernel's for them.
+func (r *room) pods() (int64, error) {
+	text, err := os.ReadFile(filepath.Join(r.group, "memory.stat"))
+	if err != nil {
+		return 0, fmt.Errorf("reading the pods' memory: %w", err)
+	}
+	held := sumOf(string(text), "total_rss", "total_shmem")
+	kernel, err := os.ReadFile(filepath.Join(r.group, "memory.kmem.usage_in_bytes"))
+	if errors.Is(err, fs.ErrNotExist) { // cgroup v2
+		return sumOf(string(text), "anon", "shmem", "slab_unreclaimable", "pagetables", "kernel_stack"), nil
+	}
+	more, err := strconv.ParseInt(strings.TrimSpace(string(kernel)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the pods' kernel memory: %w", err)
+	}
+	return held + more, nil
+}
+
+// sumOf adds up the numbers after the names at the start of lines.
+func sumOf(text string, names ...string) int64 {
+	sum := int64(0)
+	for line := range strings.Lines(text) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, wanted := range names {
+			if name == wanted {
+				value, _ := strconv.ParseInt(number, 10, 64) // the kernel writes numbers
+				sum += value
+			}
+		}
+	}
+	return sum
+}
+
+// keeper holds what the rest of the machine uses at what it was when the incident began: the
+// ballast gives way to it, and takes its place. So a build on the same machine crosses no line.
+type keeper struct {
+	room *room
+	host func() int64 // what the bench's own host processes hold
+	base use
+	// limit is that of the pods when the incident began. What a host process takes of the
+	// stand-in node is not the pods' any more.
+	limit int64
+
+	mu  sync.Mutex
+	off int64
+}
+
+// use is what was available and who held memory at a moment, in bytes.
+type use struct{ available, pods, host int64 }
+
+func (k *keeper) use() (use, error) {
+	kernel, err := k.room.readings.Kernel()
+	pods, unread := k.room.pods()
+	return use{kernel, pods, k.host()}, errors.Join(err, unread)
+}
+
+// foreign returns by how much more is available than the pods and the bench's own processes
+// account for; negative when the rest of the machine uses more. The rest is also the kernel's
+// per-CPU lists of free pages, which MemAvailable does not count: their size is that of the
+// machine, an eighth of its memory, and would be half of the stand-in node's.
+func (u use) foreign(now use) int64 {
+	return now.available - u.available + (now.pods - u.pods) + (now.host - u.host)
+}
+
+const keeperEvery = 25 * time.Millisecond
+
+// goFirst puts the calling thread before all others on its core, for good: it ends with its
+// goroutine.
+func goFirst() error {
+	runtime.LockOSThread()
+	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, first, 0); err != nil {
+		return fmt.Errorf("putting a thread first: %w", err)
+	}
+	return nil
+}
+
+// run works until the context ends. It must not be late when other work uses up the cores.
+func (k *keeper) run(ctx context.Context) error {
+	const slack, atOnce = 2 * memory.Block, 8 * memory.Block
+	if err := goFirst(); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		now, err := k.use()
+		if err != nil {
+			return err
+		}
+		if err := k.share(now.host); err != nil {
+			return err
+		}
+		off := k.base.foreign(now)
+		if off > slack || off < -slack {
+			if err := k.room.ballast.Set(max(0, k.room.ballast.Size()+min(max(off, -atOnce), atOnce))); err != nil {
+				return err
+			}
+		}
+		k.mu.Lock()
+		k.off = max(k.off, off, -off)
+		k.mu.Unlock()
+		time.Sleep(keeperEvery)
+	}
+	return nil
+}
+
+// share takes what host processes hold from the pods' limit.
+func (k *keeper) share(host int64) error {
+	const step = 4 * mebibyte
+	limit := k.limit - host
+	if off := k.room.limited.Load() - limit; off < step && off > -step {
+		return nil
+	}
+	return k.room.limit(limit)
+}
+
+// worst returns by how much the rest of the machine was off at most, in bytes, before the
+// ballast gave way.
+func (k *keeper) worst() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.off
+}

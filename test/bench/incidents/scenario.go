@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// Scenario is one incident: what is on the node, what happens, and who should lose by it. Both
+// arms get the same.
+type Scenario struct {
+	// Number is the scenario's, in the table and for --only.
+	Number int
+	// Name says in a few words what happens; What in one sentence, for the page.
+	Name, What string
+	// Pods are those beside the common ones (see common).
+	Pods []Pod
+	// AboveMiB is how far above evictd's soft line the node is when the steps begin, beside
+	// what the pods take at once. It varies by 200 MiB with the seed, unless Exact is set, where
+	// what is taken must end at a certain distance.
+	AboveMiB int64
+	Exact    bool
+	// Steps are done one after the other; the first begins the incident.
+	Steps []Step
+	// Smallest is the smallest set of victims that ends the incident, in pods for each app; nil
+	// is nobody. Any as a number allows each pod of the app.
+	Smallest map[string]int
+	// Innocents are the apps that did not cause the incident, besides the common ones.
+	Innocents []string
+	// Config are further lines of evictd's configuration.
+	Config string
+	// Lasts is how long the steps and what follows may take. The run ends earlier once the
+	// smallest set has something in it and the node is calm (see calmFor), unless Whole is set.
+	Lasts time.Duration
+	Whole bool
+}
+
+// Any is the number of an app that may end any number of times: it comes back and does it again.
+const Any = -1
+
+// Pod is a Deployment of the scenario.
+type Pod struct {
+	node.Workload
+
+	// FirstMiB is what it takes at once when it begins; Rate is at how many bytes a second it
+	// takes the rest of UsesMiB.
+	FirstMiB int64
+	Rate     int64
+	// Waits says that it takes and writes nothing before the step that begins it. Then only the
+	// pods that run at that moment do, or, with Again, each replacement too.
+	Waits, Again bool
+	// Keeps is its budget's minAvailable; 0 is no budget.
+	Keeps int32
+	// PreStop is how long its preStop hook takes; 0 is none. Grace is its grace period; 0 is
+	// the default, 30 s.
+	PreStop, Grace time.Duration
+	// Top gives it the highest priority that is not the system's.
+	Top bool
+	// CacheMiB is page cache that it keeps active, of a file without blocks.
+	CacheMiB int64
+}
+
+// Step is something that happens in a scenario.
+type Step struct {
+	// What is for the timeline.
+	What string
+	// Wait waits for the right moment; nil is at once.
+	Wait func(context.Context, *turn) error
+	// Do does it.
+	Do func(context.Context, *turn) error
+}
+
+// The common pods: a service with three replicas, whose budget allows one disruption and which
+// a steady client asks; a pod that writes a heartbeat; a pod a little over its request.
+const (
+	webApp, beatApp, modestApp = "web", "beat", "modest"
+)
+
+func common(address string) []Pod {
+	return []Pod{
+		{Workload: node.Workload{
+			Name: webApp, Replicas: 3, UsesMiB: 40, AsksMiB: 64, LimitMiB: 128, Flags: []string{"--serve=" + address},
+		}, Keeps: 2},
+		{Workload: node.Workload{Name: beatApp, UsesMiB: 8, AsksMiB: 32, LimitMiB: 64, Flags: []string{"--heartbeat=/run-dir/heartbeat"}}},
+		{Workload: node.Workload{Name: modestApp, UsesMiB: 120, AsksMiB: 100, LimitMiB: 200}},
+	}
+}
+
+// innocents are the apps whose end is counted against the one who ended them.
+func (s *Scenario) innocents() []string {
+	return append([]string{webApp, beatApp, modestApp}, s.Innocents...)
+}
+
+// takesAtOnceMiB is what the pods take when they begin.
+func (s *Scenario) takesAtOnceMiB() int64 {
+	sum := int64(0)
+	for i := range s.Pods {
+		if s.Pods[i].Waits {
+			sum += s.Pods[i].FirstMiB
+		}
+	}
+	return sum
+}
+
+// after waits for a time.
+func after(d time.Duration) func(context.Context, *turn) error {
+	return func(ctx context.Context, _ *turn) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d):
+			return nil
+		}
+	}
+}
+
+// begin lets pods take and write what they are there for.
+func begin(apps ...string) Step {
+	return Step{What: "the incident begins", Do: func(ctx context.Context, t *turn) error { return t.begin(ctx, apps) }}
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// The generated part of the page is between these lines.
+const (
+	pageBegins = "<!-- made by `make bench-incidents`: begin -->\n"
+	pageEnds   = "<!-- made by `make bench-incidents`: end -->\n"
+)
+
+// publish makes the table and the timelines from the results.
+func publish(s *settings) error {
+	results, err := readResults(s.results)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err = report(&text, results); err != nil {
+		return err
+	}
+	if s.page == "" {
+		_, err = text.WriteTo(os.Stdout)
+		return err
+	}
+	page, err := os.ReadFile(s.page)
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+	head, rest, begins := strings.Cut(string(page), pageBegins)
+	_, tail, ends := strings.Cut(rest, pageEnds)
+	if !begins || !ends {
+		return errors.New("writing the page: it has no markers")
+	}
+	whole := head + pageBegins + text.String() + pageEnds + tail
+	if err = os.WriteFile(s.page, []byte(whole), 0o644); err != nil { //nolint:gosec // it is for reading
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
+// report writes where the results are from, the table and the timelines.
+func report(out io.Writer, results []Result) error {
+	for _, line := range origins(results) {
+		_, _ = fmt.Fprintln(out, line)
+	}
+	_, _ = fmt.Fprintln(out)
+	header := []string{
+		"", "scenario", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
+		"OOM kills", "budgets violated", "grace kept", "s below evictd's hard line", "s below the kubelet's line", "MiB below it",
+		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run",
+	}
+	var rows [][]string
+	for _, s := range catalogue() {
+		for _, arm := range []string{kubeletArm, evictdArm} {
+			rows = append(rows, row(&s, arm, of(results, s.Number, arm)))
+		}
+	}
+	if err := measure.Table(out, header, rows); err != nil {
+		return err
+	}
+	summarize(out, results)
+	for _, s := range catalogue() {
+		timelines(out, &s, results)
+	}
+	return nil
+}
+
+func of(results []Result, scenario int, arm string) []Result {
+	var some []Result
+	for i := range results {
+		if results[i].Scenario == scenario && results[i].Arm == arm {
+			some = append(some, results[i])
+		}
+	}
+	return some
+}
+
+// origins says of which commits and machines the results are, and how busy these were.
+func origins(results []Result) []string {
+	seen := map[string]int{}
+	busy, steal, off := []float64{}, []float64{}, int64(0)
+	for i := range results {
+		r := &results[i]
+		seen[fmt.Sprintf("%s; Kubernetes %s; commit %s", r.Machine, r.Kubernetes, r.Commit)]++
+		busy, steal, off = append(busy, r.Busy), append(steal, r.Steal), max(off, r.Disturbed)
+	}
+	var lines []string
+	for what, runs := range seen {
+		lines = append(lines, fmt.Sprintf("- %d runs: %s", runs, what))
+	}
+	slices.Sort(lines)
+	if len(results) > 0 {
+		lines = append(lines, fmt.Sprintf("- CPU busy %s %%, stolen by the host %s %%; other work changed what was available by %d MiB at most, before the ballast gave way",
+			spread(busy, 0), spread(steal, 1), off>>20))
+	}
+	return lines
+}
+
+// row is one line of the table: a scenario in one arm, medians with the range.
+func row(s *Scenario, arm string, runs []Result) []string {
+	line := []string{strconv.Itoa(s.Number), s.Name, arm, strconv.Itoa(len(runs))}
+	if len(runs) == 0 {
+		return append(line, "not run yet", "", "", "", "", "", "", "", "", "", "", "", "", "")
+	}
+	each := func(digits int, value func(*Result) float64) string {
+		values := make([]float64, len(runs))
+		for i := range runs {
+			values[i] = value(&runs[i])
+		}
+		return spread(values, digits)
+	}
+	who := make([]string, 0, 3)
+	for _, by := range []string{byEvictd, byKubelet, byKernel} {
+		who = append(who, each(0, func(r *Result) float64 { return float64(r.by(by)) }))
+	}
+	kept, all := 0, 0
+	for i := range runs {
+		k, a := runs[i].graceful()
+		kept, all = kept+k, all+a
+	}
+	grace := "–"
+	if all > 0 {
+		grace = fmt.Sprintf("%d of %d", kept, all)
+	}
+	judged := func(r *Result) (more, innocent int) { return beyond(r.Ends, r.Smallest, r.Innocents) }
+	return append(line,
+		strings.Join(who, " / "),
+		each(0, func(r *Result) float64 { more, _ := judged(r); return float64(more) }),
+		each(0, func(r *Result) float64 { _, innocent := judged(r); return float64(innocent) }),
+		each(0, func(r *Result) float64 { return float64(r.OOMKills) }),
+		each(0, func(r *Result) float64 { return float64(r.Violated) }),
+		grace,
+		each(1, func(r *Result) float64 { return r.Memory[hardLine].Below }),
+		each(1, func(r *Result) float64 { return r.Memory[kubeletLine].Below }),
+		each(0, func(r *Result) float64 { return float64(r.Memory[kubeletLine].Depth >> 20) }),
+		each(1, (*Result).relief),
+		each(0, func(r *Result) float64 { return float64(r.Failed) }),
+		each(1, func(r *Result) float64 { return workLost(r.Ends) }),
+		each(1, func(r *Result) float64 { return r.PodGap })+" / "+each(1, func(r *Result) float64 { return r.KubeletGap }),
+		each(0, func(r *Result) float64 { return r.Seconds }),
+	)
+}
+
+// spread is the median with the range, where there is one.
+func spread(values []float64, digits int) string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'f', digits, 64) }
+	low, high := number(slices.Min(values)), number(slices.Max(values))
+	if low == high {
+		return low
+	}
+	return fmt.Sprintf("%s (%s–%s)", number(measure.Median(values)), low, high)
+}
+
+// summarize adds up both arms over the scenarios that both have run.
+func summarize(out io.Writer, results []Result) {
+	type sums struct{ ends, smallest, beyond, innocent, kills, violated, kept, graced int }
+	both := map[string]*sums{kubeletArm: {}, evictdArm: {}}
+	below := map[string]float64{}
+	for i := range results {
+		r := &results[i]
+		if !slices.ContainsFunc(results, func(o Result) bool { return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm }) {
+			continue
+		}
+		s := both[r.Arm]
+		more, innocent := beyond(r.Ends, r.Smallest, r.Innocents)
+		kept, all := r.graceful()
+		for _, n := range r.Smallest {
+			s.smallest += max(0, n)
+		}
+		s.ends, s.beyond, s.innocent = s.ends+len(r.Ends), s.beyond+more, s.innocent+innocent
+		s.kills, s.violated = s.kills+int(r.OOMKills), s.violated+r.Violated
+		s.kept, s.graced = s.kept+kept, s.graced+all
+		below[r.Arm] += r.Memory[hardLine].Below
+	}
+	_, _ = fmt.Fprintln(out, "\nOver all runs that both arms have:")
+	_, _ = fmt.Fprintln(out)
+	for _, arm := range []string{kubeletArm, evictdArm} {
+		s := both[arm]
+		_, _ = fmt.Fprintf(out, "- %s: %d pods ended, the smallest sets have %d; %d beyond them, %d innocents; %d OOM kills; %d budgets violated; grace kept %d of %d; %.1f s below evictd's hard line\n",
+			arm, s.ends, s.smallest, s.beyond, s.innocent, s.kills, s.violated, s.kept, s.graced, below[arm])
+	}
+}
+
+// timelines writes the first run of both arms.
+func timelines(out io.Writer, s *Scenario, results []Result) {
+	_, _ = fmt.Fprintf(out, "\n### %d: %s\n\n%s\n", s.Number, s.Name, s.What)
+	for _, arm := range []string{kubeletArm, evictdArm} {
+		runs := of(results, s.Number, arm)
+		if len(runs) == 0 {
+			_, _ = fmt.Fprintf(out, "\nNot run yet: %s.\n", arm)
+			continue
+		}
+		r := &runs[0]
+		_, _ = fmt.Fprintf(out, "\nRun %d, %s:\n\n```\n", r.Run, arm)
+		for _, m := range r.moments() {
+			_, _ = fmt.Fprintf(out, "%7.2f s  %s\n", m.At, m.What)
+		}
+		_, _ = fmt.Fprintf(out, "%7.2f s  the run ends\n```\n", r.Incident)
+	}
+}
+
+// moments is the timeline with the crossings of the lines.
+func (r *Result) moments() []Moment {
+	all := slices.Clone(r.Timeline)
+	for _, l := range r.Memory {
+		if l.Below > 0 {
+			all = append(all, Moment{l.First, "below " + l.Name}, Moment{l.Last, "above " + l.Name + " again"})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
+	return all
+}

@@ -1,0 +1,442 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// calmFor is how long nothing must happen until an incident is over: longer than the kubelet's
+// interval of 10 s, so that it has looked once more.
+const calmFor = 15 * time.Second
+
+// turn is one run of a scenario in one arm.
+type turn struct {
+	*bench
+
+	scenario *Scenario
+	arm      string
+	name     string // of its result
+	dir      string // for the pods' journals and start files
+	pods     []Pod
+	observer *observer
+	gauge    *gauge
+	began    time.Time
+	over     time.Time // the latest end
+
+	mu    sync.Mutex
+	hosts []*exec.Cmd
+}
+
+// run is one run from its preparation to its removal.
+func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r *Result, err error) {
+	t := &turn{bench: b, scenario: s, arm: arm, pods: append(common(b.address), s.Pods...)}
+	r = &Result{
+		Scenario: s.Number, Name: s.Name, Arm: arm, Run: number, Began: time.Now(),
+		Smallest: s.Smallest, Innocents: s.innocents(),
+	}
+	b.describe(r)
+	if err = t.makeDirs(r.file()); err != nil {
+		return nil, err
+	}
+	if err = b.arm(ctx, arm, s.Config); err != nil {
+		return nil, err
+	}
+	r.Lines = b.lines
+	if r.Lines.Gap, err = b.room.gap(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.end(context.WithoutCancel(ctx))) }()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	if t.observer, err = observe(watching, b.node.Client, namespace); err != nil {
+		return nil, err
+	}
+	if err := t.deploy(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.place(ctx, number); err != nil {
+		return nil, err
+	}
+	if err := t.incident(ctx, r); err != nil {
+		return nil, err
+	}
+	r.Seconds = time.Since(r.Began).Seconds()
+	return r, nil
+}
+
+func (t *turn) makeDirs(name string) error {
+	t.name, t.dir = name, filepath.Join(t.bench.dir, name)
+	for _, dir := range []string{t.dir, filepath.Join(t.dir, "journal"), filepath.Join(t.dir, "go")} {
+		if err := os.Mkdir(dir, 0o700); err != nil && !os.IsExist(err) {
+			return fmt.Errorf("making the run's folder: %w", err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // containers write into it
+			return fmt.Errorf("opening the run's folder to containers: %w", err)
+		}
+	}
+	return nil
+}
+
+// deploy makes the pods and budgets, and waits until all run and hold what they hold before the
+// incident.
+func (t *turn) deploy(ctx context.Context) error {
+	for i := range t.pods {
+		p := &t.pods[i]
+		if err := t.workload(p).Deploy(ctx, t.node, namespace); err != nil {
+			return err
+		}
+	}
+	err := node.Until(ctx, 2*time.Minute, func(context.Context) bool { return t.prepared() })
+	if err != nil {
+		described, _ := t.node.Kubectl(context.WithoutCancel(ctx), "-n", namespace, "get", "pods", "-o", "wide")
+		return fmt.Errorf("waiting for the pods of the scenario: %w\n%s", err, described)
+	}
+	for i := range t.pods {
+		if p := &t.pods[i]; p.Keeps > 0 {
+			if err := t.node.Budget(ctx, namespace, p.Name, p.Keeps); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// workload is the Deployment of a pod.
+func (t *turn) workload(p *Pod) node.Workload {
+	w := p.Workload
+	w.Flags = append([]string{"--log-file=/run-dir/journal/$POD_NAME"}, w.Flags...)
+	if p.Waits {
+		w.Flags = append(w.Flags, "--start-file=/run-dir/go/"+p.Name)
+	}
+	if p.FirstMiB > 0 {
+		w.Flags = append(w.Flags, fmt.Sprintf("--memory-first=%dMi", p.FirstMiB))
+	}
+	if p.Rate > 0 {
+		w.Flags = append(w.Flags, "--memory-rate="+strconv.FormatInt(p.Rate, 10))
+	}
+	if p.CacheMiB > 0 {
+		w.Flags = append(w.Flags, "--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", p.CacheMiB))
+	}
+	w.Change = func(spec *corev1.PodSpec) {
+		if p.Change != nil {
+			p.Change(spec)
+		}
+		p.change(spec, t.dir)
+	}
+	return w
+}
+
+// change gives the pod the run's folder, an emptyDir and what else it needs.
+func (p *Pod) change(spec *corev1.PodSpec, dir string) {
+	c := &spec.Containers[0]
+	spec.Volumes = append(spec.Volumes,
+		corev1.Volume{Name: "run", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}},
+		corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	c.VolumeMounts = append(c.VolumeMounts,
+		corev1.VolumeMount{Name: "run", MountPath: "/run-dir"}, corev1.VolumeMount{Name: "data", MountPath: "/data"})
+	c.Env = append(c.Env, corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
+		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
+	}})
+	if p.Grace > 0 {
+		seconds := int64(p.Grace / time.Second)
+		spec.TerminationGracePeriodSeconds = &seconds
+	}
+	if p.PreStop > 0 {
+		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
+			Command: []string{"/workload", "--prestop-sleep=" + p.PreStop.String(), "--log-file=/run-dir/journal/$POD_NAME"},
+		}}}
+	}
+	if p.Top {
+		spec.PriorityClassName = topClass
+	}
+}
+
+// prepared reports whether every pod has written that it holds what it holds at first.
+func (t *turn) prepared() bool {
+	for i := range t.pods {
+		p := &t.pods[i]
+		word := "memory"
+		switch {
+		case p.Waits:
+			word = "start"
+		case p.CacheMiB > 0:
+			word = "cache"
+		case p.UsesMiB == 0:
+			word = "start"
+		}
+		if t.said(p.Name, word) < int(max(p.Replicas, 1)) {
+			return false
+		}
+	}
+	return true
+}
+
+// said returns how many pods of the app have written the word into their journals.
+func (t *turn) said(app, word string) int {
+	names, _ := filepath.Glob(filepath.Join(t.dir, "journal", app+"-*")) // the pattern is well-formed
+	n := 0
+	for _, name := range names {
+		text, err := os.ReadFile(name) //nolint:gosec // the run's own folder
+		if err == nil && strings.Contains(string(text), " "+word+"\n") {
+			n++
+		}
+	}
+	return n
+}
+
+// place puts the node at the scenario's distance from evictd's soft line, and its pods' cgroup
+// under its limit. The distance varies with the seed, so that the kubelet looks at different
+// moments, and both arms of a run have the same.
+func (t *turn) place(ctx context.Context, seed int) error {
+	const variesMiB = 200
+	random := rand.New(rand.NewPCG(uint64(seed), uint64(t.scenario.Number))) //nolint:gosec // no secret; neither is negative
+	distance := t.lines.Soft - t.lines.End + (t.scenario.AboveMiB+t.scenario.takesAtOnceMiB())<<20
+	if !t.scenario.Exact {
+		distance += random.Int64N(variesMiB << 20)
+	}
+	if err := t.room.place(ctx, t.lines.End+distance); err != nil {
+		return err
+	}
+	held, err := t.room.pods()
+	if err != nil {
+		return err
+	}
+	if err := t.safe(); err != nil {
+		return err
+	}
+	return t.room.limit(held + distance)
+}
+
+// safe makes sure that the machine keeps its floor even if every pod takes all that it may, and
+// the limit of all pods together did not hold.
+func (t *turn) safe() error {
+	kernel, err := t.room.readings.Kernel()
+	if err != nil {
+		return err
+	}
+	for i := range t.pods {
+		p := &t.pods[i]
+		if p.LimitMiB == 0 {
+			return fmt.Errorf("pod %s of scenario %d has no memory limit: it is not safe to run", p.Name, t.scenario.Number)
+		}
+		kernel -= p.LimitMiB << 20 * int64(max(p.Replicas, 1))
+	}
+	if kernel < floor {
+		return fmt.Errorf("scenario %d could leave the machine with %d MiB, %d must stay", t.scenario.Number, kernel>>20, int64(floor)>>20)
+	}
+	return nil
+}
+
+// begin lets the pods of the apps take and write, and waits until they do.
+func (t *turn) begin(ctx context.Context, apps []string) error {
+	for i := range t.pods {
+		p := &t.pods[i]
+		if !slices.Contains(apps, p.Name) {
+			continue
+		}
+		file := filepath.Join(t.dir, "go", p.Name)
+		if err := os.WriteFile(file, nil, 0o644); err != nil { //nolint:gosec // a container looks at it
+			return fmt.Errorf("beginning: %w", err)
+		}
+		err := node.Until(ctx, 30*time.Second, func(context.Context) bool { return t.said(p.Name, "begin") >= int(max(p.Replicas, 1)) })
+		if err != nil {
+			return fmt.Errorf("waiting for %s to begin: %w", p.Name, err)
+		}
+		if p.Again {
+			continue
+		}
+		if err := os.Remove(file); err != nil {
+			return fmt.Errorf("beginning: %w", err)
+		}
+	}
+	return nil
+}
+
+// incident does the scenario's steps and measures until it is over.
+func (t *turn) incident(ctx context.Context, r *Result) error {
+	before, err := cpuNow()
+	kills, unread := oomKills()
+	if err = errors.Join(err, unread); err != nil {
+		return err
+	}
+	kubelets, err := t.kubeletsHealth(ctx)
+	if err != nil {
+		return err
+	}
+	k := &keeper{room: &t.room, host: t.hostsHold, limit: t.room.limited.Load()}
+	if k.base, err = k.use(); err != nil {
+		return err
+	}
+	web := &client{http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, url: "http://" + t.address, every: clientEvery}
+	t.began = time.Now()
+	t.over = t.began.Add(t.scenario.Lasts)
+	t.gauge = newGauge(t.began, &t.lines)
+	t.observer.begin(t.began)
+	background, stop := context.WithCancel(ctx)
+	group, background := errgroup.WithContext(background)
+	group.Go(func() error { return t.gauge.run(background, t.room.podsLeft) })
+	group.Go(func() error { return k.run(background) })
+	group.Go(func() error { web.run(background); return nil })
+	group.Go(func() error { kubelets.run(background); return nil })
+	err = t.steps(background)
+	if err == nil {
+		err = t.await(background)
+	}
+	ended := time.Now()
+	stop()
+	if err = errors.Join(err, group.Wait(), t.room.stillLimited()); err != nil {
+		return err
+	}
+	r.Incident, r.Disturbed = ended.Sub(t.began).Seconds(), k.worst()
+	return t.tell(r, web, kubelets, before, kills, ended)
+}
+
+// tell fills in what was seen.
+func (t *turn) tell(r *Result, web, kubelets *client, before cpu, kills int64, ended time.Time) error {
+	after, err := cpuNow()
+	now, unread := oomKills()
+	pulse, unheard := beats(filepath.Join(t.dir, "heartbeat"))
+	if err = errors.Join(err, unread, unheard); err != nil {
+		return err
+	}
+	r.OOMKills, r.Load = now-kills, load()
+	r.Busy, r.Steal = after.since(before)
+	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
+	r.Memory, r.Trace = t.gauge.told()
+	gap, err := t.room.gap()
+	if err != nil {
+		return err
+	}
+	r.GapMoved = gap - r.Lines.Gap
+	var answers []time.Time
+	r.Asked, r.Failed, _ = web.told()
+	_, _, answers = kubelets.told()
+	r.KubeletGap = longestGap(answers, t.began, ended).Seconds()
+	r.PodGap = longestGap(pulse, t.began, ended).Seconds()
+	return nil
+}
+
+// steps does the scenario's steps. One whose moment does not come in time is left out.
+func (t *turn) steps(ctx context.Context) error {
+	timed, cancel := context.WithDeadline(ctx, t.over)
+	defer cancel()
+	for _, step := range t.scenario.Steps {
+		if step.Wait != nil {
+			if err := step.Wait(timed, t); err != nil {
+				if timed.Err() != nil && ctx.Err() == nil {
+					t.observer.note("left out: " + step.What)
+					return nil
+				}
+				return err
+			}
+		}
+		t.observer.note(step.What)
+		if err := step.Do(ctx, t); err != nil {
+			return fmt.Errorf("%s: %w", step.What, err)
+		}
+	}
+	return nil
+}
+
+// await waits until the incident is over.
+func (t *turn) await(ctx context.Context) error {
+	for ctx.Err() == nil && time.Now().Before(t.over) && (t.scenario.Whole || !t.calm()) {
+		time.Sleep(2 * heartbeat)
+	}
+	return context.Cause(ctx)
+}
+
+// calm reports whether somebody has ended, nobody is leaving, and for a while nobody has ended
+// and no line was crossed.
+func (t *turn) calm() bool {
+	s := t.observer.state()
+	last, below := t.gauge.lastBelow()
+	quiet := time.Since(t.began) - time.Duration(last*float64(time.Second))
+	return s.ended > 0 && s.leaving == 0 && time.Since(s.last) > calmFor && (!below || quiet > calmFor)
+}
+
+// untilEnding waits until somebody ends a pod.
+func untilEnding(ctx context.Context, t *turn) error {
+	for t.observer.state().ended == 0 {
+		if err := after(heartbeat)(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kubeletsHealth is a client of the kubelet's own health.
+func (t *turn) kubeletsHealth(ctx context.Context) (*client, error) {
+	current, err := t.node.Client.CoreV1().Nodes().Get(ctx, t.node.Name(), metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubelet's port: %w", err)
+	}
+	asks, err := rest.HTTPClientFor(t.node.Cluster.RESTConfig())
+	if err != nil {
+		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+	}
+	port := current.Status.DaemonEndpoints.KubeletEndpoint.Port
+	return &client{http: asks, url: fmt.Sprintf("https://127.0.0.1:%d/healthz", port), every: heartbeat}, nil
+}
+
+// hostTakes starts a process of the host, outside the pods, that takes memory at a rate.
+func (t *turn) hostTakes(mebibytes, rate int64) error {
+	process := exec.Command(filepath.Join(t.node.Files.ClusterBin, "workload"), //nolint:gosec,noctx // the Makefile built it; end ends it
+		fmt.Sprintf("--memory=%dMi", mebibytes), "--memory-rate="+strconv.FormatInt(rate, 10))
+	if err := process.Start(); err != nil {
+		return fmt.Errorf("starting a process of the host: %w", err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.hosts = append(t.hosts, process)
+	return nil
+}
+
+// hostsHold returns what the host processes hold, in bytes.
+func (t *turn) hostsHold() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := int64(0)
+	for _, process := range t.hosts {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", process.Process.Pid))
+		if err != nil {
+			continue // it has ended
+		}
+		var size, resident int64
+		if n, _ := fmt.Sscan(string(text), &size, &resident); n == 2 {
+			sum += resident * int64(os.Getpagesize())
+		}
+	}
+	return sum
+}
+
+// end removes all that the run has made.
+func (t *turn) end(ctx context.Context) error {
+	for _, process := range t.hosts {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	}
+	var kept error
+	if t.arm == evictdArm {
+		kept = t.keepLog(ctx, t.name)
+	}
+	return errors.Join(kept, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx))
+}
