@@ -81,7 +81,7 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 		// message is the log's; "" where evictd ends.
 		message string
 	}{
-		"nobody listens": {
+		"the port is closed": {
 			refusing(t),
 			[]string{"no answer from the API server at http://127.0.0.1:", "check that it runs there", "connection refused"},
 			"the API server does not answer; no pod is evicted until it does",

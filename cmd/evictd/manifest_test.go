@@ -117,7 +117,7 @@ func TestShippedManifestArgumentsParse(t *testing.T) {
 	}
 }
 
-func TestShippedManifestAsksForTheLeast(t *testing.T) {
+func TestShippedManifestRequestsTheLeast(t *testing.T) {
 	t.Parallel()
 	s := readShipped(t)
 	pod := s.daemonSet.Spec.Template.Spec
@@ -185,9 +185,9 @@ func TestShippedManifestOverlaysConfineTheAccount(t *testing.T) {
 
 // confines fails the test unless each policy binds the account, and all policies precede the
 // rights.
-func (s *shipped) confines(t *testing.T, who corev1.ServiceAccount) {
+func (s *shipped) confines(t *testing.T, sa corev1.ServiceAccount) {
 	t.Helper()
-	account := "request.userInfo.username == 'system:serviceaccount:" + who.Namespace + ":" + who.Name + "'"
+	account := "request.userInfo.username == 'system:serviceaccount:" + sa.Namespace + ":" + sa.Name + "'"
 	deny := []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
 	bound := map[string]bool{}
 	for i := range s.bindings {

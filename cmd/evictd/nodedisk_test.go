@@ -101,9 +101,9 @@ func TestNodeDiskOptions(t *testing.T) {
 	}
 }
 
-// TestNodeDiskAsksForRunningContainers: a running container has a layer and logs, which are
+// TestNodeDiskMeasuresRunningContainers: a running container has a layer and logs, which are
 // unknown where there are none. Unchanged limits do not reopen the measurement.
-func TestNodeDiskAsksForRunningContainers(t *testing.T) {
+func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
 	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}

@@ -16,13 +16,13 @@ func TestRankingListsTheProtections(t *testing.T) {
 	t.Parallel()
 	_, page, _ := strings.Cut(readDoc(t, "docs/ranking.md"), "\n## Protections\n")
 	table, rest, _ := strings.Cut(page, "\n\n`evictd rank`")
-	_, who, _ := strings.Cut(rest, "\n### Who can give a pod a protection\n")
-	who, _, _ = strings.Cut(who, "\n## ")
+	_, causes, _ := strings.Cut(rest, "\n### Who can give a pod a protection\n")
+	causes, _, _ = strings.Cut(causes, "\n## ")
 	var want, listed []string
 	for _, reason := range rank.Protections() {
 		want = append(want, string(reason))
-		if strings.Count(who, "`"+string(reason)+"`") != 1 {
-			t.Errorf("who can bring about %q is not said once", reason)
+		if strings.Count(causes, "`"+string(reason)+"`") != 1 {
+			t.Errorf("what can cause %q is not said once", reason)
 		}
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {

@@ -53,7 +53,7 @@ func candidatesIn(namespace string, n int) []rank.Entry {
 
 // Dry runs are sent only for the first candidates and the pod of --why; each names the UID,
 // and only a few run at a time.
-func TestBudgetsAreAskedForTheFirstOnly(t *testing.T) {
+func TestBudgetsAreCheckedForTheFirstOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		o := &oracle{answer: func(ctx context.Context, r evict.Request) evict.Result {
@@ -71,7 +71,7 @@ func TestBudgetsAreAskedForTheFirstOnly(t *testing.T) {
 }
 
 // --watch refreshes every 2 s; dry runs are sent every 10 s.
-func TestBudgetsAreNotAskedOnEveryRefresh(t *testing.T) {
+func TestBudgetsAreNotCheckedOnEveryRefresh(t *testing.T) {
 	t.Parallel()
 	o := &oracle{answer: allowed}
 	now := time.Unix(1000, 0)

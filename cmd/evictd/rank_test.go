@@ -171,7 +171,7 @@ func TestWhyOfAPodThatIsNotThere(t *testing.T) {
 		"tools/debgu": "did you mean tools/debug?",
 		"shop/web":    "did you mean shop/web-6b7c9-4tkqd, shop/web-6b7c9-9s2hw?",
 		"tools/cache": "did you mean shop/cache-0?",
-		"x/nobody":    "evictd knows 12 there, and lists them without --why",
+		"x/absent":    "evictd knows 12 there, and lists them without --why",
 	} {
 		code, stdout, stderr := call(t, "rank", "--snapshot", example, "--why", key)
 		want = "evictd: --why " + key + ": no such pod on node worker-1; " + want + "\n"

@@ -355,7 +355,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	select {
 	case <-asked:
 	case <-patience(t).Done():
-		t.Fatalf("nobody asked for the rights:\n%s", log)
+		t.Fatalf("the rights were not checked:\n%s", log)
 	}
 	edit("dryRun: true\n")
 	waiting := patience(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-func TestEvictsTheFirstOfTheOrderAndNobodyElse(t *testing.T) {
+func TestEvictsTheFirstOfTheOrderOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -191,7 +191,7 @@ func TestSecondVictimWhenTheFirstCannotSuffice(t *testing.T) {
 	})
 }
 
-func TestVictimIsNotAskedForAgainWhileTheWatchIsBehind(t *testing.T) {
+func TestVictimIsNotEvictedAgainWhileTheWatchIsBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -265,7 +265,7 @@ func TestRecoveryMeanwhileEndsTheWalk(t *testing.T) {
 		watch(t, n, hardPolicy(), 20*time.Second)
 		n.wantVictims(t, "guarded")
 		if len(n.decisions) != 1 || n.decisions[0].Detail == "" {
-			t.Errorf("the record does not say why the walk ended: %+v", n.decisions)
+			t.Errorf("the record does not say why the plan ended: %+v", n.decisions)
 		}
 	})
 }
@@ -302,7 +302,7 @@ func TestRefusedPodsAreNotHammered(t *testing.T) {
 		watch(t, n, hardPolicy(), 10*time.Minute)
 		// 10 s, 20 s, 40 s, 80 s, 160 s, then every 300 s.
 		if got := len(n.evictions); got != 6 {
-			t.Errorf("asked %d times in 10 minutes, want 6", got)
+			t.Errorf("%d requests in 10 minutes, want 6", got)
 		}
 		if !slices.Contains(n.holds(), decide.HoldBackingOff) {
 			t.Errorf("holds = %v, want it said that it backs off", n.holds())
@@ -310,25 +310,25 @@ func TestRefusedPodsAreNotHammered(t *testing.T) {
 	})
 }
 
-// TestDeniedPodIsAskedForAgainAfterAWhile: a webhook denies and then allows: the pod is in back-off
+// TestDeniedPodIsRetriedAfterAWhile: a webhook denies and then allows: the pod is in back-off
 // for a minute, and then evicted.
-func TestDeniedPodIsAskedForAgainAfterAWhile(t *testing.T) {
+func TestDeniedPodIsRetriedAfterAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("denied", 950, 100)
 		began := time.Now()
-		var asked []time.Duration
+		var sent []time.Duration
 		n.answer = func(evict.Request) evict.Result {
-			asked = append(asked, time.Since(began))
+			sent = append(sent, time.Since(began))
 			if time.Since(began) < 30*time.Second {
 				return evict.Result{Outcome: evict.Denied, Message: "it is payday"}
 			}
 			return evict.Result{Outcome: evict.Evicted}
 		}
 		watch(t, n, hardPolicy(), 3*time.Minute)
-		if len(asked) != 2 || asked[1]-asked[0] < time.Minute {
-			t.Errorf("asked after %v, want twice, a minute apart", asked)
+		if len(sent) != 2 || sent[1]-sent[0] < time.Minute {
+			t.Errorf("requests after %v, want two, a minute apart", sent)
 		}
 		if len(n.pods) != 0 {
 			t.Error("the pod is there although the webhook allows it by now")
@@ -368,7 +368,7 @@ func TestInvariant08DryRunDecidesTheSame(t *testing.T) {
 }
 
 // Guards invariant 9: after a restart at any point no second pod is evicted for the same deficit.
-func TestInvariant09RestartEvictsNobodyTwice(t *testing.T) {
+func TestInvariant09RestartEvictsNoPodTwice(t *testing.T) {
 	t.Parallel()
 	for _, after := range []time.Duration{0, time.Millisecond, 500 * time.Millisecond, 5 * time.Second, 24 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

@@ -136,7 +136,7 @@ func BenchmarkTickCalm110(b *testing.B) {
 }
 
 // BenchmarkTickDecides110 is a tick that finds pressure, ranks all pods and hands
-// the first one over, until the decision is settled. The books are new each time.
+// the first one over, until the decision is complete. The books are new each time.
 func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
@@ -144,7 +144,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 		a.memories.Victims.Tracker, a.memories.Cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
 		if a.acting == nil {
-			b.Fatal("nobody was chosen")
+			b.Fatal("no pod was chosen")
 		}
 		a.takeReport(<-a.executor.Reports())
 	}
@@ -156,7 +156,7 @@ func BenchmarkTickWaits110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 3<<10+200))
 	a.tick(b.Context())
 	if a.acting == nil {
-		b.Fatal("nobody was chosen")
+		b.Fatal("no pod was chosen")
 	}
 	a.takeReport(<-a.executor.Reports())
 	decided := decidedBy(a)

@@ -78,7 +78,7 @@ func unready(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFa
 
 func TestBestEffort(t *testing.T) {
 	t.Parallel()
-	asked := []string{"evict alone", "evict oneof3"}
+	tried := []string{"evict alone", "evict oneof3"}
 	for _, test := range []struct {
 		name  string
 		setUp func(n *fakeNode, policy *Policy)
@@ -86,41 +86,41 @@ func TestBestEffort(t *testing.T) {
 		came  decide.BestEffort
 	}{
 		{
-			"the least violated budget's pod goes, and nobody else", func(*fakeNode, *Policy) {},
-			append(asked, "delete oneof3"), decide.BestEffortDeleted,
+			"the least violated budget's pod is evicted, and no other", func(*fakeNode, *Policy) {},
+			append(tried, "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
-			"respect: nobody", func(_ *fakeNode, policy *Policy) { policy.BestEffort = false },
-			asked, decide.BestEffortNone,
+			"respect: no pod", func(_ *fakeNode, policy *Policy) { policy.BestEffort = false },
+			tried, decide.BestEffortNone,
 		},
 		{
-			"soft pressure: nobody", func(_ *fakeNode, policy *Policy) { policy.Thresholds[0].Hard = false },
-			asked, decide.BestEffortNone,
+			"soft pressure: no pod", func(_ *fakeNode, policy *Policy) { policy.Thresholds[0].Hard = false },
+			tried, decide.BestEffortNone,
 		},
 		{
 			"equal shares: the first of the ranking", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 6, Healthy: 5} // two of six short, as one of three
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"by share and not by count", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 100, Healthy: 90} // eleven short
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a budget that wants none is not violated", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{}
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a pod that is not ready takes nothing from its budget", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
 				unready(n.pods["uid-alone"].api)
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
 			"a status that is behind counts as a budget's refusal", func(n *fakeNode, _ *Policy) {
@@ -131,40 +131,40 @@ func TestBestEffort(t *testing.T) {
 					return evict.Result{Outcome: evict.BudgetPending, Budget: r.Name, RetryAfter: 10 * time.Second}
 				}
 			},
-			append(asked, "delete oneof3"), decide.BestEffortDeleted,
+			append(tried, "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
-			"whom a webhook refused is never deleted", func(n *fakeNode, _ *Policy) {
+			"a pod that a webhook refused is never deleted", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Denied})
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
-			"nor whom two budgets select", func(n *fakeNode, _ *Policy) {
+			"nor a pod that two budgets select", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Misconfigured})
 			},
-			append(asked, "delete alone"), decide.BestEffortDeleted,
+			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},
 		{
-			"no budget refused: nobody", func(n *fakeNode, _ *Policy) {
+			"no budget refused: no pod", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied, "oneof3": evict.Misconfigured})
 			},
-			asked, decide.BestEffortNone,
+			tried, decide.BestEffortNone,
 		},
 		{
-			"one was accepted: nobody", func(n *fakeNode, _ *Policy) {
+			"one was accepted: no pod", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Evicted})
 			},
-			asked, decide.BestEffortNone,
+			tried, decide.BestEffortNone,
 		},
 		{
-			"the API server is overloaded: nobody", func(n *fakeNode, _ *Policy) {
+			"the API server is overloaded: no pod", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"oneof3": evict.Throttled})
 			},
-			asked, decide.BestEffortNone,
+			tried, decide.BestEffortNone,
 		},
 		{
-			"one has gone meanwhile: nobody in this decision", func(n *fakeNode, _ *Policy) {
+			"one has ended meanwhile: no pod in this decision", func(n *fakeNode, _ *Policy) {
 				answer := n.keeps(map[string]evict.Outcome{"oneof3": evict.Gone})
 				n.answer = func(r evict.Request) evict.Result {
 					if r.Name == "oneof3" {
@@ -174,14 +174,14 @@ func TestBestEffort(t *testing.T) {
 					return answer(r)
 				}
 			},
-			append(asked, "evict alone", "delete alone"), decide.BestEffortNone, // by the second decision
+			append(tried, "evict alone", "delete alone"), decide.BestEffortNone, // by the second decision
 		},
 		{
-			"a budget cannot be read: nobody", func(n *fakeNode, _ *Policy) { n.unbudgeted = errPlanted() },
-			asked, decide.BestEffortBudgetUnknown,
+			"a budget cannot be read: no pod", func(n *fakeNode, _ *Policy) { n.unbudgeted = errPlanted() },
+			tried, decide.BestEffortBudgetUnknown,
 		},
 		{
-			"a budget that is not there keeps nobody: its pod is asked for again", func(n *fakeNode, _ *Policy) {
+			"a budget that does not exist blocks no pod: its pod is evicted again", func(n *fakeNode, _ *Policy) {
 				delete(n.budgets, "shop/alone")
 				answer := n.answer
 				n.answer = func(r evict.Request) evict.Result {
@@ -191,33 +191,33 @@ func TestBestEffort(t *testing.T) {
 					return answer(r)
 				}
 			},
-			append(asked, "evict alone"), decide.BestEffortNone,
+			append(tried, "evict alone"), decide.BestEffortNone,
 		},
 		{
 			"one that is not there and refuses again keeps the others from nothing", func(n *fakeNode, _ *Policy) {
 				delete(n.budgets, "shop/alone")
 			},
-			append(asked, "evict alone", "delete oneof3"), decide.BestEffortDeleted,
+			append(tried, "evict alone", "delete oneof3"), decide.BestEffortDeleted,
 		},
 		{
-			"the refusal names no budget: nobody", func(n *fakeNode, _ *Policy) {
+			"the refusal names no budget: no pod", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.BlockedByBudget})
 			},
-			asked, decide.BestEffortBudgetUnknown,
+			tried, decide.BestEffortBudgetUnknown,
 		},
 		{
-			"all whom budgets keep would not suffice: nobody", func(n *fakeNode, policy *Policy) {
+			"all pods that budgets block would not suffice: no pod", func(n *fakeNode, policy *Policy) {
 				policy.MinimumReclaim = pressure.Fraction(0.05)
 				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
 				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
 			},
-			asked, decide.BestEffortInsufficientReclaim,
+			tried, decide.BestEffortInsufficientReclaim,
 		},
 		{
 			"the delete is denied", func(n *fakeNode, _ *Policy) {
 				n.answer = n.keeps(map[string]evict.Outcome{"delete oneof3": evict.Denied})
 			},
-			append(asked, "delete oneof3"), decide.BestEffortRefused,
+			append(tried, "delete oneof3"), decide.BestEffortRefused,
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestBestEffortForADisk(t *testing.T) {
 		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, decide.BestEffortInsufficientReclaim},
 		{"as much", 0.6, 60, true, []string{"delete kept"}, decide.BestEffortDeleted},
 		{"less than is missing while not all is known", 0, 49, false, []string{}, decide.BestEffortInsufficientReclaim},
-		{"less than is missing and nobody judges", 0, 49, true, []string{"delete kept"}, decide.BestEffortDeleted},
+		{"less than is missing, and no minimum", 0, 49, true, []string{"delete kept"}, decide.BestEffortDeleted},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -319,10 +319,10 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 	})
 }
 
-// TestBestEffortTakesWhoBacksOff: a pod that a budget refused under soft pressure does not have to
+// TestBestEffortTakesPodsInBackOff: a pod that a budget refused under soft pressure does not have to
 // wait for the end of its back-off when hard pressure begins. Only the pod that is to be deleted is
 // tried again before that.
-func TestBestEffortTakesWhoBacksOff(t *testing.T) {
+func TestBestEffortTakesPodsInBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
@@ -337,9 +337,9 @@ func TestBestEffortTakesWhoBacksOff(t *testing.T) {
 	})
 }
 
-// TestBestEffortAsksBudgetsOnceMore: an old refusal is not relied on: a pod whose budget has room
+// TestBestEffortChecksBudgetsOnceMore: an old refusal is not relied on: a pod whose budget has room
 // again is evicted, and no budget is bypassed.
-func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
+func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name    string
@@ -368,7 +368,7 @@ func TestBestEffortAsksBudgetsOnceMore(t *testing.T) {
 			[]string{"evict oneof3", "evict alone", "delete alone"},
 		},
 		{
-			"the API server is overloaded: nobody", func(*fakeNode) {},
+			"the API server is overloaded: no pod", func(*fakeNode) {},
 			evict.Throttled,
 			[]string{"evict oneof3"},
 		},
@@ -475,7 +475,7 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 		policy.Thresholds[0].Hard = true
 		watch(t, n, policy, 35*time.Second)
 		if slices.Contains(n.requests(), "delete oneof3") || slices.Contains(n.requests(), "delete alone") {
-			t.Errorf("somebody went: %v", n.requests())
+			t.Errorf("a pod was deleted: %v", n.requests())
 		}
 		if reads := len(n.budgetReads); reads < 3 || reads > 5 {
 			t.Errorf("%d budgets read in 35 s, want one every 10 s", reads)
@@ -484,7 +484,7 @@ func TestBestEffortWithoutABudget(t *testing.T) {
 			t.Errorf("the record does not say why: %+v", d)
 		}
 		if !slices.Contains(n.holds(), decide.HoldBudgetUnknown) {
-			t.Errorf("holds %v, want it said where nobody was asked for", n.holds())
+			t.Errorf("holds %v, want BudgetUnknown where no pod was tried", n.holds())
 		}
 	})
 }
@@ -501,12 +501,12 @@ func TestRecoveryMeanwhileKeepsTheBudget(t *testing.T) {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		if d := n.last(t); !strings.Contains(d.Detail, "recovered meanwhile") {
-			t.Errorf("the record does not say why nobody went: %+v", d)
+			t.Errorf("the record does not say why no pod was evicted: %+v", d)
 		}
 	})
 }
 
-func TestUnheardDeleteIsLookedInto(t *testing.T) {
+func TestDeleteInDoubtIsResolved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := keptNode()

@@ -17,10 +17,10 @@ func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
 		n.host, n.ends, n.slow = 640*mebi, time.Minute, time.Millisecond
 		n.run("first", 60, 0)
 		n.run("leak", 0, 0, high) // evicted after all others
-		began, asked := time.Now(), map[string]time.Duration{}
+		began, sent := time.Now(), map[string]time.Duration{}
 		n.answer = func(r evict.Request) evict.Result {
-			if _, again := asked[r.Name]; !again {
-				asked[r.Name] = time.Since(began)
+			if _, again := sent[r.Name]; !again {
+				sent[r.Name] = time.Since(began)
 			}
 			return evict.Result{Outcome: evict.Evicted}
 		}
@@ -29,11 +29,11 @@ func TestFaultNextDecisionIsLateBehindWhatIsInFlight(t *testing.T) {
 		}
 		watch(t, n, hardPolicy(), 600*time.Millisecond)
 		const line, covered = 200 * time.Millisecond, 60 * time.Millisecond
-		if late := asked["first"] - line; asked["first"] == 0 || late > 20*time.Millisecond {
-			t.Errorf("first was asked for after %v, want at %v and 20ms later at most", asked["first"], line)
+		if late := sent["first"] - line; sent["first"] == 0 || late > 20*time.Millisecond {
+			t.Errorf("first was evicted after %v, want at %v and 20ms later at most", sent["first"], line)
 		}
-		if late := asked["leak"] - line - covered; asked["leak"] == 0 || late > 20*time.Millisecond || late < 0 {
-			t.Errorf("leak was asked for after %v, want after %v and 20ms later at most", asked["leak"], line+covered)
+		if late := sent["leak"] - line - covered; sent["leak"] == 0 || late > 20*time.Millisecond || late < 0 {
+			t.Errorf("leak was evicted after %v, want after %v and 20ms later at most", sent["leak"], line+covered)
 		}
 	})
 }

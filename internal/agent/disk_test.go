@@ -149,9 +149,9 @@ func TestDiskIsMeasuredOnceAndHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestDiskUseThatIsNotKnownEvictsNobody: a measurement that failed or took too long evicts no pod
+// TestDiskUseThatIsNotKnownEvictsNoPod: a measurement that failed or took too long evicts no pod
 // and is repeated.
-func TestDiskUseThatIsNotKnownEvictsNobody(t *testing.T) {
+func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
 	t.Parallel()
 	for name, disk := range map[string]*fakeDisk{
 		"it fails":       {err: errPlanted()},

@@ -131,8 +131,8 @@ func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 				setUp(h)
 				start := time.Now()
 				live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts, notCareful)
-				if who, after := h.firstVictim(start); who != "next" || after > 4*time.Second {
-					t.Errorf("the first victim is %q after %v, want next at once; holds: %v", who, after, h.holds())
+				if victim, after := h.firstVictim(start); victim != "next" || after > 4*time.Second {
+					t.Errorf("the first victim is %q after %v, want next at once; holds: %v", victim, after, h.holds())
 				}
 			})
 		})
@@ -151,8 +151,8 @@ func TestFaultRestOfADoubtRestsNoOtherDecision(t *testing.T) {
 		h.after(again, func() { h.host += 290 * mebi })
 		start := time.Now()
 		live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts, notCareful)
-		if who, after := h.firstVictim(start.Add(again)); who != "small" || after > 2*time.Second {
-			t.Errorf("the second victim is %q after %v, want small at once; holds: %v", who, after, h.holds())
+		if victim, after := h.firstVictim(start.Add(again)); victim != "small" || after > 2*time.Second {
+			t.Errorf("the second victim is %q after %v, want small at once; holds: %v", victim, after, h.holds())
 		}
 	})
 }
@@ -167,18 +167,18 @@ func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 		h.behind, h.late = true, 1990*time.Millisecond
 		live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
 		h.wantVictims(t)
-		settled := slices.ContainsFunc(h.decisions, func(d decide.Decision) bool {
+		recorded := slices.ContainsFunc(h.decisions, func(d decide.Decision) bool {
 			return d.Pressure.Threshold.Signal == pressure.NodeFSAvailable && d.Victim() != nil && d.Victim().Entry.Pod.Name == "large"
 		})
-		if !settled {
+		if !recorded {
 			t.Errorf("that large was evicted for the disk is not on record: %+v", h.decisions)
 		}
 	})
 }
 
-// TestPodInDoubtIsAskedForWhereThereIsNobodyElse: if there is no other candidate, a pod whose
+// TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate: if there is no other candidate, a pod whose
 // request about a disk is in doubt is evicted because of memory, too. It counts once.
-func TestPodInDoubtIsAskedForWhereThereIsNobodyElse(t *testing.T) {
+func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHooked()
@@ -189,8 +189,8 @@ func TestPodInDoubtIsAskedForWhereThereIsNobodyElse(t *testing.T) {
 		h.after(2100*time.Millisecond, func() { h.hangs = nil })
 		start, f := time.Now(), &file{t: t}
 		live(t, h.fakeNode, f, h.policy(), 20*time.Second, h.parts, notCareful)
-		if who, after := h.firstVictim(start); who != "large" || after > 4*time.Second {
-			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", who, after, h.holds())
+		if victim, after := h.firstVictim(start); victim != "large" || after > 4*time.Second {
+			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", victim, after, h.holds())
 		}
 		if kept := f.load(); len(kept.Cooldown.Limits) != 1 || len(kept.InDoubt) > 0 {
 			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Limits), len(kept.InDoubt))

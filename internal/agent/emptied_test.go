@@ -60,7 +60,7 @@ func TestFaultEmptiedCgroupIsNotReliedOn(t *testing.T) {
 				runFor(t, a, 7*time.Second)
 				got := n.victims()
 				if len(got) == 0 || got[len(got)-1] != "greedy" {
-					t.Errorf("asked for %v; want greedy at the end", got)
+					t.Errorf("evicted %v; want greedy at the end", got)
 				}
 			})
 		})

@@ -68,11 +68,11 @@ func TestEscalation(t *testing.T) {
 		want   []asked
 	}{
 		{
-			"while it is relied on: nobody", 3600, inflight.HardPatience, func(*fakeNode, *Policy) {},
+			"while it is relied on: no pod", 3600, inflight.HardPatience, func(*fakeNode, *Policy) {},
 			[]asked{first},
 		},
 		{
-			"over the patience of hard pressure: the victim again, and nobody else", 3600, inflight.HardPatience + 20*time.Second, func(*fakeNode, *Policy) {},
+			"over the patience of hard pressure: the victim again, and no other pod", 3600, inflight.HardPatience + 20*time.Second, func(*fakeNode, *Policy) {},
 			[]asked{first, again},
 		},
 		{
@@ -80,11 +80,11 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, again},
 		},
 		{
-			"once: past the new deadline the next one goes", 3600, inflight.HardPatience + 10*time.Second + inflight.DeadlineMargin + 3*time.Second, func(*fakeNode, *Policy) {},
+			"once: past the new deadline the next one is evicted", 3600, inflight.HardPatience + 10*time.Second + inflight.DeadlineMargin + 3*time.Second, func(*fakeNode, *Policy) {},
 			[]asked{first, again, {"next", 10}},
 		},
 		{
-			"it ends now: nobody else goes", 3600, 5 * time.Minute, func(n *fakeNode, _ *Policy) {
+			"it ends now: no other pod is evicted", 3600, 5 * time.Minute, func(n *fakeNode, _ *Policy) {
 				n.after(time.Minute, func() { n.stubborn = false })
 			},
 			[]asked{first, again},
@@ -102,7 +102,7 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, {"next", 10}},
 		},
 		{
-			"somebody has shortened it already: the next one", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+			"another client has shortened it already: the next one", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
 				n.after(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
 			},
 			[]asked{first, {"next", 10}},
@@ -160,7 +160,7 @@ func TestEscalation(t *testing.T) {
 				test.setUp(n, &policy)
 				watch(t, n, policy, test.during)
 				if diff := cmp.Diff(test.want, n.graces()); diff != "" {
-					t.Errorf("asked for (-want +got):\n%s", diff)
+					t.Errorf("requests (-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -212,7 +212,7 @@ func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 				terminate(n)
 				watch(t, n, escalating(), inflight.HardPatience+20*time.Second)
 				if diff := cmp.Diff([]asked{{"next", 10}}, n.graces()); diff != "" {
-					t.Errorf("asked for (-want +got):\n%s", diff)
+					t.Errorf("requests (-want +got):\n%s", diff)
 				}
 			})
 		})
@@ -228,7 +228,7 @@ func TestDryRunEscalatesItsOwn(t *testing.T) {
 		policy.DryRun = true
 		watch(t, n, policy, inflight.HardPatience+20*time.Second)
 		if diff := cmp.Diff([]asked{{"patient", -1}, {"patient", 10}}, n.graces()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 		for _, r := range n.evictions {
 			if !r.DryRun {
@@ -245,7 +245,7 @@ func TestDryRunEscalatesItsOwn(t *testing.T) {
 		})
 		runFor(t, a, inflight.HardPatience+20*time.Second)
 		if diff := cmp.Diff([]asked{{"patient", -1}, {"next", 10}}, n.graces()); diff != "" {
-			t.Errorf("asked for (-want +got):\n%s", diff)
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -137,7 +137,7 @@ func goOn(t *testing.T, n *fakeNode, a *Agent, during time.Duration, rate int64)
 	}
 }
 
-func TestWhoComesTooLate(t *testing.T) {
+func TestVictimsThatComeTooLate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
@@ -145,7 +145,7 @@ func TestWhoComesTooLate(t *testing.T) {
 		run    func(t *testing.T, n *fakeNode, a *Agent)
 		want   []string
 	}{
-		{"a fall, and nobody for it within the first second", nil, func(t *testing.T, n *fakeNode, a *Agent) {
+		{"a fall, and no pod for it within the first second", nil, func(t *testing.T, n *fakeNode, a *Agent) {
 			t.Helper()
 			goOn(t, n, a, 6*time.Second, 20) // the line is met after 5.5 s
 		}, []string{"first"}},
@@ -246,7 +246,7 @@ func TestChurnKeepsNoSecondAway(t *testing.T) {
 
 // One that holds something of what is missing is given the time to show what its end does,
 // and counts as one of the two.
-func TestSomebodyElsesVictimThatWeighs(t *testing.T) {
+func TestVictimOfOthersThatWeighs(t *testing.T) {
 	t.Parallel()
 	for holds, want := range map[int64][]string{1: {"first", "second"}, 30: {"first"}} {
 		synctest.Test(t, func(t *testing.T) {

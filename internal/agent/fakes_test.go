@@ -357,7 +357,7 @@ func (n *fakeNode) victims() []string {
 func (n *fakeNode) wantVictims(t *testing.T, names ...string) {
 	t.Helper()
 	if diff := cmp.Diff(names, n.victims(), cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("asked for (-want +got):\n%s", diff)
+		t.Errorf("evicted (-want +got):\n%s", diff)
 	}
 }
 

@@ -49,7 +49,7 @@ func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.
 	if i.reclaim != nil {
 		reclaim = *i.reclaim
 	}
-	acted := settleBeside(t, n, &i.images, during, func(p *Policy) {
+	acted := stabilizeBeside(t, n, &i.images, during, func(p *Policy) {
 		for uid, use := range n.measured {
 			use.SplitLayers = i.split
 			n.measured[uid] = use
@@ -191,9 +191,9 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				n, went, d := test.node.watch(t, 10*time.Minute)
-				if late := went - test.want; late < 0 || late > time.Second {
-					t.Errorf("a pod went after %v, want %v; holds %v", went, test.want, n.holds())
+				n, evicted, d := test.node.watch(t, 10*time.Minute)
+				if late := evicted - test.want; late < 0 || late > time.Second {
+					t.Errorf("a pod was evicted after %v, want %v; holds %v", evicted, test.want, n.holds())
 				}
 				if note := strings.Join(notesOf(d), "; "); test.note == "" && note != "" || !strings.Contains(note, test.note) {
 					t.Errorf("notes %q, want %q", note, test.note)
@@ -244,16 +244,16 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 155})}
 				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}, slow: test.slow}
-				acted := settleBeside(t, n, images, time.Minute, func(p *Policy) {
+				acted := stabilizeBeside(t, n, images, time.Minute, func(p *Policy) {
 					p.Stabilization, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
 					p.ImageReclaim = measure.ImageReclaim{ImageFS: pressure.Fraction(0.15)}
 				})
-				went := time.Duration(0)
+				evicted := time.Duration(0)
 				if len(acted) > 0 {
-					went = acted[0]
+					evicted = acted[0]
 				}
-				if late := went - test.want; late < 0 || late > time.Second {
-					t.Errorf("a pod went after %v, want %v", went, test.want)
+				if late := evicted - test.want; late < 0 || late > time.Second {
+					t.Errorf("a pod was evicted after %v, want %v", evicted, test.want)
 				}
 				// The Event, which is written once, contains the figures.
 				first := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Hold == decide.HoldImagesFirst })
@@ -296,7 +296,7 @@ func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 					return 110
 				}}
 				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}}
-				acted := settleBeside(t, n, images, 30*time.Minute, func(p *Policy) {
+				acted := stabilizeBeside(t, n, images, 30*time.Minute, func(p *Policy) {
 					soft := p.Thresholds[0]
 					soft.Hard, soft.Quantity = false, pressure.Absolute(160)
 					p.Thresholds[0].Quantity = pressure.Absolute(120)
@@ -320,11 +320,11 @@ func TestFullDiskWaitsForNoImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 0})}
 		images := &fakeImages{unused: measure.UnusedImages{Bytes: 500}}
-		acted := settleBeside(t, n, images, 10*time.Minute, func(p *Policy) {
+		acted := stabilizeBeside(t, n, images, 10*time.Minute, func(p *Policy) {
 			p.ImageReclaim = measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
 		})
 		if len(acted) == 0 || acted[0] > measure.ImagesLook+window {
-			t.Errorf("a pod goes after %v on a full disk", acted)
+			t.Errorf("a pod is evicted after %v on a full disk", acted)
 		}
 	})
 }

@@ -27,7 +27,7 @@ func unknownSignal(t *testing.T, signal pressure.Signal) (*fakeNode, *Agent) {
 }
 
 // Guards invariant 1 in the loop: no eviction for a resource of which a reading is missing.
-func TestInvariant01IncompleteReadingEvictsNobody(t *testing.T) {
+func TestInvariant01IncompleteReadingEvictsNoPod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, a := unknownSignal(t, pressure.AllocatableMemoryAvailable)

@@ -68,7 +68,7 @@ func TestSoftJitter(t *testing.T) {
 			n.pods["uid-first"].memory, n.pods["uid-second"].memory = 40*mebi, 30*mebi
 			n.host += 240 * mebi
 		}, []time.Duration{softGrace + 5*time.Second, softGrace + 5*time.Second}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
-		{"a hard threshold that is met meanwhile goes at once", 0.5, func(n *fakeNode, _ *Policy) {
+		{"a hard threshold that is met meanwhile evicts at once", 0.5, func(n *fakeNode, _ *Policy) {
 			n.after(softGrace+2*time.Second, func() { n.host += 60 * mebi })
 		}, []time.Duration{softGrace + 2*time.Second}, []decide.Hold{decide.HoldSoftJitter, decide.HoldReclaimInProgress}},
 		{"a hard threshold alone", 0.5, func(n *fakeNode, p *Policy) {

@@ -94,9 +94,9 @@ func TestVictimIsReliedOnForWhatItHasLeft(t *testing.T) {
 	}
 }
 
-// TestSecondLookCountsWhatIsOnItsWay: what a victim frees between the measurement and the second
+// TestSecondReadingCountsWhatIsInFlight: what a victim frees between the measurement and the second
 // reading is not reclaimed twice.
-func TestSecondLookCountsWhatIsOnItsWay(t *testing.T) {
+func TestSecondReadingCountsWhatIsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -181,7 +181,7 @@ func TestEndlessGraceIsNotInThePast(t *testing.T) {
 	}
 }
 
-func TestNoCandidatesTellsWhoIsOnItsWay(t *testing.T) {
+func TestNoCandidatesNamesVictimsInFlight(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -291,7 +291,7 @@ func TestKubeletsVictimIsInTheLedger(t *testing.T) {
 }
 
 // Pods that the kubelet evicted yesterday are still listed, and hold nothing.
-func TestKubeletsOldVictimsHoldNobodyBack(t *testing.T) {
+func TestKubeletsOldVictimsDelayNoEviction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -304,7 +304,7 @@ func TestKubeletsOldVictimsHoldNobodyBack(t *testing.T) {
 		n.wantVictims(t, "first", "second")
 		for _, booking := range n.last(t).InFlight {
 			if booking.Name == "yesterdays" {
-				t.Error("yesterday's victim is on its way out")
+				t.Error("yesterday's victim is in flight")
 			}
 		}
 	})
@@ -322,7 +322,7 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		a.memories.Victims.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if a.memories.Victims.Booked("uid-both") {
-			t.Error("the victim counts as on its way although nothing of it is left")
+			t.Error("the victim counts as in flight although nothing of it is left")
 		}
 	})
 }

@@ -92,12 +92,12 @@ func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
 		n.after(51*time.Second, func() { n.terminate("uid-greedy") })
 		watch(t, n, hardPolicy(), 60*time.Second)
 		if slices.Contains(n.victims(), "other") {
-			t.Errorf("asked for %v: two are in flight for one deficit", n.victims())
+			t.Errorf("evicted %v: two are in flight for one deficit", n.victims())
 		}
 	})
 }
 
-// A request whose pod could not be read for days is settled by a read that finds the pod
+// A request whose pod could not be read for days is resolved by a read that finds the pod
 // leaving: by then that is not evictd's doing, and its grace period stays what it is.
 func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 		runFor(t, a, 3*time.Minute)
 		for _, r := range n.evictions[1:] {
 			if r.Name == "greedy" {
-				t.Errorf("the pod that another has deleted was asked for: %+v", r)
+				t.Errorf("the pod that another has deleted was evicted: %+v", r)
 			}
 		}
 		for _, b := range a.memories.Victims.All() {

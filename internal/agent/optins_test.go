@@ -249,7 +249,7 @@ func workload(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.OwnerReferences[0].Name = name }
 }
 
-func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing.T) {
+func TestPermitIsAcquiredBeforeTheRequestAndReleasedWhenTheVictimHasEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
@@ -272,7 +272,7 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 		}
 		r := b.asked[1]
 		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.PerWorkload != 2 || r.DryRun {
-			t.Errorf("asked for %+v, want 2 slots for %v in earnest", r, want)
+			t.Errorf("requested %+v, want 2 permits for %v, for real", r, want)
 		}
 		if !maps.Equal(b.leave, map[string]bool{"uid-other": true}) {
 			t.Errorf("said to be leaving: %v, want the victim alone", b.leave)
@@ -280,7 +280,7 @@ func TestSlotIsTakenBeforeTheRequestAndGivenBackWhenTheVictimHasEnded(t *testing
 	})
 }
 
-func TestFullWorkloadIsPassedOverAndTheNextIsAskedFor(t *testing.T) {
+func TestFullWorkloadIsPassedOverAndTheNextIsEvicted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
@@ -304,7 +304,7 @@ func TestFullWorkloadIsPassedOverAndTheNextIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestNobodyHasAFreeSlot(t *testing.T) {
+func TestNoWorkloadHasAFreePermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
@@ -314,13 +314,13 @@ func TestNobodyHasAFreeSlot(t *testing.T) {
 		if len(n.evictions) != 0 || !slices.Equal(n.holds(), []decide.Hold{decide.HoldNoPermit}) {
 			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
 		}
-		if len(b.asked) < 28 || len(b.asked) > 31 { // every slotRest
-			t.Errorf("the permits were asked %d times in 59 s, want about 30", len(b.asked))
+		if len(b.asked) < 28 || len(b.asked) > 31 { // one every 2 s
+			t.Errorf("%d permits requested in 59 s, want about 30", len(b.asked))
 		}
 	})
 }
 
-func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
+func TestUnknownPermitHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 	t.Parallel()
 	for _, hard := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -354,7 +354,7 @@ func TestSlotThatNobodyCanTellOfHoldsSoftEvictionsAndNotHardOnes(t *testing.T) {
 	}
 }
 
-func TestSlotThatNobodyCanTellOfKeepsNobodyFromGoingPastABudget(t *testing.T) {
+func TestUnknownPermitPreventsNoBypassOfABudget(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		verdict permits.Verdict
@@ -376,7 +376,7 @@ func TestSlotThatNobodyCanTellOfKeepsNobodyFromGoingPastABudget(t *testing.T) {
 }
 
 // Guards invariant 10 with permits: what it takes to acquire one is no way around.
-func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
+func TestNoRequestAfterTheEndWhileAPermitIsAcquired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, j := newFakeNode(1000), &journal{}
@@ -389,9 +389,9 @@ func TestNoRequestAfterTheEndWhileASlotIsTaken(t *testing.T) {
 	})
 }
 
-// TestSlotOfAnUnheardRequestIsKept: a request without a response may have been carried out: its
+// TestPermitOfARequestInDoubtIsKept: a request without a response may have been carried out: its
 // permit is kept, and for longer than its time when the pod is seen to terminate.
-func TestSlotOfAnUnheardRequestIsKept(t *testing.T) {
+func TestPermitOfARequestInDoubtIsKept(t *testing.T) {
 	t.Parallel()
 	for _, terminating := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

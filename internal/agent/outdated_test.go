@@ -119,11 +119,11 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 				runFor(t, a, met+measure.RenewedWithin+30*time.Second)
 				acted := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted })
 				if acted < 0 {
-					t.Fatalf("nobody went; holds %v", n.holds())
+					t.Fatalf("no pod was evicted; holds %v", n.holds())
 				}
 				d := &n.decisions[acted]
-				if went := d.Time.Sub(n.started); went < test.from || went > test.to || test.want != "" && n.victims()[0] != test.want {
-					t.Errorf("%v went after %v, want %s between %v and %v", n.victims(), went, test.want, test.from, test.to)
+				if after := d.Time.Sub(n.started); after < test.from || after > test.to || test.want != "" && n.victims()[0] != test.want {
+					t.Errorf("%v was evicted after %v, want %s between %v and %v", n.victims(), after, test.want, test.from, test.to)
 				}
 				if note := strings.Join(d.Notes, ""); test.note == "" && note != "" || !strings.Contains(note, test.note) {
 					t.Errorf("note %q, want %q", note, test.note)

@@ -23,11 +23,11 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 		known  bool
 		want   []string
 	}{
-		"it is shown after ten seconds":                 {10 * time.Second, 0, true, []string{"greedy"}},
-		"it is shown after a minute":                    {time.Minute, 0, true, []string{"greedy"}},
-		"the host has taken it":                         {10 * time.Second, freed, true, []string{"greedy", "next"}},
-		"the lists stay long, and somebody else has it": {time.Hour, 0, true, []string{"greedy", "next"}},
-		"the lists cannot be read":                      {10 * time.Second, 0, false, []string{"greedy", "next"}},
+		"it is shown after ten seconds":                   {10 * time.Second, 0, true, []string{"greedy"}},
+		"it is shown after a minute":                      {time.Minute, 0, true, []string{"greedy"}},
+		"the host has taken it":                           {10 * time.Second, freed, true, []string{"greedy", "next"}},
+		"the lists stay long, and another process has it": {time.Hour, 0, true, []string{"greedy", "next"}},
+		"the lists cannot be read":                        {10 * time.Second, 0, false, []string{"greedy", "next"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,7 +47,7 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 						return onLists, nil
 					}
 				})
-				// The victim ends two seconds after its acceptance: its memory goes to the lists.
+				// The victim ends two seconds after its acceptance: its memory is put on the lists.
 				n.after(n.ends, func() {
 					n.host, onLists, gone = n.host+freed, onLists+freed, true
 				})
@@ -63,9 +63,9 @@ func TestFaultFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 	}
 }
 
-// TestCPUListsAreReadForAPodThatGoesAlone: nothing is read while no pod is evicted and none is
+// TestCPUListsAreReadForATerminatingPodOnly: nothing is read while no pod is evicted and none is
 // terminating.
-func TestCPUListsAreReadForAPodThatGoesAlone(t *testing.T) {
+func TestCPUListsAreReadForATerminatingPodOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -172,7 +172,7 @@ func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
 	})
 }
 
-// cpuLists are the kernel's per-CPU lists of a node. What a pod gives back goes to them when it
+// cpuLists are the kernel's per-CPU lists of a node. What a pod frees is put on them when it
 // ends, and is shown ten seconds later.
 type cpuLists struct {
 	node  *fakeNode
@@ -185,7 +185,7 @@ func (l *cpuLists) read() (int64, error) {
 	return l.bytes, nil
 }
 
-// take puts what a pod gives back on the lists, when the node has run for so long.
+// take puts what a pod frees on the lists, when the node has run for so long.
 func (l *cpuLists) take(after time.Duration, freed int64) {
 	l.node.after(after, func() { l.node.host, l.bytes = l.node.host+freed, l.bytes+freed })
 	l.node.after(after+10*time.Second, func() { l.node.host, l.bytes = l.node.host-freed, l.bytes-freed })
@@ -257,7 +257,7 @@ func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
 		unlisted bool
 		want     []string
 	}{
-		"somebody deletes it": {func(n *fakeNode) {
+		"another client deletes it": {func(n *fakeNode) {
 			n.ends = ends
 			n.terminate("uid-other")
 		}, false, nil},

@@ -40,7 +40,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		{"its processes end some seconds before the pod does", func(n *fakeNode) {
 			n.after(16*time.Second, func() { n.pods["uid-first"].memory = 0 })
 		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
-		{"its page tables and sockets were in nobody's books", func(n *fakeNode) {
+		{"its page tables and sockets were in no pod's books", func(n *fakeNode) {
 			n.after(16*time.Second, func() {
 				n.pods["uid-first"].memory = 0
 				n.host -= 40 * mebi
@@ -74,7 +74,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 				test.change(n)
 				watch(t, n, hardPolicy(), 25*time.Second)
 				if len(n.ended) != 1 {
-					t.Fatalf("%d victims ended, want 1; asked for %v", len(n.ended), n.victims())
+					t.Fatalf("%d victims ended, want 1; evicted %v", len(n.ended), n.victims())
 				}
 				e := n.ended[0]
 				if e.Booking.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil || *e.Expected != test.expected*mebi {
@@ -105,9 +105,9 @@ func TestAVictimThatOverranItsDeadline(t *testing.T) {
 	})
 }
 
-// TestOnlyWhatEvictdEvictedIsReleased: a dry run frees nothing, and a pod that ended without evictd
+// TestOnlyWhatEvictdEvictedIsReclaimed: a dry run frees nothing, and a pod that ended without evictd
 // is not a victim of evictd's.
-func TestOnlyWhatEvictdEvictedIsReleased(t *testing.T) {
+func TestOnlyWhatEvictdEvictedIsReclaimed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -127,7 +127,7 @@ func TestOnlyWhatEvictdEvictedIsReleased(t *testing.T) {
 		n.terminate("uid-first")
 		watch(t, n, hardPolicy(), 10*time.Second)
 		if len(n.ended) != 0 || len(n.evictions) != 0 {
-			t.Errorf("asked for %v, ended: %+v", n.victims(), n.ended)
+			t.Errorf("evicted %v, ended: %+v", n.victims(), n.ended)
 		}
 	})
 }

@@ -175,7 +175,7 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 				live(t, n, killed, limited(6), time.Minute)
 				n.wantVictims(t, test.want...)
 				if got := killed.load(); len(got.InDoubt) > 0 || len(got.Cooldown.Limits) != 1 {
-					t.Errorf("after it was settled: %+v in doubt, %d count against the limits, want none and 1", got.InDoubt, len(got.Cooldown.Limits))
+					t.Errorf("after it was resolved: %+v in doubt, %d count against the limits, want none and 1", got.InDoubt, len(got.Cooldown.Limits))
 				}
 			})
 		})
@@ -191,7 +191,7 @@ func TestInvariant09OwnVictimStaysOwn(t *testing.T) {
 		live(t, n, f, escalating(), 20*time.Second)
 		live(t, n, f, escalating(), inflight.HardPatience)
 		if got := n.graces(); !slices.Equal(got, []asked{{"patient", -1}, {"patient", 10}}) {
-			t.Errorf("asked for %v, want the victim again with less time", got)
+			t.Errorf("evicted %v, want the victim again with less time", got)
 		}
 	})
 }

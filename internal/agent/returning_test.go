@@ -32,7 +32,7 @@ func slowCollector() *spaceNode {
 	return n
 }
 
-// disturb is settle with a change 15 s after the start, when the first victim has ended and its
+// disturb is stabilize with a change 15 s after the start, when the first victim has ended and its
 // space is not yet reclaimed.
 func disturb(t *testing.T, n *spaceNode, change func(p *Policy), happens func(ctx context.Context, a *Agent)) {
 	t.Helper()
@@ -81,7 +81,7 @@ func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
 			},
 			same, nil,
 		},
-		"no settle window": {func(*spaceNode) {}, func(p *Policy) { p.Stabilization = 0 }, nil},
+		"no stabilization window": {func(*spaceNode) {}, func(p *Policy) { p.Stabilization = 0 }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

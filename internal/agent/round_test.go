@@ -64,14 +64,14 @@ func TestQuickWalkIsOneDecision(t *testing.T) {
 		n.slow = 400 * time.Millisecond
 		watch(t, n, unhurried(hardPolicy()), 8*time.Second)
 		if len(n.decisions) == 0 || len(n.decisions[0].Attempts) != crowd {
-			t.Errorf("the first of %d decisions does not ask for all", len(n.decisions))
+			t.Errorf("the first of %d decisions does not try all", len(n.decisions))
 		}
 	})
 }
 
-// TestSlowRefusalsStarveNobody: back-offs are shorter than a series of slow plans: no pod is tried
+// TestSlowRefusalsStarveNoPod: back-offs are shorter than a series of slow plans: no pod is tried
 // twice before each pod was tried once; then all are tried again.
-func TestSlowRefusalsStarveNobody(t *testing.T) {
+func TestSlowRefusalsStarveNoPod(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []evict.Outcome{evict.BlockedByBudget, evict.BudgetPending, evict.Denied} {
 		t.Run(string(outcome), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestSlowRefusalsStarveNobody(t *testing.T) {
 				watch(t, n, unhurried(hardPolicy()), 4*time.Minute)
 				victims := n.victims()
 				if len(victims) <= crowd || len(slices.Compact(slices.Sorted(slices.Values(victims[:crowd])))) != crowd {
-					t.Fatalf("not everybody was asked for before somebody again: %v", victims)
+					t.Fatalf("not every pod was tried before one was tried again: %v", victims)
 				}
 				if victims[crowd] != "p11" {
 					t.Errorf("the next round begins with %s, want the first of the ranking", victims[crowd])
@@ -111,9 +111,9 @@ func TestSlowRefusalsByBudgetsEndInADelete(t *testing.T) {
 	})
 }
 
-// TestSlowRefusalsDeleteNobodyByAnOldRanking: a pod that arrives while the last candidate is tried
+// TestSlowRefusalsDeleteNoPodByAnOldRanking: a pod that arrives while the last candidate is tried
 // is evicted before any budget is bypassed.
-func TestSlowRefusalsDeleteNobodyByAnOldRanking(t *testing.T) {
+func TestSlowRefusalsDeleteNoPodByAnOldRanking(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := slowCrowd(evict.BlockedByBudget)
@@ -166,9 +166,9 @@ func TestRoundEndsWithAVictim(t *testing.T) {
 	})
 }
 
-// TestRoundEndsWhenNobodyIsLeft: the pods that were tried are tried again when no other candidate
+// TestRoundEndsWhenNoCandidateIsLeft: the pods that were tried are tried again when no other candidate
 // is left.
-func TestRoundEndsWhenNobodyIsLeft(t *testing.T) {
+func TestRoundEndsWhenNoCandidateIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := slowCrowd(evict.BudgetPending)

@@ -46,9 +46,9 @@ func TestFaultSlowLeakTakesCacheHolders(t *testing.T) {
 	})
 }
 
-// TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest: the same with a leaker that is still within
+// TestFaultCacheHoldersAreEvictedBeforeALeakerWithinItsRequest: the same with a leaker that is still within
 // its request: the small pods wait with it, and it is evicted when memory runs out.
-func TestFaultCacheHoldersGoBeforeALeakerWithinItsRequest(t *testing.T) {
+func TestFaultCacheHoldersAreEvictedBeforeALeakerWithinItsRequest(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[decide.WithinRequests][]string{
 		decide.WithinRequestsUntilExhaustion: {"leaker"},
@@ -132,7 +132,7 @@ func TestFaultReclaimMarginTakesSeveralAtOnce(t *testing.T) {
 				}
 				watch(t, n, marginPolicy(), 35*time.Second)
 				if got := len(n.victims()); got != 4 || leaving != 0 {
-					t.Errorf("%d pods went in 35 s, 10 s each, and %d before the last had ended", got, leaving)
+					t.Errorf("%d pods were evicted in 35 s, 10 s each, and %d before the last had ended", got, leaving)
 				}
 				if d := n.last(t); d.Hold != decide.HoldReclaimInProgress || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)

@@ -161,7 +161,7 @@ func TestPodThatThrashesAloneIsNotTheNodesPressure(t *testing.T) {
 			[]string{},
 			decide.HoldStalledWithinOwnLimits,
 		},
-		{"nobody met a limit", func(n *fakeNode) { n.noPodStalls = true }, []string{"greedy"}, ""},
+		{"no pod met a limit", func(n *fakeNode) { n.noPodStalls = true }, []string{"greedy"}, ""},
 		{"it cannot be told", func(n *fakeNode) { n.unstalled = errPlanted() }, []string{}, decide.HoldUsageUnknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
-			t.Errorf("on their way: %+v, want the forgotten pod by its UID and what it holds", way)
+			t.Errorf("in flight: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
 		if _, remembered := a.memories.Victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.memories.Victims.Booked("uid-forced") {
 			t.Error("it is remembered although it has gone")
@@ -65,9 +65,9 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	})
 }
 
-// TestForgottenPodThatNeverGoes: a cgroup that is never removed holds a node once, for as long as a
+// TestForgottenPodThatNeverEnds: a cgroup that is never removed holds a node once, for as long as a
 // pod may take, and is not a stuck victim after that.
-func TestForgottenPodThatNeverGoes(t *testing.T) {
+func TestForgottenPodThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration][]string{
 		inflight.UnlistedFor - time.Second:   {},
@@ -109,10 +109,10 @@ func TestNewPodIsNotTakenForAForgottenOneForLong(t *testing.T) {
 		watchForgotten(t, n, 5*time.Second, func() bool { return time.Since(start) > 300*time.Millisecond })
 		n.wantVictims(t, "forced")
 		if d := n.last(t); len(d.InFlight) != 1 || d.InFlight[0].Unlisted || d.InFlight[0].Signal == "" {
-			t.Errorf("on their way: %+v, want it as a victim of evictd's", d.InFlight)
+			t.Errorf("in flight: %+v, want it as a victim of evictd's", d.InFlight)
 		}
 		if took := n.decisions[1].Time.Sub(start); took > 500*time.Millisecond {
-			t.Errorf("it was asked for after %v, want as soon as it was listed", took)
+			t.Errorf("it was evicted after %v, want as soon as it was listed", took)
 		}
 	})
 }

@@ -143,7 +143,7 @@ func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
 					}
 				}
 				if took := d.Time.Sub(start); took < measure.UnreadWait || took > measure.UnreadWait+100*time.Millisecond {
-					t.Errorf("it was asked for after %v, want %v", took, measure.UnreadWait)
+					t.Errorf("it was evicted after %v, want %v", took, measure.UnreadWait)
 				}
 			})
 		})

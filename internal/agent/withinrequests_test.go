@@ -105,9 +105,9 @@ func TestHalfOfTheLineTakesAPodWithinItsRequest(t *testing.T) {
 	})
 }
 
-// TestPodThatExceedsGoesBeforeExhaustion: the pod that exceeds its request is evicted at once, with
+// TestPodThatExceedsIsEvictedBeforeExhaustion: the pod that exceeds its request is evicted at once, with
 // or without a neighbour within its own.
-func TestPodThatExceedsGoesBeforeExhaustion(t *testing.T) {
+func TestPodThatExceedsIsEvictedBeforeExhaustion(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := hostOnNode(40)
@@ -155,7 +155,7 @@ func TestBestEffortBesidePodsWithinRequests(t *testing.T) {
 			policy.BestEffort = bestEffort
 			watch(t, n, policy, time.Minute)
 			if got := n.victims(); len(got) == 0 || slices.ContainsFunc(got, func(name string) bool { return name != "exceeds" }) {
-				t.Errorf("asked for %v", got)
+				t.Errorf("evicted %v", got)
 			}
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -181,13 +181,13 @@ func TestFaultDiskPodsWithinRequestsStay(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
-				asks := func(amount string) func(*corev1.Pod) {
+				requests := func(amount string) func(*corev1.Pod) {
 					return func(p *corev1.Pod) {
 						p.Spec.Containers[0].Resources.Requests[corev1.ResourceEphemeralStorage] = resource.MustParse(amount)
 					}
 				}
-				n.run("a", 10, 0, asks("100"))
-				n.run("b", 10, 0, asks(test.request))
+				n.run("a", 10, 0, requests("100"))
+				n.run("b", 10, 0, requests(test.request))
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
 					"uid-a": measuretest.DiskUse(100, 1, 0, 0), "uid-b": measuretest.DiskUse(60, 1, 0, 0),
 				}}

@@ -8,7 +8,7 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// TestMargin: what is in flight beyond the need bounds how long nobody looks, for a hard pressure
+// TestMargin: what is in flight beyond the need bounds how long the node is not read, for a hard pressure
 // that can grow by the gigabyte a second, and only while it waits for what is in flight.
 func TestMargin(t *testing.T) {
 	t.Parallel()

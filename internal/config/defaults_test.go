@@ -110,7 +110,7 @@ func TestCompleteThresholds(t *testing.T) {
 	}{
 		{"nothing", "", eviction{d.EvictionHard, d.EvictionSoft, d.EvictionSoftGracePeriod, d.EvictionMinimumReclaim}},
 		{"hard alone is all there is", "evictionHard: {memory.available: 500Mi}", eviction{own, none, none, none}},
-		{"hard {} alone evicts nobody", "evictionHard: {}", eviction{none, none, none, none}},
+		{"hard {} alone evicts no pod", "evictionHard: {}", eviction{none, none, none, none}},
 		{"soft {} keeps the default hard", "evictionSoft: {}", eviction{d.EvictionHard, none, none, none}},
 		{"reclaim {} alone", "evictionMinimumReclaim: {}", eviction{d.EvictionHard, d.EvictionSoft, d.EvictionSoftGracePeriod, none}},
 		{

@@ -228,10 +228,10 @@ func TestParseFaults(t *testing.T) {
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,
 			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict no pod`,
 		}},
-		{"a settle window of the past", "disk: {stabilizationWindow: -1s}", []string{
+		{"a stabilization window of the past", "disk: {stabilizationWindow: -1s}", []string{
 			`disk.stabilizationWindow: Invalid value: "-1s": must be between 0s, which switches it off, and 5m0s`,
 		}},
-		{"a settle window without end", "disk: {stabilizationWindow: 301s}", []string{
+		{"a stabilization window without end", "disk: {stabilizationWindow: 301s}", []string{
 			`disk.stabilizationWindow: Invalid value: "5m1s": must be between 0s, which switches it off, and 5m0s`,
 		}},
 		{"annotation namespaces that cannot be", "protect: {annotationNamespaces: [team-*, '*', t*m, Team]}", []string{
@@ -244,10 +244,10 @@ func TestParseFaults(t *testing.T) {
 		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
 			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
 		}},
-		{"slots below nothing", "evictionPermits: {perWorkload: -1}", []string{
+		{"permits below nothing", "evictionPermits: {perWorkload: -1}", []string{
 			`evictionPermits.perWorkload: Invalid value: -1: must be between 0, which sets no limit, and 100`,
 		}},
-		{"more slots than anybody asks for", "evictionPermits: {perWorkload: 101}", []string{
+		{"more permits than are allowed", "evictionPermits: {perWorkload: 101}", []string{
 			`evictionPermits.perWorkload: Invalid value: 101: must be between 0, which sets no limit, and 100`,
 		}},
 		{"an amount for a share", "limits: {minimumReclaimShare: 500Mi}", []string{

@@ -51,6 +51,6 @@ func TestMinimumReclaimShare(t *testing.T) {
 		}
 	}
 	if got := (&EvictdConfiguration{}).MinimumReclaimShare(); !got.IsZero() {
-		t.Errorf("a configuration that nobody validated asks for %v", got)
+		t.Errorf("a configuration that was not validated has %v", got)
 	}
 }

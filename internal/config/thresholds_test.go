@@ -161,6 +161,6 @@ func TestRulesOfInvalidSelector(t *testing.T) {
 	c := Default()
 	c.Protect.PodSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Is"}}
 	if rules := c.Rules(); !rules.Selected(nil) {
-		t.Error("a selector that is not valid protects nobody")
+		t.Error("a selector that is not valid protects no pod")
 	}
 }

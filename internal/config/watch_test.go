@@ -15,8 +15,8 @@ import (
 	"github.com/evictd/evictd/internal/config"
 )
 
-// settles is longer than the two polls that an edit needs.
-const settles = 5 * time.Second
+// applies is longer than the two polls that an edit needs.
+const applies = 5 * time.Second
 
 // watched is a running Watch and what it reported.
 type watched struct {
@@ -130,11 +130,11 @@ func TestWatchAppliesEdits(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("1"))
 		w := watch(t, path, nil)
-		w.after(t, settles, applied(1))
+		w.after(t, applies, applied(1))
 		put(t, path, withGrace("2"))
-		w.after(t, settles, applied(2))
+		w.after(t, applies, applied(2))
 		overwrite(t, path, withGrace("3"))
-		w.after(t, settles, applied(3))
+		w.after(t, applies, applied(3))
 		w.after(t, time.Hour, nil)
 	})
 }
@@ -148,10 +148,10 @@ func TestWatchUnchanged(t *testing.T) {
 		w := watch(t, path, graceInForce(t, "1"))
 		for _, content := range []string{withGrace("1"), "# a comment\n" + withGrace("1"), withGrace("1") + "dryRun: true\n"} {
 			put(t, path, content)
-			w.after(t, settles, nil)
+			w.after(t, applies, nil)
 		}
 		put(t, path, withGrace("2"))
-		w.after(t, settles, applied(2))
+		w.after(t, applies, applied(2))
 	})
 }
 
@@ -161,7 +161,7 @@ func TestWatchChangedBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "evictd.yaml")
 		put(t, path, withGrace("2"))
-		watch(t, path, graceInForce(t, "1")).after(t, settles, applied(2))
+		watch(t, path, graceInForce(t, "1")).after(t, applies, applied(2))
 	})
 }
 
@@ -172,9 +172,9 @@ func TestWatchRefuses(t *testing.T) {
 		put(t, path, withGrace("1"))
 		w := watch(t, path, graceInForce(t, "1"))
 		put(t, path, withGrace("-1"))
-		w.after(t, settles, nil, "evictionMaxPodGracePeriod")
+		w.after(t, applies, nil, "evictionMaxPodGracePeriod")
 		put(t, path, watchHead+"dryRun: [")
-		w.after(t, settles, nil, "not YAML")
+		w.after(t, applies, nil, "not YAML")
 		w.after(t, time.Hour, nil) // each fault once
 		// Back to what is in force: said once, so that the fault is known to be over.
 		put(t, path, withGrace("1"))
@@ -210,11 +210,11 @@ func TestWatchConfigMap(t *testing.T) {
 		w := watch(t, path, graceInForce(t, "1"))
 		publish("..2026_02", withGrace("2"))
 		remove(t, filepath.Join(volume, "..2026_01"))
-		w.after(t, settles, applied(2))
+		w.after(t, applies, applied(2))
 		publish("..2026_03", withGrace("-3"))
-		w.after(t, settles, nil, "evictionMaxPodGracePeriod")
+		w.after(t, applies, nil, "evictionMaxPodGracePeriod")
 		publish("..2026_04", withGrace("4"))
-		w.after(t, settles, applied(4))
+		w.after(t, applies, applied(4))
 	})
 }
 
@@ -271,7 +271,7 @@ func TestWatchHalfWritten(t *testing.T) {
 		overwrite(t, path, watchHead)
 		w.after(t, 2*time.Second, nil)
 		overwrite(t, path, withGrace("2"))
-		w.after(t, settles, applied(2))
+		w.after(t, applies, applied(2))
 	})
 }
 
@@ -308,6 +308,6 @@ func TestWatchUnreadable(t *testing.T) {
 		w.after(t, time.Hour, nil, "is a directory")
 		remove(t, path)
 		put(t, path, withGrace("2"))
-		w.after(t, settles, applied(2))
+		w.after(t, applies, applied(2))
 	})
 }

@@ -56,7 +56,7 @@ func TestLimitsForgetDryRuns(t *testing.T) {
 	}
 	l.count("web", false, at(1))
 	if nodeLimit(l, at(2)) == "" || ownerLimit(l, "web", at(2)) == "" {
-		t.Error("what was done in earnest was forgotten too")
+		t.Error("what was done for real was forgotten too")
 	}
 }
 

@@ -29,31 +29,31 @@ func heldFor(h *owners, owner string, now time.Duration) time.Duration {
 	}
 }
 
-func TestReturnsAreHeldOffLongerAndLonger(t *testing.T) {
+func TestOwnerBackOffGrowsWithEachReturn(t *testing.T) {
 	t.Parallel()
 	h, now := newOwners(), time.Duration(0)
 	h.note(made(-time.Hour, -time.Hour), at(0))
 	if reason := ownerWaits(h, "web", at(0)); reason != "" {
-		t.Errorf("held off before anybody came back: %s", reason)
+		t.Errorf("in back-off before a pod came back: %s", reason)
 	}
 	for i, minutes := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
 		want := time.Duration(minutes) * time.Minute
 		now += time.Second
 		h.note(made(now, now), at(now))
 		if got := heldFor(h, "web", now); got != want {
-			t.Errorf("return %d: held off for %v, want %v", i+1, got, want)
+			t.Errorf("return %d: in back-off for %v, want %v", i+1, got, want)
 		}
 		if h.waiting(at(now)) != 1 || ownerWaits(h, "other", at(now)) != "" {
-			t.Error("another owner is held off")
+			t.Error("another owner is in back-off")
 		}
 		now += want
 		if h.waiting(at(now)) != 0 {
-			t.Error("held off after its end")
+			t.Error("in back-off after its end")
 		}
 	}
 }
 
-func TestTheHoldOffSaysWhenItEnds(t *testing.T) {
+func TestOwnerBackOffSaysWhenItEnds(t *testing.T) {
 	t.Parallel()
 	h := newOwners()
 	h.note(made(0, 0), at(0))
@@ -124,7 +124,7 @@ func TestAPodWithoutAnOwnerDoesNotComeBack(t *testing.T) {
 		h.note(Victim{Created: at(now), Newest: at(now)}, at(now))
 	}
 	if reason := ownerWaits(h, "", at(4*time.Minute)); reason != "" || h.waiting(at(4*time.Minute)) != 0 {
-		t.Errorf("bare pods are held off: %s", reason)
+		t.Errorf("bare pods are in back-off: %s", reason)
 	}
 }
 
@@ -140,12 +140,12 @@ func TestReturnsAreForgotten(t *testing.T) {
 		h.note(made(2, 2), at(time.Hour))
 		h.note(made(time.Hour+quiet, time.Hour+quiet), at(time.Hour+quiet))
 		if got := heldFor(h, "web", time.Hour+quiet); got != want {
-			t.Errorf("held off for %v after %v without a return, want %v", got, quiet, want)
+			t.Errorf("in back-off for %v after %v without a return, want %v", got, quiet, want)
 		}
 	}
 }
 
-func TestHoldOffForgetsDryRuns(t *testing.T) {
+func TestOwnerBackOffForgetsDryRuns(t *testing.T) {
 	t.Parallel()
 	h := newOwners()
 	for _, dryRun := range []bool{true, false} {
@@ -165,7 +165,7 @@ func TestHoldOffForgetsDryRuns(t *testing.T) {
 // story is a series of evictions of one owner's pods on a node, whose API server's clock is off by
 // skew: pods that were there at first, and pods that come when one is evicted. Each is evicted as
 // soon as it may be. It returns the times of the evictions.
-func story(seed uint64, skew, during time.Duration) (went []time.Duration, returns int) {
+func story(seed uint64, skew, during time.Duration) (evicted []time.Duration, returns int) {
 	r := rand.New(rand.NewPCG(seed, 2))
 	h := newOwners()
 	old := 1 + r.IntN(4)
@@ -183,30 +183,30 @@ func story(seed uint64, skew, during time.Duration) (went []time.Duration, retur
 		}
 		v := made(pods[i]+skew, newest+skew)
 		h.note(v, at(now))
-		went = append(went, now)
+		evicted = append(evicted, now)
 		if pods[i] > 0 {
 			returns++
 		}
 		pods[i] = now + 1 + time.Duration(r.Int64N(int64(time.Second)))
 	}
-	return went, returns
+	return evicted, returns
 }
 
 // However the replicas and their returns are mixed, the evictions in a time are bounded by
 // its logarithm, and the clock of the API server changes nothing.
-func TestPodsThatComeBackGoLogarithmicallyOften(t *testing.T) {
+func TestPodsThatComeBackAreEvictedLogarithmicallyOften(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
 		during := time.Duration(1+seed%60) * time.Minute
-		went, returns := story(seed, 0, during)
+		evicted, returns := story(seed, 0, during)
 		// The n-th return is followed by 2^(n-1) minutes without any.
 		if most := int(math.Log2(during.Minutes()+1)) + 1; returns > most {
 			t.Errorf("seed %d: %d returns were evicted in %v, want %d at most", seed, returns, during, most)
 		}
 		for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 			skewed, _ := story(seed, skew, during)
-			if len(skewed) != len(went) {
-				t.Errorf("seed %d: %d evictions with a clock that is off by %v, %d without", seed, len(skewed), skew, len(went))
+			if len(skewed) != len(evicted) {
+				t.Errorf("seed %d: %d evictions with a clock that is off by %v, %d without", seed, len(skewed), skew, len(evicted))
 			}
 		}
 	}

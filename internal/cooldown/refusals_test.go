@@ -12,7 +12,7 @@ func at(offset time.Duration) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
 }
 
-func nobody(string) bool { return false }
+func never(string) bool { return false }
 
 // blocked is the refusal of a budget of the namespace shop.
 func blocked(budget string) evict.Result {
@@ -100,7 +100,7 @@ func TestBudgetIsForgottenWithItsPods(t *testing.T) {
 	backoff := newRefusals(noJitter)
 	backoff.note(podOf("a"), blocked("web"), at(0))
 	backoff.note(podOf("a"), blocked("web"), at(10*time.Second))
-	backoff.forget(nobody)
+	backoff.forget(never)
 	backoff.note(podOf("b"), blocked("web"), at(time.Minute))
 	expectWaits(t, backoff, at(70*time.Second-1), "b")
 	expectWaits(t, backoff, at(70*time.Second), "")
@@ -210,7 +210,7 @@ func TestBackoffOfTheServer(t *testing.T) {
 	backoff := newRefusals(noJitter)
 	backoff.note(podOf("a"), evict.Result{Outcome: evict.Throttled, RetryAfter: 3 * time.Second}, at(0))
 	if until := serverUntil(backoff, at(time.Second)); !until.Equal(at(3 * time.Second)) {
-		t.Errorf("waits until %v, want what the server asked for", until)
+		t.Errorf("waits until %v, want what the server requested", until)
 	}
 	backoff.note(podOf("b"), evict.Result{Outcome: evict.Evicted}, at(4*time.Second))
 	backoff.note(podOf("b"), evict.Result{Outcome: evict.Throttled}, at(5*time.Second))
@@ -219,7 +219,7 @@ func TestBackoffOfTheServer(t *testing.T) {
 	}
 	backoff.note(podOf("b"), evict.Result{Outcome: evict.Throttled, RetryAfter: time.Hour}, at(time.Minute))
 	if until := serverUntil(backoff, at(time.Minute)); !until.Equal(at(time.Minute + 32*time.Second)) {
-		t.Errorf("waits until %v after an hour was asked for, want as long as the API server ever asks", until)
+		t.Errorf("waits until %v after an hour was requested, want as long as the API server ever requests", until)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestBackoffForgets(t *testing.T) {
 	t.Parallel()
 	backoff := newRefusals(noJitter)
 	backoff.note(podOf("a"), evict.Result{Outcome: evict.Denied}, at(0))
-	backoff.forget(nobody)
+	backoff.forget(never)
 	if _, waits := backoff.waits(podOf("a"), at(0)); waits {
 		t.Error("a pod that has gone is remembered")
 	}

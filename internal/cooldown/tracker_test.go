@@ -75,13 +75,13 @@ func TestEveryReasonEndsWhenItSays(t *testing.T) {
 // No history exceeds a limit.
 func TestLimitsHoldInEveryHistory(t *testing.T) {
 	t.Parallel()
-	type went struct {
+	type eviction struct {
 		owner string
 		at    time.Time
 	}
 	for seed := range uint64(100) {
 		tracker, r, now := newTracker(), rand.New(rand.NewPCG(seed, 4)), at(0)
-		var all []went
+		var all []eviction
 		for range 400 {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
 			pod := somePod(r.IntN(8), true)
@@ -90,7 +90,7 @@ func TestLimitsHoldInEveryHistory(t *testing.T) {
 				continue
 			}
 			tracker.Accept(Victim{Owner: pod.OwnerUID, Created: at(-time.Hour), Newest: at(0)}, now)
-			all = append(all, went{pod.OwnerUID, now})
+			all = append(all, eviction{pod.OwnerUID, now})
 			minute, hour := 0, 0
 			for _, w := range all {
 				if now.Sub(w.at) < time.Minute {

@@ -8,13 +8,13 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// TestUselessNeverHoldsBackWhatWouldHelp: what the rules promise for any candidates: the candidates
+// TestInsufficientReclaimNeverWithholdsWhatWouldHelp: what the rules promise for any candidates: the candidates
 // of a held decision cannot suffice; those that are not withheld suffice; and a pod that is evicted
 // would have been evicted without the rules.
-func TestUselessNeverHoldsBackWhatWouldHelp(t *testing.T) {
+func TestInsufficientReclaimNeverWithholdsWhatWouldHelp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
-	held, spared := 0, 0
+	held, withheld := 0, 0
 	for range 20_000 {
 		missing, atLeast := 1+r.Int64N(1000), r.Int64N(100)
 		all := make([]Reclaim, 1+r.IntN(12))
@@ -39,17 +39,17 @@ func TestUselessNeverHoldsBackWhatWouldHelp(t *testing.T) {
 		if !largerSuffice(missing, atLeast, all) {
 			continue
 		}
-		spared++
+		withheld++
 		rest := slices.DeleteFunc(slices.Clone(all), func(c Reclaim) bool { return c.Known && c.Amount < atLeast })
 		if before, after := goUntil(missing, all), goUntil(missing, rest); after > before || !reaches(missing, rest[:after]) {
-			t.Fatalf("%d missing, at least %d each: of %+v the first %d would have gone, of the rest %d go", missing, atLeast, all, before, after)
+			t.Fatalf("%d missing, at least %d each: of %+v the first %d would have been evicted, of the rest %d are", missing, atLeast, all, before, after)
 		}
 		if last := all[:goUntil(missing, all)]; slices.Index(last, rest[goUntil(missing, rest)-1]) < 0 {
-			t.Fatalf("%d missing, at least %d each: one of %+v goes who would have stayed", missing, atLeast, all)
+			t.Fatalf("%d missing, at least %d each: one of %+v is evicted that would have stayed", missing, atLeast, all)
 		}
 	}
-	if held < 100 || spared < 100 {
-		t.Errorf("held %d times, spared %d times: the states are not worth testing", held, spared)
+	if held < 100 || withheld < 100 {
+		t.Errorf("held %d times, withheld %d times: the states are not worth testing", held, withheld)
 	}
 }
 

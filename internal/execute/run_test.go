@@ -13,7 +13,7 @@ import (
 
 // A pod that was denied before the budget refused another stays denied: it is not deleted past the
 // budget.
-func TestWhoWasDeniedIsNotKeptByABudget(t *testing.T) {
+func TestDeniedPodIsNotBlockedByABudget(t *testing.T) {
 	t.Parallel()
 	e := newFake(nil)
 	p := decide.Plan{Decision: decide.Decision{Time: time.Now()}}
@@ -33,7 +33,7 @@ func TestFaultHeldSaysWhyThereIsNoPermit(t *testing.T) {
 	t.Parallel()
 	r := &run{permits: permitsKnown{full: map[string]string{"shop/Job/night": "full"}}}
 	r.notePermit("shop/Job/night has no free permit of 1")
-	r.note("2 pods that the budget keeps as well were not asked for")
+	r.note("2 pods that the budget blocks as well were not tried")
 	r.reportPermits()
 	if got := r.report; got.Hold != decide.HoldNoPermit || got.Detail != "shop/Job/night has no free permit of 1" {
 		t.Errorf("%q: %q", got.Hold, got.Detail)

@@ -460,7 +460,7 @@ func TestReadingHangs(t *testing.T) {
 	}
 	for end := time.Now().Add(10 * time.Second); len(r.memory) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("the slot is not given back")
+			t.Fatal("the reading is not released")
 		}
 	}
 }

@@ -23,8 +23,8 @@ func at(offset time.Duration) time.Time {
 // fields compares structs of other packages by all their fields.
 func fields() cmp.Option { return cmp.Exporter(func(reflect.Type) bool { return true }) }
 
-func nobody(string) bool   { return false }
-func everyone(string) bool { return true }
+func never(string) bool  { return false }
+func always(string) bool { return true }
 
 // about returns a request for a pod, sent at the offset, that may still be carried out.
 func about(uid string, signal pressure.Signal, device uint64, sent time.Duration) *decide.InDoubt {
@@ -66,7 +66,7 @@ func TestOneRequestForAResource(t *testing.T) {
 	t.Parallel()
 	var tracker indoubt.Tracker
 	memory, now := incident.Resource{Kind: pressure.MemoryKind}, at(time.Second)
-	own, others := tracker.For(memory, now, nobody)
+	own, others := tracker.For(memory, now, never)
 	if tracker.MayEnd(at(0)) || own != nil || others != nil || tracker.About("a") {
 		t.Error("the zero value has one")
 	}
@@ -79,23 +79,23 @@ func TestOneRequestForAResource(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "c", "d", "e"}, uids(&tracker)); diff != "" {
 		t.Errorf("in doubt (-want +got):\n%s", diff)
 	}
-	if own, others = tracker.For(memory, now, nobody); own.UID() != "e" || len(others) != 3 || tracker.About("b") || !tracker.About("c") {
+	if own, others = tracker.For(memory, now, never); own.UID() != "e" || len(others) != 3 || tracker.About("b") || !tracker.About("c") {
 		t.Errorf("of memory %+v, of others %+v", own, others)
 	}
 	before := tracker.Export()
-	if own, others = tracker.For(memory, now, everyone); own != nil || others != nil {
+	if own, others = tracker.For(memory, now, always); own != nil || others != nil {
 		t.Errorf("of memory %+v, of others %+v, and all of them are in flight", own, others)
 	}
 	now = at(time.Hour)
-	if _, others = tracker.For(memory, now, nobody); others != nil || tracker.MayEnd(now) {
+	if _, others = tracker.For(memory, now, never); others != nil || tracker.MayEnd(now) {
 		t.Errorf("given up by the API server, and still %+v", others)
 	}
 	if diff := cmp.Diff(before, tracker.Export(), fields()); diff != "" {
-		t.Errorf("asking changed it (-want +got):\n%s", diff)
+		t.Errorf("reading changed it (-want +got):\n%s", diff)
 	}
 	tracker.Forget(func(uid string) bool { return uid == "c" || uid == "a" })
 	if diff := cmp.Diff([]string{"d", "e"}, uids(&tracker)); diff != "" {
-		t.Errorf("in doubt after two were settled (-want +got):\n%s", diff)
+		t.Errorf("in doubt after two were resolved (-want +got):\n%s", diff)
 	}
 }
 
@@ -143,9 +143,9 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 	}
 }
 
-// TestWatchSettlesRequestsInDoubt: the watch resolves a request whose pod ends while the request
+// TestWatchResolvesRequestsInDoubt: the watch resolves a request whose pod ends while the request
 // may be the cause; later another cause is assumed.
-func TestWatchSettlesRequestsInDoubt(t *testing.T) {
+func TestWatchResolvesRequestsInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		now    time.Duration
@@ -155,11 +155,11 @@ func TestWatchSettlesRequestsInDoubt(t *testing.T) {
 	}{{time.Second, true, 0, 1}, {time.Second, false, 1, 1}, {decide.DoubtLasts, false, 1, 1}, {decide.DoubtLasts + 1, false, 0, 0}, {time.Hour, true, 0, 1}} {
 		var tracker indoubt.Tracker
 		put(&tracker, about("a", pressure.MemoryAvailable, 0, 0))
-		ended := tracker.Reconcile(at(test.now), func(string) bool { return test.stays }, nobody)
+		ended := tracker.Reconcile(at(test.now), func(string) bool { return test.stays }, never)
 		if len(ended) != test.ended || len(tracker.Export()) != test.remain {
 			t.Errorf("%+v: ended %v, in doubt %v", test, ended, uids(&tracker))
 		}
-		if len(tracker.Reconcile(at(test.now), nobody, everyone)) != 0 || tracker.Export() == nil || tracker.About("a") {
+		if len(tracker.Reconcile(at(test.now), never, always)) != 0 || tracker.Export() == nil || tracker.About("a") {
 			t.Errorf("%+v: its pod is in flight, and it is in doubt", test)
 		}
 	}
@@ -193,8 +193,8 @@ func TestRestoredRequestsSayTheSame(t *testing.T) {
 	}
 	var same indoubt.Tracker
 	same.Restore(kept, at(10*time.Second))
-	own, others := before.For(first.Asked.Resource(), at(10*time.Second), nobody)
-	again, againOthers := same.For(first.Asked.Resource(), at(10*time.Second), nobody)
+	own, others := before.For(first.Asked.Resource(), at(10*time.Second), never)
+	again, againOthers := same.For(first.Asked.Resource(), at(10*time.Second), never)
 	if diff := cmp.Diff(own, again, fields()); diff != "" {
 		t.Errorf("own (-before +after):\n%s", diff)
 	}

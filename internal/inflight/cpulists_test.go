@@ -35,7 +35,7 @@ func TestFreeMemoryOnListsIsTheirGrowth(t *testing.T) {
 				tracker.ObserveOthers(&inflight.Others{Time: now, Pods: []inflight.Other{other}, Lists: read})
 				last = now
 			case 2:
-				tracker.Observe(now, func(there string) bool { return there != uid }, nobody)
+				tracker.Observe(now, func(there string) bool { return there != uid }, never)
 			}
 			tracker.ObserveLists(now, read)
 			free := tracker.FreeOnLists()

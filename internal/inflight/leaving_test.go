@@ -15,7 +15,7 @@ func TestUnlistedPodIsReliedOnForABoundedTime(t *testing.T) {
 	t.Parallel()
 	tracker := inflight.New()
 	for _, offset := range []time.Duration{0, 10 * time.Second, time.Hour} {
-		tracker.ObserveUnlisted([]inflight.Other{{UID: "a", Unlisted: true}}, nobody, at(offset))
+		tracker.ObserveUnlisted([]inflight.Other{{UID: "a", Unlisted: true}}, never, at(offset))
 	}
 	for _, test := range []struct {
 		now    time.Duration
@@ -26,7 +26,7 @@ func TestUnlistedPodIsReliedOnForABoundedTime(t *testing.T) {
 			t.Errorf("after %v it counts %v, since %v; want %v since it was first seen", test.now, counts, b.Accepted, test.counts)
 		}
 	}
-	tracker.Observe(at(2*time.Hour), nobody, everyone)
+	tracker.Observe(at(2*time.Hour), never, always)
 	if b, _ := tracker.Unlisted("a", pressure.Amounts{}, at(2*time.Hour)); !b.Accepted.IsZero() {
 		t.Error("it is remembered although its cgroup has gone")
 	}
@@ -76,7 +76,7 @@ func TestOthersAreBookedWhileTheyHoldSomething(t *testing.T) {
 					tracker.Book(victim("a", 100))
 					want = test.booked
 				}
-				tracker.ObserveUnlisted([]inflight.Other{test.seen}, nobody, at(0))
+				tracker.ObserveUnlisted([]inflight.Other{test.seen}, never, at(0))
 				for range 2 {
 					tracker.ObserveOthers(&inflight.Others{Time: at(time.Second), Pods: []inflight.Other{test.seen}, Lists: noLists})
 				}
@@ -112,7 +112,7 @@ func TestEndThatMattersToAStall(t *testing.T) {
 		if got, _ := inflight.Relied(tracker.All(), pressure.MemoryStall, at(0), 0); got != test.expects {
 			t.Errorf("%+v: %d of a stall is expected", test, got)
 		}
-		tracker.Observe(at(time.Second), nobody, nobody)
+		tracker.Observe(at(time.Second), never, never)
 		if ended := !tracker.LastEnd(pressure.MemoryStall).IsZero(); ended != test.matters || tracker.LastEnd(pressure.MemoryAvailable).IsZero() {
 			t.Errorf("%+v: the window is measured anew: %v", test, ended)
 		}

@@ -45,7 +45,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 	case 2:
 		l.Escalate(uid, []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}[r.IntN(3)], 1, now.Add(time.Minute), now)
 	default:
-		l.Observe(now, func(there string) bool { return there != uid }, nobody)
+		l.Observe(now, func(there string) bool { return there != uid }, never)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	l, now := inflight.New(), at(0)
 	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
 	l.Book(inflight.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
-	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" }, nobody)
+	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" }, never)
 	next := restarted(t, l, now)
 	booked := next.All()[0]
 	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd(pressure.MemoryAvailable).After(now) {

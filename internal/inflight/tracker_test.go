@@ -20,8 +20,8 @@ func victim(uid string, memory int64) inflight.Booking {
 	}
 }
 
-func nobody(string) bool   { return false }
-func everyone(string) bool { return true }
+func never(string) bool  { return false }
+func always(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
 func covers(ledger *inflight.Tracker, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
@@ -60,17 +60,17 @@ func TestLedgerCovers(t *testing.T) {
 	}
 }
 
-func TestLedgerSettles(t *testing.T) {
+func TestLedgerEndsBookings(t *testing.T) {
 	t.Parallel()
 	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
-	if ended := ledger.Observe(at(time.Second), everyone, nobody); len(ended) != 0 || !ledger.Booked("a") {
+	if ended := ledger.Observe(at(time.Second), always, never); len(ended) != 0 || !ledger.Booked("a") {
 		t.Errorf("a pod that is present has ended: %v", ended)
 	}
-	if ended := ledger.Observe(at(time.Hour), everyone, nobody); len(ended) != 0 {
+	if ended := ledger.Observe(at(time.Hour), always, never); len(ended) != 0 {
 		t.Errorf("a stuck pod has ended: %v", ended)
 	}
-	if ended := ledger.Observe(at(2*time.Hour), nobody, nobody); len(ended) != 1 || ledger.Booked("a") {
+	if ended := ledger.Observe(at(2*time.Hour), never, never); len(ended) != 1 || ledger.Booked("a") {
 		t.Errorf("a pod that has gone is still booked: %v", ended)
 	}
 	if !ledger.LastEnd(pressure.MemoryAvailable).Equal(at(2 * time.Hour)) {
@@ -84,14 +84,14 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	b.DryRun = true
 	ledger := inflight.New()
 	ledger.Book(b)
-	if ended := ledger.Observe(at(45*time.Second), everyone, nobody); len(ended) != 0 {
+	if ended := ledger.Observe(at(45*time.Second), always, never); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
 	}
-	if ended := ledger.Observe(at(46*time.Second), everyone, nobody); len(ended) != 1 {
+	if ended := ledger.Observe(at(46*time.Second), always, never); len(ended) != 1 {
 		t.Errorf("ended = %v, want the dry run's booking", ended)
 	}
 	ledger.Book(b)
-	if ended := ledger.Observe(at(time.Second), nobody, nobody); len(ended) != 1 {
+	if ended := ledger.Observe(at(time.Second), never, never); len(ended) != 1 {
 		t.Errorf("ended = %v, want the booking of the pod that has gone", ended)
 	}
 }
@@ -106,22 +106,22 @@ func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
 	ledger := inflight.New()
 	ledger.Book(b)
 	ledger.Book(victim("listed", 100))
-	if ended := ledger.Observe(at(45*time.Second), everyone, nobody); len(ended) != 0 {
+	if ended := ledger.Observe(at(45*time.Second), always, never); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
 	}
-	ledger.ObserveUnlisted(nil, nobody, at(0))
+	ledger.ObserveUnlisted(nil, never, at(0))
 	if !ledger.Booked("a") {
 		t.Error("it is forgotten although it is not listed")
 	}
-	ledger.ObserveUnlisted(nil, everyone, at(0))
+	ledger.ObserveUnlisted(nil, always, at(0))
 	if ledger.Booked("a") || !ledger.Booked("listed") {
-		t.Errorf("on their way: %+v, want the victim that was listed from the first", ledger.All())
+		t.Errorf("in flight: %+v, want the victim that was listed from the first", ledger.All())
 	}
 	if !ledger.LastEnd(pressure.MemoryAvailable).IsZero() {
 		t.Error("a victim has ended")
 	}
 	ledger.Book(b)
-	if ended := ledger.Observe(at(46*time.Second), everyone, nobody); len(ended) != 1 || ended[0].UID != "a" {
+	if ended := ledger.Observe(at(46*time.Second), always, never); len(ended) != 1 || ended[0].UID != "a" {
 		t.Errorf("ended = %v, want the pod that is not listed", ended)
 	}
 }
@@ -132,14 +132,14 @@ func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	t.Parallel()
 	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
-	ledger.Expect("nobody", pressure.Amounts{}.With(pressure.MemoryAvailable, 1000))
+	ledger.Expect("absent", pressure.Amounts{}.With(pressure.MemoryAvailable, 1000))
 	ledger.Book(inflight.Booking{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
 	if !covers(ledger, pressure.MemoryAvailable, 100, at(0), 0) || !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
-		t.Errorf("on their way: %+v, want the first figure of memory and the new one of the disk", ledger.All())
+		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", ledger.All())
 	}
 	ledger.Expect("a", pressure.Amounts{}.With(pressure.MemoryAvailable, 30))
 	if covers(ledger, pressure.MemoryAvailable, 31, at(0), 0) || !covers(ledger, pressure.MemoryAvailable, 30, at(0), 0) {
-		t.Errorf("on their way: %+v, want the newest figure of memory", ledger.All())
+		t.Errorf("in flight: %+v, want the newest figure of memory", ledger.All())
 	}
 	if !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
 		t.Error("a measurement of memory made the disk's figure forgotten")
@@ -172,7 +172,7 @@ func TestLedgerReplacesADryRunByTheRealThing(t *testing.T) {
 	ledger.Book(victim("a", 100))
 	ledger.Book(dry)
 	if got := ledger.All(); len(got) != 1 || got[0].DryRun {
-		t.Errorf("on their way: %+v, want the real booking alone", got)
+		t.Errorf("in flight: %+v, want the real booking alone", got)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestLedgerForgetsDryRunsAndNothingElse(t *testing.T) {
 	ledger.Book(victim("wet", 100))
 	ledger.ForgetDryRuns()
 	if ledger.Booked("dry") || !ledger.Booked("wet") {
-		t.Errorf("on their way: %+v, want the real one alone", ledger.All())
+		t.Errorf("in flight: %+v, want the real one alone", ledger.All())
 	}
 }
 
@@ -197,7 +197,7 @@ func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 	later.Deadline = at(time.Hour)
 	ledger.Book(later)
 	if got := ledger.All(); len(got) != 1 || !got[0].Deadline.Equal(at(45*time.Second)) {
-		t.Errorf("on their way: %+v, want the first booking alone", got)
+		t.Errorf("in flight: %+v, want the first booking alone", got)
 	}
 }
 
@@ -217,8 +217,8 @@ func TestReliedOn(t *testing.T) {
 		{"within patience and deadline", b, time.Minute, true},
 		{"over patience", b, time.Minute + 1, false},
 		{"over its deadline", short, 11 * time.Second, false},
-		{"asked for again", again, 3 * time.Minute, true},
-		{"asked for again, and over that deadline", again, 3*time.Minute + 1, false},
+		{"evicted again", again, 3 * time.Minute, true},
+		{"evicted again, and over that deadline", again, 3*time.Minute + 1, false},
 	} {
 		if got := test.booking.ReliedOn(at(test.at), time.Minute); got != test.want {
 			t.Errorf("%s: relied on %v, want %v", test.name, got, test.want)
@@ -250,7 +250,7 @@ func TestLedgerEscalates(t *testing.T) {
 		own.Signal = "memory.available"
 		ledger.Book(own)
 		for b := own; b.MayEscalate(); b = ledger.All()[0] {
-			for _, uid := range []string{"a", "nobody"} {
+			for _, uid := range []string{"a", "absent"} {
 				ledger.Escalate(uid, test.outcome, 7, at(time.Hour), at(time.Minute))
 			}
 			sent++

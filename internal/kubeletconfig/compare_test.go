@@ -54,7 +54,7 @@ func kinds(result kubeletconfig.Result) []finding {
 	return all
 }
 
-func TestWhoActsFirst(t *testing.T) {
+func TestWhichActsFirst(t *testing.T) {
 	t.Parallel()
 	const memory, nodefs = pressure.MemoryAvailable, pressure.NodeFSAvailable
 	ten, five, one := pressure.Fraction(.1), pressure.Fraction(.05), pressure.Absolute(gi)

@@ -107,7 +107,7 @@ func TestReadKubelet(t *testing.T) {
 			85, 0,
 		},
 		{
-			"what nobody understands counts for nothing",
+			"what cannot be understood counts for nothing",
 			kubeletHead + "evictionHard: {memory.available: lots, nodefs.available: 120%, imagefs.available: null, memory.stall: 5%, pid.available: NaN%, unknown: 1Gi}\n" +
 				"evictionSoft: {nodefs.inodesFree: 10%, imagefs.inodesFree: 10%}\nevictionSoftGracePeriod: {imagefs.inodesFree: -1s}\nimageGCHighThresholdPercent: 101\nsomethingNew: {a: 1}",
 			nil, nil, 100, 9,

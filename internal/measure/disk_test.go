@@ -11,9 +11,9 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// TestWhoseFiguresAreFromBefore: the age of a pod's missing figures is unknown, and no decision
+// TestPodsWithFiguresFromBefore: the age of a pod's missing figures is unknown, and no decision
 // waits for them.
-func TestWhoseFiguresAreFromBefore(t *testing.T) {
+func TestPodsWithFiguresFromBefore(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	p := &pressure.Pressure{

@@ -41,7 +41,7 @@ func TestUnused(t *testing.T) {
 		"the tag that is left out":        {[]corev1.ContainerImage{image(5, "docker.io/team/app:latest")}, status("team/app", ""), 0},
 		"a registry with a port":          {[]corev1.ContainerImage{image(5, "localhost:5000/app:latest")}, status("localhost:5000/app", ""), 0},
 		"a registry, and no port":         {[]corev1.ContainerImage{image(5, "localhost/app:v1")}, status("localhost/app:v1", ""), 0},
-		"asked for, not started":          {[]corev1.ContainerImage{nginx, old}, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "nginx:1.25"}}}}, 7},
+		"requested, not started":          {[]corev1.ContainerImage{nginx, old}, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: "nginx:1.25"}}}}, 7},
 		"an init container's":             {[]corev1.ContainerImage{nginx, old}, &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Image: "nginx:1.25"}}}}, 7},
 		"an init container's id":          {[]corev1.ContainerImage{nginx, old}, &corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{ImageID: "x@" + digest}}}}, 7},
 		"an ephemeral container's id":     {[]corev1.ContainerImage{nginx, old}, &corev1.Pod{Status: corev1.PodStatus{EphemeralContainerStatuses: []corev1.ContainerStatus{{ImageID: "x@" + digest}}}}, 7},

@@ -27,9 +27,9 @@ func TestPinned(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    bool
 	}{
-		"nobody knows":                  {nil, false},
+		"not known":                     {nil, false},
 		"cleared":                       {[]metav1.ManagedFieldsEntry{{}}, false},
-		"whoever made it":               {[]metav1.ManagedFieldsEntry{written("", creator)}, true},
+		"any creator":                   {[]metav1.ManagedFieldsEntry{written("", creator)}, true},
 		"beside others":                 {[]metav1.ManagedFieldsEntry{written("", `{"f:metadata":{}}`), written("status", `{"f:status":{}}`), written("", creator)}, true},
 		"a subresource":                 {[]metav1.ManagedFieldsEntry{written("status", creator)}, false},
 		"a label of that name":          {[]metav1.ManagedFieldsEntry{written("", `{"f:metadata":{"f:labels":{"f:nodeName":{}}},"f:spec":{"f:containers":{}}}`)}, false},

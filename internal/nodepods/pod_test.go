@@ -83,7 +83,7 @@ func TestNothingProtectedIsACandidate(t *testing.T) {
 		"mirror":                    {pod: annotated("kubernetes.io/config.mirror", "abc"), want: rank.Marks{Mirror: true}},
 		"mirror, empty value":       {pod: annotated("kubernetes.io/config.mirror", ""), want: rank.Marks{Mirror: true}},
 		"another's annotation":      {pod: annotated("kubernetes.io/config.seen", "yesterday")},
-		"unknown self is nobody":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
+		"unknown self is no pod":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
 		"a Pending pod is a pod":    {pod: corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}},
 		"a ReplicaSet protects not": {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner("ReplicaSet", "a", true)}}}},
 		"terminating": {

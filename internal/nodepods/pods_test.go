@@ -129,7 +129,7 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v", *kept); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
 		strings.Contains(text, "tls-of-the-bank") {
-		t.Errorf("the store keeps what nobody reads:\n%s", text)
+		t.Errorf("the store keeps what is not read:\n%s", text)
 	}
 	want := nodepods.FromAPI(full)
 	if diff := cmp.Diff(want, kept); diff != "" {
@@ -143,7 +143,7 @@ func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestPodsAskForOneNodeOnce(t *testing.T) {
+func TestPodsAreListedForOneNodeOnce(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
 	var mu sync.Mutex

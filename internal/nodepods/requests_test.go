@@ -43,7 +43,7 @@ func TestRequest(t *testing.T) {
 		pod          corev1.Pod
 		memory, disk int64
 	}{
-		"nothing asked for": {pod: corev1.Pod{Spec: corev1.PodSpec{
+		"nothing requested": {pod: corev1.Pod{Spec: corev1.PodSpec{
 			Containers: []corev1.Container{container("a", nil)},
 		}}},
 		"containers add up": {
@@ -128,7 +128,7 @@ func TestRequest(t *testing.T) {
 			},
 			memory: 45 * mi,
 		},
-		"what is allocated, not what a resize asks for": {
+		"what is allocated, not what a resize requests": {
 			pod: corev1.Pod{
 				Spec: corev1.PodSpec{
 					Containers:     []corev1.Container{container("a", list("memory", "900Mi", "ephemeral-storage", "3Mi")), container("b", memory("1Mi"))},

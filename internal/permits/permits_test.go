@@ -95,7 +95,7 @@ func request(uid string) Request {
 	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, PerWorkload: 2, Lasts: time.Minute}
 }
 
-func TestVictimKeepsItsSlot(t *testing.T) {
+func TestVictimKeepsItsPermit(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
 	b := newSemaphore(t, client)
@@ -113,7 +113,7 @@ func TestVictimKeepsItsSlot(t *testing.T) {
 	}
 }
 
-func TestPodWithoutAWorkloadNeedsNoSlot(t *testing.T) {
+func TestPodWithoutAWorkloadNeedsNoPermit(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
 	bare, off := request("a"), request("b")
@@ -125,10 +125,10 @@ func TestPodWithoutAWorkloadNeedsNoSlot(t *testing.T) {
 	}
 }
 
-// TestPermitThatWasTakenUnheardIsGivenBack: a request without a response leaves nothing behind: a
+// TestPermitAcquiredWithoutAResponseIsReleased: a request without a response leaves nothing behind: a
 // Lease that was written after all is removed, unless the victim has acquired the permit again
 // since.
-func TestPermitThatWasTakenUnheardIsGivenBack(t *testing.T) {
+func TestPermitAcquiredWithoutAResponseIsReleased(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
 		client := fake.NewClientset()
@@ -178,8 +178,8 @@ func TestFasterOnesAreNoFault(t *testing.T) {
 	}
 }
 
-func everybody(string) bool { return true }
-func nobody(string) bool    { return false }
+func always(string) bool { return true }
+func never(string) bool  { return false }
 
 // TestPermitOfAPodThatIsNotLeavingEndsAtItsTime: a pod that is still running may never have been
 // evicted, and one of a dry run never is: only pods that are terminating keep their permits beyond
@@ -191,9 +191,9 @@ func TestPermitOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
 		leaving func(string) bool
 		kept    bool
 	}{
-		"it is leaving":   {false, everybody, true},
-		"it may stay":     {false, nobody, false},
-		"it is rehearsed": {true, everybody, false},
+		"it is leaving":   {false, always, true},
+		"it may stay":     {false, never, false},
+		"it is a dry run": {true, always, false},
 	} {
 		b := newSemaphore(t, versioned(t))
 		now := time.Now()
@@ -201,12 +201,12 @@ func TestPermitOfAPodThatIsNotLeavingEndsAtItsTime(t *testing.T) {
 		r := request("a")
 		r.DryRun = c.dryRun
 		b.Acquire(t.Context(), r)
-		b.ReleaseEnded(everybody, c.leaving)
+		b.ReleaseEnded(always, c.leaving)
 		if len(b.held) != 1 || len(b.outlasted) != 0 {
 			t.Errorf("%s: holds %v, before its time", name, b.held)
 		}
 		now = now.Add(r.Lasts + time.Second)
-		b.ReleaseEnded(everybody, c.leaving)
+		b.ReleaseEnded(always, c.leaving)
 		if held := len(b.held) == 1; held != c.kept || (len(b.due()) == 1) != c.kept {
 			t.Errorf("%s: held after its time %t, want %t", name, held, c.kept)
 		}
@@ -224,14 +224,14 @@ func renewing(t *testing.T, client *fake.Clientset) (*Semaphore, permit) {
 	held := b.held["a"]
 	held.expires = start.Add(r.Lasts)
 	b.held["a"] = held
-	b.ReleaseEnded(everybody, everybody)
-	due, asked := b.due()["a"]
-	if !asked {
+	b.ReleaseEnded(always, always)
+	due, ok := b.due()["a"]
+	if !ok {
 		t.Fatalf("%+v is not due", held)
 	}
-	b.ReleaseEnded(everybody, everybody)
+	b.ReleaseEnded(always, always)
 	if len(b.due()) != 0 {
-		t.Fatal("it is asked for again at once")
+		t.Fatal("it is due again at once")
 	}
 	return b, due
 }
@@ -245,18 +245,18 @@ func leasesOf(t *testing.T, client *fake.Clientset) []coordinationv1.Lease {
 	return list.Items
 }
 
-// TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing: in any order of events, a permit that is
+// TestPermitThatIsReleasedWhileItIsRenewedLeavesNothing: in any order of events, a permit that is
 // released while it is renewed leaves no Lease.
-func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
+func TestPermitThatIsReleasedWhileItIsRenewedLeavesNothing(t *testing.T) {
 	t.Parallel()
-	for name, heard := range map[string]bool{"the answer comes": true, "the answer is lost": false} {
+	for name, answered := range map[string]bool{"the answer comes": true, "the answer is lost": false} {
 		client := versioned(t)
 		b, due := renewing(t, client)
 		client.PrependReactor("update", "leases", func(action kubetesting.Action) (bool, runtime.Object, error) {
 			b.Release("a") // the version that it has by now is old in a moment
 			b.back = nil   // which the API server refuses to delete
 			update, ok := action.(kubetesting.UpdateAction)
-			if !ok || heard {
+			if !ok || answered {
 				return false, nil, nil
 			}
 			if err := client.Tracker().Update(coordinationv1.SchemeGroupVersion.WithResource("leases"), update.GetObject(), "evictd"); err != nil {
@@ -264,7 +264,7 @@ func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
 			}
 			return true, nil, errors.New("connection reset")
 		})
-		if err := b.renew(t.Context(), "a", due); (err == nil) != heard {
+		if err := b.renew(t.Context(), "a", due); (err == nil) != answered {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, s := range b.back {
@@ -278,9 +278,9 @@ func TestPermitThatIsGivenBackWhileItIsRenewedLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestUnheardRenewalIsTriedAgain: a renewal without a response may have been carried out, and does
+// TestRenewalWithoutAResponseIsTriedAgain: a renewal without a response may have been carried out, and does
 // not count as one.
-func TestUnheardRenewalIsTriedAgain(t *testing.T) {
+func TestRenewalWithoutAResponseIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
 	b, due := renewing(t, client)
@@ -295,7 +295,7 @@ func TestUnheardRenewalIsTriedAgain(t *testing.T) {
 	}
 	now := b.options.Now().Add(renewalPause)
 	b.options.Now = func() time.Time { return now }
-	b.ReleaseEnded(everybody, everybody)
+	b.ReleaseEnded(always, always)
 	if len(b.due()) != 1 {
 		t.Error("it is not tried again")
 	}
@@ -337,7 +337,7 @@ func TestReleaseAsksOnlyAboutHolders(t *testing.T) {
 	b.Acquire(t.Context(), request("a"))
 	b.Acquire(t.Context(), request("b"))
 	var asked []string
-	b.ReleaseEnded(func(uid string) bool { asked = append(asked, uid); return uid == "a" }, nobody)
+	b.ReleaseEnded(func(uid string) bool { asked = append(asked, uid); return uid == "a" }, never)
 	slices.Sort(asked)
 	if !slices.Equal(asked, []string{"a", "b"}) || len(b.held) != 1 || len(b.back) != 1 || b.back[0].identity != "n/b" {
 		t.Errorf("asked about %v, holds %v, releases %v", asked, b.held, b.back)
@@ -409,16 +409,16 @@ type counting struct {
 
 func (c *counting) PermitsHeld(n int) { c.held = n }
 
-// TestDryRunsSlotsAreDroppedAndTold: a real request drops what dry runs hold, and reports it
+// TestDryRunsPermitsAreDroppedAndReported: a real request drops what dry runs hold, and reports it
 // although it gets no permit.
-func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
+func TestDryRunsPermitsAreDroppedAndReported(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
 	b, told := newSemaphore(t, client), &counting{}
 	b.options.Recorder = told
-	rehearsed := request("a")
-	rehearsed.DryRun = true
-	if b.Acquire(t.Context(), rehearsed); told.held != 1 {
+	dryRun := request("a")
+	dryRun.DryRun = true
+	if b.Acquire(t.Context(), dryRun); told.held != 1 {
 		t.Fatalf("%d held, want one", told.held)
 	}
 	client.PrependReactor("create", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
@@ -429,9 +429,9 @@ func TestDryRunsSlotsAreDroppedAndTold(t *testing.T) {
 	}
 }
 
-// TestFaultForeignLeaseThatStaysKeepsNoOwnSlots: a webhook for Leases fails, and a node is lost:
+// TestFaultForeignLeaseThatStaysKeepsNoOwnPermits: a webhook for Leases fails, and a node is lost:
 // its Lease cannot be removed. This node's own Leases are found and released all the same.
-func TestFaultForeignLeaseThatStaysKeepsNoOwnSlots(t *testing.T) {
+func TestFaultForeignLeaseThatStaysKeepsNoOwnPermits(t *testing.T) {
 	t.Parallel()
 	minute := int32(60)
 	lease := func(index int, holder string, renewed metav1.MicroTime) *coordinationv1.Lease {
@@ -488,9 +488,9 @@ type tells struct {
 
 func (r *tells) PermitError(err error) { r.errors = append(r.errors, err) }
 
-// TestFaultFewerSlotsLoseNoLease: PerWorkload is lowered while a victim holds a permit of a higher
+// TestFaultFewerPermitsLoseNoLease: PerWorkload is lowered while a victim holds a permit of a higher
 // index: it gets another, and the first is released.
-func TestFaultFewerSlotsLoseNoLease(t *testing.T) {
+func TestFaultFewerPermitsLoseNoLease(t *testing.T) {
 	t.Parallel()
 	client := versioned(t)
 	b := newSemaphore(t, client)

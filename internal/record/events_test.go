@@ -83,8 +83,8 @@ func TestEventTexts(t *testing.T) {
 		}
 	}
 	show("a grace period cut short", cutShort())
-	show("a victim that is asked for again", escalated(evict.Evicted))
-	show("a victim that is asked for again, and refused", escalated(evict.Denied))
+	show("a victim that is evicted again", escalated(evict.Evicted))
+	show("a victim that is evicted again, and refused", escalated(evict.Denied))
 	show("a bare pod", func() *decide.Decision {
 		d := decision()
 		d.Attempts = d.Attempts[1:]
@@ -95,10 +95,10 @@ func TestEventTexts(t *testing.T) {
 		show(string(hold), held(hold))
 	}
 	show("a disk that was filled elsewhere", filledElsewhere())
-	nobodyKnows := filledElsewhere()
-	delete(nobodyKnows.Breakdown, decide.PartDeleted)
+	unknown := filledElsewhere()
+	delete(unknown.Breakdown, decide.PartDeleted)
 	show("memory that the host takes", takenByTheHost())
-	show("a disk whose deleted files are not known", nobodyKnows)
+	show("a disk whose deleted files are not known", unknown)
 	show("a disk of which not all pods are measured", partlyMeasured())
 	nothing := partlyMeasured()
 	nothing.Breakdown = decide.Breakdown{}

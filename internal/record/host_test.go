@@ -60,7 +60,7 @@ func TestOOMKilled(t *testing.T) {
 		want map[string]any
 	}{
 		{
-			"asked for",
+			"evicted",
 			record.OOMKill{Pod: "shop/hog", UID: "uid-hog", Container: "main", Count: 2},
 			map[string]any{"level": "warn", "pod": "shop/hog", "uid": "uid-hog", "container": "main", "oom_kills": 2.0, "last_decision": float64(d.ID)},
 		},

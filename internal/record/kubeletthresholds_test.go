@@ -47,7 +47,7 @@ evictd_kubelet_acts_first{signal="nodefs.available"} 0
 		t.Errorf("evictd_kubelet_config_read = %v, want 0", got)
 	}
 	if said := r.lines(t); len(said) != 2 || said[0]["level"] != "info" || said[1]["level"] != "warn" {
-		t.Errorf("lines %v, want info where nobody named the file, and warn where somebody did", said)
+		t.Errorf("lines %v, want info where no flag names the file, and warn where one does", said)
 	}
 }
 

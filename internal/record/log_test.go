@@ -65,7 +65,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "past a budget": pastBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
+		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -74,7 +74,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 			t.Fatalf("%s: logged %v, want one line with the message decision", name, lines)
 		}
 		if lines[0]["of"] == 0. {
-			t.Errorf("%s: a decision that ranked nobody is of 0", name)
+			t.Errorf("%s: a decision that ranked no pod is of 0", name)
 		}
 		for _, own := range []string{"ts", "level", "msg"} {
 			delete(lines[0], own)
@@ -160,13 +160,13 @@ func pressed() *decide.Decision {
 		if e.Pod.OwnerUID != "owner-back" {
 			return rank.NotProtected
 		}
-		e.Detail = "held off until then"
+		e.Detail = "in back-off until then"
 		return rank.ProtectedOwnerBackOff
 	})
 	return d
 }
 
-func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
+func TestLineNamesOwnersInBackOffAndNotReliedOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := pressed()
@@ -178,7 +178,7 @@ func TestLineTellsWhoIsHeldOffAndNotReliedOn(t *testing.T) {
 			t.Errorf("%v: not_relied_on %v, exhausted_seconds %v", line["msg"], line["not_relied_on"], line["exhausted_seconds"])
 		}
 	}
-	want := []any{map[string]any{"owner": "ReplicaSet/back", "why": "held off until then"}}
+	want := []any{map[string]any{"owner": "ReplicaSet/back", "why": "in back-off until then"}}
 	if diff := cmp.Diff(want, lines[1]["owners_in_backoff"]); diff != "" {
 		t.Errorf("owners_in_backoff (-want +got):\n%s", diff)
 	}
@@ -364,7 +364,7 @@ func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
 // What is more than an eviction is told apart before it happens.
 func TestIntentSaysWhatIsForced(t *testing.T) {
 	t.Parallel()
-	past, again := pastBudget(), escalated(evict.Evicted)
+	past, again := bypassedBudget(), escalated(evict.Evicted)
 	for _, test := range []struct {
 		decision *decide.Decision
 		attempt  *decide.Attempt
@@ -389,7 +389,7 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), pastBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
+	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), bypassedBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
 		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {

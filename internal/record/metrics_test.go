@@ -151,13 +151,13 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 	for range 3 {
 		r.Decision(decision())
 		r.Decision(held(decide.HoldLimitReached))
-		r.Decision(pastBudget())
+		r.Decision(bypassedBudget())
 		r.Decision(escalated(evict.Evicted))
 	}
-	r.ReadError("a source that nobody named", nil)
+	r.ReadError("a source without a name", nil)
 	r.VictimEnded(ended())
-	r.APIError("a request that nobody named", record.ClassServer)
-	r.APIError(record.RequestEvent, "a code that nobody named")
+	r.APIError("a request without a name", record.ClassServer)
+	r.APIError(record.RequestEvent, "a code without a name")
 	if after := names(t, r); after != before {
 		t.Errorf("%d series before and %d after the first decisions", before, after)
 	}
@@ -230,7 +230,7 @@ func TestAnOutcomeThatWasFoundOutLaterHasNoDuration(t *testing.T) {
 func TestWhatIsForcedIsCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.Decision(pastBudget())
+	r.Decision(bypassedBudget())
 	r.Decision(escalated(evict.Evicted))
 	unread := held(decide.HoldBudgetUnknown)
 	unread.BestEffort, unread.DryRun = decide.BestEffortBudgetUnknown, true
@@ -263,7 +263,7 @@ func TestGauges(t *testing.T) {
 	r.Config(errors.New("x"))
 	r.LeftAlone(2, 3, 4)
 	r.APIError(record.RequestEviction, record.ClassServer)
-	r.APIError("a request that nobody named", record.ClassNone)
+	r.APIError("a request without a name", record.ClassNone)
 	for range 3 {
 		r.StateFailure(state.WriteSlow, nil)
 	}
@@ -377,20 +377,20 @@ func TestDiskUsed(t *testing.T) {
 # HELP evictd_disk_used_inodes What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
 # TYPE evictd_disk_used_inodes gauge
 `
-	useless := held(decide.HoldInsufficientReclaim)
-	p := useless.Pressure
+	insufficient := held(decide.HoldInsufficientReclaim)
+	p := insufficient.Pressure
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
 	expect(t, r, "", "evictd_disk_used_inodes")
-	useless.Breakdown = brokenDown()
-	r.Decision(useless)
+	insufficient.Breakdown = brokenDown()
+	r.Decision(insufficient)
 	expect(t, r, head+`evictd_disk_used_inodes{part="Deleted",signal="nodefs.inodesFree"} 0
 evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
 evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
 evictd_disk_used_inodes{part="Logs",signal="nodefs.inodesFree"} 20
 evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
 `, "evictd_disk_used_inodes")
-	delete(useless.Breakdown, decide.PartDeleted)
-	r.Decision(useless)
+	delete(insufficient.Breakdown, decide.PartDeleted)
+	r.Decision(insufficient)
 	memory := decision() // it changes nothing here
 	memory.Breakdown = decide.Breakdown{decide.PartOther: 1}
 	r.Decision(memory)
@@ -405,7 +405,7 @@ evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
 	expect(t, r, head+`evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
 evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
 `, "evictd_disk_used_inodes")
-	r.Decision(useless)
+	r.Decision(insufficient)
 	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
 	expect(t, r, "", "evictd_disk_used_inodes")
 }

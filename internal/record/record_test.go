@@ -169,8 +169,8 @@ func decision() *decide.Decision {
 	}
 }
 
-// pastBudget is a decision in which the second candidate was deleted past its budget.
-func pastBudget() *decide.Decision {
+// bypassedBudget is a decision in which the second candidate was deleted past its budget.
+func bypassedBudget() *decide.Decision {
 	d := decision()
 	d.Attempts[1].Past = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
 	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, decide.BestEffortDeleted

@@ -236,9 +236,9 @@ func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 	})
 }
 
-// TestPatchThatWasNotHeardIsUndone: a patch without a response may have been carried out: the node
+// TestPatchWithoutAResponseIsUndone: a patch without a response may have been carried out: the node
 // is read again, also when no taint is wanted any more.
-func TestPatchThatWasNotHeardIsUndone(t *testing.T) {
+func TestPatchWithoutAResponseIsUndone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -113,7 +113,7 @@ func TestDeleteWithoutTheRight(t *testing.T) {
 }
 
 // A terminating pod proves nothing where its grace period should have been shortened.
-func TestUnheardRequestToShortenIsSettledByTheGracePeriod(t *testing.T) {
+func TestRequestToShortenInDoubtIsResolvedByTheGracePeriod(t *testing.T) {
 	t.Parallel()
 	ten := int64(10)
 	for left, want := range map[string]evict.Outcome{
@@ -146,7 +146,7 @@ func TestBudget(t *testing.T) {
 		{"one that allows nothing, and whose figures are known", budgetBody(`"status":{"observedGeneration":2,"desiredHealthy":3,"currentHealthy":3,"conditions":[{"type":"DisruptionAllowed","status":"False","reason":"InsufficientPods"}]}`), evict.Budget{Name: "web", Desired: 3, Healthy: 3}, ""},
 		{"a status that is behind", budgetBody(`"status":{"observedGeneration":1,"desiredHealthy":3,"currentHealthy":4}`), evict.Budget{}, "its status is behind its spec"},
 		{"no status yet", budgetBody(`"status":{}`), evict.Budget{}, "its status is behind its spec"},
-		{"figures that nobody trusts", budgetBody(`"status":{"observedGeneration":2,"desiredHealthy":3,"currentHealthy":4,"conditions":[{"type":"DisruptionAllowed","status":"False","reason":"SyncFailed","message":"found no controllers"}]}`), evict.Budget{}, "its status could not be computed: found no controllers"},
+		{"figures that cannot be trusted", budgetBody(`"status":{"observedGeneration":2,"desiredHealthy":3,"currentHealthy":4,"conditions":[{"type":"DisruptionAllowed","status":"False","reason":"SyncFailed","message":"found no controllers"}]}`), evict.Budget{}, "its status could not be computed: found no controllers"},
 		{"no such budget", answer{code: 404, body: status("404", `"message":"poddisruptionbudgets.policy \"web\" not found","reason":"NotFound"`)}, evict.Budget{}, "not found"},
 		{"no right", answer{code: 403, body: status("403", `"message":"poddisruptionbudgets.policy \"web\" is forbidden","reason":"Forbidden"`)}, evict.Budget{}, "is forbidden"},
 		{"no answer", answer{}, evict.Budget{}, "EOF"},
@@ -162,7 +162,7 @@ func TestBudget(t *testing.T) {
 				t.Errorf("%v, want %q", err, test.fault)
 			}
 			if path := requests()[0].path; path != "/apis/policy/v1/namespaces/shop/poddisruptionbudgets/web" {
-				t.Errorf("asked for %s", path)
+				t.Errorf("requested %s", path)
 			}
 		})
 	}

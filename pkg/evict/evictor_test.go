@@ -225,7 +225,7 @@ func TestOutcomes(t *testing.T) {
 			want:     evict.Result{Outcome: evict.Evicted, Silent: true, Late: true}, reads: 1,
 		},
 		{
-			name:     "a refusal that settles nothing is Gone when the pod is not found",
+			name:     "a refusal that proves nothing is Gone when the pod is not found",
 			eviction: answer{code: 409, body: status("409", `"message":"odd","reason":"Conflict"`)},
 			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
 			want:     evict.Result{Outcome: evict.Gone}, reads: 1,

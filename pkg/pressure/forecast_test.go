@@ -51,7 +51,7 @@ func TestForecast(t *testing.T) {
 			}
 			return available
 		}, 100, 61680 * time.Millisecond},
-		{"so slow that nobody should follow the line", time.Second, func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*mebibyte) }, 1, Never},
+		{"too slow for a forecast", time.Second, func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*mebibyte) }, 1, Never},
 		{"met already", 100 * time.Millisecond, func(time.Duration) int64 { return gibibyte / 2 }, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {

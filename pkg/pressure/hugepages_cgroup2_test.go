@@ -43,7 +43,7 @@ func TestCgroup2HugepagesReserved(t *testing.T) {
 		}
 		// The kernel reserves as many as it finds, and calls that a success.
 		if content, err := os.ReadFile(file); err != nil || string(bytes.TrimSpace(content)) != fmt.Sprint(pages) {
-			t.Fatalf("asked for %d huge pages, there are %q, %v", pages, content, err)
+			t.Fatalf("requested %d huge pages, there are %q, %v", pages, content, err)
 		}
 	}
 	t.Cleanup(func() { reserve(before) })
@@ -60,6 +60,6 @@ func TestCgroup2HugepagesReserved(t *testing.T) {
 	about("memory.available (kernel) fell by", byKernel-available(Kernel), pages*size)
 	about("memory.available (workingSet) fell by", byWorkingSet-available(WorkingSet), pages*size)
 	reserve(before)
-	about("memory.available (kernel), given back, differs by", byKernel-available(Kernel), 0)
-	about("memory.available (workingSet), given back, differs by", byWorkingSet-available(WorkingSet), 0)
+	about("memory.available (kernel), freed, differs by", byKernel-available(Kernel), 0)
+	about("memory.available (workingSet), freed, differs by", byWorkingSet-available(WorkingSet), 0)
 }

@@ -27,7 +27,7 @@ func TestPacerFollowsHeadroom(t *testing.T) {
 		{"600 MiB at 6 GiB/s", memoryBytes(0, gibibyte+600<<20), 600 * time.Second / (6 * 1024)},
 		{"just above the line: the shortest pause", memoryBytes(0, gibibyte+1), 10 * time.Millisecond},
 		{"below every line: only a recovery to notice", memoryBytes(0, gibibyte-1), 100 * time.Millisecond},
-		{"unknown: reading it faster mends nothing", memoryUnknownAt(0), time.Second},
+		{"unknown: reading it faster does not help", memoryUnknownAt(0), time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -105,12 +105,12 @@ func TestSample(t *testing.T) {
 			node: v2Tree(), options: Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()},
 			want: all(known(20*gib-6*mib, 24*gib-6*mib)),
 		},
-		"only what is asked for needs to be there": {
+		"only what is requested needs to be there": {
 			node:    tree{"proc/meminfo": meminfoText},
 			options: Options{Signals: []Signal{MemoryAvailable}},
 			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{MemoryAvailable: known(22*gib, 24*gib)}}),
 		},
-		"nothing is asked for": {node: tree{}, options: Options{}, want: everyAbsent(Sample{})},
+		"nothing is requested": {node: tree{}, options: Options{}, want: everyAbsent(Sample{})},
 		"no kubepods": {
 			node:    tree{},
 			options: Options{Signals: []Signal{AllocatableMemoryAvailable}},

@@ -21,8 +21,8 @@ import (
 
 const (
 	nodePSI = "/proc/pressure/memory"
-	// nobody is an unprivileged user, as in the shipped DaemonSet.
-	nobody = 64535
+	// unprivileged is a user without rights, as in the shipped DaemonSet.
+	unprivileged = 64535
 	// patience limits how long a test waits; nothing is expected to take as long.
 	patience = 20 * time.Second
 )
@@ -306,8 +306,8 @@ func onThread(t *testing.T, run func() error) {
 func dropRights() error {
 	for _, call := range [][4]uintptr{
 		{unix.SYS_SETGROUPS, 0, 0, 0},
-		{unix.SYS_SETRESGID, nobody, nobody, nobody},
-		{unix.SYS_SETRESUID, nobody, nobody, nobody},
+		{unix.SYS_SETRESGID, unprivileged, unprivileged, unprivileged},
+		{unix.SYS_SETRESUID, unprivileged, unprivileged, unprivileged},
 	} {
 		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 			return errno
@@ -336,7 +336,7 @@ func TestAUserWithoutRightsGetsTheLongWindowOnly(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(shorter, unix.EINVAL) {
-		t.Errorf("user %d, no capability, a window of %v: %v; want EINVAL", nobody, windowPrivileged, shorter)
+		t.Errorf("user %d, no capability, a window of %v: %v; want EINVAL", unprivileged, windowPrivileged, shorter)
 	}
 }
 
@@ -375,7 +375,7 @@ func needUnprivileged(t *testing.T) {
 		t.Skipf("this kernel is older than 6.4: %v", refused)
 	}
 	if refused != nil {
-		t.Fatalf("user %d, no capability, a window of %v: %v; want a trigger", nobody, windowUnprivileged, refused)
+		t.Fatalf("user %d, no capability, a window of %v: %v; want a trigger", unprivileged, windowUnprivileged, refused)
 	}
 }
 
@@ -504,10 +504,10 @@ func TestARealStallWakes(t *testing.T) {
 		if err := dropRights(); err != nil {
 			return err
 		}
-		all["nobody"] = OpenWakers(WakeOptions{})
+		all["unprivileged"] = OpenWakers(WakeOptions{})
 		return nil
 	})
-	windows := map[string]time.Duration{"root": ownWindow(t), "nobody": windowUnprivileged}
+	windows := map[string]time.Duration{"root": ownWindow(t), "unprivileged": windowUnprivileged}
 	for name, w := range all {
 		if got := w.States()[0]; got.Err != nil || got.Window != windows[name] {
 			t.Errorf("%s: the node's state is %+v; want a window of %v", name, got, windows[name])

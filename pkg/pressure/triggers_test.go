@@ -64,7 +64,7 @@ func TestAStormIsOneWake(t *testing.T) {
 		}
 	}
 	if n := len(w.Wake()); n != 1 {
-		t.Errorf("%d wake-ups after 100 events that nobody received; want 1", n)
+		t.Errorf("%d wake-ups after 100 events that were not received; want 1", n)
 	}
 	<-w.Wake()
 	event()

@@ -43,7 +43,7 @@ func TestQueues(t *testing.T) {
 		shown  []int32 // to the root
 	}{
 		{
-			"no fence: whoever writes the higher priority wins",
+			"no fence: the higher priority wins",
 			[]Queue{tenant("a"), tenant("b")},
 			[]Pod{in("a", pod("a1", 900, 100, high)), in("a", pod("a2", 800, 100, high+1)), in("b", pod("b1", 110, 100, 0))},
 			[]string{"b1", "a1", "a2"},
@@ -171,13 +171,13 @@ func TestGuarantee(t *testing.T) {
 		want     []string
 	}{
 		{
-			"who uses less than it is guaranteed gives nobody", Memory,
+			"a queue that uses less than it is guaranteed gives no pod", Memory,
 			[]Queue{tenant("a", guaranteed(1000)), tenant("b")},
 			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
 			[]string{"b1"},
 		},
 		{
-			"who uses as much is like all others", Memory,
+			"a queue that uses as much is like all others", Memory,
 			[]Queue{tenant("a", guaranteed(900)), tenant("b")},
 			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9))},
 			[]string{"a1", "b1"},
@@ -195,7 +195,7 @@ func TestGuarantee(t *testing.T) {
 			[]string{"c1"},
 		},
 		{
-			"when nobody else can go, one of them does", Memory,
+			"when no other pod can be evicted, one of them is", Memory,
 			[]Queue{tenant("a", guaranteed(1000)), tenant("b", guaranteed(1000))},
 			[]Pod{in("a", pod("a1", 900, 100, 0)), in("b", pod("b1", 50, 100, 9)), in("c", bare(pod("c1", 500, 0, 0)))},
 			[]string{"a1", "b1"},
@@ -401,7 +401,7 @@ func TestFencedPrioritiesChangeNothingOutside(t *testing.T) {
 // No guarantee is inverted: while one pod outside of all sheltered queues can be evicted,
 // no pod inside is.
 // A pod that a guarantee protects names the queue and the amount.
-func TestAGuaranteeSaysWhose(t *testing.T) {
+func TestAGuaranteeNamesItsQueue(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{{Name: "t", GuaranteedMemory: 1000 * mebi, Queues: []Queue{tenant("a")}}, tenant("c")}
 	pods := []Pod{in("a", pod("a1", 500, 100, 0)), in("c", pod("c1", 50, 100, 9))}

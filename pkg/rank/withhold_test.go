@@ -22,11 +22,11 @@ func TestWithhold(t *testing.T) {
 		keys       []Key
 		protected  []string
 	}{
-		{"nobody", "", []string{"a", "b", "c", "d"}, []Key{KeyOver, KeyPriority, KeyExceeds, KeyNone}, []string{"bare"}},
+		{"no pod", "", []string{"a", "b", "c", "d"}, []Key{KeyOver, KeyPriority, KeyExceeds, KeyNone}, []string{"bare"}},
 		{"one in between", "b", []string{"a", "c", "d"}, []Key{KeyPriority, KeyExceeds, KeyNone}, []string{"b", "bare"}},
 		{"two in a row", "bc", []string{"a", "d"}, []Key{KeyExceeds, KeyNone}, []string{"b", "bare", "c"}},
 		{"the last one", "d", []string{"a", "b", "c"}, []Key{KeyOver, KeyPriority, KeyNone}, []string{"bare", "d"}},
-		{"everybody", "abcd", []string{}, nil, []string{"a", "b", "bare", "c", "d"}},
+		{"every pod", "abcd", []string{}, nil, []string{"a", "b", "bare", "c", "d"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +130,7 @@ func TestWithholdLiftsNoGuarantee(t *testing.T) {
 	ranking := Order(Memory, pods, Rules{Queues: queues})
 	ranking.Withhold(func(*Entry) Protection { return ProtectedBackingOff })
 	if len(ranking.Candidates) != 0 {
-		t.Errorf("candidates %v, want none: all who could go were refused", namesOf(ranking.Candidates))
+		t.Errorf("candidates %v, want none: all that could be evicted were refused", namesOf(ranking.Candidates))
 	}
 	for _, e := range ranking.Protected {
 		if want := map[bool]Protection{true: ProtectedWithinGuarantee, false: ProtectedBackingOff}[e.Pod.Name == "kept"]; e.Protection != want {

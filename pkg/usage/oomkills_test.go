@@ -97,7 +97,7 @@ func TestCgroup2OOMKills(t *testing.T) {
 		}
 		sum += kill.Count
 	}
-	settle(told)
+	discard(told)
 	overfill(n, limited(n.kubepods+"/pod"+guaranteedUID, "/container"))
 	if kill := next(t, told); kill != (OOMKill{guaranteedUID, 1}) {
 		t.Errorf("told of %+v", kill)
@@ -123,8 +123,8 @@ func TestCgroup2OOMKills(t *testing.T) {
 	}
 }
 
-// settle discards the pending reports.
-func settle(told <-chan OOMKill) {
+// discard drops the pending reports.
+func discard(told <-chan OOMKill) {
 	for {
 		select {
 		case <-told:

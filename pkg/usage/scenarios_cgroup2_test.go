@@ -250,7 +250,7 @@ func TestCgroup2PodThrashesAloneInItsMemoryMax(t *testing.T) {
 	// has shown that there is one.
 	own := stalled["pod"]
 	if stalled["node"] > own*5/4 {
-		t.Errorf("the pod stalled for %v and the node for %v: somebody else stalls", own, stalled["node"])
+		t.Errorf("the pod stalled for %v and the node for %v: another process stalls", own, stalled["node"])
 	}
 	if stalled["kubepods"] < own*3/4 || stalled["kubepods"] > own*5/4 {
 		t.Errorf("the pod stalled for %v and all pods together for %v", own, stalled["kubepods"])
@@ -323,7 +323,7 @@ func TestCgroup2BigFileReadTwice(t *testing.T) {
 	judged(t, "kernel", hardBelow(pressure.MemoryAvailable, kernel-size/2*mib), byKernel, false)
 	judged(t, "workingSet", hardBelow(pressure.MemoryAvailable, workingSet-size/2*mib), byWorkingSet, true)
 	waited := n.stalled("") - stalled
-	t.Logf("somebody waited for memory for %v", waited)
+	t.Logf("the node's processes waited for memory for %v", waited)
 	if waited > 20*time.Millisecond {
 		t.Errorf("the node stalled for %v", waited)
 	}

@@ -124,7 +124,7 @@ func TestCollect(t *testing.T) {
 					{UID: staticUID, WorkingSet: 0, Anonymous: 800, Shared: 80, KernelKnown: tells, Tasks: tasks(6), TasksKnown: counts},
 				}
 				if reclaim := want[0].Reclaim(); reclaim != 550+kernel(60) {
-					t.Errorf("the first pod's end gives back %d", reclaim)
+					t.Errorf("the first pod's end frees %d", reclaim)
 				}
 				var pods []Pod
 				for range 3 {
@@ -398,7 +398,7 @@ func TestPresentRefusesPaths(t *testing.T) {
 			t.Errorf("Present(%q) is %t, %v", uid, present, err)
 		}
 	}
-	if present, err := tree.Present("nobody"); present || err != nil {
+	if present, err := tree.Present("absent"); present || err != nil {
 		t.Errorf("Present of a pod that is not there: %t, %v", present, err)
 	}
 }

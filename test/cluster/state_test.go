@@ -56,7 +56,7 @@ func TestStopTwice(t *testing.T) {
 
 func TestStopKeepsLogsAndStrangers(t *testing.T) {
 	dir := plant(t, func(s *state) { s.KeepLogs = true })
-	for _, name := range []string{"logs", "etcd", "somebody"} {
+	for _, name := range []string{"logs", "etcd", "other"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestStopKeepsLogsAndStrangers(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) != 2 || entries[0].Name() != "logs" || entries[1].Name() != "somebody" {
+	if err != nil || len(entries) != 2 || entries[0].Name() != "logs" || entries[1].Name() != "other" {
 		t.Errorf("left %v, error %v", entries, err)
 	}
 }

@@ -52,7 +52,7 @@ func run(ctx context.Context) (err error) {
 		d.say("Everything is removed again: pods, node, cgroups, mounts.")
 		err = errors.Join(err, d.node.Stop(context.WithoutCancel(ctx)))
 	}()
-	for _, step := range []func(context.Context) error{d.install, d.press, d.dryRun, d.inEarnest, d.afterwards} {
+	for _, step := range []func(context.Context) error{d.install, d.press, d.dryRun, d.forReal, d.afterwards} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -127,19 +127,19 @@ func (d *demo) press(ctx context.Context) error {
 }
 
 func (d *demo) dryRun(ctx context.Context) error {
-	d.say("greedy fills its memory now. evictd is in dry run: the API server checks every request and nobody goes.")
+	d.say("greedy fills its memory now. evictd is in dry run: the API server checks every request and no pod is evicted.")
 	decision, err := d.decisionFor(ctx, "WouldEvict")
 	if err != nil {
 		return err
 	}
 	d.tell(&decision)
-	d.say("evictd rank: who would go first right now, and why.")
+	d.say("evictd rank: which pod would be evicted first right now, and why.")
 	return d.rank(ctx)
 }
 
-func (d *demo) inEarnest(ctx context.Context) error {
+func (d *demo) forReal(ctx context.Context) error {
 	d.say("Dry run off: dryRun: false in the ConfigMap. The running evictd follows the edit. One eviction a minute " +
-		"(limits.evictionsPerMinute: 1), so that no second pod goes if this machine itself takes more memory now.")
+		"(limits.evictionsPerMinute: 1), so that no second pod is evicted if this machine itself takes more memory now.")
 	if err := d.node.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: d.line, Limits: "{evictionsPerMinute: 1, perOwnerPerHour: 60}"}); err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (w *world) another(name, app string) {
 
 // Every candidate is blocked by a budget as large as its application. The large pod is the
 // first of the ranking and the only one of its application; the small one is one of three.
-func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tparallel // the steps are of one node, one after the other
+func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) { //nolint:tparallel // the steps are of one node, one after the other
 	t.Parallel()
 	s := newScene(t)
 	elsewhere := *s.world
@@ -108,10 +108,10 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 	refused := func(ctx context.Context) bool {
 		return s.event(ctx, "large", "EvictionBlocked") != "" && s.event(ctx, "small", "EvictionBlocked") != ""
 	}
-	nobody := func(t *testing.T, result string, want float64) {
+	noVictim := func(t *testing.T, result string, want float64) {
 		t.Helper()
 		if s.terminating("large") || s.terminating("small") {
-			t.Error("a pod is on its way out")
+			t.Error("a pod is in flight")
 		}
 		if got := s.daemon.series("evictd_best_effort_total", "result", result); got != want {
 			t.Errorf("best effort, %s: %v, want %v", result, got, want)
@@ -136,9 +136,9 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 			s.daemon = startDaemon(t, s.host, s.node, s.link.address, s.proxy.ca.pem, s.token, usual+test.config+"\n")
 			s.within("evictd is ready", s.ready)
 			s.host.free(test.free)
-			s.until("it was refused, or asked for", test.done)
+			s.until("it was refused, or the dry run was reported", test.done)
 			s.endure(2 * time.Second) // time for a victim
-			nobody(t, test.result, test.want)
+			noVictim(t, test.result, test.want)
 		})
 	}
 	t.Run("hard pressure", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestBestEffortGoesPastTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		small, err := s.client.CoreV1().Pods(s.namespace).Get(t.Context(), "small", metav1.GetOptions{})
 		s.must(err)
 		s.pressed()
-		s.within("the pressure is over and nobody is on the way out", s.relieved)
+		s.within("the pressure is over and no pod is in flight", s.relieved)
 		s.endure(2 * time.Second) // time for a second victim
 		if got := s.hand.taken(); !slices.Equal(got, []string{"small"}) {
 			t.Errorf("deleted %v, want the pod of the least violated budget alone", got)
@@ -182,7 +182,7 @@ func TestBudgetIsRead(t *testing.T) {
 	if want := (evict.Budget{Name: "web", Desired: 1, Healthy: 1}); err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if _, err := evictorFor(t, unlimited()).Budget(t.Context(), w.namespace, "nobody"); !apierrors.IsNotFound(err) || !errors.Is(err, evict.ErrNoBudget) {
+	if _, err := evictorFor(t, unlimited()).Budget(t.Context(), w.namespace, "absent"); !apierrors.IsNotFound(err) || !errors.Is(err, evict.ErrNoBudget) {
 		t.Errorf("a budget that is not there: %v", err)
 	}
 }
@@ -211,10 +211,10 @@ func TestBestEffortOverlay(t *testing.T) {
 
 	f.overlay("best-effort")
 	f.mayDo("testdata/can-i-best-effort.golden", "poddisruptionbudgets.policy")
-	rehearsal := deletes(mine)
-	rehearsal.DryRun = true
+	dryRun := deletes(mine)
+	dryRun.DryRun = true
 	f.until("the API server has read the overlay's role", func(ctx context.Context) bool {
-		return evictor.Evict(ctx, rehearsal).Outcome == evict.WouldDelete
+		return evictor.Evict(ctx, dryRun).Outcome == evict.WouldDelete
 	})
 	pods := f.as(f.here).CoreV1().Pods(f.namespace)
 	f.until("the overlay's policy is in force", func(ctx context.Context) bool {
@@ -293,7 +293,7 @@ func (s *scene) evictedAlone(asked func() []forced) {
 	s.expectVictims("large")
 	for _, r := range asked() {
 		if r.method == http.MethodDelete {
-			s.t.Errorf("%s was deleted past a budget", r.pod)
+			s.t.Errorf("%s was deleted bypassing a budget", r.pod)
 		}
 	}
 	if n := s.counted("Evicted"); n != 1 {

@@ -76,9 +76,9 @@ func TestFlowSchemaTakesEvictdsEvictions(t *testing.T) {
 		})
 		return config
 	}
-	request := evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x", DryRun: true}
+	request := evict.Request{Namespace: f.namespace, Name: "absent", UID: "x", DryRun: true}
 	evictor := evictorFor(t, watched(f.here))
-	f.until("the API server goes by the FlowSchema", func(ctx context.Context) bool {
+	f.until("the API server follows the FlowSchema", func(ctx context.Context) bool {
 		evictor.Evict(ctx, request)
 		return flow.last == want
 	})

@@ -14,7 +14,7 @@ import (
 // A victim of soft pressure does not end. When it counts as stuck and the pressure is hard,
 // it is evicted again with a shorter grace period, and no other pod is evicted. The grace
 // periods are short to keep the test short.
-func TestStuckVictimIsAskedForAgainWithLessTime(t *testing.T) {
+func TestStuckVictimIsEvictedAgainWithLessTime(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.hand.takes(time.Hour)
@@ -35,12 +35,12 @@ func TestStuckVictimIsAskedForAgainWithLessTime(t *testing.T) {
 	s.pressed()
 	s.endure(15 * time.Second) // evictd counts on it for 25 s
 	if got := granted(t.Context()); got != 10 {
-		t.Errorf("it was asked for again while it was relied on: %d s", got)
+		t.Errorf("it was evicted again while it was relied on: %d s", got)
 	}
-	s.until("it is asked for again", func(ctx context.Context) bool { return granted(ctx) < 10 })
+	s.until("it is evicted again", func(ctx context.Context) bool { return granted(ctx) < 10 })
 	t.Logf("deletionGracePeriodSeconds is %d now", granted(t.Context()))
 	s.hand.takes(0)
-	s.within("the pressure is over and nobody is on the way out", s.relieved)
+	s.within("the pressure is over and no pod is in flight", s.relieved)
 	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("evicted %v, want the large pod alone", got)
 	}

@@ -217,7 +217,7 @@ func (f fault) run(t *testing.T) {
 	}
 	f.end(s)
 	evicted := s.within("a pod was evicted", func() bool { return len(s.hand.taken()) > 0 })
-	relieved := s.within("the pressure is over and nobody is on the way out", s.relieved)
+	relieved := s.within("the pressure is over and no pod is in flight", s.relieved)
 	s.endure(3 * time.Second) // time for a second victim
 	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("evicted %v, want the large pod alone", got)

@@ -10,12 +10,12 @@ import (
 
 // Twenty agents under hard pressure at once: no budget is violated and no workload has more
 // terminating pods than permits. `make bench-agents` does the same with two hundred agents.
-func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
+func TestManyAgentsViolateNoBudgetAndKeepToThePermits(t *testing.T) {
 	t.Parallel()
-	const agents, slots, victims = 20, 2, 2
+	const agents, held, victims = 20, 2, 2
 	result, err := fleet.Run(t.Context(), fleet.Options{
 		Config: unlimited(), Nodes: agents, Workloads: 3, PodsPerNode: 4, Victims: victims,
-		Unavailable: 5, Slots: slots, Patience: 3 * time.Minute,
+		Unavailable: 5, Slots: held, Patience: 3 * time.Minute,
 	})
 	if result == nil {
 		t.Fatal(err)
@@ -30,10 +30,10 @@ func TestManyAgentsViolateNoBudgetAndKeepToTheSlots(t *testing.T) {
 	if result.Outcomes[evict.Evicted] != agents*victims {
 		t.Errorf("%d evictions were accepted, want %d", result.Outcomes[evict.Evicted], agents*victims)
 	}
-	if result.MostSlots < 1 || result.MostSlots > slots {
-		t.Errorf("%d permits of one workload were held at once, want 1 to %d", result.MostSlots, slots)
+	if result.MostSlots < 1 || result.MostSlots > held {
+		t.Errorf("%d permits of one workload were held at once, want 1 to %d", result.MostSlots, held)
 	}
-	if result.WithoutPermit == 0 && result.MostLeaving > slots {
-		t.Errorf("%d pods of one workload were in flight at once, want %d at most", result.MostLeaving, slots)
+	if result.WithoutPermit == 0 && result.MostLeaving > held {
+		t.Errorf("%d pods of one workload were in flight at once, want %d at most", result.MostLeaving, held)
 	}
 }

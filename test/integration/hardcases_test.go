@@ -22,7 +22,7 @@ import (
 // pods were evicted.
 func (s *scene) expectVictims(want ...string) {
 	s.t.Helper()
-	s.within("the pressure is over and nobody is on the way out", s.relieved)
+	s.within("the pressure is over and no pod is in flight", s.relieved)
 	s.endure(2 * time.Second) // time for one more victim
 	if got := s.hand.taken(); !slices.Equal(got, want) {
 		s.t.Errorf("evicted %v, want %v", got, want)
@@ -117,9 +117,9 @@ func TestHardCasePodThatIgnoresSIGTERMFor300s(t *testing.T) {
 	if stuck, _ := s.daemon.metric("evictd_victims_stuck"); stuck != 0 {
 		t.Errorf("%v victims are stuck before the deadline", stuck)
 	}
-	s.until("the next one goes", func(context.Context) bool { return len(s.hand.taken()) > 1 })
+	s.until("the next one is evicted", func(context.Context) bool { return len(s.hand.taken()) > 1 })
 	if after := time.Since(began); after < deadline {
-		t.Errorf("the second victim went %v after the pressure began, want no sooner than the first one's deadline, %v", after, deadline)
+		t.Errorf("the second victim was evicted %v after the pressure began, want no sooner than the first one's deadline, %v", after, deadline)
 	}
 	s.within("the first is stuck", func() bool {
 		stuck, _ := s.daemon.metric("evictd_victims_stuck")
@@ -147,10 +147,10 @@ func TestHardCaseDeploymentPinnedToTheNode(t *testing.T) {
 		})
 		s.endure(2 * time.Second)
 		if got := s.hand.taken(); len(got) != 0 {
-			t.Errorf("evicted %v, want nobody", got)
+			t.Errorf("evicted %v, want no pod", got)
 		}
 	})
-	t.Run("goes no more often than its owner's limit", func(t *testing.T) {
+	t.Run("is evicted no more often than its owner's limit", func(t *testing.T) {
 		t.Parallel()
 		s := newScene(t)
 		first := s.pin("pinned")
@@ -249,7 +249,7 @@ func TestHardCaseTwoBudgetsOnOnePod(t *testing.T) {
 	s.told("large", "EvictionMisconfigured")
 }
 
-// TestDeniedPodIsAskedForAgainAfterAWhile in internal/agent tests the back-off of a denied
+// TestDeniedPodIsRetriedAfterAWhile in internal/agent tests the back-off of a denied
 // pod; here another evictd, which knows of no denial, sends the request.
 func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
 	t.Parallel()
@@ -269,7 +269,7 @@ func TestHardCaseWebhookThatDeniesAndThenAllows(t *testing.T) {
 	s.pressed()
 	s.endure(3 * time.Second)
 	if again := hook.count("large") - asked; again != 0 || s.terminating("large") {
-		t.Errorf("the pod was asked for %d times within its back-off", again)
+		t.Errorf("the pod was evicted %d times within its back-off", again)
 	}
 	s.daemon.stop()
 	s.start()
@@ -370,7 +370,7 @@ func TestHardCaseWebhookThinksWhileAnotherPodLeaves(t *testing.T) {
 	hook.deny(http.StatusForbidden, "it is payday", "small", "drained")
 	hook.hold(t, "large")
 	s.pressed()
-	s.within("the webhook was asked", func() bool { return hook.count("large") > 0 })
+	s.within("the webhook was called", func() bool { return hook.count("large") > 0 })
 	s.must(s.client.CoreV1().Pods(s.namespace).Delete(t.Context(), drained.Name, metav1.DeleteOptions{}))
 	s.within("evictd counts the pod that leaves", func() bool {
 		leaving, _ := s.daemon.metric("evictd_victims_in_flight")
@@ -380,9 +380,9 @@ func TestHardCaseWebhookThinksWhileAnotherPodLeaves(t *testing.T) {
 	s.hand.takes(0)
 	s.expectVictims("drained")
 	if asked := hook.count("small"); asked != 0 {
-		t.Errorf("the small pod was asked for %d times", asked)
+		t.Errorf("%d evictions of the small pod were requested", asked)
 	}
 	if _, page := s.daemon.get("/debug/decisions"); !strings.Contains(page, "no further request was sent") {
-		t.Errorf("no decision says why the walk ended:\n%s", page)
+		t.Errorf("no decision says why the plan ended:\n%s", page)
 	}
 }

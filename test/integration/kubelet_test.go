@@ -38,7 +38,7 @@ func TestKubeletsVictimCoversTheDeficit(t *testing.T) {
 		return told && pressed == 0 && leaving == 0
 	})
 	if got := s.hand.taken(); len(got) != 0 {
-		t.Errorf("evicted %v beside the kubelet's victim, want nobody", got)
+		t.Errorf("evicted %v beside the kubelet's victim, want no pod", got)
 	}
 	s.pressed() // the failed pod is still listed, and nothing more is reclaimed from it
 	s.expectVictims("small")

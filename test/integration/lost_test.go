@@ -46,7 +46,7 @@ func TestForceDeletedPodCoversTheDeficit(t *testing.T) {
 		return told && pressed == 0 && leaving == 0
 	})
 	if got := s.hand.taken(); len(got) != 0 {
-		t.Errorf("evicted %v beside it, want nobody", got)
+		t.Errorf("evicted %v beside it, want no pod", got)
 	}
 }
 
@@ -70,7 +70,7 @@ func TestLostEvictionThatTheWatchTellsOfIsOnRecord(t *testing.T) {
 	s.told("large", "EvictionRequested")
 	s.within("its end is on record", func() bool { return strings.Contains(s.daemon.log.String(), "victim ended") })
 	if unknown := s.counted("Unknown"); unknown != 1 {
-		t.Errorf("%v requests whose answer was not heard, want the one", unknown)
+		t.Errorf("%v requests without an answer, want the one", unknown)
 	}
 	if got := s.hand.taken(); !slices.Equal(got, []string{"large"}) {
 		t.Errorf("evicted %v, want the large pod alone", got)

@@ -115,7 +115,7 @@ func TestOutcomeGoneOn404(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	config, seen := listening(unlimited())
-	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "nobody", UID: "x"})
+	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "absent", UID: "x"})
 	expect(t, got, evict.Gone, "not found")
 	expectCode(t, seen, http.StatusNotFound)
 }
@@ -169,7 +169,7 @@ func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("web", 100)
 	hook := newWebhook(w)
-	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "nobody listens": hook.server.Close} {
+	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "the port is closed": hook.server.Close} {
 		fault()
 		config, seen := listening(unlimited())
 		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "failed calling webhook")
@@ -261,7 +261,7 @@ func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 	expect(t, got, evict.Throttled, "too many requests")
 	expectCode(t, seen, http.StatusTooManyRequests)
 	if got.RetryAfter <= 0 {
-		t.Errorf("retry after %v, want what the server asked for", got.RetryAfter)
+		t.Errorf("retry after %v, want what the server requested", got.RetryAfter)
 	}
 	if w.terminating("web") {
 		t.Error("the pod is terminating")
@@ -328,8 +328,8 @@ func (w *world) starve(config *rest.Config) {
 		})
 	})
 	probe := evictorFor(w.t, probing)
-	w.until("the API server goes by the priority level", func(ctx context.Context) bool {
-		result := probe.Evict(ctx, evict.Request{Namespace: w.namespace, Name: "nobody", UID: "x", DryRun: true})
+	w.until("the API server follows the priority level", func(ctx context.Context) bool {
+		result := probe.Evict(ctx, evict.Request{Namespace: w.namespace, Name: "absent", UID: "x", DryRun: true})
 		uid := reached.Load()
 		return result.Outcome == evict.Gone && uid != nil && *uid == string(level.UID)
 	})
@@ -371,7 +371,7 @@ func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestGraceIsTheOneThatWasAskedFor(t *testing.T) {
+func TestGraceIsTheOneThatWasRequested(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)
@@ -414,7 +414,7 @@ func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
 	expect(t, got, evict.BudgetPending, "still being processed")
 	expectCode(t, seen, http.StatusTooManyRequests)
 	if got.RetryAfter != 10*time.Second {
-		t.Errorf("retry after %v, want what the server asked for: 10 s", got.RetryAfter)
+		t.Errorf("retry after %v, want what the server requested: 10 s", got.RetryAfter)
 	}
 }
 
@@ -435,7 +435,7 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func TestOutcomeUnknownIsSettledByReadingThePodAgain(t *testing.T) {
+func TestOutcomeUnknownIsResolvedByReadingThePodAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	pod := w.pod("web", 100)

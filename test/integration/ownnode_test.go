@@ -71,7 +71,7 @@ func (f *fenced) confine() {
 		},
 		// Without a pod of that name the other policy does not apply.
 		"evictd-on-own-node": func(ctx context.Context) string {
-			return evictorFor(f.t, f.nowhere).Evict(ctx, evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x", DryRun: true}).Message
+			return evictorFor(f.t, f.nowhere).Evict(ctx, evict.Request{Namespace: f.namespace, Name: "absent", UID: "x", DryRun: true}).Message
 		},
 		"evictd-events-of-own-node": func(ctx context.Context) string {
 			return fmt.Sprint(f.event(ctx, f.nowhere, "probe", func(*corev1.Event) {}))
@@ -129,8 +129,8 @@ func TestOwnNode(t *testing.T) {
 	t.Run("evictions", func(t *testing.T) { evictionsAreConfined(t, f.again(t)) })
 	t.Run("what an eviction must name", func(t *testing.T) { evictionsNameNodeAndUID(t, f.again(t)) })
 	t.Run("pod that would go at once", func(t *testing.T) { evictionsLeaveTime(t, f.again(t)) })
-	t.Run("pod that is not bound", func(t *testing.T) { unboundPodIsNobodys(t, f.again(t)) })
-	t.Run("nobody else is bound", func(t *testing.T) { nobodyElseIsBound(t, f.again(t)) })
+	t.Run("pod that is not bound", func(t *testing.T) { unboundPodIsDenied(t, f.again(t)) })
+	t.Run("no other account is bound", func(t *testing.T) { noOtherAccountIsBound(t, f.again(t)) })
 	t.Run("no other rights", func(t *testing.T) { noOtherRights(t, f.again(t)) })
 	t.Run("deletes once granted", func(t *testing.T) { deletesAreConfined(t, f.again(t)) })
 	t.Run("Events", func(t *testing.T) { eventsAreConfined(t, f.again(t)) })
@@ -180,7 +180,7 @@ func (f *fenced) cached(pod *corev1.Pod) {
 // These rules apply also where the other policy has no pod to check.
 func evictionsNameNodeAndUID(t *testing.T, f *fenced) {
 	t.Helper()
-	request := evict.Request{Namespace: f.namespace, Name: "nobody", UID: "x"}
+	request := evict.Request{Namespace: f.namespace, Name: "absent", UID: "x"}
 	expect(t, evictorFor(t, f.nowhere).Evict(t.Context(), request), evict.Denied, "token that names its node")
 	expect(t, evictorFor(t, f.here).Evict(t.Context(), request), evict.Gone)
 	f.podOn(f.near, "mine")
@@ -226,7 +226,7 @@ func evictionsLeaveTime(t *testing.T, f *fenced) {
 	expect(t, evictor.Evict(t.Context(), requestFor(hasty)), evict.Evicted)
 }
 
-func unboundPodIsNobodys(t *testing.T, f *fenced) {
+func unboundPodIsDenied(t *testing.T, f *fenced) {
 	t.Helper()
 	unbound := f.podOn("", "unbound")
 	f.cached(unbound)
@@ -234,14 +234,14 @@ func unboundPodIsNobodys(t *testing.T, f *fenced) {
 }
 
 // A policy is evaluated for the requests of all accounts and binds only evictd.
-func nobodyElseIsBound(t *testing.T, f *fenced) {
+func noOtherAccountIsBound(t *testing.T, f *fenced) {
 	t.Helper()
 	drain := func(name string) error {
 		return f.client.PolicyV1().Evictions(f.namespace).Evict(t.Context(), &policyv1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		})
 	}
-	if err := drain("nobody"); !apierrors.IsNotFound(err) {
+	if err := drain("absent"); !apierrors.IsNotFound(err) {
 		t.Errorf("evicting a pod that is not there, in a namespace without pods: %v, want not found, which a drain takes for done", err)
 	}
 	f.podOn(f.far, "theirs")
@@ -274,12 +274,12 @@ func deletesAreConfined(t *testing.T, f *fenced) {
 	f.allow(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"delete", "deletecollection"}})
 	mine, theirs := f.podOn(f.near, "mine"), f.podOn(f.far, "theirs")
 	evictd, lost := f.as(f.here).CoreV1().Pods(f.namespace), f.as(f.nowhere).CoreV1().Pods(f.namespace)
-	rehearsal := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
+	dryRun := metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}
 	f.until("the API server has read the overlay's role", func(ctx context.Context) bool {
-		return evictd.Delete(ctx, mine.Name, rehearsal) == nil
+		return evictd.Delete(ctx, mine.Name, dryRun) == nil
 	})
 	others := `evictd on node "` + f.near + `" may delete only pods of that node, and pod ` + f.namespace + "/theirs"
-	for _, options := range []metav1.DeleteOptions{rehearsal, {}} {
+	for _, options := range []metav1.DeleteOptions{dryRun, {}} {
 		refused(t, "deleting another node's pod", evictd.Delete(t.Context(), theirs.Name, options), others)
 		refused(t, "deleting by a token without a node", lost.Delete(t.Context(), mine.Name, options), "token that names its node")
 	}
@@ -373,8 +373,8 @@ func BenchmarkEvictionDryRun(b *testing.B) {
 		return evictorFor(b, f.here).Evict(ctx, mine).Outcome == evict.WouldEvict
 	})
 	run := func(name string) {
-		for who, as := range map[string]*rest.Config{"evictd": f.here, "administrator": unlimited()} {
-			b.Run(fmt.Sprintf("%s/%s/pods=%d", name, who, pods), func(b *testing.B) {
+		for account, as := range map[string]*rest.Config{"evictd": f.here, "administrator": unlimited()} {
+			b.Run(fmt.Sprintf("%s/%s/pods=%d", name, account, pods), func(b *testing.B) {
 				evictor := evictorFor(b, as)
 				for b.Loop() {
 					if got := evictor.Evict(b.Context(), mine); got.Outcome != evict.WouldEvict {

@@ -60,11 +60,11 @@ func (s *permitWorld) node(ctx context.Context, name string, skew time.Duration,
 	return &permitsNode{Semaphore: b, name: name, skew: skew}
 }
 
-const slotLasts = time.Minute
+const permitLasts = time.Minute
 
-// everybody reports every victim as still running.
-func everybody(string) bool { return true }
-func nobody(string) bool    { return false }
+// always reports every victim as still running.
+func always(string) bool { return true }
+func never(string) bool  { return false }
 
 // outlast advances the time until a node has renewed its permit.
 func (s *permitWorld) outlast(n *permitsNode) {
@@ -72,7 +72,7 @@ func (s *permitWorld) outlast(n *permitsNode) {
 	before := s.leases(s.t.Context())[0].Spec.RenewTime
 	s.until("the permit is renewed", func(ctx context.Context) bool {
 		s.advance(2 * time.Second)
-		n.ReleaseEnded(everybody, everybody)
+		n.ReleaseEnded(always, always)
 		leases := s.leases(ctx)
 		return len(leases) == 1 && holder(&leases[0]) == n.name+"/one" && leases[0].Spec.RenewTime.After(before.Time)
 	})
@@ -82,7 +82,7 @@ func (s *permitWorld) outlast(n *permitsNode) {
 func victim(uid string) permits.Request {
 	return permits.Request{
 		Pod:         &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
-		PerWorkload: 3, Lasts: slotLasts,
+		PerWorkload: 3, Lasts: permitLasts,
 	}
 }
 
@@ -213,13 +213,13 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 				})
 			}
 			looking.Wait()
-			s.advance(slotLasts + time.Second)
+			s.advance(permitLasts + time.Second)
 			continue
 		}
 		for _, n := range all {
-			n.ReleaseEnded(nobody, nobody)
+			n.ReleaseEnded(never, never)
 		}
-		s.until("the permits are given back", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+		s.until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 	}
 	t.Logf("%d permits granted in %d rounds, %d of them taken over; at most %d held at once", granted, rounds, takenOver, most())
 	if granted < rounds || takenOver < rounds/2 || most() > 3 {
@@ -247,7 +247,7 @@ func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 		t.Fatalf("another node's request while the permit is held: %+v", answer)
 	}
 	s.until("the second process gives the permit back once its victim has ended", func(ctx context.Context) bool {
-		again.ReleaseEnded(nobody, nobody)
+		again.ReleaseEnded(never, never)
 		return len(s.leases(ctx)) == 0
 	})
 	s.cached(0)
@@ -283,8 +283,8 @@ func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	n = s.node(t.Context(), "node-a", 0, true)
 	s.outlast(n)
 	waits("renewed by the next process")
-	s.until("the permit is given back once the victim has ended", func(ctx context.Context) bool {
-		n.ReleaseEnded(nobody, nobody)
+	s.until("the permit is released once the victim has ended", func(ctx context.Context) bool {
+		n.ReleaseEnded(never, never)
 		return len(s.leases(ctx)) == 0
 	})
 	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Granted {
@@ -315,13 +315,13 @@ func TestPermitOfALostNode(t *testing.T) {
 		}
 	}
 	take(permits.Full, "seen for the first time")
-	s.advance(slotLasts - time.Second)
+	s.advance(permitLasts - time.Second)
 	take(permits.Full, "just before its end")
 	s.advance(2 * time.Second)
 	take(permits.Granted, "after its end")
-	s.advance(slotLasts + 25*time.Hour)
+	s.advance(permitLasts + 25*time.Hour)
 	s.node(t.Context(), "node-c", 0, true)
-	s.until("what nobody gives back is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+	s.until("a permit that is not released is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 }
 
 func TestPermitsInADryRunWriteNothing(t *testing.T) {
@@ -336,11 +336,11 @@ func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	next := victim("two")
 	next.PerWorkload, next.DryRun = 1, true
 	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Full {
-		t.Errorf("the second of this node's: %+v, want what it would be in earnest", answer)
+		t.Errorf("the second of this node's: %+v, want what it would be for real", answer)
 	}
 	next.DryRun = false
 	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 1 {
-		t.Errorf("in earnest: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
+		t.Errorf("for real: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
 	}
 }
 
@@ -393,7 +393,7 @@ func TestPermitsThatAreNotKnownHoldSoftEvictionsOnly(t *testing.T) {
 				return isLease(r) && refuse(w, http.StatusServiceUnavailable)
 			})
 			s.pressed()
-			s.until("the record says that nobody can tell", func(context.Context) bool {
+			s.until("the record says that the permits are unknown", func(context.Context) bool {
 				return strings.Contains(s.daemon.log.String(), "because the pressure is "+kind)
 			})
 			if kind == "soft" {

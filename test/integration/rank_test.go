@@ -116,11 +116,11 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	m.running("guarded", 400)
-	m.running("spare", 300)
+	m.running("allowed", 300)
 	m.running("free", 200)
 	m.running("twice", 150)
 	m.budget("guard", "guarded")
-	b := m.budget("slack", "spare")
+	b := m.budget("slack", "allowed")
 	none := intstr.FromInt32(0)
 	b.Spec.MinAvailable = &none
 	_, err := m.client.PolicyV1().PodDisruptionBudgets(m.namespace).Update(t.Context(), b, metav1.UpdateOptions{})
@@ -138,7 +138,7 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 		t.Errorf("stderr: %s", complaints)
 	}
 	want := []struct{ name, outcome, budget string }{
-		{"guarded", "BlockedByBudget", "guard"}, {"spare", "WouldEvict", ""}, {"free", "WouldEvict", ""}, {"twice", "Misconfigured", ""},
+		{"guarded", "BlockedByBudget", "guard"}, {"allowed", "WouldEvict", ""}, {"free", "WouldEvict", ""}, {"twice", "Misconfigured", ""},
 	}
 	got := m.report(text)
 	if len(got.Candidates) != len(want) {
@@ -157,7 +157,7 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", words, table)
 		}
 	}
-	for _, name := range []string{"guarded", "spare", "free", "twice"} {
+	for _, name := range []string{"guarded", "allowed", "free", "twice"} {
 		if m.terminating(name) {
 			t.Errorf("%s is terminating: the question evicted it", name)
 		}
@@ -172,13 +172,13 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 	if again != text {
 		t.Errorf("from the snapshot:\n%s\nwant, as it was seen:\n%s", again, text)
 	}
-	why, _ := m.call("rank", "--snapshot", file, "--why", m.namespace+"/spare")
+	why, _ := m.call("rank", "--snapshot", file, "--why", m.namespace+"/allowed")
 	for _, words := range []string{"candidate 2 of 4", m.namespace + "/guarded, goes before it", m.namespace + "/free, goes after it", "Budget: allowed"} {
 		if !strings.Contains(why, words) {
 			t.Errorf("the story lacks %q:\n%s", words, why)
 		}
 	}
-	m.sawDryRunsOnly("spare")
+	m.sawDryRunsOnly("allowed")
 }
 
 // sawDryRunsOnly fails unless the audit log has evictions of the pod and all of them were
@@ -243,7 +243,7 @@ func TestRankWithoutTheRightToEvict(t *testing.T) {
 		t.Errorf("stderr: %s", complaints)
 	}
 	if _, complaints = m.rank("--budgets=0"); complaints != "" {
-		t.Errorf("nobody is to be asked, and stderr says: %s", complaints)
+		t.Errorf("no budget is to be checked, and stderr says: %s", complaints)
 	}
 }
 

@@ -50,11 +50,11 @@ const (
 	afterTheAnswer      = "after the API server's answer"
 	beforeTheDecision   = "before the decision is recorded"
 	afterTheDecision    = "after the decision is recorded"
-	onTheNextTick       = "on the next tick, while the victim is on its way"
+	onTheNextTick       = "on the next tick, while the victim is in flight"
 	// With their own features switched on.
 	afterTheTaint  = "after the node has its taint"
-	afterThePermit = "after a slot was taken"
-	afterTheDelete = "after a delete past a budget"
+	afterThePermit = "after a permit was acquired"
+	afterTheDelete = "after a delete that bypasses a budget"
 )
 
 func steps() []string {

@@ -142,7 +142,7 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	var seen traffic
 	s.proxy.instead(func(_ http.ResponseWriter, r *http.Request) bool {
 		if isEviction(r) {
-			seen.add("eviction asked for")
+			seen.add("eviction requested")
 		}
 		return false
 	})
@@ -169,7 +169,7 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 	want := stop()
 	got := slices.DeleteFunc(s.keys(t.Context()), func(key string) bool { return !strings.HasPrefix(key, "example.org/") })
 	if !slices.Equal(got, want) {
-		t.Errorf("somebody else's taints are %v, want %v", got, want)
+		t.Errorf("the taints of others are %v, want %v", got, want)
 	}
 	if len(s.hand.taken()) != 1 {
 		t.Errorf("evicted %v, want one", s.hand.taken())
@@ -188,7 +188,7 @@ func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
 // taint was missing.
 func (s *scene) taintCameFirst(lines []string) {
 	s.t.Helper()
-	patch, eviction := lastBefore(lines, "patch answered", "eviction asked for"), slices.Index(lines, "eviction asked for")
+	patch, eviction := lastBefore(lines, "patch answered", "eviction requested"), slices.Index(lines, "eviction requested")
 	if eviction < 0 {
 		s.t.Errorf("the order: %v; want an eviction", lines)
 		return
@@ -230,7 +230,7 @@ func TestTaintIsFoundAgainAfterAKill(t *testing.T) {
 			s.start()
 			s.within("evictd is ready", s.ready)
 			s.pressed()
-			s.until("the node is tainted and a pod is on its way out", func(ctx context.Context) bool {
+			s.until("the node is tainted and a pod is in flight", func(ctx context.Context) bool {
 				return s.tainted(ctx) && len(s.hand.taken()) > 0
 			})
 			s.daemon.kill()
@@ -270,10 +270,10 @@ func TestTaintIsRemovedWhenItIsSwitchedOff(t *testing.T) {
 			s.until("the node is tainted", s.tainted)
 			s.must(os.WriteFile(s.daemon.config, configured(settings), 0o600))
 			if settings == defaultSettings {
-				s.until("the taint is removed although the pressure goes on", func(ctx context.Context) bool { return !s.tainted(ctx) })
+				s.until("the taint is removed although the pressure continues", func(ctx context.Context) bool { return !s.tainted(ctx) })
 				return
 			}
-			s.until("the taint is removed although the pressure goes on, and would be set", func(ctx context.Context) bool {
+			s.until("the taint is removed although the pressure continues, and would be set", func(ctx context.Context) bool {
 				return !s.tainted(ctx) && strings.Contains(s.daemon.log.String(), `"taints":["`+memoryTaint+`"],"dry_run":true`)
 			})
 		})
@@ -375,7 +375,7 @@ func TestPermitsOverlay(t *testing.T) {
 	f.until("evictd may acquire a permit", func(ctx context.Context) bool { return n.Acquire(ctx, request).Verdict == "Granted" })
 	own.outlast(n)
 	f.until("evictd may give it back", func(ctx context.Context) bool {
-		n.ReleaseEnded(nobody, nobody)
+		n.ReleaseEnded(never, never)
 		return len(own.leases(ctx)) == 0
 	})
 	elsewhere := f.as(f.here).CoordinationV1().Leases(f.namespace)

@@ -65,7 +65,7 @@ func (w *world) until(what string, met func(context.Context) bool) {
 	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, 30*time.Second, true,
 		func(ctx context.Context) (bool, error) { return met(ctx), nil })
 	if err != nil {
-		w.t.Fatalf("waited in vain until %s: %v", what, err)
+		w.t.Fatalf("timed out waiting until %s: %v", what, err)
 	}
 }
 

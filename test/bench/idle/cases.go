@@ -70,8 +70,8 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
-	const settles = 30 * time.Second
-	if err := sleep(ctx, settles); err != nil {
+	const warmUp = 30 * time.Second
+	if err := sleep(ctx, warmUp); err != nil {
 		return nil, err
 	}
 	var all []window
@@ -311,16 +311,16 @@ func (d *daemon) ticks(ctx context.Context) (float64, error) {
 func (d *daemon) get(ctx context.Context, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
 	if err != nil {
-		return "", fmt.Errorf("asking evictd: %w", err)
+		return "", fmt.Errorf("requesting from evictd: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", fmt.Errorf("asking evictd: %w", err)
+		return "", fmt.Errorf("requesting from evictd: %w", err)
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
 	body, err := io.ReadAll(response.Body)
 	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("asking evictd for %s: status %d: %s", path, response.StatusCode, body)
+		err = fmt.Errorf("requesting %s from evictd: status %d: %s", path, response.StatusCode, body)
 	}
 	return string(body), err
 }

@@ -1,4 +1,4 @@
-// Package audit follows the API server's audit log: what was requested, by whom, and what the
+// Package audit follows the API server's audit log: what was requested, by which account, and what the
 // answer was. A test believes it rather than evictd's own report.
 package audit
 

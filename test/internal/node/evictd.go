@@ -38,11 +38,11 @@ func (n *Node) Renew(ctx context.Context) error {
 func (*Node) Get(ctx context.Context, path string) (string, int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
 	if err != nil {
-		return "", 0, fmt.Errorf("asking evictd for %s: %w", path, err)
+		return "", 0, fmt.Errorf("requesting %s from evictd: %w", path, err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return "", 0, fmt.Errorf("asking evictd for %s: %w", path, err)
+		return "", 0, fmt.Errorf("requesting %s from evictd: %w", path, err)
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
 	body, err := io.ReadAll(response.Body)

@@ -30,7 +30,7 @@ func helpingPolicy() Policy {
 
 // A node of 1000 MiB whose line is at 100: what is missing is what the host and the pods
 // use above 900.
-func TestWhoWouldHelp(t *testing.T) {
+func TestCandidatesThatWouldHelp(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name   string
@@ -185,7 +185,7 @@ func TestWhoWouldHelp(t *testing.T) {
 			"",
 		},
 		{
-			"what is on its way covers a part, and the rest can be had", func(n *fakeNode, _ *Policy) {
+			"what is in flight covers a part, and the rest can be had", func(n *fakeNode, _ *Policy) {
 				n.host = 840 * mebi
 				n.run("leaving", 90, 0)
 				n.run("a", 15, 0)
@@ -196,7 +196,7 @@ func TestWhoWouldHelp(t *testing.T) {
 			"",
 		},
 		{
-			"what is on its way covers a part, and the rest cannot be had", func(n *fakeNode, _ *Policy) {
+			"what is in flight covers a part, and the rest cannot be had", func(n *fakeNode, _ *Policy) {
 				n.host = 930 * mebi
 				n.run("leaving", 40, 0)
 				n.run("a", 20, 0)
@@ -207,7 +207,7 @@ func TestWhoWouldHelp(t *testing.T) {
 			"all 1 candidates together could return 20.0Mi of the 50.0Mi",
 		},
 		{
-			"what is on its way makes the rest small enough", func(n *fakeNode, _ *Policy) {
+			"what is in flight makes the rest small enough", func(n *fakeNode, _ *Policy) {
 				n.host = 900 * mebi
 				n.run("leaving", 80, 0)
 				n.run("a", 20, 0)
@@ -270,7 +270,7 @@ func TestLeakerBehindABudget(t *testing.T) {
 		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 		watch(t, n, helpingPolicy(), 25*time.Second)
 		if diff := cmp.Diff([]string{"leaker", "leaker"}, n.victims()); diff != "" { // after 0 and 10 s
-			t.Errorf("asked for (-want +got):\n%s", diff)
+			t.Errorf("evicted (-want +got):\n%s", diff)
 		}
 		first, held := n.decisions[0], n.decisions[1]
 		want := map[string]rank.Protection{"ahead": rank.ProtectedReclaimTooSmall, "behind": rank.ProtectedReclaimTooSmall}
@@ -299,7 +299,7 @@ func reasonsOf(d *decide.Decision) map[string]rank.Protection {
 }
 
 // Filesystems and tasks are judged in their own unit.
-func TestWhoWouldHelpOnDisk(t *testing.T) {
+func TestCandidatesThatWouldHelpOnDisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		signal pressure.Signal
@@ -341,7 +341,7 @@ func TestWhoWouldHelpOnDisk(t *testing.T) {
 	}
 }
 
-func TestWhoWouldHelpWithTasks(t *testing.T) {
+func TestCandidatesThatWouldHelpWithTasks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -358,9 +358,9 @@ func TestWhoWouldHelpWithTasks(t *testing.T) {
 	})
 }
 
-// TestNobodyIsUselessInAStall: how much of a stall a pod's end removes is unknown, even for a pod
+// TestNoPodIsInsufficientInAStall: how much of a stall a pod's end removes is unknown, even for a pod
 // that uses only page cache, which may be what thrashes.
-func TestNobodyIsUselessInAStall(t *testing.T) {
+func TestNoPodIsInsufficientInAStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(10_000)
@@ -381,9 +381,9 @@ func TestNobodyIsUselessInAStall(t *testing.T) {
 	})
 }
 
-// TestUselessIsSaidOnceAndNotForEver: a hold that continues is not recorded in each tick, and ends
+// TestInsufficientReclaimIsRecordedOnceAndEnds: a hold that continues is not recorded in each tick, and ends
 // when evicting a pod can help.
-func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
+func TestInsufficientReclaimIsRecordedOnceAndEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -397,7 +397,7 @@ func TestUselessIsSaidOnceAndNotForEver(t *testing.T) {
 	})
 }
 
-func TestHeldOffAndBackingOffAreNamed(t *testing.T) {
+func TestOwnerBackOffAndPodBackOffAreNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)

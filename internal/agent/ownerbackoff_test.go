@@ -68,7 +68,7 @@ func pinned(t *testing.T, skew, during time.Duration, change func(*fakeNode, *Ag
 
 // A Deployment that is pinned to a node under constant pressure loses a pod logarithmically
 // often: at once, again when it is back, and then after 1, 2, 4, 8 and 16 minutes.
-func TestPinnedPodGoesLogarithmicallyOften(t *testing.T) {
+func TestPinnedPodIsEvictedLogarithmicallyOften(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
 		t.Run(skew.String(), func(t *testing.T) {
@@ -104,16 +104,16 @@ func (f *amnesiac) Sample(now time.Time) pressure.Sample {
 }
 
 // The same without a memory takes hundreds: the test above can fail.
-func TestPinnedPodWithoutAHoldOffGoesAllTheTime(t *testing.T) {
+func TestPinnedPodWithoutOwnerBackOffIsEvictedAllTheTime(t *testing.T) {
 	t.Parallel()
 	n := pinned(t, 0, 30*time.Minute, func(n *fakeNode, a *Agent) { a.options.Sampler = &amnesiac{n, a} })
 	if got := len(n.evictions); got < 100 {
-		t.Errorf("%d evictions without a hold-off", got)
+		t.Errorf("%d evictions without owner back-off", got)
 	}
 }
 
 // Replicas that were there all along go one after the other, as they are needed.
-func TestReplicasGoWithoutAHoldOff(t *testing.T) {
+func TestReplicasAreEvictedWithoutOwnerBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -130,8 +130,8 @@ func TestReplicasGoWithoutAHoldOff(t *testing.T) {
 	})
 }
 
-// TestHeldOffOwnerLeavesTheNext: while an owner is in back-off the next candidate is evicted.
-func TestHeldOffOwnerLeavesTheNext(t *testing.T) {
+// TestOwnerInBackOffLeavesTheNext: while an owner is in back-off the next candidate is evicted.
+func TestOwnerInBackOffLeavesTheNext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)

@@ -17,12 +17,12 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// lost answers every request as if its answer had been lost on the way.
+// lost answers every request as if its response had been lost.
 func lost(evict.Request) evict.Result {
 	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Message: "connection reset"}
 }
 
-func TestUnheardRequestIsLookedIntoBeforeAnybodyElseIsAskedFor(t *testing.T) {
+func TestRequestInDoubtIsResolvedBeforeAnotherPodIsEvicted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -47,7 +47,7 @@ func TestUnheardRequestIsLookedIntoBeforeAnybodyElseIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestUnheardRequestThatWasNotCarriedOutIsSentAgain(t *testing.T) {
+func TestRequestInDoubtThatWasNotCarriedOutIsSentAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -64,7 +64,7 @@ func TestUnheardRequestThatWasNotCarriedOutIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestUnheardRequestOfAPodThatHasEndedIsOver(t *testing.T) {
+func TestRequestInDoubtOfAPodThatHasEndedIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -84,9 +84,9 @@ func TestUnheardRequestOfAPodThatHasEndedIsOver(t *testing.T) {
 	})
 }
 
-// TestUnheardRequestThatTheWatchTellsOf: the watch may report first that a request without a
+// TestRequestInDoubtThatTheWatchResolves: the watch may report first that a request without a
 // response was carried out: the pod is evictd's victim as if the response had arrived.
-func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
+func TestRequestInDoubtThatTheWatchResolves(t *testing.T) {
 	t.Parallel()
 	for name, calm := range map[string]bool{"under pressure": false, "when the pressure is over": true} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 					t.Errorf("on record (-want +got):\n%s", diff)
 				}
 				if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
-					t.Errorf("on their way: %+v, want a victim of evictd's", way)
+					t.Errorf("in flight: %+v, want a victim of evictd's", way)
 				}
 				if _, is := a.memories.Cooldown.Node(time.Now()); !is {
 					t.Error("it counts against no limit")
@@ -137,7 +137,7 @@ func TestUnheardRequestThatTheWatchTellsOf(t *testing.T) {
 
 // The API server gives a request up after a while. A later deletion of the pod is not
 // evictd's, whether or not the pod was seen to stay.
-func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
+func TestRequestInDoubtForAPodThatAnotherDeletesLater(t *testing.T) {
 	t.Parallel()
 	for _, stayed := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestUnheardRequestThatSomebodyElseEndsLater(t *testing.T) {
 			runFor(t, a, 5*time.Second)
 			n.wantVictims(t, "greedy")
 			if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "" {
-				t.Errorf("stayed %t: on their way: %+v, want one of another's doing", stayed, way)
+				t.Errorf("stayed %t: in flight: %+v, want one of another's doing", stayed, way)
 			}
 		})
 	}
@@ -182,9 +182,9 @@ func (f *tellsLate) List() []*nodepods.Pod {
 	return pods
 }
 
-// TestUnheardRequestThatTheWatchTellsOfWithinATick: the watch may report it between the tick's two
+// TestRequestInDoubtThatTheWatchResolvesWithinATick: the watch may report it between the tick's two
 // readings of the list: the pod still counts as evictd's victim.
-func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
+func TestRequestInDoubtThatTheWatchResolvesWithinATick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -202,19 +202,19 @@ func TestUnheardRequestThatTheWatchTellsOfWithinATick(t *testing.T) {
 		time.Sleep(2 * time.Second) // the API server's back-off
 		a.tick(t.Context())
 		for _, b := range a.memories.Victims.All() {
-			t.Errorf("booked as somebody else's: %+v", b)
+			t.Errorf("booked as another client's: %+v", b)
 		}
 		a.tick(t.Context())
 		if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal == "" {
-			t.Errorf("on their way: %+v, want a victim of evictd's", way)
+			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
 	})
 }
 
-// TestUnheardRequestThatIsCarriedOutLate: a request may be carried out after the pod was read and
+// TestRequestInDoubtThatIsCarriedOutLate: a request may be carried out after the pod was read and
 // was still running: no other pod is evicted until the API server has given the request up,
 // whatever the ranking says by then.
-func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
+func TestRequestInDoubtThatIsCarriedOutLate(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(n *fakeNode){
 		"another comes first": func(n *fakeNode) { n.pods["uid-other"].memory += 20 * mebi },
@@ -246,17 +246,17 @@ func TestUnheardRequestThatIsCarriedOutLate(t *testing.T) {
 				}
 				watch(t, n, hardPolicy(), 10*time.Second)
 				if n.pods["uid-other"].leaving != nil {
-					t.Errorf("asked for %v: two are on their way out for one deficit", n.victims())
+					t.Errorf("evicted %v: two are in flight for one deficit", n.victims())
 				}
 			})
 		})
 	}
 }
 
-// TestUnheardRequestKeepsTheOthersForABoundedTime: a pod whose requests are all lost does not stop
+// TestRequestInDoubtHoldsTheOthersForABoundedTime: a pod whose requests are all lost does not stop
 // evictions: it is retried for evict.RequestTimeout, and once the last request cannot be carried
 // out any more, the ranking decides.
-func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
+func TestRequestInDoubtHoldsTheOthersForABoundedTime(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration]bool{evict.RequestTimeout - time.Second: false, 2*evict.RequestTimeout + 10*time.Second: true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -273,15 +273,15 @@ func TestUnheardRequestKeepsTheOthersForABoundedTime(t *testing.T) {
 			}
 			watch(t, n, hardPolicy(), during)
 			if got := slices.Contains(n.victims(), "other"); got != want {
-				t.Errorf("asked for %v within %v", n.victims(), during)
+				t.Errorf("evicted %v within %v", n.victims(), during)
 			}
 		})
 	}
 }
 
-// TestNobodyElseWhileTheLastRequestIsUnknown: while the outcome of the last request is unknown, no
+// TestNoOtherPodWhileTheLastRequestIsInDoubt: while the outcome of the last request is unknown, no
 // other pod is evicted, and an API server that does not respond is not hammered.
-func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
+func TestNoOtherPodWhileTheLastRequestIsInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -299,7 +299,7 @@ func TestNobodyElseWhileTheLastRequestIsUnknown(t *testing.T) {
 	})
 }
 
-func TestUnheardDryRunIsNotLookedInto(t *testing.T) {
+func TestDryRunInDoubtIsNotResolved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -338,11 +338,11 @@ func TestReloadEndsTheWalk(t *testing.T) {
 		}
 		for i, r := range n.evictions {
 			if i > 0 && !r.DryRun {
-				t.Errorf("%s was asked for in earnest after the switch to a dry run", r.Name)
+				t.Errorf("%s was evicted for real after the switch to a dry run", r.Name)
 			}
 		}
 		if d := n.decisions[0]; !strings.Contains(d.Detail, "the configuration changed") {
-			t.Errorf("the record does not say why the walk ended: %+v", d)
+			t.Errorf("the record does not say why the plan ended: %+v", d)
 		}
 	})
 }
@@ -388,7 +388,7 @@ func TestBlindnessEndsTheWalk(t *testing.T) {
 				}
 				n.wantVictims(t, "guarded")
 				if d := n.decisions[0]; !strings.Contains(d.Detail, "could not be read") {
-					t.Errorf("the record does not say why the walk ended: %+v", d)
+					t.Errorf("the record does not say why the plan ended: %+v", d)
 				}
 			})
 		})

@@ -33,7 +33,7 @@ func manyOfOneBudget(change ...func(*corev1.Pod)) *fakeNode {
 	return n
 }
 
-func TestOnePodAsksForAllThatABudgetKeeps(t *testing.T) {
+func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := manyOfOneBudget(alike)
@@ -69,14 +69,14 @@ func TestBudgetsRefusalsAreRemembered(t *testing.T) {
 		}
 		runFor(t, a, time.Minute)
 		if asked := n.victims()[30:]; !slices.Equal(asked, []string{"web00", "web00"}) {
-			t.Errorf("asked for %v within the next minute, want one pod whenever the budget has rested", asked)
+			t.Errorf("evicted %v within the next minute, want one pod whenever the budget has rested", asked)
 		}
 	})
 }
 
-// TestWhoMayBeLetGoIsNotSpared: pods that the budget allows to be evicted are tried: pods that are
+// TestPodsThatTheBudgetAllowsAreTried: pods that the budget allows to be evicted are tried: pods that are
 // not ready, and pods that it does not select.
-func TestWhoMayBeLetGoIsNotSpared(t *testing.T) {
+func TestPodsThatTheBudgetAllowsAreTried(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]func(*corev1.Pod){
 		"not ready": unready,

@@ -93,15 +93,15 @@ func (s *spaceNode) agent(t *testing.T, policy Policy, change ...func(*Options))
 	return newAgent(t, s.fakeNode, policy, append(change, parts)...)
 }
 
-// settle runs an agent with a stabilization window on a node with the pods large and small, of
+// stabilize runs an agent with a stabilization window on a node with the pods large and small, of
 // which only large can free what is missing, and returns when the pods were evicted.
-func settle(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
+func stabilize(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
-	return settleBeside(t, n, nil, during, change...)
+	return stabilizeBeside(t, n, nil, during, change...)
 }
 
-// settleBeside is settle with images that no pod uses; nil is an agent that does not count them.
-func settleBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
+// stabilizeBeside is stabilize with images that no pod uses; nil is an agent that does not count them.
+func stabilizeBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
 	n.prepare()
 	policy := n.policy()
@@ -145,7 +145,7 @@ func sloped(from, over time.Duration, first, last int64) func(time.Duration) int
 	}
 }
 
-func TestSettleWindow(t *testing.T) {
+func TestStabilizationWindow(t *testing.T) {
 	t.Parallel()
 	const met = 5 * time.Second
 	for _, test := range []struct {
@@ -181,7 +181,7 @@ func TestSettleWindow(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &spaceNode{signal: pressure.NodeFSAvailable, available: test.available}
-				acted := settle(t, n, 2*time.Minute)
+				acted := stabilize(t, n, 2*time.Minute)
 				if test.to == 0 {
 					if len(acted) > 0 || cmp.Diff([]decide.Hold{decide.HoldStabilizationWindow}, n.holds()) != "" {
 						t.Errorf("evictions after %v; holds %v", acted, n.holds())
@@ -197,32 +197,32 @@ func TestSettleWindow(t *testing.T) {
 	}
 }
 
-func TestSettleWindowOfInodes(t *testing.T) {
+func TestStabilizationWindowOfInodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.ImageFSInodesFree, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
-		if acted := settle(t, n, time.Minute); len(acted) > 0 {
+		if acted := stabilize(t, n, time.Minute); len(acted) > 0 {
 			t.Errorf("evictions after %v", acted)
 		}
 	})
 }
 
-func TestSettleWindowOff(t *testing.T) {
+func TestStabilizationWindowOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
-		if acted := settle(t, n, 5*time.Second, func(p *Policy) { p.Stabilization = 0 }); len(acted) != 1 {
+		if acted := stabilize(t, n, 5*time.Second, func(p *Policy) { p.Stabilization = 0 }); len(acted) != 1 {
 			t.Errorf("evictions after %v, want one at once", acted)
 		}
 	})
 }
 
 // A grace period that is as long as the window has the window in it.
-func TestSettleWindowWithinAGracePeriod(t *testing.T) {
+func TestStabilizationWindowWithinAGracePeriod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
-		acted := settle(t, n, 40*time.Second, func(p *Policy) {
+		acted := stabilize(t, n, 40*time.Second, func(p *Policy) {
 			p.Thresholds[0].Hard, p.Thresholds[0].Grace = false, 30*time.Second
 		})
 		if len(acted) == 0 || acted[0] < 30*time.Second || acted[0] > 32*time.Second {
@@ -232,11 +232,11 @@ func TestSettleWindowWithinAGracePeriod(t *testing.T) {
 }
 
 // Memory that runs short meanwhile is dealt with at once.
-func TestSettleWindowDoesNotDelayMemory(t *testing.T) {
+func TestStabilizationWindowDoesNotDelayMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
-		acted := settle(t, n, 4*time.Second, func(p *Policy) {
+		acted := stabilize(t, n, 4*time.Second, func(p *Policy) {
 			p.Thresholds = append(hardPolicy().Thresholds, p.Thresholds...)
 			n.host = 899 * mebi
 		})
@@ -269,7 +269,7 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 					}
 					return 0
 				}
-				acted := settle(t, n, 3*time.Minute)
+				acted := stabilize(t, n, 3*time.Minute)
 				n.wantVictims(t, test.want...)
 				if len(acted) > 1 && acted[1]-acted[0] < inflight.CollectedWithin {
 					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, inflight.CollectedWithin)
@@ -287,7 +287,7 @@ func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
 		const again = 30 * time.Second
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90, again: 5})}
 		n.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
-		acted := settle(t, n, time.Minute)
+		acted := stabilize(t, n, time.Minute)
 		if len(acted) != 2 || acted[1] < again+window || acted[1] > again+window+5*time.Second {
 			t.Errorf("evictions after %v, want the second one a window after %v", acted, again)
 		}
@@ -300,7 +300,7 @@ func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
 		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
-		acted := settle(t, n, time.Minute)
+		acted := stabilize(t, n, time.Minute)
 		if len(acted) != 2 || acted[1]-acted[0] < window || acted[1]-acted[0] > window+5*time.Second {
 			t.Errorf("evictions after %v, want two, a window apart", acted)
 		}
@@ -314,7 +314,7 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
 		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
-		acted := settle(t, n, 30*time.Second, func(*Policy) {
+		acted := stabilize(t, n, 30*time.Second, func(*Policy) {
 			for i := range 10 {
 				name := fmt.Sprint("job-", i)
 				n.run(name, 1, 0)

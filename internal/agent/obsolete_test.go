@@ -51,7 +51,7 @@ func TestWalkEndsWhenEnoughBeginsToLeave(t *testing.T) {
 				watch(t, n, hardPolicy(), 25*time.Second)
 				n.wantVictims(t, test.victims...)
 				if said := strings.Contains(n.decisions[0].Detail, "in flight should free"); said != (len(test.victims) == 1) {
-					t.Errorf("the record of the walk: %q", n.decisions[0].Detail)
+					t.Errorf("the record of the plan: %q", n.decisions[0].Detail)
 				}
 			})
 		})
@@ -85,7 +85,7 @@ func TestVictimThatIsSeenBeforeItsAnswerIsEvictdsOwn(t *testing.T) {
 		runFor(t, a, 15*time.Second)
 		n.wantVictims(t, "guarded")
 		if b := a.memories.Victims.All(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
-			t.Errorf("on their way: %+v, want evictd's own victim", b)
+			t.Errorf("in flight: %+v, want evictd's own victim", b)
 		}
 	})
 }
@@ -108,10 +108,10 @@ func TestHardPressureEndsASoftWalk(t *testing.T) {
 		watch(t, n, softAndHard(), 15*time.Second)
 		n.wantVictims(t, "guarded", "next")
 		if d := n.decisions[0]; d.Pressure.Threshold.Hard || !strings.Contains(d.Detail, "the hard threshold of memory.available was met meanwhile") {
-			t.Errorf("the record of the soft walk: %+v", d)
+			t.Errorf("the record of the soft plan: %+v", d)
 		}
 		if grace := n.evictions[1].GraceSeconds; grace == nil || *grace != 3 {
-			t.Errorf("the second was asked for with the grace period %v, want that of hard pressure", grace)
+			t.Errorf("the second was evicted with the grace period %v, want that of hard pressure", grace)
 		}
 	})
 }
@@ -136,11 +136,11 @@ func TestFaultHangingSoftRequestIsWithdrawn(t *testing.T) {
 			return
 		}
 		if grace := n.evictions[0].GraceSeconds; grace == nil || *grace != 3 {
-			t.Errorf("it was asked for with the grace period %v, want that of hard pressure", grace)
+			t.Errorf("it was evicted with the grace period %v, want that of hard pressure", grace)
 		}
 		first := n.decisions[0]
 		if last := first.Attempts[len(first.Attempts)-1]; last.Result.Outcome != evict.Unconfirmed || !strings.Contains(last.Result.Message, "was withdrawn") {
-			t.Errorf("the record of the soft walk: %+v", last)
+			t.Errorf("the record of the soft plan: %+v", last)
 		}
 		if took := n.last(t).Time.Sub(start); took > 2500*time.Millisecond {
 			t.Errorf("the hard decision was made after %v, want at once", took)
@@ -166,7 +166,7 @@ func TestHardPressureThatWasThereBeforeDoesNotEndASoftWalk(t *testing.T) {
 		n.wantVictims(t, "guarded", "next")
 		for _, d := range n.decisions {
 			if strings.Contains(d.Detail, "met meanwhile") {
-				t.Errorf("the walk was interrupted: %+v", d)
+				t.Errorf("the plan was interrupted: %+v", d)
 			}
 		}
 	})
@@ -185,7 +185,7 @@ func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
 			h.host, h.unread = 230*mebi, errPlanted()
 			h.after(3*time.Second, func() { h.unread = nil })
 		}, 3 * time.Second, "next"},
-		"what was on its way out sufficed": {func(h *hooked) {
+		"what was in flight sufficed": {func(h *hooked) {
 			h.stubborn = true
 			h.after(10*time.Second, func() { h.host = 550 * mebi })
 		}, 10 * time.Second, "small"},
@@ -197,8 +197,8 @@ func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
 				test.setUp(h)
 				start := time.Now()
 				live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
-				if who, after := h.firstVictim(start.Add(test.from)); who != test.want || after > 2*time.Second {
-					t.Errorf("the victim is %q after %v, want %s at once; holds: %v", who, after, test.want, h.holds())
+				if victim, after := h.firstVictim(start.Add(test.from)); victim != test.want || after > 2*time.Second {
+					t.Errorf("the victim is %q after %v, want %s at once; holds: %v", victim, after, test.want, h.holds())
 				}
 			})
 		})
