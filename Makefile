@@ -161,7 +161,7 @@ verify-lint: tools
 	@for module in $(MODULES); do \
 		echo "golangci-lint and go vet: $$module"; \
 		(cd $$module && go vet -tags e2e ./... && $(TOOLS)/golangci-lint fmt --diff --config $(CURDIR)/.golangci.yml \
-			&& $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml) || { echo "run 'make update', then mend what is left"; exit 1; }; \
+			&& $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml) || { echo "run 'make update', then fix what is left"; exit 1; }; \
 	done
 
 .PHONY: verify-manifest
