@@ -2,91 +2,36 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+
+	"github.com/evictd/evictd/internal/apiclient"
 )
 
-// unlimited switches off client-go's own rate limit. The configuration limits evictions; a
-// wait inside the client would come at the worst moment and would not be visible.
-const unlimited = -1
-
-// readTimeout bounds every request that is not a watch or an eviction.
-const readTimeout = 15 * time.Second
-
-// clients are the clients for the API server. Evictions have their own, so that events and
-// lists cannot starve them. client-go's transport sends all of them through one HTTP/2
-// connection, which the watch keeps open: the first eviction after a month needs no
-// handshake.
+// clients are the clients for the API server; see [apiclient.Clients].
 type clients struct {
 	config   *rest.Config
-	origin   string               // where the credentials are from, in words
-	watching kubernetes.Interface // the pods; no timeout, or it would end the watch
-	evicting kubernetes.Interface // each request's context sets its timeout
-	telling  kubernetes.Interface // events, and reads that can wait
-}
-
-// lostConnection sets after how many seconds of silence client-go pings the API server, and
-// how long it waits for the reply before it closes the connection. With its own defaults, 30
-// and 15, an eviction would wait for 45 s on a connection that a device in between has
-// dropped. Only the environment can set them (k8s.io/apimachinery/pkg/util/net); values that
-// are already set are kept.
-func lostConnection() error {
-	for name, seconds := range map[string]string{
-		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
-		"HTTP2_PING_TIMEOUT_SECONDS":      "5",
-	} {
-		if os.Getenv(name) != "" {
-			continue
-		}
-		if err := os.Setenv(name, seconds); err != nil {
-			return fmt.Errorf("setting %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// followToken re-reads a token file as soon as the API server rejects its previous content.
-// By itself client-go re-reads it once a minute, whatever the responses are.
-func followToken(c *rest.Config) {
-	if c.BearerTokenFile == "" {
-		return
-	}
-	c.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(c.BearerTokenFile)))
-	c.BearerToken, c.BearerTokenFile = "", ""
+	origin   string // where the credentials are from, in words
+	watching kubernetes.Interface
+	evicting kubernetes.Interface
+	telling  kubernetes.Interface
 }
 
 // newClients builds the clients with the credentials that the flags name. They report failed
 // requests to tell; nil reports none.
-func newClients(flags *whereFlags, tell failed) (*clients, error) {
-	if err := lostConnection(); err != nil {
-		return nil, err
-	}
+func newClients(flags *whereFlags, tell apiclient.Failed) (*clients, error) {
 	base, err := flags.restConfig()
 	if err != nil {
 		return nil, err
 	}
 	base.UserAgent = "evictd/" + buildVersion()
-	followToken(base)
-	pods := rest.CopyConfig(base)
-	evictions := rest.CopyConfig(base)
-	evictions.QPS = unlimited
-	others := rest.CopyConfig(base)
-	others.Timeout = readTimeout
-	c := &clients{config: base, origin: flags.origin()}
-	for _, one := range []struct {
-		config *rest.Config
-		client *kubernetes.Interface
-	}{{pods, &c.watching}, {evictions, &c.evicting}, {others, &c.telling}} {
-		countFailures(one.config, tell)
-		made, err := kubernetes.NewForConfig(one.config)
-		if err != nil {
-			return nil, fmt.Errorf("building a client of the API server from %s: %w", c.origin, err)
-		}
-		*one.client = made
+	made, err := apiclient.New(base, tell)
+	if err != nil {
+		return nil, fmt.Errorf("using %s: %w", flags.origin(), err)
 	}
-	return c, nil
+	return &clients{
+		config: base, origin: flags.origin(),
+		watching: made.Watching, evicting: made.Evicting, telling: made.Telling,
+	}, nil
 }

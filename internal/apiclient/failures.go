@@ -1,4 +1,4 @@
-package main
+package apiclient
 
 import (
 	"context"
@@ -11,20 +11,20 @@ import (
 	"github.com/evictd/evictd/internal/record"
 )
 
-// failed is called for each request to the API server that did not succeed, with one of
+// Failed is called for each request to the API server that did not succeed, with one of
 // [record.APIRequests] and one of [record.APIClasses]. It is called on any goroutine.
-type failed func(request, class string)
+type Failed func(request, class string)
 
 // counting is a transport that reports failures. It is below client-go, which retries some
 // of them without reporting them.
 type counting struct {
 	inner http.RoundTripper
-	tell  failed
+	tell  Failed
 }
 
 // countFailures makes the clients of a configuration report failures to tell; nil reports
 // none.
-func countFailures(c *rest.Config, tell failed) {
+func countFailures(c *rest.Config, tell Failed) {
 	if tell != nil {
 		c.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &counting{inner, tell} })
 	}

@@ -1,4 +1,4 @@
-package main
+package apiclient
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
@@ -30,13 +31,13 @@ func (f *failures) tell(request, class string) {
 }
 
 // ask sends one request of each kind.
-func ask(ctx context.Context, c *clients) {
-	evict.New(c.evicting.CoreV1().RESTClient(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
-	_, _ = c.watching.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	_, _ = c.watching.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	_, _ = c.telling.CoreV1().Events("shop").Create(ctx, &corev1.Event{}, metav1.CreateOptions{})
-	_, _ = c.telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
-	_, _ = c.telling.CoreV1().Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
+func ask(ctx context.Context, c *Clients) {
+	evict.New(c.Evicting.CoreV1().RESTClient(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
+	_, _ = c.Watching.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.Watching.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.Telling.CoreV1().Events("shop").Create(ctx, &corev1.Event{}, metav1.CreateOptions{})
+	_, _ = c.Telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+	_, _ = c.Telling.CoreV1().Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
 }
 
 // counted sends requests to a server that returns the code, and returns the reported
@@ -54,7 +55,7 @@ func counted(ctx context.Context, t *testing.T, code int) map[string]int {
 		t.Cleanup(server.Close)
 	}
 	f := &failures{count: map[string]int{}}
-	c, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, server.URL)}, f.tell)
+	c, err := New(&rest.Config{Host: server.URL, BearerToken: "a-token"}, f.tell)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,11 +109,11 @@ func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
 	}))
 	defer server.Close()
 	f := &failures{count: map[string]int{}}
-	c, err := newClients(&whereFlags{kubeconfig: kubeconfigFor(t, server.URL)}, f.tell)
+	c, err := New(&rest.Config{Host: server.URL, BearerToken: "a-token"}, f.tell)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = c.telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil {
+	if _, err = c.Telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil {
 		t.Fatal("an answer came")
 	}
 	if len(f.count) != 0 {

@@ -1,0 +1,92 @@
+// Package apiclient makes evictd's clients of the API server from credentials: which requests
+// share a connection, which of them have a time limit, and how soon a lost connection and an
+// expired token are noticed.
+package apiclient
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+)
+
+// unlimited switches off client-go's own rate limit. The configuration limits evictions; a
+// wait inside the client would come at the worst moment and would not be visible.
+const unlimited = -1
+
+// readTimeout bounds every request that is not a watch or an eviction.
+const readTimeout = 15 * time.Second
+
+// Clients are the clients for the API server. Evictions have their own, so that events and
+// lists cannot starve them. client-go's transport sends all of them through one HTTP/2
+// connection, which the watch keeps open: the first eviction after a month needs no
+// handshake.
+type Clients struct {
+	// Watching is for the pods. It has no timeout, or it would end the watch.
+	Watching kubernetes.Interface
+	// Evicting is for evictions, taints and permits. Each request's context sets its timeout.
+	Evicting kubernetes.Interface
+	// Telling is for Events, and for reads that can wait.
+	Telling kubernetes.Interface
+}
+
+// New makes the clients with the credentials of base, which it changes: the token file is
+// re-read as soon as the API server rejects its previous content. They report failed requests
+// to tell; nil reports none.
+func New(base *rest.Config, tell Failed) (*Clients, error) {
+	if err := lostConnection(); err != nil {
+		return nil, err
+	}
+	followToken(base)
+	pods := rest.CopyConfig(base)
+	evictions := rest.CopyConfig(base)
+	evictions.QPS = unlimited
+	others := rest.CopyConfig(base)
+	others.Timeout = readTimeout
+	c := &Clients{}
+	for _, one := range []struct {
+		config *rest.Config
+		client *kubernetes.Interface
+	}{{pods, &c.Watching}, {evictions, &c.Evicting}, {others, &c.Telling}} {
+		countFailures(one.config, tell)
+		made, err := kubernetes.NewForConfig(one.config)
+		if err != nil {
+			return nil, fmt.Errorf("building a client of the API server: %w", err)
+		}
+		*one.client = made
+	}
+	return c, nil
+}
+
+// lostConnection sets after how many seconds of silence client-go pings the API server, and
+// how long it waits for the reply before it closes the connection. With its own defaults, 30
+// and 15, an eviction would wait for 45 s on a connection that a device in between has
+// dropped. Only the environment can set them (k8s.io/apimachinery/pkg/util/net); values that
+// are already set are kept.
+func lostConnection() error {
+	for name, seconds := range map[string]string{
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
+		"HTTP2_PING_TIMEOUT_SECONDS":      "5",
+	} {
+		if os.Getenv(name) != "" {
+			continue
+		}
+		if err := os.Setenv(name, seconds); err != nil {
+			return fmt.Errorf("setting %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// followToken re-reads a token file as soon as the API server rejects its previous content.
+// By itself client-go re-reads it once a minute, whatever the responses are.
+func followToken(c *rest.Config) {
+	if c.BearerTokenFile == "" {
+		return
+	}
+	c.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(c.BearerTokenFile)))
+	c.BearerToken, c.BearerTokenFile = "", ""
+}
