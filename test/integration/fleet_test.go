@@ -9,7 +9,7 @@ import (
 )
 
 // Twenty agents under hard pressure at once: no budget is violated and no workload has more
-// terminating pods than permits. `make bench-agents` does the same with two hundred agents.
+// terminating pods than permits. `make bench-permits` does the same with two hundred agents.
 func TestManyAgentsViolateNoBudgetAndKeepToThePermits(t *testing.T) {
 	t.Parallel()
 	const agents, held, victims = 20, 2, 2

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
@@ -44,36 +44,49 @@ type tally struct {
 	unlucky  []string // messages of outcomes that a healthy API server does not return
 }
 
-func (f *fleet) newMember(i int) (*member, error) {
-	config := rest.CopyConfig(f.options.Config)
-	config.QPS = -1
-	config.Dial = (&net.Dialer{}).DialContext // client-go shares connections among equal configurations
-	config.Wrap(f.counts.wrap)
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
+// newMember creates an agent with a client set-up of its own, as the shipped one has it. Own is
+// the namespace of the permits' Leases, slots how many of them each workload has.
+func newMember(clients *apiclient.Clients, nodeName, own string, slots int) (*member, error) {
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
 	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[permits.Verdict]int{}
-	m.pods = nodepods.New(client, nodepods.Options{NodeName: f.nodeName(i), Now: time.Now})
+	m.pods = nodepods.New(clients.Watching, nodepods.Options{NodeName: nodeName, Now: time.Now})
 	m.permits = permits.New(permits.Options{
-		Leases: client.CoordinationV1().Leases(f.own), Node: f.nodeName(i), Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
+		Leases: clients.Evicting.CoordinationV1().Leases(own), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})
+	var err error
 	m.agent, err = agent.New(agent.Options{
 		Policy: agent.Policy{
 			Policy: decide.Policy{
 				Thresholds:         []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
-				PermitsPerWorkload: f.options.Slots,
+				PermitsPerWorkload: slots,
 			},
 			// Many nodes share this machine's cores: sampling each every 10 ms would leave
 			// none for the API server. The requests do not depend on the interval.
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
 		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Permits: m.permits,
-		Evictor: evict.New(client.CoreV1().RESTClient(), time.Now),
+		Evictor: evict.New(clients.Evicting.CoreV1().RESTClient(), time.Now),
 		Wake:    m.wake, Random: rand.Float64,
 	})
-	return m, err
+	if err != nil {
+		return nil, fmt.Errorf("making the agent of %s: %w", nodeName, err)
+	}
+	return m, nil
+}
+
+// connect makes the clients of an agent as `evictd run` makes them, with a connection of its
+// own: client-go shares one among equal TLS configurations in a process. So the certificate
+// authority gets a comment that no other agent's has, which changes nothing else. A dialer of
+// its own would give each of the agent's three clients its own connection.
+func connect(base *rest.Config, nodeName string, wrap transport.WrapperFunc) (*apiclient.Clients, error) {
+	config := rest.CopyConfig(base)
+	config.CAData = fmt.Appendf(slices.Clone(base.CAData), "\n# %s\n", nodeName)
+	config.Wrap(wrap)
+	clients, err := apiclient.New(config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("connecting the agent of %s: %w", nodeName, err)
+	}
+	return clients, nil
 }
 
 // start starts everything and waits until there is no pressure. The returned function waits
@@ -82,7 +95,11 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	stop = func() error { f.hands.work.Wait(); return group.Wait() }
 	for i := range f.options.Nodes {
-		m, err := f.newMember(i)
+		clients, err := connect(f.options.Config, f.nodeName(i), f.counts.wrap)
+		if err != nil {
+			return stop, err
+		}
+		m, err := newMember(clients, f.nodeName(i), f.own, f.options.Slots)
 		if err != nil {
 			return stop, err
 		}

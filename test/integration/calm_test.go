@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/evictd/evictd/test/internal/fleet"
+)
+
+// The agents of `make bench-agents` send what the shipped program sends when it starts: otherwise
+// the benchmark would measure something else. The audit log has the requests of both.
+func TestCalmAgentAsksAsEvictdDoes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ship(rights())
+	calm, err := fleet.NewCalm(t.Context(), fleet.CalmOptions{Config: unlimited(), Dir: t.TempDir(), Nodes: 1, PodsPerNode: 3})
+	w.must(err)
+	t.Cleanup(func() { w.must(calm.Remove(context.Background())) })
+	w.must(calm.Admit(t.Context()))
+	w.must(calm.Connect(t.Context(), 0, 1))
+	t.Cleanup(func() { w.must(calm.Disconnect()) })
+	config := unlimited()
+	startDaemon(t, newHost(t), fleet.NodeName(0), strings.TrimPrefix(config.Host, "https://"), config.CAData, calm.TokenFile(0), usual)
+	var fleets, shipped map[string]int
+	t.Cleanup(func() { t.Logf("the fleet's agent: %v\nevictd: %v", fleets, shipped) })
+	w.until("both have sent the same", func(context.Context) bool {
+		fleets, shipped = sentFrom(t, fleet.NodeName(0))
+		return len(shipped) > 0 && maps.Equal(fleets, shipped)
+	})
+	watched := 0
+	for request, n := range shipped {
+		if strings.HasPrefix(request, "watch ") && strings.Contains(request, "fieldSelector=spec.nodeName") {
+			watched += n
+		}
+	}
+	if watched != 1 {
+		t.Errorf("%d watches of the node's pods were opened, want 1", watched)
+	}
+}
+
+// sentFrom returns how often each request was sent with a token of a node, by the fleet's agents
+// and by evictd itself.
+func sentFrom(t *testing.T, node string) (fleets, shipped map[string]int) {
+	t.Helper()
+	text, err := os.ReadFile(shared.AuditLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleets, shipped = map[string]int{}, map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		var event struct {
+			Stage, Verb, RequestURI, UserAgent string
+			User                               struct{ Extra map[string][]string }
+		}
+		if !strings.HasSuffix(line, "\n") || json.Unmarshal([]byte(line), &event) != nil {
+			continue // it is being written
+		}
+		long := event.Verb == "watch" // has a stage of its own while it lasts
+		from := event.User.Extra["authentication.kubernetes.io/node-name"]
+		if len(from) != 1 || from[0] != node || (event.Stage == "ResponseStarted") != long {
+			continue
+		}
+		to := shipped
+		if strings.HasPrefix(event.UserAgent, "evictd/fleet") {
+			to = fleets
+		}
+		to[event.Verb+" "+withoutTimeout(t, event.RequestURI)]++
+	}
+	return fleets, shipped
+}
+
+// withoutTimeout drops the time limits of watches, which are random.
+func withoutTimeout(t *testing.T, uri string) string {
+	t.Helper()
+	parsed, err := url.Parse(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := parsed.Query()
+	if query.Has("watch") {
+		query.Del("timeout")
+		query.Del("timeoutSeconds")
+	}
+	text, err := url.QueryUnescape(query.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s?%s", parsed.Path, text)
+}
