@@ -109,10 +109,21 @@ bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd be
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/idle --window $${WINDOW:-60s}
 
-# AGENTS="--agents=50 --slots=2" makes it smaller; go run ./bench/agents --help lists all.
+# PODS on each node and WINDOW, of which WINDOWS are measured, make it shorter: make bench-agents
+# AGENTS=200 PODS=3 WINDOW=10s. WINDOWS=0 leaves the steps out, ROUNDS=0 the starts, RESTARTS=0 the
+# restarts. CHURN is the % of pods replaced in an hour, DENSITY the pods of a full node.
 .PHONY: bench-agents
-bench-agents: cluster-build ## 200 agents under pressure at once against one API server, without permits and with them (five minutes)
-	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/agents $${AGENTS:-}
+bench-agents: cluster-build ## What calm agents cost one API server, and its restart (AGENTS=1000; half an hour)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/agents --agents $${AGENTS:-1000} --pods $${PODS:-10} \
+		--window $${WINDOW:-20s} --windows $${WINDOWS:-3} --rounds $${ROUNDS:-10} --restarts $${RESTARTS:-3} \
+		--churn $${CHURN:-10} --density $${DENSITY:-110}
+
+# AGENTS, SLOTS (permits of a workload), WORKLOADS and PODS (on each node) make it smaller;
+# go run ./bench/permits --help lists all.
+.PHONY: bench-permits
+bench-permits: cluster-build ## 200 agents under pressure at once against one API server, without permits and with them (five minutes)
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/permits --agents $${AGENTS:-200} --slots $${SLOTS:-5} \
+		--workloads $${WORKLOADS:-10} --pods $${PODS:-5}
 
 # Minimizing what is merely interesting takes up to a minute for one input by default,
 # and nothing else is tried meanwhile.

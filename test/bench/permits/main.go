@@ -1,6 +1,6 @@
-// Command agents puts many agents under hard pressure at the same moment, all in one process
+// Command permits puts many agents under hard pressure at the same moment, all in one process
 // and with one real API server, without permits and with them, and measures the requests to
-// the API server. `make bench-agents` runs it. It exits with 1 when a budget was violated or
+// the API server. `make bench-permits` runs it. It exits with 1 when a budget was violated or
 // a workload held more permits than it has.
 package main
 
@@ -20,12 +20,12 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-func main() { os.Exit(measure.Run("agents", run)) }
+func main() { os.Exit(measure.Run("permits", run)) }
 
 func parse(arguments []string) (fleet.Options, error) {
 	const nodes, workloads, pods, victims, unavailable, slots = 200, 10, 5, 2, 15, 5
 	o := fleet.Options{Log: os.Stdout}
-	flags := flag.NewFlagSet("agents", flag.ContinueOnError)
+	flags := flag.NewFlagSet("permits", flag.ContinueOnError)
 	flags.IntVar(&o.Nodes, "agents", nodes, "agents, each on a node of its own")
 	flags.IntVar(&o.Workloads, "workloads", workloads, "Deployments, each with a budget")
 	flags.IntVar(&o.PodsPerNode, "pods", pods, "pods on each node")
@@ -47,7 +47,7 @@ func run(ctx context.Context, arguments []string) error {
 	if err != nil {
 		return err
 	}
-	return measure.OnCluster(ctx, "agents", func(c *cluster.Cluster, _ string) error {
+	return measure.OnCluster(ctx, "permits", func(c *cluster.Cluster, _ string) error {
 		options.Config = c.RESTConfig()
 		return compare(ctx, options)
 	})

@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
+)
+
+// figure is one quantity of a level. Its name is the column's and the slope's.
+type figure struct {
+	name   string
+	format string
+	of     func(*window) float64
+}
+
+// window is one measurement.
+type window struct {
+	seconds              float64
+	rss, etcdRSS         float64 // MiB
+	cpu, etcdCPU, own    float64 // seconds of a core for each second, in thousandths
+	stolen, idle         float64 // % of the machine
+	requests, everybodys float64 // a second: the agents', all clients'
+	events               float64 // a second: the API server's watch events of pods, to all clients
+	received, sent       float64 // bytes a second, to and from the agents
+	replaced             float64 // pods a second
+	connections          float64
+}
+
+// level is what was measured with a number of agents.
+type level struct {
+	agents           int
+	heap, goroutines float64 // MiB
+	calm, churn      []window
+}
+
+func calmFigures() []figure {
+	return []figure{
+		{"API server RSS MiB", "%.0f", func(w *window) float64 { return w.rss }},
+		{"API server CPU, thousandths of a core", "%.1f", func(w *window) float64 { return w.cpu }},
+		{"etcd RSS MiB", "%.0f", func(w *window) float64 { return w.etcdRSS }},
+		{"etcd CPU, thousandths", "%.1f", func(w *window) float64 { return w.etcdCPU }},
+		{"to the agents, bytes/s", "%.0f", func(w *window) float64 { return w.received }},
+		{"from the agents, bytes/s", "%.0f", func(w *window) float64 { return w.sent }},
+		{"agents' requests/s", "%.2f", func(w *window) float64 { return w.requests }},
+	}
+}
+
+// besides are figures that describe the measurement.
+func besides() []figure {
+	return []figure{
+		{"all clients' requests/s", "%.1f", func(w *window) float64 { return w.everybodys }},
+		{"watch events of pods/s", "%.1f", func(w *window) float64 { return w.events }},
+		{"pods replaced/s", "%.2f", func(w *window) float64 { return w.replaced }},
+		{"connections", "%.0f", func(w *window) float64 { return w.connections }},
+		{"the agents' own CPU, thousandths", "%.0f", func(w *window) float64 { return w.own }},
+		{"machine idle / stolen %", "%.0f", func(w *window) float64 { return w.idle }},
+		{"", "%.1f", func(w *window) float64 { return w.stolen }},
+	}
+}
+
+// slope is a figure by the number of agents.
+type slope struct {
+	name string
+	line measure.Line
+}
+
+// levels measures at each number of agents, prints the tables and returns the slopes.
+func (b *bench) levels(ctx context.Context) ([]slope, error) {
+	if err := b.server.restart(ctx); err != nil {
+		return nil, err
+	}
+	var all []level
+	const quarter, half = 4, 2
+	for _, n := range []int{0, b.agents / quarter, b.agents / half, b.agents} {
+		one, err := b.level(ctx, n)
+		if err != nil {
+			return nil, fmt.Errorf("with %d agents: %w", n, err)
+		}
+		all = append(all, one)
+	}
+	var slopes []slope
+	for _, part := range []struct {
+		title   string
+		windows func(*level) []window
+	}{
+		{"calm", func(l *level) []window { return l.calm }},
+		{fmt.Sprintf("churn of %g %% an hour at %d pods a node", b.churn, b.density), func(l *level) []window { return l.churn }},
+	} {
+		found, err := b.print(all, part.title, part.windows)
+		if err != nil {
+			return nil, err
+		}
+		slopes = append(slopes, found...)
+	}
+	return slopes, nil
+}
+
+// level connects agents until there are that many, and measures.
+func (b *bench) level(ctx context.Context, agents int) (level, error) {
+	l := level{agents: agents}
+	if err := b.calm.Connect(ctx, b.calm.Agents(), agents); err != nil {
+		return l, err
+	}
+	heap, err := b.server.settledHeap(ctx)
+	if err != nil {
+		return l, err
+	}
+	l.heap = mebibytes(heap)
+	if _, l.goroutines, err = b.server.heap(ctx); err != nil {
+		return l, err
+	}
+	for range b.windows {
+		w, err := b.measure(ctx, 0)
+		if err != nil {
+			return l, err
+		}
+		l.calm = append(l.calm, w)
+	}
+	for range b.windows {
+		w, err := b.measure(ctx, b.rate())
+		if err != nil {
+			return l, err
+		}
+		l.churn = append(l.churn, w)
+	}
+	return l, nil
+}
+
+// rate is how many pods are replaced in a second when every node is full.
+func (b *bench) rate() float64 {
+	const percent = 100
+	return float64(b.agents*b.density) * b.churn / percent / time.Hour.Seconds()
+}
+
+// measure measures once, while so many pods a second are replaced.
+func (b *bench) measure(ctx context.Context, rate float64) (window, error) {
+	var work sync.WaitGroup
+	var replaced int
+	var fault error
+	lasting, cancel := context.WithTimeout(ctx, b.window)
+	defer cancel()
+	before, err := b.server.readAll(ctx)
+	if err != nil {
+		return window{}, err
+	}
+	if rate > 0 {
+		work.Go(func() { replaced, fault = b.replace(ctx, lasting.Done(), rate) })
+	}
+	var rss, etcdRSS []float64
+	for lasting.Err() == nil {
+		_, one, err := b.server.usage(apiServer)
+		if err != nil {
+			return window{}, err
+		}
+		_, other, err := b.server.usage(etcd)
+		if err != nil {
+			return window{}, err
+		}
+		rss, etcdRSS = append(rss, mebibytes(float64(one))), append(etcdRSS, mebibytes(float64(other)))
+		_ = sleep(lasting, time.Second) // its end is the window's
+	}
+	work.Wait()
+	after, err := b.server.readAll(ctx)
+	if err != nil || fault != nil {
+		return window{}, fmt.Errorf("measuring: %w", firstOf(err, fault))
+	}
+	w := between(&before, &after)
+	w.rss, w.etcdRSS = measure.Median(rss), measure.Median(etcdRSS)
+	w.replaced = float64(replaced) / w.seconds
+	return w, ctx.Err()
+}
+
+func firstOf(faults ...error) error {
+	for _, fault := range faults {
+		if fault != nil {
+			return fault
+		}
+	}
+	return nil
+}
+
+// replace replaces pods of one node after the other at a rate until done is closed.
+func (b *bench) replace(ctx context.Context, done <-chan struct{}, rate float64) (replaced int, err error) {
+	ticker := time.NewTicker(time.Duration(float64(time.Second) / rate))
+	defer ticker.Stop()
+	// A step that has no divisor in common with the nodes' number meets all of them, and those
+	// with an agent in their share.
+	const step = 7919
+	for i := 0; ; i += step {
+		select {
+		case <-done:
+			return replaced, nil
+		case <-ticker.C:
+		}
+		if err := b.calm.Replace(ctx, i%b.agents); err != nil {
+			return replaced, err
+		}
+		replaced++
+	}
+}
+
+// between returns what happened between two readings, for each second.
+func between(before, after *reading) window {
+	const thousandths, percent = 1000, 100
+	seconds := after.at.Sub(before.at).Seconds()
+	rate := func(of float64) float64 { return of / seconds }
+	w := window{
+		seconds: seconds, connections: float64(len(after.sockets)),
+		cpu:        thousandths * rate((after.cpu - before.cpu).Seconds()),
+		etcdCPU:    thousandths * rate((after.etcdCPU - before.etcdCPU).Seconds()),
+		own:        thousandths * rate((after.own - before.own).Seconds()),
+		requests:   rate(float64(after.agentsRequests - before.agentsRequests)),
+		everybodys: rate(after.requests - before.requests),
+		events:     rate(after.events - before.events),
+	}
+	machine := after.machine.Since(before.machine)
+	whole := (machine.Busy + machine.Idle + machine.Stolen).Seconds()
+	w.stolen, w.idle = percent*machine.Stolen.Seconds()/whole, percent*machine.Idle.Seconds()/whole
+	var received, sent uint64
+	for port, now := range after.sockets {
+		was := before.sockets[port] // zero for a connection that is new
+		received += now.received - was.received
+		sent += now.sent - was.sent
+	}
+	w.received, w.sent = rate(float64(received)), rate(float64(sent))
+	return w
+}
+
+// print prints a table of all levels, and one of the slopes.
+func (b *bench) print(all []level, title string, windows func(*level) []window) ([]slope, error) {
+	figures := calmFigures()
+	header := []string{"agents", "API server live heap and stacks MiB", "goroutines"}
+	for _, f := range append(figures, besides()...) {
+		if f.name != "" {
+			header = append(header, f.name)
+		}
+	}
+	var rows [][]string
+	var x, heap, goroutines []float64
+	y := make([][]float64, len(figures))
+	for i := range all {
+		l := &all[i]
+		x, heap, goroutines = append(x, float64(l.agents)), append(heap, l.heap), append(goroutines, l.goroutines)
+		row := []string{fmt.Sprint(l.agents), fmt.Sprintf("%.1f", l.heap), fmt.Sprintf("%.0f", l.goroutines)}
+		for j, f := range append(calmFigures(), besides()...) {
+			value := median(windows(l), f.of)
+			text := fmt.Sprintf(f.format, value)
+			if f.name == "" {
+				row[len(row)-1] += " / " + text
+				continue
+			}
+			row = append(row, text)
+			if j < len(figures) {
+				y[j] = append(y[j], value)
+			}
+		}
+		rows = append(rows, row)
+	}
+	fmt.Printf("\n%s; medians of %d windows of %v; load average now in: %s\n\n", title, b.windows, b.window, measure.Machine())
+	if err := measure.Table(os.Stdout, header, rows); err != nil {
+		return nil, fmt.Errorf("printing: %w", err)
+	}
+	slopes := []slope{
+		{title + ": API server live heap and stacks MiB", measure.LeastSquares(x, heap)},
+		{title + ": API server goroutines", measure.LeastSquares(x, goroutines)},
+	}
+	for j, f := range figures {
+		slopes = append(slopes, slope{title + ": " + f.name, measure.LeastSquares(x, y[j])})
+	}
+	return slopes, nil
+}
+
+func median(windows []window, of func(*window) float64) float64 {
+	var values []float64
+	for i := range windows {
+		values = append(values, of(&windows[i]))
+	}
+	return measure.Median(values)
+}

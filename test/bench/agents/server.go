@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/fleet"
+	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// The processes of the control plane, by the cluster's names.
+const (
+	apiServer = "kube-apiserver"
+	etcd      = "etcd"
+)
+
+// server reads the API server and what shares the machine with it.
+type server struct {
+	cluster *cluster.Cluster
+	calm    *fleet.Calm
+}
+
+// reading is the state of everything at one moment. CPU times and counts are since the start of
+// each process.
+type reading struct {
+	at                time.Time
+	cpu, etcdCPU, own time.Duration
+	machine           measure.MachineCPU
+	agentsRequests    int
+	requests, events  float64            // of the API server's own metrics: all clients'
+	sockets           map[uint16]traffic // the agents', by local port
+}
+
+// traffic is what one connection has carried, in bytes from the agent's side.
+type traffic struct{ received, sent uint64 }
+
+func (s *server) pid(name string) (int, error) {
+	processes, err := s.cluster.Status()
+	if err != nil {
+		return 0, fmt.Errorf("looking for %s: %w", name, err)
+	}
+	for _, one := range processes {
+		if one.Name == name && one.Running {
+			return one.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("looking for %s: it does not run", name)
+}
+
+// usage returns the CPU time and the resident memory of a process.
+func (s *server) usage(name string) (cpu time.Duration, rss int64, err error) {
+	pid, err := s.pid(name)
+	if err != nil {
+		return 0, 0, err
+	}
+	if cpu, err = measure.CPU(pid); err != nil {
+		return 0, 0, err
+	}
+	rss, err = measure.RSS(pid)
+	return cpu, rss, err
+}
+
+// readAll is read with the API server's own metrics, which cost it some 0.2 s of CPU time.
+func (s *server) readAll(ctx context.Context) (reading, error) {
+	families, err := s.metrics(ctx)
+	if err != nil {
+		return reading{}, err
+	}
+	r, err := s.read()
+	r.requests, _ = node.Value(families, "apiserver_request_total", nil)
+	r.events, _ = node.Value(families, "apiserver_watch_events_total", map[string]string{"resource": "pods"})
+	return r, err
+}
+
+// read asks the API server for nothing.
+func (s *server) read() (r reading, err error) {
+	r = reading{at: time.Now(), agentsRequests: len(s.calm.Requests().Since(time.Time{}))}
+	if r.cpu, _, err = s.usage(apiServer); err != nil {
+		return r, err
+	}
+	if r.etcdCPU, _, err = s.usage(etcd); err != nil {
+		return r, err
+	}
+	if r.own, err = measure.CPU(os.Getpid()); err != nil {
+		return r, err
+	}
+	if r.machine, err = measure.ReadMachineCPU(); err != nil {
+		return r, err
+	}
+	r.sockets, err = s.traffic()
+	return r, err
+}
+
+// traffic returns the agents' connections.
+func (s *server) traffic() (map[uint16]traffic, error) {
+	port, err := s.port()
+	if err != nil {
+		return nil, err
+	}
+	all, err := measure.Sockets(port)
+	if err != nil {
+		return nil, err
+	}
+	agents := map[uint16]traffic{}
+	for _, one := range all {
+		if s.calm.Requests().FromPort(int(one.LocalPort)) {
+			agents[one.LocalPort] = traffic{one.Received, one.Sent}
+		}
+	}
+	return agents, nil
+}
+
+func (s *server) port() (int, error) {
+	address, err := url.Parse(s.cluster.RESTConfig().Host)
+	if err != nil {
+		return 0, fmt.Errorf("reading the API server's address: %w", err)
+	}
+	_, port, err := net.SplitHostPort(address.Host)
+	if err != nil {
+		return 0, fmt.Errorf("reading the API server's address: %w", err)
+	}
+	return strconv.Atoi(port)
+}
+
+// metrics are the API server's own.
+func (s *server) metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+	text, err := s.get(ctx, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("parsing the API server's metrics: %w", err)
+	}
+	return families, nil
+}
+
+func (s *server) get(ctx context.Context, path string, parameters ...string) (string, error) {
+	request := s.calm.Client().CoreV1().RESTClient().Get().AbsPath(path)
+	for i := 0; i+1 < len(parameters); i += 2 {
+		request = request.Param(parameters[i], parameters[i+1])
+	}
+	text, err := request.DoRaw(ctx)
+	if err != nil {
+		return "", fmt.Errorf("reading the API server's %s: %w", path, err)
+	}
+	return string(text), nil
+}
+
+// settledHeap waits for what the API server does after a change, and returns its live heap.
+func (s *server) settledHeap(ctx context.Context) (float64, error) {
+	const settles = 10 * time.Second
+	if err := sleep(ctx, settles); err != nil {
+		return 0, err
+	}
+	heap, _, err := s.heap(ctx)
+	return heap, err
+}
+
+// heap collects the API server's garbage, and returns what is left in its heap and stacks, in
+// bytes, and its goroutines.
+func (s *server) heap(ctx context.Context) (bytes, goroutines float64, err error) {
+	if _, err = s.get(ctx, "/debug/pprof/heap", "gc", "1"); err != nil {
+		return 0, 0, err
+	}
+	families, err := s.metrics(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	heap, _ := node.Value(families, "go_memstats_heap_alloc_bytes", nil)
+	stacks, _ := node.Value(families, "go_memstats_stack_inuse_bytes", nil)
+	goroutines, _ = node.Value(families, "go_goroutines", nil)
+	return heap + stacks, goroutines, nil
+}
+
+// kill ends the API server at once, as a crash does, and returns when it has ended.
+func (s *server) kill(ctx context.Context) error {
+	if err := s.cluster.Signal(apiServer, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("ending the API server: %w", err)
+	}
+	if err := s.cluster.StopProcess(ctx, apiServer); err != nil {
+		return fmt.Errorf("ending the API server: %w", err)
+	}
+	return nil
+}
+
+// restart ends the API server and starts it again: its memory is then that of what it holds, and
+// not that of what it did.
+func (s *server) restart(ctx context.Context) error {
+	if err := s.kill(ctx); err != nil {
+		return err
+	}
+	return s.cluster.StartProcess(ctx, apiServer) //nolint:wrapcheck // it says what it does
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
