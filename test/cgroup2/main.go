@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // for the init script
 	"errors"
 	"flag"
 	"fmt"
@@ -13,10 +14,19 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
+	"regexp"
+	"slices"
 	"syscall"
 	"time"
+
+	"github.com/evictd/evictd/test/internal/vm"
 )
+
+// diskSize is that of the empty disk, in bytes.
+const diskSize = 2 << 30
+
+//go:embed init
+var initScript []byte
 
 // prefix is the prefix of the scenarios' names.
 const prefix = "TestCgroup2"
@@ -38,19 +48,21 @@ func scenarios() []string {
 }
 
 type options struct {
-	dir     string // of everything that is downloaded or built
+	dir     string // of everything that is built
+	debian  string // of the unpacked packages
 	repo    string
 	run     string
-	vm      bool
+	inVM    bool
 	timeout time.Duration
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.dir, "dir", "../bin/cgroup2", "where the kernel, the disk and the test binaries are kept")
+	flag.StringVar(&o.dir, "dir", "../bin/cgroup2", "where the disk and the test binaries are kept")
+	flag.StringVar(&o.debian, "debian", "../bin/vm", "where the kernel is kept")
 	flag.StringVar(&o.repo, "repo", "..", "evictd's repository")
 	flag.StringVar(&o.run, "run", ".", "the tests to run, as go test's -run")
-	flag.BoolVar(&o.vm, "vm", false, "use the virtual machine also where this machine has cgroup v2")
+	flag.BoolVar(&o.inVM, "vm", false, "use the virtual machine also where this machine has cgroup v2")
 	flag.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long the tests may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -74,19 +86,24 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	report, err := newReport(ctx, suites, o.run, filepath.Join(o.dir, "output.log"))
+	asked, err := regexp.Compile(o.run)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	expected := slices.DeleteFunc(scenarios(), func(name string) bool { return !asked.MatchString(name) })
+	report, err := vm.NewReport(filepath.Join(o.dir, "output.log"), "cgroup v2", prefix, expected)
 	if err != nil {
 		return err
 	}
-	defer report.close()
+	defer report.Close() //nolint:errcheck // a log
 	var failed error
-	if hasCgroup2() && !o.vm {
+	if vm.HasCgroup2() && !o.inVM {
 		fmt.Println("The virtual machine is skipped: this machine has cgroup v2 itself.")
 		failed = runHere(ctx, o, suites, report)
 	} else {
 		failed = runInVM(ctx, o, suites, report)
 	}
-	return errors.Join(failed, report.print())
+	return errors.Join(failed, report.Print())
 }
 
 // suite is a package's test binary.
@@ -106,12 +123,7 @@ func build(ctx context.Context, o options) ([]suite, error) {
 	return suites, nil
 }
 
-func hasCgroup2() bool {
-	_, err := os.Stat("/sys/fs/cgroup/cgroup.controllers")
-	return err == nil
-}
-
-func runHere(ctx context.Context, o options, suites []suite, r *report) error {
+func runHere(ctx context.Context, o options, suites []suite, r *vm.Report) error {
 	if os.Geteuid() != 0 {
 		return errors.New("only root may make cgroups: run it as root")
 	}
@@ -128,23 +140,49 @@ func runHere(ctx context.Context, o options, suites []suite, r *report) error {
 	return failed
 }
 
-func runInVM(ctx context.Context, o options, suites []suite, r *report) error {
-	if runtime.GOARCH != "amd64" {
-		return fmt.Errorf("this machine has no cgroup v2, and the virtual machine is for amd64, not %s", runtime.GOARCH)
-	}
-	m := machine{dir: o.dir}
-	for _, step := range []func(context.Context) error{m.findQemu, m.unpack, m.listModules} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	if err := m.stage(suites, o.run); err != nil {
-		return fmt.Errorf("preparing the virtual machine's files: %w", err)
-	}
-	if err := m.pack(ctx); err != nil {
+func runInVM(ctx context.Context, o options, suites []suite, r *vm.Report) error {
+	if err := vm.Supported(); err != nil {
 		return err
 	}
+	debian, err := vm.NewDebian(o.debian)
+	if err != nil {
+		return err
+	}
+	kernel, err := debian.Kernel(ctx)
+	if err != nil {
+		return err
+	}
+	machine := vm.Machine{
+		Kernel: kernel, Initramfs: filepath.Join(o.dir, "initramfs"), Disk: filepath.Join(o.dir, "disk"), Memory: "1G",
+	}
+	if err := pack(ctx, o, machine, suites); err != nil {
+		return fmt.Errorf("preparing the virtual machine's files: %w", err)
+	}
+	defer os.Remove(machine.Disk) //nolint:errcheck // the next run makes a new one anyway
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	return m.boot(ctx, r)
+	return machine.Boot(ctx, r)
+}
+
+// pack makes the initramfs, and an empty disk.
+func pack(ctx context.Context, o options, m vm.Machine, suites []suite) error {
+	tree, err := vm.NewTree(filepath.Join(o.dir, "root"), "proc", "sys", "dev", "tmp", "data", "root")
+	if err != nil {
+		return err
+	}
+	failed := errors.Join(
+		tree.AddKernel(m.Kernel, "virtio_pci", "virtio_blk", "crc32c_generic", "ext4"),
+		tree.Write("init", initScript), tree.Write("tests/run", []byte(o.run)),
+	)
+	for _, s := range suites {
+		failed = errors.Join(failed, tree.Add(filepath.Join("tests", s.name, "tests"), s.binary))
+		testdata := filepath.Join(s.source, "testdata")
+		if _, err := os.Stat(testdata); err == nil {
+			failed = errors.Join(failed, tree.Add(filepath.Join("tests", s.name, "testdata"), testdata))
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	return errors.Join(tree.Initramfs(ctx, m.Kernel, m.Initramfs), vm.EmptyDisk(m.Disk, diskSize))
 }
