@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // claim makes the directory this cluster's, after removing the remains of an earlier one
 // that no longer runs.
 func claim(ctx context.Context, options Options) (*Cluster, error) {
-	c := &Cluster{dir: options.Dir, log: options.Log}
+	c := &Cluster{dir: options.Dir, log: options.Log, wait: readyTimeout * time.Duration(max(options.Patience, 1))}
 	err := c.removeLeftovers(ctx)
 	if err != nil {
 		return nil, err

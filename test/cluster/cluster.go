@@ -29,7 +29,8 @@ type Cluster struct {
 	dir  string
 	log  io.Writer
 	rest *rest.Config
-	mu   sync.Mutex // one change of the state at a time
+	wait time.Duration // for one component to be ready
+	mu   sync.Mutex    // one change of the state at a time
 }
 
 // ProcessStatus is one line of [Cluster.Status].
@@ -76,7 +77,7 @@ func Attach(dir string) (*Cluster, error) {
 	if _, err = readState(dir); err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, log: io.Discard}
+	c := &Cluster{dir: dir, log: io.Discard, wait: readyTimeout}
 	// A start that crashed early left no kubeconfig; it can still be stopped.
 	if !isFile(c.Kubeconfig()) {
 		return c, nil

@@ -207,7 +207,7 @@ func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
 		_, missingAccount := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})

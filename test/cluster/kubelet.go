@@ -99,7 +99,7 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	var last error
 	err = poll(ctx, func() (bool, error) {

@@ -40,6 +40,9 @@ type Options struct {
 	// AuditPolicy is the API server's audit policy as YAML; empty logs every completed
 	// request with its metadata, evictions with their body.
 	AuditPolicy string
+	// Patience is how many times longer than usual to wait until a component is ready, on a
+	// slow machine; 0 is 1.
+	Patience int
 	// KeepLogs leaves Dir/logs behind when the cluster stops or fails to start.
 	KeepLogs bool
 	// Log receives the progress in plain sentences; nil discards it.

@@ -13,7 +13,7 @@ import (
 
 // awaitReady waits until the probe succeeds, or the process ends.
 func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	probe, err := c.probe(read, found.Probe)
 	if err != nil {

@@ -121,7 +121,7 @@ func (s *scene) nodeEvent(ctx context.Context, text string) string {
 // never fails the test when a condition becomes true within the time.
 func (s *scene) never(during time.Duration, what string, met func(context.Context) bool) {
 	s.Helper()
-	if node.Until(s.Context(), during, met) == nil {
+	if node.Within(s.Context(), during, met) == nil {
 		decisions, _, _ := live.Get(context.WithoutCancel(s.Context()), "/debug/decisions")
 		s.Fatalf("%s; the last decisions:\n%.6000s", what, decisions)
 	}

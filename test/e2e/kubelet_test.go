@@ -35,7 +35,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	neighbour := s.deploy(node.Workload{Name: "neighbour", UsesMiB: 200, AsksMiB: 400})
 	s.label(&neighbour, `"yes"`)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
 		defer cancel()
 		s.must(live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}))
 	})

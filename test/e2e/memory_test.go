@@ -40,7 +40,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	path, err := live.Cluster.InNode(kubeletFile)
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
 		defer cancel()
 		_ = os.Remove(path)
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
@@ -99,7 +99,7 @@ func (s *scene) nearLine(below int64, extra string) {
 
 // farFromAnyLine lets the next test create its pods without pressure.
 func (s *scene) farFromAnyLine() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
 	defer cancel()
 	line, err := live.LineBelow(ctx, node.PodMemory, 10*headroom)
 	s.must(err)

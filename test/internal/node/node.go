@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +33,8 @@ type Files struct {
 	// ClusterBin holds the cluster's binaries, Image is evictd's docker-archive,
 	// Binary is evictd itself, Manifest the shipped manifest.
 	ClusterBin, Image, Binary, Manifest string
+	// patience is that of Patiently.
+	patience int
 }
 
 // FilesFromEnvironment returns the paths that the Makefile passes on.
@@ -46,6 +50,10 @@ func FilesFromEnvironment() (Files, error) {
 		if _, err := os.Stat(path); path == "" || err != nil {
 			return f, fmt.Errorf("$%s=%q names nothing that is there: run it by make", name, path)
 		}
+	}
+	var err error
+	if f.patience, err = patience(); err != nil {
+		return f, err
 	}
 	f.Manifest = filepath.Join(filepath.Dir(f.Binary), "..", "deploy", "daemonset.yaml")
 	return f, nil
@@ -70,7 +78,7 @@ func Start(ctx context.Context, files Files, log io.Writer, change ...func(*clus
 		return nil, fmt.Errorf("making the node's folder: %w", err)
 	}
 	options := cluster.Options{
-		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log,
+		Dir: dir, BinDir: files.ClusterBin, Node: true, Log: log, Patience: files.patience,
 		// An edit of the ConfigMap then reaches the pod in seconds; the default is a minute.
 		Kubelet: map[string]any{"syncFrequency": "3s"},
 	}
@@ -174,8 +182,36 @@ func (n *Node) Deploy(ctx context.Context) error {
 	return err
 }
 
-// Until polls a condition until it is met.
+// Until polls a condition until it is met. It waits for at most [Patiently] that time: the
+// limit only ends a test that has failed.
 func Until(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
+	return poll(ctx, Patiently(atMost), met)
+}
+
+// Within polls a condition during a time that a machine's speed does not change, to see that
+// the condition is never met. It returns nil when it was.
+func Within(ctx context.Context, during time.Duration, met func(context.Context) bool) error {
+	return poll(ctx, during, met)
+}
+
+func poll(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, atMost, true,
 		func(ctx context.Context) (bool, error) { return met(ctx), nil })
+}
+
+// Patiently returns how long to wait for what takes at most that time on a common machine:
+// $EVICTD_PATIENCE times as long, for a slow one.
+func Patiently(atMost time.Duration) time.Duration {
+	factor, _ := patience() // FilesFromEnvironment has returned the error
+	return time.Duration(factor) * atMost
+}
+
+// patience returns the factor; 1 where none is set.
+func patience() (int, error) {
+	text := cmp.Or(os.Getenv("EVICTD_PATIENCE"), "1")
+	factor, err := strconv.Atoi(text)
+	if err != nil || factor < 1 {
+		return 1, fmt.Errorf("$EVICTD_PATIENCE=%q is not a whole number from 1 on", text)
+	}
+	return factor, nil
 }
