@@ -25,7 +25,11 @@ func (s *scene) taker(w node.Workload) *taker {
 	s.Helper()
 	control := s.TempDir()
 	w.Flags = append([]string{"--start-file=/control/go", "--log-file=/control/lines"}, w.Flags...)
+	change := w.Change
 	w.Change = func(spec *corev1.PodSpec) {
+		if change != nil {
+			change(spec)
+		}
 		mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
 	}
 	return &taker{Pod: s.deploy(w), control: control}

@@ -29,15 +29,17 @@ func TestTenantWithHighPriorities(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScene(t, false, test.queues)
 			s.priorityClass("highest", 1000000000)
-			pods := map[string]corev1.Pod{
-				"tenant-a": s.deploy(node.Workload{
-					Name: "tenant-a", UsesMiB: 500, AsksMiB: 10, Flags: []string{"--start-delay=5s"},
+			pods := map[string]*taker{
+				"tenant-a": s.taker(node.Workload{
+					Name: "tenant-a", UsesMiB: 500, AsksMiB: 10,
 					Change: func(spec *corev1.PodSpec) { spec.PriorityClassName = "highest" },
 				}),
-				"tenant-b": s.deploy(node.Workload{Name: "tenant-b", UsesMiB: 300, AsksMiB: 100, Flags: []string{"--start-delay=10s"}}),
+				"tenant-b": s.taker(node.Workload{Name: "tenant-b", UsesMiB: 300, AsksMiB: 100}),
 			}
-			victim := pods[test.goes]
-			d := s.gone(&victim)
+			// Only the two together cause pressure.
+			s.takes(pods["tenant-a"], "memory")
+			s.takes(pods["tenant-b"], "memory")
+			d := s.gone(&pods[test.goes].Pod)
 			s.quiet("tenant-a")
 			s.quiet("tenant-b")
 			if d.Queue != test.queue || len(d.Attempts) != 1 {

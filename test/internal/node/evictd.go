@@ -134,6 +134,8 @@ type Attempt struct {
 	Outcome string `json:"outcome"`
 	Message string `json:"message"`
 	Budget  string `json:"budget"`
+	// TookSeconds is the time until the answer.
+	TookSeconds float64 `json:"took_seconds"`
 }
 
 // Decisions returns the last decisions, the newest first.
