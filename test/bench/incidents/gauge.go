@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
@@ -50,11 +52,13 @@ type gauge struct {
 }
 
 // Point is one point of a run's trace: seconds since the incident began, and what is left above
-// the stand-in node's end, in MiB: of MemAvailable, and by the kubelet's definition.
+// the stand-in node's end, in MiB: of MemAvailable, and by the kubelet's definition. Lists are the
+// free pages on the kernel's per-CPU lists, in MiB, which MemAvailable does not count.
 type Point struct {
 	At      float64 `json:"at"`
 	Kernel  int64   `json:"kernel"`
 	Kubelet int64   `json:"kubelet"`
+	Lists   int64   `json:"lists"`
 }
 
 // The lines that are followed. Evictd's are of MemAvailable, the kubelet's of what the limit of
@@ -94,24 +98,32 @@ func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
 			return err
 		}
 		now := time.Now()
-		g.see(kernel, kubelets, now, now.Sub(last))
+		if err := g.see(kernel, kubelets, now, now.Sub(last)); err != nil {
+			return err
+		}
 		last = now
 		time.Sleep(gaugeEvery - time.Since(now))
 	}
 	return nil
 }
 
-func (g *gauge) see(kernel, kubelets int64, now time.Time, lasted time.Duration) {
-	const traceEvery = 0.5
+func (g *gauge) see(kernel, kubelets int64, now time.Time, lasted time.Duration) error {
+	const traceEvery = 0.25
 	at := now.Sub(g.began).Seconds()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen[softLine].see(kernel, at, lasted.Seconds())
 	g.seen[hardLine].see(kernel, at, lasted.Seconds())
 	g.seen[kubeletLine].see(kubelets, at, lasted.Seconds())
-	if n := len(g.trace); n == 0 || at >= g.trace[n-1].At+traceEvery {
-		g.trace = append(g.trace, Point{at, (kernel - g.lines.End) >> 20, kubelets >> 20})
+	if n := len(g.trace); n > 0 && at < g.trace[n-1].At+traceEvery {
+		return nil
 	}
+	lists, err := pressure.FreeOnCPULists("/")
+	if err != nil {
+		return fmt.Errorf("reading the per-CPU lists: %w", err)
+	}
+	g.trace = append(g.trace, Point{at, (kernel - g.lines.End) >> 20, kubelets >> 20, lists >> 20})
+	return nil
 }
 
 // told returns what was seen so far.

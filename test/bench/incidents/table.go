@@ -59,12 +59,13 @@ func report(out io.Writer, results []Result) error {
 	header := []string{
 		"", "scenario", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
 		"OOM kills", "budgets violated", "grace kept", "s below evictd's hard line", "s below the kubelet's line", "MiB below it",
-		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run",
+		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run", "load",
 	}
 	var rows [][]string
 	for _, s := range catalogue() {
 		for _, arm := range []string{kubeletArm, evictdArm} {
-			rows = append(rows, row(&s, arm, of(results, s.Number, arm)))
+			line := row(&s, arm, of(results, s.Number, arm))
+			rows = append(rows, append(line, make([]string, len(header)-len(line))...))
 		}
 	}
 	if err := measure.Table(out, header, rows); err != nil {
@@ -112,7 +113,7 @@ func origins(results []Result) []string {
 func row(s *Scenario, arm string, runs []Result) []string {
 	line := []string{strconv.Itoa(s.Number), s.Name, arm, strconv.Itoa(len(runs))}
 	if len(runs) == 0 {
-		return append(line, "not run yet", "", "", "", "", "", "", "", "", "", "", "", "", "")
+		return append(line, "not run yet")
 	}
 	each := func(digits int, value func(*Result) float64) string {
 		values := make([]float64, len(runs))
@@ -150,6 +151,11 @@ func row(s *Scenario, arm string, runs []Result) []string {
 		each(1, func(r *Result) float64 { return workLost(r.Ends) }),
 		each(1, func(r *Result) float64 { return r.PodGap })+" / "+each(1, func(r *Result) float64 { return r.KubeletGap }),
 		each(0, func(r *Result) float64 { return r.Seconds }),
+		each(0, func(r *Result) float64 {
+			var last float64
+			_, _ = fmt.Sscan(r.Load, &last) // 0 where it is unknown
+			return last
+		}),
 	)
 }
 
