@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -161,6 +162,9 @@ func (b *bench) tellEvictd() error {
 
 // arm puts evictd on the node, a new one, or takes it off.
 func (b *bench) arm(ctx context.Context, arm, more string) error {
+	if err := b.relieve(ctx); err != nil {
+		return err
+	}
 	if err := b.schedule(ctx, false); err != nil || arm == kubeletArm {
 		return err
 	}
@@ -168,6 +172,34 @@ func (b *bench) arm(ctx context.Context, arm, more string) error {
 		return err
 	}
 	return b.schedule(ctx, true)
+}
+
+// relieve ends what an earlier run has left: the kubelet reports a pressure for five minutes more,
+// and no pod is scheduled on its node meanwhile. A new kubelet does not know of it.
+func (b *bench) relieve(ctx context.Context) error {
+	tainted := func(ctx context.Context) bool {
+		current, err := b.node.Client.CoreV1().Nodes().Get(ctx, b.node.Name(), metav1.GetOptions{})
+		if err != nil || len(current.Spec.Taints) > 0 {
+			return true
+		}
+		return slices.ContainsFunc(current.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type != corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+	}
+	if !tainted(ctx) {
+		return nil
+	}
+	if err := b.node.Cluster.StopProcess(ctx, "kubelet"); err != nil {
+		return err
+	}
+	if err := b.node.Cluster.StartProcess(ctx, "kubelet"); err != nil {
+		return err
+	}
+	err := node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool { return !tainted(ctx) })
+	if err != nil {
+		return fmt.Errorf("waiting until the node is without pressure: %w", err)
+	}
+	return nil
 }
 
 // configure writes evictd's configuration: the shipped one, that is the defaults, without the
