@@ -59,7 +59,7 @@ func report(out io.Writer, results []Result) error {
 	header := []string{
 		"", "scenario", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
 		"OOM kills", "budgets violated", "grace kept", "s below evictd's hard line", "s below the kubelet's line", "MiB below it",
-		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run", "load",
+		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run", "load", "MiB of other work",
 	}
 	var rows [][]string
 	for _, s := range catalogue() {
@@ -156,6 +156,7 @@ func row(s *Scenario, arm string, runs []Result) []string {
 			_, _ = fmt.Sscan(r.Load, &last) // 0 where it is unknown
 			return last
 		}),
+		each(0, func(r *Result) float64 { return float64(r.Disturbed >> 20) }),
 	)
 }
 
