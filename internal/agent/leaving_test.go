@@ -56,7 +56,8 @@ func TestAllocatableBooksTheWorkingSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		uses := measure.CgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
-		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, 330*mebi).With(pressure.MemoryAvailable, 30*mebi).
+		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, 330*mebi).With(pressure.KubeletMemoryAvailable, 330*mebi).
+			With(pressure.MemoryAvailable, 30*mebi).
 			With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
 		if got := uses.ByUID["uid-cached"].Expected; got != want {
 			t.Errorf("expected %+v, want %+v", got, want)

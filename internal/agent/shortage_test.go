@@ -134,7 +134,7 @@ func TestFaultReclaimMarginTakesSeveralAtOnce(t *testing.T) {
 				if got := len(n.victims()); got != 4 || leaving != 0 {
 					t.Errorf("%d pods were evicted in 35 s, 10 s each, and %d before the last had ended", got, leaving)
 				}
-				if d := n.last(t); d.Hold != decide.HoldReclaimInProgress || !strings.Contains(d.Detail, "one victim at a time goes, and shop/cached-3 has not ended") {
+				if d := n.last(t); d.Hold != decide.HoldReclaimInProgress || !strings.Contains(d.Detail, "one pod at a time is evicted, and shop/cached-3 has not ended") {
 					t.Errorf("hold %q, detail %q", d.Hold, d.Detail)
 				}
 			})
