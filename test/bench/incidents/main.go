@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,7 +107,11 @@ func (b *bench) identify(ctx context.Context) error {
 		return fmt.Errorf("reading the node: %w", err)
 	}
 	info := &current.Status.NodeInfo
-	b.machine = machine{kernel: info.KernelVersion, kubernetes: info.KubeletVersion}
+	version, err := exec.CommandContext(ctx, b.node.Files.Binary, "version").Output() //nolint:gosec // the Makefile built it
+	if err != nil {
+		return fmt.Errorf("asking evictd for its version: %w", err)
+	}
+	b.machine = machine{kernel: info.KernelVersion, kubernetes: info.KubeletVersion, evictd: strings.TrimSpace(string(version))}
 	return nil
 }
 

@@ -23,7 +23,9 @@ type Result struct {
 	Arm      string `json:"arm"`
 	// Run is the number of the run, and its seed: both arms of one run have the same.
 	Run    int    `json:"run"`
+	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
+	Evictd string `json:"evictd"`
 	// Machine, Kernel and Kubernetes say where and on what it ran.
 	Machine    string `json:"machine"`
 	Kernel     string `json:"kernel"`
@@ -156,7 +158,7 @@ func (b *bench) done(r *Result) (bool, error) {
 }
 
 // machine are the facts that are the same for all runs.
-type machine struct{ kernel, kubernetes string }
+type machine struct{ kernel, kubernetes, evictd string }
 
 // cpu is CPU time of the machine since its start, in ticks.
 type cpu struct{ all, idle, steal float64 }
@@ -224,6 +226,6 @@ func load() string {
 
 // describe fills in where and on what a run was.
 func (b *bench) describe(r *Result) {
-	r.Commit, r.Kernel, r.Kubernetes = b.settings.commit, b.machine.kernel, b.machine.kubernetes
+	r.Commit, r.Evictd, r.Kernel, r.Kubernetes = b.settings.commit, b.machine.evictd, b.machine.kernel, b.machine.kubernetes
 	r.Machine, _, _ = strings.Cut(measure.Machine(), "; load")
 }

@@ -94,7 +94,7 @@ func origins(results []Result) []string {
 	busy, steal, off := []float64{}, []float64{}, int64(0)
 	for i := range results {
 		r := &results[i]
-		seen[fmt.Sprintf("%s; Kubernetes %s; commit %s", r.Machine, r.Kubernetes, r.Commit)]++
+		seen[fmt.Sprintf("%s; Kubernetes %s; commit %s, %s", r.Machine, r.Kubernetes, r.Commit, cmp.Or(r.Evictd, "evictd's version not kept"))]++
 		busy, steal, off = append(busy, r.Busy), append(steal, r.Steal), max(off, r.Disturbed)
 	}
 	var lines []string
