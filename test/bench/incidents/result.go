@@ -22,7 +22,7 @@ type Result struct {
 	Name     string `json:"name"`
 	Arm      string `json:"arm"`
 	// Run is the number of the run, and its seed: both arms of one run have the same.
-	Run    int    `json:"run"`
+	Run int `json:"run"`
 	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
 	Evictd string `json:"evictd"`
