@@ -67,14 +67,55 @@ func TestDiskNodeComponent(t *testing.T) {
 			t.Errorf("what is mounted below %s can be written to", m.MountPath)
 		}
 	}
-	// Revert what the component is for; nothing else may differ.
-	base := &before.Spec.Template.Spec.Containers[0]
+	sameOtherwise(t, &before, after, "logs")
+}
+
+// TestKubepodsTriggerComponent: the component makes evictd root with one capability, and one
+// file writable, which is no more than the pressure of the pods' cgroup.
+func TestKubepodsTriggerComponent(t *testing.T) {
+	t.Parallel()
+	before, after := readShipped(t).daemonSet, patched(t, "../../deploy/components/kubepods-trigger/daemonset.patch.yaml")
+	container := &after.Spec.Template.Spec.Containers[0]
+	security := container.SecurityContext
+	want := &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"SYS_RESOURCE"}}
+	if diff := cmp.Diff(want, security.Capabilities); diff != "" {
+		t.Errorf("capabilities (-want +got):\n%s", diff)
+	}
+	if *security.RunAsUser != 0 || *security.RunAsNonRoot || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem {
+		t.Errorf("the security context is %+v", security)
+	}
+	const file = "/sys/fs/cgroup/kubepods.slice/memory.pressure"
+	var writable []string
+	for _, m := range container.VolumeMounts {
+		if !m.ReadOnly && m.Name != "state" { // evictd's own
+			writable = append(writable, m.MountPath)
+		}
+		if strings.HasPrefix(m.MountPath, "/host/") && m.ReadOnly && (m.RecursiveReadOnly == nil || *m.RecursiveReadOnly != corev1.RecursiveReadOnlyIfPossible) {
+			t.Errorf("what is mounted below %s can be written to", m.MountPath)
+		}
+	}
+	if !slices.Equal(writable, []string{"/host" + file}) {
+		t.Errorf("these can be written to: %q", writable)
+	}
+	if !slices.ContainsFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.HostPath != nil && v.HostPath.Path == file && *v.HostPath.Type == corev1.HostPathFile
+	}) {
+		t.Errorf("no volume is %s", file)
+	}
+	sameOtherwise(t, &before, after, "kubepods-pressure")
+}
+
+// sameOtherwise fails the test where a component changes more than the security context, the
+// mounts and one volume.
+func sameOtherwise(t *testing.T, before, after *appsv1.DaemonSet, volume string) {
+	t.Helper()
+	base, container := &before.Spec.Template.Spec.Containers[0], &after.Spec.Template.Spec.Containers[0]
 	container.SecurityContext, container.VolumeMounts = base.SecurityContext, base.VolumeMounts
-	after.Spec.Template.Spec.Volumes = slices.DeleteFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "logs" })
+	after.Spec.Template.Spec.Volumes = slices.DeleteFunc(after.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
 	volumes := func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) } // the patch changes their order
 	slices.SortFunc(after.Spec.Template.Spec.Volumes, volumes)
 	slices.SortFunc(before.Spec.Template.Spec.Volumes, volumes)
-	if diff := cmp.Diff(&before, after); diff != "" {
-		t.Errorf("the overlay changes more (-shipped +overlay):\n%s", diff)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the component changes more (-shipped +component):\n%s", diff)
 	}
 }

@@ -64,9 +64,9 @@ type stallTrigger struct {
 // group of cgroup v2. Stall and window count in whole microseconds, the window is at most 10
 // s.
 //
-// The file must be opened for writing. Linux before 6.4 requires CAP_SYS_RESOURCE for that
-// (EPERM); later versions, without that capability, reject every window that is not a
-// multiple of 2 s (EINVAL). Other errors: ENOENT, the kernel has no PSI; EOPNOTSUPP, it was
+// The file must be opened for writing. Some kernels require CAP_SYS_RESOURCE for that
+// (EPERM); others, without that capability, reject every window that is not a multiple of
+// 2 s (EINVAL). The release does not tell which. Other errors: ENOENT, the kernel has no PSI; EOPNOTSUPP, it was
 // booted with psi=0; EROFS and EACCES, a mount or a mode forbids writing. openTrigger never
 // writes to a file that is not PSI.
 func openTrigger(path string, kind StallKind, stall, window time.Duration) (*stallTrigger, error) {

@@ -372,7 +372,7 @@ func needUnprivileged(t *testing.T) {
 		return nil
 	})
 	if errors.Is(refused, unix.EPERM) {
-		t.Skipf("this kernel is older than 6.4: %v", refused)
+		t.Skipf("this kernel accepts no trigger without CAP_SYS_RESOURCE: %v", refused)
 	}
 	if refused != nil {
 		t.Fatalf("user %d, no capability, a window of %v: %v; want a trigger", unprivileged, windowUnprivileged, refused)

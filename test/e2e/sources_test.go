@@ -95,8 +95,8 @@ func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
 }
 
 // readOnlyBelow checks that a hostPath of evictd's container, and everything mounted below
-// it, is read-only: there, root could write other pods' limits.
-func (s *scene) readOnlyBelow(dir string) {
+// it except for some files, is read-only: there, root could write other pods' limits.
+func (s *scene) readOnlyBelow(dir string, but ...string) {
 	s.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/mountinfo")
 	s.must(err)
@@ -109,7 +109,7 @@ func (s *scene) readOnlyBelow(dir string) {
 		for line := range strings.Lines(string(text)) {
 			// mountinfo: ID, parent, device, root, mount point, options: proc_pid_mountinfo(5)
 			fields := strings.Fields(line)
-			if len(fields) < 6 || fields[4] != dir && !strings.HasPrefix(fields[4], dir+"/") {
+			if len(fields) < 6 || slices.Contains(but, fields[4]) || fields[4] != dir && !strings.HasPrefix(fields[4], dir+"/") {
 				continue
 			}
 			mounts++
@@ -126,15 +126,28 @@ func (s *scene) readOnlyBelow(dir string) {
 // withDiskNode gives evictd the component's rights to the pods' files for one test.
 func (s *scene) withDiskNode() {
 	s.Helper()
-	path := filepath.Join(filepath.Dir(live.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
+	s.withPatch(s.component("disk-node"))
+}
+
+// component returns the patch of a component of deploy.
+func (s *scene) component(name string) string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(live.Files.Manifest), "components", name, "daemonset.patch.yaml"))
+	s.must(err)
+	return string(text)
+}
+
+// withPatch changes evictd's DaemonSet for one test.
+func (s *scene) withPatch(patch string) {
+	s.Helper()
 	rolled := func(ctx context.Context, verb ...string) {
 		s.Helper()
 		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)
 		s.must(err)
-		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout=90s")
+		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout="+node.Patiently(90*time.Second).String())
 		s.must(err)
 	}
-	rolled(s.Context(), "patch", "ds/evictd", "--patch-file", path)
+	rolled(s.Context(), "patch", "ds/evictd", "--patch", patch)
 	s.Cleanup(func() { rolled(context.Background(), "rollout", "undo", "ds/evictd") })
 }
 

@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// The shipped DaemonSet, without any right, is woken by the stalls of the node, and is
+// refused those of the pods.
+func TestNodesStallWakesTheShippedEvictd(t *testing.T) {
+	s := newScene(t, true, "")
+	s.wakes(t.Context(), "Node", 1)
+	s.wakes(t.Context(), "Kubepods", 0)
+	woken := s.woken(t.Context(), "Node")
+	s.thrash()
+	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return s.woken(ctx, "Node") > woken })
+}
+
+// With the component kubepods-trigger the kernel wakes evictd for the stalls of the pods too.
+// Evictd can write to nothing else of the cgroups.
+func TestPodsStallWakesEvictdWithTheComponent(t *testing.T) {
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil {
+		t.Skip("SKIP: this machine has cgroup v1, which does not account for the stalls of a group; make e2e-cgroup2 has version 2")
+	}
+	s := newScene(t, true, "")
+	// The node's cgroups are below a group of their own here, and its driver is cgroupfs.
+	found, err := filepath.Glob("/sys/fs/cgroup/*/kubepods/memory.pressure")
+	s.must(err)
+	if len(found) != 1 {
+		t.Fatalf("the pods' cgroup: %q", found)
+	}
+	s.withPatch(strings.ReplaceAll(s.component("kubepods-trigger"), "/sys/fs/cgroup/kubepods.slice/memory.pressure", found[0]))
+	for _, source := range []string{"Node", "Kubepods"} {
+		s.wakes(t.Context(), source, 1)
+	}
+	ofNode, ofPods := s.woken(t.Context(), "Node"), s.woken(t.Context(), "Kubepods")
+	s.thrash()
+	s.until("the kernel wakes evictd for the pods", func(ctx context.Context) bool { return s.woken(ctx, "Kubepods") > ofPods })
+	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return s.woken(ctx, "Node") > ofNode })
+	s.readOnlyBelow("/host/sys/fs/cgroup", "/host"+found[0])
+}
+
+// wakes fails the test unless evictd has opened the source, or has not.
+func (s *scene) wakes(ctx context.Context, source string, want float64) {
+	s.Helper()
+	if on := s.count(ctx, "evictd_wakeups", map[string]string{"source": source}); on != want {
+		log, _ := live.Log(ctx)
+		s.Fatalf("evictd_wakeups of %s = %v, want %v:\n%s", source, on, want, log)
+	}
+}
+
+// woken returns how many events of the source there were.
+func (s *scene) woken(ctx context.Context, source string) float64 {
+	s.Helper()
+	return s.count(ctx, "evictd_stall_events_total", map[string]string{"source": source})
+}
+
+// thrash creates a pod that reads a file repeatedly which is much larger than its limit.
+func (s *scene) thrash() {
+	s.Helper()
+	s.deploy(node.Workload{
+		Name: "thrashing", UsesMiB: 1, AsksMiB: 10, LimitMiB: 60,
+		Flags: []string{"--cache=/data/cache", "--cache-bytes=600Mi"},
+		Change: func(spec *corev1.PodSpec) {
+			mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+		},
+	})
+}
