@@ -1,4 +1,4 @@
-# evictd. `make help` lists what there is; CI runs verify, test, test-cgroup2 and e2e.
+# evictd. `make help` lists what there is; CI runs verify, test, fuzz, test-cgroup2 and e2e.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -56,12 +56,18 @@ parity: ## evictd's order against the kubelet's own eviction manager, on STATES 
 
 .PHONY: test-cgroup2
 test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
-	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2
+	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2 --debian $(BIN)/vm
 
+# RUN=TestName runs some.
 .PHONY: e2e
 e2e: needs-root tools node-build image ## The shipped manifest on a real kubelet (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m ./e2e/...
+		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m -run "$${RUN:-.}" ./e2e/...
+
+# RUN=. runs all of them, RUN=TestName some.
+.PHONY: e2e-cgroup2
+e2e-cgroup2: node-build image ## Some of e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
+	cd test && go run ./cgroup2node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$${RUN:-}"
 
 # SEED repeats the order of a run.
 .PHONY: soak
