@@ -24,7 +24,7 @@ func TestCalmAgentAsksAsEvictdDoes(t *testing.T) {
 	t.Cleanup(func() { w.must(calm.Remove(context.Background())) })
 	w.must(calm.Admit(t.Context()))
 	w.must(calm.Connect(t.Context(), 0, 1))
-	t.Cleanup(func() { w.must(calm.Disconnect()) })
+	t.Cleanup(func() { w.must(calm.Disconnect(context.WithoutCancel(t.Context()))) })
 	config := unlimited()
 	startDaemon(t, newHost(t), fleet.NodeName(0), strings.TrimPrefix(config.Host, "https://"), config.CAData, calm.TokenFile(0), usual)
 	var fleets, shipped map[string]int
@@ -55,8 +55,13 @@ func sentFrom(t *testing.T, node string) (fleets, shipped map[string]int) {
 	fleets, shipped = map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(text)) {
 		var event struct {
-			Stage, Verb, RequestURI, UserAgent string
-			User                               struct{ Extra map[string][]string }
+			Stage      string `json:"stage"`
+			Verb       string `json:"verb"`
+			RequestURI string `json:"requestURI"`
+			UserAgent  string `json:"userAgent"`
+			User       struct {
+				Extra map[string][]string `json:"extra"`
+			} `json:"user"`
 		}
 		if !strings.HasSuffix(line, "\n") || json.Unmarshal([]byte(line), &event) != nil {
 			continue // it is being written

@@ -66,7 +66,7 @@ func (b *bench) herd(ctx context.Context) (*herd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.server.kill(ctx); err != nil {
+	if err = b.server.kill(ctx); err != nil {
 		return nil, err
 	}
 	started := make(chan error, 1)
@@ -115,31 +115,35 @@ func (h *herd) count(requests []fleet.Request, begin time.Time) {
 	}
 	h.away = h.first.Sub(begin)
 	for i := range requests {
-		r := &requests[i]
-		h.kinds[fmt.Sprintf("%s %d", r.Kind, r.Code)]++
-		if r.Kind == fleet.WatchList || r.Kind == fleet.List {
-			h.tenths[int(r.At.Sub(begin)/(time.Second/10))]++
+		h.sort(&requests[i], begin)
+	}
+}
+
+// sort counts one request.
+func (h *herd) sort(r *fleet.Request, begin time.Time) {
+	h.kinds[fmt.Sprintf("%s %d", r.Kind, r.Code)]++
+	if r.Kind == fleet.WatchList || r.Kind == fleet.List {
+		h.tenths[int(r.At.Sub(begin)/(time.Second/10))]++
+	}
+	bin := int(r.At.Sub(h.first) / time.Second)
+	if r.At.Before(h.first) {
+		if r.Code == 0 {
+			return // while it was away
 		}
-		bin := int(r.At.Sub(h.first) / time.Second)
-		if r.At.Before(h.first) {
-			if r.Code == 0 {
-				continue // while it was away
-			}
-			bin = 0
-		}
-		s := h.seconds[bin]
-		if s == nil {
-			s = &second{}
-			h.seconds[bin] = s
-		}
-		switch {
-		case r.Succeeded():
-			s.answered++
-		case r.Code != 0:
-			s.refused++
-		default:
-			s.failed++
-		}
+		bin = 0
+	}
+	s := h.seconds[bin]
+	if s == nil {
+		s = &second{}
+		h.seconds[bin] = s
+	}
+	switch {
+	case r.Succeeded():
+		s.answered++
+	case r.Code != 0:
+		s.refused++
+	default:
+		s.failed++
 	}
 }
 

@@ -152,13 +152,13 @@ func (b *bench) measure(ctx context.Context, rate float64) (window, error) {
 	}
 	var rss, etcdRSS []float64
 	for lasting.Err() == nil {
-		_, one, err := b.server.usage(apiServer)
-		if err != nil {
-			return window{}, err
+		_, one, unread := b.server.usage(apiServer)
+		if unread != nil {
+			return window{}, unread
 		}
-		_, other, err := b.server.usage(etcd)
-		if err != nil {
-			return window{}, err
+		_, other, unread := b.server.usage(etcd)
+		if unread != nil {
+			return window{}, unread
 		}
 		rss, etcdRSS = append(rss, mebibytes(float64(one))), append(etcdRSS, mebibytes(float64(other)))
 		_ = sleep(lasting, time.Second) // its end is the window's

@@ -70,7 +70,7 @@ func run(ctx context.Context, arguments []string) error {
 	}
 	return measure.OnCluster(ctx, "agents", func(c *cluster.Cluster, dir string) error {
 		tokens := filepath.Join(dir, "tokens")
-		if err := os.Mkdir(tokens, 0o700); err != nil {
+		if err = os.Mkdir(tokens, 0o700); err != nil {
 			return fmt.Errorf("making a folder: %w", err)
 		}
 		b := &bench{settings: chosen}
@@ -89,7 +89,7 @@ func run(ctx context.Context, arguments []string) error {
 
 // all runs every part, and prints its tables.
 func (b *bench) all(ctx context.Context) error {
-	defer b.calm.Disconnect() //nolint:errcheck // the parts have ended theirs
+	defer b.calm.Disconnect(ctx) //nolint:errcheck // the parts have ended theirs
 	if err := b.manifest(ctx); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (b *bench) manifest(ctx context.Context) error {
 		return fmt.Errorf("reading the shipped manifest: %w", err)
 	}
 	var kept []string
-	for _, document := range strings.Split(string(text), "\n---\n") {
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		if !strings.Contains("\n"+document, "\nkind: DaemonSet\n") {
 			kept = append(kept, document)
 		}
@@ -144,7 +144,7 @@ func (b *bench) manifest(ctx context.Context) error {
 	kubectl.Stdin = strings.NewReader(strings.Join(kept, "\n---\n"))
 	var output bytes.Buffer
 	kubectl.Stdout, kubectl.Stderr = &output, &output
-	if err := kubectl.Run(); err != nil {
+	if err = kubectl.Run(); err != nil {
 		return fmt.Errorf("applying the shipped manifest: %w: %s", err, output.String())
 	}
 	after, err := b.server.settledHeap(ctx)

@@ -16,7 +16,7 @@ const few = 10
 type syncCost struct {
 	pods                int
 	cpu, etcdCPU        float64 // ms
-	received, sent, own float64 // bytes, bytes, ms
+	received, sent, own float64 // in bytes, but the agent's own CPU time in ms
 }
 
 // syncs measures the start of an agent on nodes of the usual number of pods and on full ones, and
@@ -27,7 +27,7 @@ func (b *bench) syncs(ctx context.Context) (syncCost, error) {
 		return usual, err
 	}
 	for i := range few {
-		if err := b.calm.Fill(ctx, i, b.density-b.pods); err != nil {
+		if err = b.calm.Fill(ctx, i, b.density-b.pods); err != nil {
 			return usual, err
 		}
 	}
@@ -76,7 +76,7 @@ func (b *bench) sync(ctx context.Context, pods int) (syncCost, error) {
 			return syncCost{}, err
 		}
 		rounds = append(rounds, between(&before, &after))
-		if err = b.calm.Disconnect(); err != nil {
+		if err = b.calm.Disconnect(ctx); err != nil {
 			return syncCost{}, err
 		}
 		if err = b.connections(ctx, 0); err != nil {

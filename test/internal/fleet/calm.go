@@ -178,13 +178,13 @@ func (c *Calm) Remove(ctx context.Context) error {
 
 // Disconnect ends all agents. Their watches may take a moment to end; [Calm.Hangup] closes their
 // connections.
-func (c *Calm) Disconnect() error {
+func (c *Calm) Disconnect(ctx context.Context) error {
 	var faults error
 	for _, a := range c.agents {
 		a.cancel()
 	}
 	for _, a := range c.agents {
-		faults = errors.Join(faults, a.end())
+		faults = errors.Join(faults, a.end(ctx))
 		c.ended = append(c.ended, a.link)
 	}
 	c.agents = nil

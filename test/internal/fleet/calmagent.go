@@ -54,7 +54,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	a.group.Go(func() error { return a.agent.Run(running) })
 	a.group.Go(func() error { return a.permits.Run(running) })
 	a.group.Go(func() error { return a.taints.Run(running) })
-	if err := a.checkNode(ctx, clients, NodeName(i)); err != nil {
+	if err = a.checkNode(ctx, clients, NodeName(i)); err != nil {
 		return a, err
 	}
 	err = until(ctx, "the agent of "+NodeName(i)+" has its pods", func(context.Context) (bool, error) {
@@ -87,9 +87,9 @@ func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, n
 }
 
 // end waits for the agent's end.
-func (a *calmAgent) end() error {
+func (a *calmAgent) end(ctx context.Context) error {
 	err := a.group.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if lost := a.events.Close(ctx); err == nil {
 		err = lost

@@ -22,7 +22,11 @@ func TestSocketsCountBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer listener.Close()
-		port = listener.Addr().(*net.TCPAddr).Port
+		at, is := listener.Addr().(*net.TCPAddr)
+		if !is {
+			t.Fatalf("listening at %v", listener.Addr())
+		}
+		port = at.Port
 		conn, err := net.Dial("tcp4", listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +55,11 @@ func TestSocketsCountBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local := dialed[1].LocalAddr().(*net.TCPAddr).Port
+	from, is := dialed[1].LocalAddr().(*net.TCPAddr)
+	if !is {
+		t.Fatalf("connected from %v", dialed[1].LocalAddr())
+	}
+	local := from.Port
 	if len(got) != 1 || int(got[0].LocalPort) != local || got[0].Received != received {
 		t.Fatalf("%+v, want one connection from port %d with %d bytes received", got, local, received)
 	}
