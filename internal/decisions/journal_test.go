@@ -105,7 +105,7 @@ func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
 	for _, signal := range pressure.Signals() {
 		h := &host{}
 		New(nil, h).Follow(&about(signal, true, 0).Pressure, "")
-		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.MemoryStall}, signal)
+		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable, pressure.MemoryStall}, signal)
 		if got := h.asked == 1; got != want {
 			t.Errorf("%s: %v, want %v", signal, got, want)
 		}
