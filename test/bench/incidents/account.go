@@ -13,7 +13,7 @@ const (
 	byEvictd  = "evictd"
 	byKubelet = "kubelet"
 	byKernel  = "kernel"
-	byOther   = "other" // itself, its controller, or nobody knows
+	byOther   = "other" // itself, its controller, or unknown
 )
 
 // cause is a sign of who ends a pod, and when it was first seen.
@@ -125,7 +125,7 @@ type End struct {
 	// to its end, and that its exit code was 0.
 	Graceful bool `json:"graceful"`
 	// PreStop is "finished", "cut", "not run", or "" where it has none; Term says that SIGTERM
-	// came; Exit is the exit code, nil when nobody saw it.
+	// came; Exit is the exit code, nil when it is not known.
 	PreStop string `json:"preStop,omitempty"`
 	Term    bool   `json:"term"`
 	Exit    *int32 `json:"exit,omitempty"`
@@ -192,7 +192,7 @@ func beyond(ends []End, smallest map[string]int, innocents []string) (more, inno
 }
 
 // workLost is the container-seconds times the memory request of what has ended, in GiB·s. Pods
-// that are in the smallest set count, too: whoever ended them, their work is lost.
+// that are in the smallest set count, too: their work is lost, whatever ended them.
 func workLost(ends []End) float64 {
 	sum := 0.0
 	for i := range ends {

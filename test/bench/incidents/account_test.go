@@ -59,7 +59,7 @@ func TestWhoEndedAPod(t *testing.T) {
 	evicted, byTheKubelet := disrupted("EvictionByEvictionAPI"), disrupted(corev1.PodReasonTerminationByKubelet)
 	for name, c := range map[string]struct {
 		seen []*corev1.Pod
-		by   string // "" is nobody
+		by   string // "" is none
 		also []string
 	}{
 		"it runs":                        {[]*corev1.Pod{pod(runs)}, "", nil},

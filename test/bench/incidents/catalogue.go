@@ -20,7 +20,7 @@ const (
 	pastMiB = 300
 )
 
-// leaks is a pod that takes memory until somebody ends it: 500 MiB at once, the rest at a rate.
+// leaks is a pod that takes memory until it is ended: 500 MiB at once, the rest at a rate.
 func leaks(app string, rate, asksMiB, aboveMiB int64) Pod {
 	const first = 500
 	uses := first + aboveMiB + endMiB + pastMiB
@@ -54,23 +54,23 @@ func leakScenarios() []Scenario {
 	const above = 200
 	return []Scenario{
 		{
-			Number: 1, Name: "slow leak", What: "A pod takes 20 MB a second until somebody ends it.",
+			Number: 1, Name: "slow leak", What: "A pod takes 20 MB a second until it is ended.",
 			AboveMiB: above, Pods: []Pod{leaks(leakApp, 20*megabyte, 100, above)}, Steps: []Step{begin(leakApp)},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
 		},
 		{
-			Number: 2, Name: "fast leak", What: "A pod takes 1 GB a second until somebody ends it.",
+			Number: 2, Name: "fast leak", What: "A pod takes 1 GB a second until it is ended.",
 			AboveMiB: 1500, Pods: []Pod{leaks(leakApp, 1000*megabyte, 100, 1500)}, Steps: []Step{begin(leakApp)},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 60 * time.Second,
 		},
 		{
-			Number: 5, Name: "two leaks at once", What: "Two pods take 20 MB a second each until somebody ends them.",
+			Number: 5, Name: "two leaks at once", What: "Two pods take 20 MB a second each until they are ended.",
 			AboveMiB: above, Pods: []Pod{leaks("leak-a", 20*megabyte, 100, above), leaks("leak-b", 20*megabyte, 100, above)},
 			Steps:    []Step{begin("leak-a", "leak-b")},
 			Smallest: map[string]int{"leak-a": 1, "leak-b": 1}, Lasts: 120 * time.Second, Whole: true,
 		},
 		{
-			Number: 21, Name: "400 MB/s to the end", What: "A pod takes 400 MB a second until somebody ends it, on a node without swap: does the node respond meanwhile?",
+			Number: 21, Name: "400 MB/s to the end", What: "A pod takes 400 MB a second until it is ended, on a node without swap: does the node respond meanwhile?",
 			AboveMiB: 800, Pods: []Pod{leaks(leakApp, 400*megabyte, 100, 800)}, Steps: []Step{begin(leakApp)},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 60 * time.Second,
 		},
@@ -88,7 +88,7 @@ func cacheScenarios() []Scenario {
 	return []Scenario{
 		{
 			Number: 3, Name: "page-cache storm",
-			What:     "A pod within its request reads 2 GB again and again, more than is left, beside pods that are over their requests. Page cache is available memory: nobody needs to go.",
+			What:     "A pod within its request reads 2 GB again and again, more than is left, beside pods that are over their requests. Page cache is available memory: no pod needs to be evicted.",
 			AboveMiB: above, Pods: []Pod{
 				storm,
 				{Workload: node.Workload{Name: "over-a", UsesMiB: 250, AsksMiB: 100, LimitMiB: 300}},
@@ -148,7 +148,7 @@ func otherScenarios() []Scenario {
 	return []Scenario{
 		{
 			Number: 16, Name: "fork bomb",
-			What:     "A pod starts processes without end, below its limits of PIDs and memory. Nobody needs to go.",
+			What:     "A pod starts processes without end, below its limits of PIDs and memory. No pod needs to be evicted.",
 			AboveMiB: 1000, Pods: []Pod{
 				{Workload: node.Workload{Name: "forker", AsksMiB: 400, LimitMiB: 800, Flags: []string{"--forks=100000"}}, Waits: true},
 			},
@@ -191,7 +191,7 @@ func faultScenarios() []Scenario {
 		},
 		{
 			Number: 20, Name: "evictd is killed",
-			What:     "A pod leaks 20 MB a second, with a preStop hook of 10 s. As soon as somebody ends it, evictd is killed.",
+			What:     "A pod leaks 20 MB a second, with a preStop hook of 10 s. As soon as it is ended, evictd is killed.",
 			AboveMiB: above, Pods: []Pod{hooked},
 			Steps:    []Step{begin(leakApp), {What: "evictd is killed, where it runs", Wait: untilEnding, Do: killEvictd}},
 			Smallest: map[string]int{leakApp: 1}, Lasts: 120 * time.Second,
