@@ -25,7 +25,7 @@ func figures() []figure {
 	const mebibyte = 1.0 / (1 << 20)
 	return []figure{
 		{"resident memory", "process_resident_memory_bytes", "MiB", mebibyte, 8},
-		{"heap in use", "go_memstats_heap_inuse_bytes", "MiB", mebibyte, 6},
+		{"heap in use", "go_memstats_heap_inuse_bytes", "MiB", mebibyte, 8},
 		{"open descriptors", "process_open_fds", "", 1, 4},
 		{"goroutines", "go_goroutines", "", 1, 4},
 		{"threads", "go_threads", "", 1, 6},
