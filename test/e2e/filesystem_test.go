@@ -80,8 +80,8 @@ func (s *scene) writer(name string, flags []string, change ...func(*corev1.PodSp
 		Name: name, AsksMiB: 10,
 		Flags: append([]string{"--start-file=/control/go", "--log-file=/control/lines"}, flags...),
 		Change: func(spec *corev1.PodSpec) {
-			mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-			mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
+			node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			node.Mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
 			for _, c := range change {
 				c(spec)
 			}
@@ -94,12 +94,6 @@ func (s *scene) writer(name string, flags []string, change ...func(*corev1.PodSp
 		w.last = " output\n"
 	}
 	return w
-}
-
-func mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
-	c := &spec.Containers[0]
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
 }
 
 // writes makes a pod write, and waits until it has, or is ending: where writing takes long,
@@ -162,7 +156,7 @@ func TestDiskFilledByTheHostEvictsNobody(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(here) }) // removed already, unless the test failed
 	kind := corev1.HostPathDirectoryOrCreate
 	into := s.writer("into-the-host", []string{"--write=/host/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)}, func(spec *corev1.PodSpec) {
-		mount(spec, "host", "/host", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: there, Type: &kind}})
+		node.Mount(spec, "host", "/host", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: there, Type: &kind}})
 	})
 	s.writes(into)
 	s.filledElsewhere(0)

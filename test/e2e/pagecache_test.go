@@ -65,7 +65,7 @@ func (s *scene) cacheHolders() []corev1.Pod {
 			Name: fmt.Sprintf("holder-%d", i), UsesMiB: holderMiB, AsksMiB: holderAsksMiB, LimitMiB: cacheMiB + 100,
 			Flags: []string{"--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", cacheMiB)},
 			Change: func(spec *corev1.PodSpec) {
-				mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 			},
 		})
 	}

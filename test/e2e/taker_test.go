@@ -30,7 +30,7 @@ func (s *scene) taker(w node.Workload) *taker {
 		if change != nil {
 			change(spec)
 		}
-		mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
+		node.Mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: control}})
 	}
 	return &taker{Pod: s.deploy(w), control: control}
 }

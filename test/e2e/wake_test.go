@@ -71,7 +71,7 @@ func (s *scene) thrash() {
 		Name: "thrashing", UsesMiB: 1, AsksMiB: 10, LimitMiB: 60,
 		Flags: []string{"--cache=/data/cache", "--cache-bytes=600Mi"},
 		Change: func(spec *corev1.PodSpec) {
-			mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 		},
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -29,7 +30,7 @@ func faults() []fault {
 		{name: "the API server pauses for 5 s", inject: pausing(5 * time.Second)},
 		{name: "the API server pauses for 15 s", inject: pausing(15 * time.Second)},
 		{name: "the API server restarts", inject: restarting},
-		{name: "evictd is killed", inject: killing, restarts: true},
+		{name: "evictd is killed", inject: func(ctx context.Context, n *node.Node) error { return n.Kill(ctx) }, restarts: true},
 		{name: "evictd's pod is replaced", inject: func(ctx context.Context, n *node.Node) error { return n.Renew(ctx) }, restarts: true},
 	}
 }
@@ -51,7 +52,7 @@ func pausing(d time.Duration) func(context.Context, *node.Node) error {
 		if err := n.Cluster.Signal(apiserver, syscall.SIGSTOP); err != nil {
 			return fmt.Errorf("pausing the API server: %w", err)
 		}
-		waited := sleep(ctx, d)
+		waited := measure.Sleep(ctx, d)
 		if err := n.Cluster.Signal(apiserver, syscall.SIGCONT); err != nil {
 			return errors.Join(waited, fmt.Errorf("resuming the API server: %w", err))
 		}
@@ -65,14 +66,6 @@ func restarting(ctx context.Context, n *node.Node) error {
 	}
 	if err := n.Cluster.StartProcess(ctx, apiserver); err != nil {
 		return fmt.Errorf("restarting the API server: %w", err)
-	}
-	return nil
-}
-
-// killing ends evictd's process as a crash does.
-func killing(ctx context.Context, n *node.Node) error {
-	if err := n.Kill(ctx); err != nil {
-		return fmt.Errorf("killing evictd: %w", err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -31,7 +32,7 @@ func followLog(ctx context.Context, n *node.Node) *logbook {
 		since := time.Now()
 		for ctx.Err() == nil {
 			l.follow(ctx, n, &since)
-			_ = sleep(ctx, time.Second) // the container is between two processes
+			_ = measure.Sleep(ctx, time.Second) // the container is between two processes
 		}
 	}()
 	return l

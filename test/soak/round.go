@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -107,7 +108,7 @@ func (st *stage) begin(ctx context.Context, names []string) error {
 // decision would take.
 func (st *stage) settle(ctx context.Context, played *scenario) error {
 	if played.atLeast == 0 {
-		return sleep(ctx, played.calm)
+		return measure.Sleep(ctx, played.calm)
 	}
 	gone := 0
 	err := node.Until(ctx, played.within, func(context.Context) bool {
@@ -118,7 +119,7 @@ func (st *stage) settle(ctx context.Context, played *scenario) error {
 	if err != nil {
 		return fmt.Errorf("waiting for %d evictions of %s, seen %d: %w", played.atLeast, strings.Join(played.victims, ", "), gone, err)
 	}
-	return sleep(ctx, played.calm)
+	return measure.Sleep(ctx, played.calm)
 }
 
 // clear removes the namespace, and waits until its pods have gone and no incident is open.
@@ -146,15 +147,6 @@ func (st *stage) evictedSoFar(apps []string) (count int, wrong []string, err err
 // evicted is the same, and ends the round in the log.
 func (st *stage) evicted(apps []string) (count int, wrong []string, err error) {
 	return st.count(&st.audit, apps)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("waiting: %w", ctx.Err())
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // appOf returns the app that a pod's name begins with; "" when it is none of them.

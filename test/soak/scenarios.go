@@ -109,7 +109,7 @@ func filling(ctx context.Context, st *stage) error {
 			Name: w.name, AsksMiB: 10, LimitMiB: 400,
 			Flags: []string{"--write=/data/file", fmt.Sprintf("--write-bytes=%dMi", w.mib)},
 			Change: func(spec *corev1.PodSpec) {
-				mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 			},
 		}, w.name == "filler")
 		if err != nil {
@@ -131,7 +131,7 @@ func withinLimit(ctx context.Context, st *stage) error {
 		Name: "reader", UsesMiB: 10, AsksMiB: 50, LimitMiB: 100,
 		Flags: []string{"--cache=/data/cache", "--cache-bytes=200Mi"},
 		Change: func(spec *corev1.PodSpec) {
-			mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 		},
 	}, true)
 }
@@ -162,7 +162,7 @@ func (st *stage) deploy(ctx context.Context, w node.Workload, waits bool) error 
 		change := w.Change
 		w.Flags = append([]string{"--start-file=/control/" + w.Name, "--log-file=/control/" + w.Name + lines}, w.Flags...)
 		w.Change = func(spec *corev1.PodSpec) {
-			mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: st.control}})
+			node.Mount(spec, "control", "/control", corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: st.control}})
 			if change != nil {
 				change(spec)
 			}
@@ -175,10 +175,4 @@ func (st *stage) deploy(ctx context.Context, w node.Workload, waits bool) error 
 		return fmt.Errorf("deploying: %w", err)
 	}
 	return nil
-}
-
-func mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
-	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
-	c := &spec.Containers[0]
-	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/test/internal/audit"
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // TestWrongVictimIsNamed: the audit log decides whom the round evicted.
@@ -82,7 +83,7 @@ func TestFlags(t *testing.T) {
 			t.Errorf("%q: %v", arguments, err)
 		}
 	}
-	if err := sleep(cancelled(t), time.Hour); err == nil {
+	if err := measure.Sleep(cancelled(t), time.Hour); err == nil {
 		t.Error("a wait outlived its context")
 	}
 }

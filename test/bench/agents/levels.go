@@ -161,7 +161,7 @@ func (b *bench) measure(ctx context.Context, rate float64) (window, error) {
 			return window{}, unread
 		}
 		rss, etcdRSS = append(rss, mebibytes(float64(one))), append(etcdRSS, mebibytes(float64(other)))
-		_ = sleep(lasting, time.Second) // its end is the window's
+		_ = measure.Sleep(lasting, time.Second) // its end is the window's
 	}
 	work.Wait()
 	after, err := b.server.readAll(ctx)

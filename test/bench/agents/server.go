@@ -164,7 +164,7 @@ func (s *server) get(ctx context.Context, path string, parameters ...string) (st
 // settledHeap waits for what the API server does after a change, and returns its live heap.
 func (s *server) settledHeap(ctx context.Context) (float64, error) {
 	const settles = 10 * time.Second
-	if err := sleep(ctx, settles); err != nil {
+	if err := measure.Sleep(ctx, settles); err != nil {
 		return 0, err
 	}
 	heap, _, err := s.heap(ctx)
@@ -205,13 +205,4 @@ func (s *server) restart(ctx context.Context) error {
 		return err
 	}
 	return s.cluster.StartProcess(ctx, apiServer) //nolint:wrapcheck // it says what it does
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -108,7 +108,7 @@ func (b *bench) connections(ctx context.Context, want int) error {
 		if n = len(open); err != nil || n == want {
 			return err
 		}
-		if err := sleep(ctx, often); err != nil {
+		if err := measure.Sleep(ctx, often); err != nil {
 			return err
 		}
 	}

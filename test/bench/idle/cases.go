@@ -71,7 +71,7 @@ func (n *idleNode) measure(ctx context.Context, each one) (row []string, err err
 	}
 	defer func() { err = errors.Join(err, d.stop()) }()
 	const warmUp = 30 * time.Second
-	if err := sleep(ctx, warmUp); err != nil {
+	if err := measure.Sleep(ctx, warmUp); err != nil {
 		return nil, err
 	}
 	var all []window
@@ -152,7 +152,7 @@ func (n *idleNode) start(ctx context.Context, each one) (*daemon, error) {
 		if _, err = d.get(ctx, "/readyz"); err == nil {
 			return d, nil
 		}
-		if slept := sleep(ctx, often); slept != nil {
+		if slept := measure.Sleep(ctx, often); slept != nil {
 			return nil, errors.Join(slept, d.stop())
 		}
 	}
@@ -183,7 +183,7 @@ func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 	if asked {
 		err = d.askAsACluster(ctx, d.node.settings.window)
 	} else {
-		err = sleep(ctx, d.node.settings.window)
+		err = measure.Sleep(ctx, d.node.settings.window)
 	}
 	if err != nil {
 		return window{}, err
@@ -205,7 +205,7 @@ func (d *daemon) window(ctx context.Context, asked bool) (window, error) {
 func (d *daemon) askAsACluster(ctx context.Context, during time.Duration) error {
 	end := time.Now().Add(during)
 	for second := 1; time.Now().Before(end); second++ {
-		if err := sleep(ctx, min(time.Second, time.Until(end))); err != nil {
+		if err := measure.Sleep(ctx, min(time.Second, time.Until(end))); err != nil {
 			return err
 		}
 		for path, every := range map[string]int{"/readyz": 5, "/livez": 10, "/metrics": 15} {
@@ -323,13 +323,4 @@ func (d *daemon) get(ctx context.Context, path string) (string, error) {
 		err = fmt.Errorf("requesting %s from evictd: status %d: %s", path, response.StatusCode, body)
 	}
 	return string(body), err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

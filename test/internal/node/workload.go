@@ -59,6 +59,13 @@ func (w Workload) pod() corev1.PodSpec {
 	return spec
 }
 
+// Mount adds a volume to a pod, and mounts it into its first container.
+func Mount(spec *corev1.PodSpec, name, at string, source corev1.VolumeSource) {
+	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})
+	c := &spec.Containers[0]
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: at})
+}
+
 // Deploy makes a Deployment.
 func (w Workload) Deploy(ctx context.Context, n *Node, namespace string) error {
 	replicas := max(w.Replicas, 1)
