@@ -69,7 +69,7 @@ func adviceOnMoment(protection rank.Protection) string {
 	case rank.ProtectedNoPermit:
 		return "As many pods of its workload are in flight in the whole cluster as evictionPermits.perWorkload allows: it waits until one of them has ended."
 	case rank.ProtectedReclaimTooSmall:
-		return "Its eviction would free too little of what is missing, and larger candidates suffice. limits.minimumReclaimShare: 0% switches that off."
+		return "Its eviction would free too little of what is missing while larger candidates suffice, or what other pods use up within seconds. limits.minimumReclaimShare: 0% switches that off."
 	default:
 		return ""
 	}

@@ -27,9 +27,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	a.tellVictims(started, ended)
 	a.memories.Save()
-	if len(verdict.Pressures) == 0 {
-		a.assessor.WarmUp(started)
-	}
+	a.assessor.WarmUp(sample, verdict)
 	a.health.Observe(started, sample, verdict)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return next

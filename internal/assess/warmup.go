@@ -1,8 +1,6 @@
 package assess
 
 import (
-	"time"
-
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -10,15 +8,17 @@ import (
 // WarmUp runs an assessment up to the ranking and discards the result. Otherwise the first decision
 // of a process, which may come after a month, would open three files for each pod and run code that
 // is not in memory, just when the node has none left. An error in reading the pods would also be
-// noticed only then.
-func (a *Assessor) WarmUp(now time.Time) {
-	if !a.options.Pods.Synced() || !a.options.Measurer.WarmUpDue(now) {
+// noticed only then. Where a threshold holds, the decisions read the pods themselves.
+func (a *Assessor) WarmUp(sample *pressure.Sample, verdict *pressure.Verdict) {
+	if len(verdict.Pressures) > 0 || !a.options.Pods.Synced() {
 		return
 	}
-	pods, victims := a.options.Pods.List(), a.options.Memories.Victims
-	victims.ObserveEnding(pods, now)
-	if uses := a.options.Measurer.WarmUp(pods, now); uses != nil {
-		victims.ObserveUnlisted(pods, uses, now)
-		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
+	if now := sample.Time; a.options.Measurer.WarmUpDue(now, len(verdict.Waiting) > 0) {
+		pods, victims := a.options.Pods.List(), a.options.Memories.Victims
+		victims.ObserveEnding(pods, now)
+		if uses := a.options.Measurer.WarmUp(pods, sample); uses != nil {
+			victims.ObserveUnlisted(pods, uses, now)
+			rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
+		}
 	}
 }

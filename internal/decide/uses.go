@@ -31,6 +31,8 @@ type Uses struct {
 	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse
 	Incomplete []Unmeasured
+	// Growth is what changed since an earlier reading; the zero value for a disk.
+	Growth Growth
 	// Notes are further facts about the figures; nil when there are none.
 	Notes []string
 }

@@ -28,6 +28,11 @@ const (
 	WithinRequestsNever WithinRequests = "never"
 )
 
+// untilExhaustion reports whether such pods are candidates only once the signal runs out.
+func (m WithinRequests) untilExhaustion() bool {
+	return m != WithinRequestsAlways && m != WithinRequestsNever
+}
+
 // Remainder is what is left of a signal that is under pressure, in its unit.
 type Remainder struct {
 	// Hard says that the threshold is a hard one; Line is where it lies.

@@ -66,6 +66,7 @@ type Measurer struct {
 	lastRead lastRead
 	waits    [pressure.SignalCount]unreadWaits
 	warmed   time.Time
+	growth   growth
 	stalls   stallReadings
 	disk     Reading
 	asked    bool // a measurement of the disks is under way
@@ -86,8 +87,9 @@ func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageRecl
 
 // Query is what a decision needs to know.
 type Query struct {
-	// Pressure is what the node is short of, Pods are all of the node.
+	// Pressure is what the node is short of, by Sample. Pods are all of the node.
 	Pressure *pressure.Pressure
+	Sample   *pressure.Sample
 	Pods     []*nodepods.Pod
 	// Incident is the ID of the shortage; "" where there is none.
 	Incident string
@@ -108,6 +110,8 @@ func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hol
 	if uses == nil {
 		return nil, decide.HoldUsageUnknown, err.Error()
 	}
+	m.growth.note(uses, q.Sample)
+	uses.Growth = m.growth.since(uses, q.Pressure)
 	hold, detail := m.awaitUnread(q, missing)
 	return uses, hold, detail
 }
@@ -137,15 +141,25 @@ func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now tim
 	return CgroupUses(signal, m.definition, pods, read), missing, nil
 }
 
-// WarmUpDue reports whether a calm node's pods should be read again.
-func (m *Measurer) WarmUpDue(now time.Time) bool {
-	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
+// WarmUpDue reports whether the pods should be read again although no threshold has been met for its
+// grace period. Waiting says that one is met: what the pods take until its grace period is over
+// tells a later decision which of them use the signal up.
+func (m *Measurer) WarmUpDue(now time.Time, waiting bool) bool {
+	every := WarmUpEvery
+	if waiting {
+		every = growthLeast
+	}
+	return m.warmed.IsZero() || now.Sub(m.warmed) >= every
 }
 
 // WarmUp reads the pods' cgroups as a decision about memory would, so that they are open and
-// have a recent reading when it counts; nil where they could not be read.
-func (m *Measurer) WarmUp(pods []*nodepods.Pod, now time.Time) *decide.Uses {
-	m.warmed = now
-	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, now) // a fault was reported
+// have a recent reading when it counts; nil where they could not be read. Sample is the node's
+// reading at that moment.
+func (m *Measurer) WarmUp(pods []*nodepods.Pod, sample *pressure.Sample) *decide.Uses {
+	m.warmed = sample.Time
+	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, sample.Time) // a fault was reported
+	if uses != nil {
+		m.growth.note(uses, sample)
+	}
 	return uses
 }

@@ -60,7 +60,8 @@ const (
 	// (evictionPermits.perWorkload).
 	ProtectedNoPermit Protection = "NoPermit"
 	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
-	// of the deficit, and the larger candidates suffice.
+	// of the deficit, and the larger candidates suffice; or what it reclaims would be used up
+	// within seconds, by pods within their requests that are evicted when the signal runs out.
 	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
 )
 

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// leakingNode is a node of 6000 MiB where the pod leak takes memory within its request: 20 MiB a second
+// from the tenth second on. Beside it are small pods, some of them over their requests.
+func leakingNode() *fakeNode {
+	n := newFakeNode(6000)
+	n.run("leak", 500, 2000)
+	n.run("modest", 120, 100)
+	n.run("holder", 13, 8)
+	for _, web := range []string{"web-a", "web-b", "web-c"} {
+		n.run(web, 45, 64)
+	}
+	n.run("beat", 10, 32)
+	n.host = 6000*mebi - 778*mebi - 900*mebi
+	n.growFrom("leak", 10*time.Second, 20*mebi, time.Minute)
+	return n
+}
+
+// growFrom lets a pod take so much more each second, for a while.
+func (n *fakeNode) growFrom(name string, start time.Duration, perSecond int64, during time.Duration) {
+	const step = 100 * time.Millisecond
+	for at := step; at <= during; at += step {
+		n.after(start+at, func() {
+			if p := n.pods["uid-"+name]; p != nil && p.api.DeletionTimestamp == nil {
+				p.memory += perSecond * int64(step) / int64(time.Second)
+			}
+		})
+	}
+}
+
+// shippedPolicy has the thresholds and rules of the default configuration for 6000 MiB.
+func shippedPolicy() Policy {
+	policy := untilExhaustionPolicy()
+	policy.Thresholds = []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(300 * mebi), MinReclaim: pressure.Absolute(120 * mebi), Hard: true},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(600 * mebi), MinReclaim: pressure.Absolute(120 * mebi), Grace: 30 * time.Second},
+	}
+	policy.MinimumReclaim = pressure.Fraction(0.05)
+	policy.CutGrace = true
+	policy.KubeletHard = []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(100 * mebi), Hard: true}}
+	return policy
+}
+
+// TestLeakWithinItsRequestBesideSmallPods: the leak alone is evicted, once the memory runs out. The
+// small pods, whose memory it would use up within seconds, stay.
+func TestLeakWithinItsRequestBesideSmallPods(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := leakingNode()
+		watch(t, n, shippedPolicy(), 2*time.Minute)
+		n.wantVictims(t, "leak")
+		victim := n.acted(t)
+		if left := victim.Pressure.Observed.Available; left < 200*mebi {
+			t.Errorf("%d MiB were left", left/mebi)
+		}
+		for i := range victim.Ranking.Protected {
+			if e := &victim.Ranking.Protected[i]; e.Protection != rank.ProtectedReclaimTooSmall || !strings.HasSuffix(e.Detail, "would be used up within 30s by shop/leak") {
+				t.Errorf("%s is protected as %s: %s", e.Pod.Name, e.Protection, e.Detail)
+			}
+		}
+	})
+}
+
+// TestSmallPodsBesideALeakThatCannotGo: where the growing pod may not be evicted, or counts for more, or
+// is not what uses up the memory, the small pods over their requests are evicted first, as ranked.
+func TestSmallPodsBesideALeakThatCannotGo(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(n *fakeNode, policy *Policy){
+		"it is protected": func(n *fakeNode, _ *Policy) { n.pods["uid-leak"].api.OwnerReferences = nil },
+		"pods within their requests are never evicted": func(_ *fakeNode, p *Policy) {
+			p.WithinRequests = decide.WithinRequestsAlways
+		},
+		"pods within their requests are not protected": func(_ *fakeNode, p *Policy) {
+			p.WithinRequests = decide.WithinRequestsNever
+		},
+		"no candidate counts as too small": func(_ *fakeNode, p *Policy) { p.MinimumReclaim = pressure.Quantity{} },
+		"it has a higher priority": func(n *fakeNode, _ *Policy) {
+			n.pods["uid-leak"].api.Spec.Priority = new(int32(100))
+		},
+		"a process of the host takes most of the memory": func(n *fakeNode, _ *Policy) {
+			n.leakFrom(10*time.Second, 60*mebi, time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n, policy := leakingNode(), shippedPolicy()
+				change(n, &policy)
+				watch(t, n, policy, 2*time.Minute)
+				if got := n.victims(); len(got) == 0 || got[0] != "modest" {
+					t.Errorf("evicted %v, want modest first", got)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package decide_test
+
+import (
+	"testing"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// growing returns a situation in which 25 of 100 are missing and 2 a second are used up: by the pod
+// leak, which holds 500 within its request. Beside it the pod small uses 30, over its request.
+func growing() *decide.Situation {
+	s := short(pressure.MemoryAvailable)
+	available(s, 75)
+	s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 2, Least: 2}
+	pod := func(name string) *nodepods.Pod {
+		return &nodepods.Pod{UID: name, CgroupUID: name, Namespace: "shop", Name: name, Started: true}
+	}
+	s.Pods = []*nodepods.Pod{pod("leak"), pod("small")}
+	s.Pods[0].MemoryRequest, s.Pods[1].MemoryRequest = 600, 10
+	s.Uses = &decide.Uses{
+		ByUID:  map[string]decide.Use{"leak": usage(500), "small": usage(30)},
+		Growth: decide.Growth{Taken: 20, ByUID: map[string]int64{"leak": 18, "small": 2}},
+	}
+	return s
+}
+
+func available(s *decide.Situation, amount int64) {
+	s.Pressure.Observed.Available = amount
+	s.Sample.Observations[pressure.MemoryAvailable].Available = amount
+}
+
+func usage(amount int64) decide.Use {
+	return decide.Use{Value: amount, Known: true, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, amount)}
+}
+
+// TestSmallCandidateBesideAGrowingPod: a candidate is withheld only where what it would free is used
+// up within 30 seconds, by pods that may be evicted later and then suffice.
+func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change   func(*decide.Situation)
+		withheld bool
+	}{
+		"as it is":                      {func(*decide.Situation) {}, true},
+		"the forecast is not known":     {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, false},
+		"the signal is not used up":     {func(s *decide.Situation) { s.Pressure.Forecast.Least = 0 }, false},
+		"what it frees lasts for 30 s":  {func(s *decide.Situation) { s.Pressure.Forecast.Least = 1 }, false},
+		"what it frees lasts almost so": {func(s *decide.Situation) { s.Pressure.Forecast.Least = 1.04 }, true},
+		"the growth is not known":       {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
+		"the growing pod is not known":  {func(s *decide.Situation) { delete(s.Uses.Growth.ByUID, "leak") }, false},
+		"it grew by less than a half":   {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 9 }, false},
+		"it grew by a half":             {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 10 }, true},
+		"the node recovered meanwhile":  {func(s *decide.Situation) { s.Uses.Growth.Taken = -1 }, false},
+		"it does not suffice":           {func(s *decide.Situation) { s.Uses.ByUID["leak"] = usage(24) }, false},
+		"it would free an unknown amount": {func(s *decide.Situation) {
+			s.Uses.ByUID["leak"] = decide.Use{Value: 500, Known: true}
+		}, false},
+		"it exceeds its request": {func(s *decide.Situation) { s.Pods[0].MemoryRequest = 499 }, false},
+		"two grow by a quarter each": {func(s *decide.Situation) {
+			second := *s.Pods[0]
+			second.UID, second.CgroupUID, second.Name = "second", "second", "second"
+			s.Pods = append(s.Pods, &second)
+			s.Uses.ByUID["second"] = usage(20)
+			s.Uses.Growth.ByUID["leak"], s.Uses.Growth.ByUID["second"] = 5, 5
+		}, true},
+		"it has a higher priority":  {func(s *decide.Situation) { s.Pods[0].Priority = 1 }, false},
+		"it has a lower priority":   {func(s *decide.Situation) { s.Pods[0].Priority = -1 }, true},
+		"the candidate is unknown":  {func(s *decide.Situation) { s.Uses.ByUID["small"] = decide.Use{Value: 30, Known: true} }, false},
+		"it is never evicted":       {func(s *decide.Situation) { s.Policy.WithinRequests = decide.WithinRequestsAlways }, false},
+		"it is ranked as others":    {func(s *decide.Situation) { s.Policy.WithinRequests = decide.WithinRequestsNever }, false},
+		"no reclaim is too small":   {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, false},
+		"it is protected otherwise": {func(s *decide.Situation) { s.Pods[0].Static = true }, false},
+		"it is a candidate already": {func(s *decide.Situation) {
+			available(s, 49)
+		}, true},
+	} {
+		s := growing()
+		test.change(s)
+		plan, hold, detail := decide.Decide(s)
+		protection := rank.NotProtected
+		for _, e := range plan.Decision.Ranking.Protected {
+			if e.Pod.Name == "small" {
+				protection = e.Protection
+			}
+		}
+		if got := protection == rank.ProtectedReclaimTooSmall; got != test.withheld {
+			t.Errorf("%s: small is protected as %q, withheld should be %v (%s: %s)", name, protection, test.withheld, hold, detail)
+		}
+		if len(plan.Candidates) == 0 && test.withheld && hold != decide.HoldInsufficientReclaim {
+			t.Errorf("%s: held by %q: %s", name, hold, detail)
+		}
+	}
+}

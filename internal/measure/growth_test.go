@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// TestGrowthSinceAnEarlierReading: the node and its pods are compared with the latest reading that is
+// at least three seconds old; what is not known at both times is left out.
+func TestGrowthSinceAnEarlierReading(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	memory := pressure.MemoryAvailable
+	reading := func(second, available, leak int64) (*decide.Uses, *pressure.Sample) {
+		sample := &pressure.Sample{Time: start.Add(time.Duration(second) * time.Second)}
+		sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
+		return &decide.Uses{ByUID: map[string]decide.Use{
+			"leak": {Expected: pressure.Amounts{}.With(memory, leak)}, "unknown": {},
+		}}, sample
+	}
+	type read struct{ second, available, leak int64 }
+	for name, test := range map[string]struct {
+		earlier []read
+		now     read
+		want    decide.Growth
+	}{
+		"nothing was read before":   {nil, read{10, 500, 100}, decide.Growth{}},
+		"too short a while ago":     {[]read{{8, 600, 10}}, read{10, 500, 100}, decide.Growth{}},
+		"a while ago":               {[]read{{7, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 100, ByUID: map[string]int64{"leak": 90}}},
+		"two, the later one is old": {[]read{{1, 900, 1}, {7, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 100, ByUID: map[string]int64{"leak": 90}}},
+		"two, the later one is not": {[]read{{5, 900, 1}, {8, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 400, ByUID: map[string]int64{"leak": 99}}},
+		"every second": {
+			[]read{{1, 950, 1}, {2, 900, 2}, {3, 850, 3}, {4, 800, 4}, {5, 750, 5}, {6, 700, 6}},
+			read{7, 650, 7},
+			decide.Growth{Taken: 150, ByUID: map[string]int64{"leak": 3}},
+		},
+		"it recovers": {[]read{{1, 500, 100}}, read{10, 600, 50}, decide.Growth{Taken: -100, ByUID: map[string]int64{"leak": -50}}},
+	} {
+		var g growth
+		for _, r := range test.earlier {
+			g.note(reading(r.second, r.available, r.leak))
+		}
+		uses, sample := reading(test.now.second, test.now.available, test.now.leak)
+		g.note(uses, sample)
+		got := g.since(uses, &pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: memory}, Observed: sample.Of(memory), SampleTime: sample.Time,
+		})
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestWarmUpIsMoreFrequentWhileAThresholdWaits: a calm node's pods are read every 30 seconds, and every
+// three while a threshold is met whose grace period is not over.
+func TestWarmUpIsMoreFrequentWhileAThresholdWaits(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	m := New(Options{})
+	m.warmed = start
+	for _, test := range []struct {
+		after   time.Duration
+		waiting bool
+		want    bool
+	}{
+		{2 * time.Second, true, false},
+		{3 * time.Second, true, true},
+		{3 * time.Second, false, false},
+		{29 * time.Second, false, false},
+		{30 * time.Second, false, true},
+	} {
+		if got := m.WarmUpDue(start.Add(test.after), test.waiting); got != test.want {
+			t.Errorf("after %v, waiting %v: %v", test.after, test.waiting, got)
+		}
+	}
+}
