@@ -141,19 +141,9 @@ func runHere(ctx context.Context, o options, suites []suite, r *vm.Report) error
 }
 
 func runInVM(ctx context.Context, o options, suites []suite, r *vm.Report) error {
-	if err := vm.Supported(); err != nil {
-		return err
-	}
-	debian, err := vm.NewDebian(o.debian)
+	machine, _, err := vm.New(ctx, o.debian, o.dir, "1G")
 	if err != nil {
 		return err
-	}
-	kernel, err := debian.Kernel(ctx)
-	if err != nil {
-		return err
-	}
-	machine := vm.Machine{
-		Kernel: kernel, Initramfs: filepath.Join(o.dir, "initramfs"), Disk: filepath.Join(o.dir, "disk"), Memory: "1G",
 	}
 	if err := pack(ctx, o, machine, suites); err != nil {
 		return fmt.Errorf("preparing the virtual machine's files: %w", err)

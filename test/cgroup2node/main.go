@@ -94,9 +94,6 @@ func run(ctx context.Context, o options) error {
 	if vm.HasCgroup2() && !o.inVM {
 		return runHere(ctx, o)
 	}
-	if err = vm.Supported(); err != nil {
-		return err
-	}
 	if err = os.MkdirAll(o.dir, 0o750); err != nil {
 		return err
 	}
@@ -133,20 +130,15 @@ func pattern(o options) string { return cmp.Or(o.run, strings.Join(subset(), "|"
 
 // prepare makes the initramfs and the disk of the virtual machine.
 func prepare(ctx context.Context, o options) (vm.Machine, error) {
-	m := vm.Machine{Initramfs: filepath.Join(o.dir, "initramfs"), Disk: filepath.Join(o.dir, "disk")}
 	memory := int64(memoryMiB)
 	if o.run != "" {
 		memory = wholeMiB
 	}
-	m.Memory = fmt.Sprintf("%dM", memory)
 	if available, err := node.MemoryAvailable(); err != nil || available>>20 < memory {
-		return m, errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memory, available>>20))
+		return vm.Machine{}, errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memory, available>>20))
 	}
-	debian, err := vm.NewDebian(o.debian)
+	m, debian, err := vm.New(ctx, o.debian, o.dir, fmt.Sprintf("%dM", memory))
 	if err != nil {
-		return m, err
-	}
-	if m.Kernel, err = debian.Kernel(ctx); err != nil {
 		return m, err
 	}
 	boot, err := vm.NewTree(filepath.Join(o.dir, "boot"), "proc", "dev", "disk")

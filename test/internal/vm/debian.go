@@ -17,8 +17,8 @@ type Debian struct {
 	dir string
 }
 
-// NewDebian returns the packages that are kept in a directory, which is created if missing.
-func NewDebian(dir string) (Debian, error) {
+// newDebian returns the packages that are kept in a directory, which is created if missing.
+func newDebian(dir string) (Debian, error) {
 	absolute, err := filepath.Abs(dir)
 	if err == nil {
 		err = os.MkdirAll(absolute, 0o750)
@@ -35,9 +35,9 @@ type Kernel struct {
 	modules        string // the directory lib/modules/<release>
 }
 
-// Kernel downloads the kernel that Debian's linux-image-amd64 depends on, and busybox-static,
+// kernel downloads the kernel that Debian's linux-image-amd64 depends on, and busybox-static,
 // unless an earlier run has.
-func (d Debian) Kernel(ctx context.Context) (Kernel, error) {
+func (d Debian) kernel(ctx context.Context) (Kernel, error) {
 	const name = "kernel"
 	k, complete := d.findKernel(name)
 	if !complete {

@@ -10,15 +10,6 @@ import (
 	"runtime"
 )
 
-// Supported returns why this machine cannot run the virtual machine; nil where it can. Linux
-// of another architecture would need another kernel package.
-func Supported() error {
-	if runtime.GOARCH != "amd64" {
-		return fmt.Errorf("this machine has no cgroup v2, and the virtual machine is for amd64, not %s", runtime.GOARCH)
-	}
-	return nil
-}
-
 // HasCgroup2 reports whether this machine itself has cgroup v2 alone, so that it needs no
 // virtual one.
 func HasCgroup2() bool {
@@ -33,6 +24,22 @@ type Machine struct {
 	Disk      string // a file, /dev/vda: made by [Tree.Disk] or [EmptyDisk]
 	Memory    string // as qemu writes it: 1G
 	Append    string // to the kernel's command line; "" is nothing
+}
+
+// New returns a machine with Debian's kernel, and the packages that it is from. Packages is the
+// directory in which they are kept, dir the one for the machine's own files, which are still to be
+// made. It fails on an architecture other than amd64, which would need another kernel package.
+func New(ctx context.Context, packages, dir, memory string) (Machine, Debian, error) {
+	m := Machine{Initramfs: filepath.Join(dir, "initramfs"), Disk: filepath.Join(dir, "disk"), Memory: memory}
+	if runtime.GOARCH != "amd64" {
+		return m, Debian{}, fmt.Errorf("this machine has no cgroup v2, and the virtual machine is for amd64, not %s", runtime.GOARCH)
+	}
+	debian, err := newDebian(packages)
+	if err != nil {
+		return m, debian, err
+	}
+	m.Kernel, err = debian.kernel(ctx)
+	return m, debian, err
 }
 
 // Boot runs the virtual machine until it powers off, and writes its serial console to the
