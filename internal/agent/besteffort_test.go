@@ -301,7 +301,7 @@ func TestBestEffortBooksItsVictim(t *testing.T) {
 			}
 			d := n.decisions[0]
 			victim := d.Victim()
-			if d.Verb != decide.Acted || victim == nil || victim.Past == nil || *victim.Past != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
+			if d.Verb != decide.Acted || victim == nil || victim.Bypassed == nil || *victim.Bypassed != (evict.Budget{Name: "oneof3", Desired: 3, Healthy: 3}) {
 				t.Errorf("dry run %v: the record %+v", dryRun, d)
 			}
 			if diff := cmp.Diff([]decide.Hold{decide.HoldLimitReached}, n.holds()); diff != "" {

@@ -35,8 +35,8 @@ type Attempt struct {
 	Entry rank.Entry
 	// GraceSeconds is the grace period in the request; nil is the pod's own.
 	GraceSeconds *int64
-	// Past is the budget that a delete bypassed; nil for an eviction.
-	Past *evict.Budget
+	// Bypassed is the budget that a delete bypassed; nil for an eviction.
+	Bypassed *evict.Budget
 	// Escalates says that the pod is a victim already, and should get a shorter grace
 	// period: the request counts as no new eviction.
 	Escalates bool

@@ -27,7 +27,7 @@ type Plan struct {
 	PermitsPerWorkload int
 	// Taint has the first request wait, for a moment, until the node carries its taint.
 	Taint bool
-	// BypassPDB lets one pod be deleted past its PodDisruptionBudget, see docs/adr/0013.
+	// BypassPDB lets one pod be deleted although its PodDisruptionBudget blocks it, see docs/adr/0013.
 	BypassPDB bool
 	// Required is how much the pods that budgets block must free together for that, in the signal's
 	// unit; 0 requires nothing.

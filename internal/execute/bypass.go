@@ -32,7 +32,7 @@ func (r *run) mayBypassPDB() bool {
 		r.noPermit() == "" && !r.plan.Decision.Ranking.Protects(rank.ProtectedNoPermit)
 }
 
-// bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod past
+// bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod and bypasses
 // its budget, or says why none is.
 func (r *run) bypassPDB(ctx context.Context) {
 	if !r.mayBypassPDB() || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
@@ -79,7 +79,7 @@ func (r *run) evictAgain(ctx context.Context, c *candidate) (over bool) {
 
 // deletePast deletes a candidate that its budget has refused a moment ago.
 func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.Budget) {
-	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, victim.Entry.Pod), Past: budget}
+	attempt := decide.Attempt{Entry: victim.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, victim.Entry.Pod), Bypassed: budget}
 	if r.stops(ctx) {
 		return
 	}

@@ -80,7 +80,7 @@ func (r *Report) reconcile(open *decide.InDoubt, how string) {
 		Outcome: accepted(&attempt),
 		Message: "there was no response to the request; " + how + " settled it",
 	}
-	if attempt.Past != nil {
+	if attempt.Bypassed != nil {
 		r.BestEffort = decide.BestEffortDeleted
 	}
 	r.Verb, r.Expected, r.Attempts = decide.Acted, open.Expected, append(r.Attempts, attempt)
@@ -113,7 +113,7 @@ func (r *run) earlier(uid string) *decide.InDoubt {
 
 // accepted returns the outcome of a request that was carried out.
 func accepted(attempt *decide.Attempt) evict.Outcome {
-	if attempt.Past != nil {
+	if attempt.Bypassed != nil {
 		return evict.Deleted
 	}
 	return evict.Evicted

@@ -210,7 +210,7 @@ func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
 	return evict.Request{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		GraceSeconds: attempt.GraceSeconds,
-		Delete:       attempt.Past != nil,
+		Delete:       attempt.Bypassed != nil,
 		Shorten:      attempt.Escalates,
 		DryRun:       dryRun,
 	}

@@ -87,8 +87,8 @@ func restored(r *state.Request, signal pressure.Signal, now time.Time) *request 
 		GraceSeconds: r.GraceSeconds,
 		Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: r.Stays, Sent: earlier(r.Sent, now)},
 	}
-	if r.PastBudget != "" {
-		attempt.Past = &evict.Budget{Name: r.PastBudget}
+	if r.BypassedPDB != "" {
+		attempt.Bypassed = &evict.Budget{Name: r.BypassedPDB}
 	}
 	why := &r.Shortage
 	asked := decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
@@ -115,8 +115,8 @@ func RequestOf(open *decide.InDoubt, sent time.Time) state.Request {
 			Available: p.Observed.Available, Capacity: p.Observed.Capacity, Since: p.Since, Resource: d.Resource(),
 		},
 	}
-	if attempt.Past != nil {
-		r.PastBudget = attempt.Past.Name
+	if attempt.Bypassed != nil {
+		r.BypassedPDB = attempt.Bypassed.Name
 	}
 	return r
 }

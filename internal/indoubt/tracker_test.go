@@ -171,7 +171,7 @@ func TestRestoredRequestsSayTheSame(t *testing.T) {
 	t.Parallel()
 	var before indoubt.Tracker
 	first := about("a", pressure.NodeFSAvailable, 7, 0)
-	first.Attempt.Past, first.Attempt.Result.Stays = &evict.Budget{Name: "budget"}, true
+	first.Attempt.Bypassed, first.Attempt.Result.Stays = &evict.Budget{Name: "budget"}, true
 	put(&before, first)
 	put(&before, about("b", pressure.MemoryAvailable, 0, 5*time.Second))
 	kept := before.Export()

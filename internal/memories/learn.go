@@ -34,7 +34,7 @@ func (m *Memories) reportOf(d *decide.Decision, r *execute.Report) cooldown.Repo
 		learnt.Shared = append(learnt.Shared, cooldown.Answer(shared))
 	}
 	for i := range d.Attempts {
-		if attempt := &d.Attempts[i]; !attempt.Result.NoRight || attempt.Past == nil {
+		if attempt := &d.Attempts[i]; !attempt.Result.NoRight || attempt.Bypassed == nil {
 			learnt.Answers = append(learnt.Answers, cooldown.Answer{Pod: attempt.Entry.Pod, Result: attempt.Result})
 		}
 	}

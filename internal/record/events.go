@@ -26,10 +26,10 @@ const (
 	ReasonRequested = "EvictionRequested"
 	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
 	ReasonWouldBeEvicted = "WouldBeEvicted"
-	// ReasonDeleted: the API server accepted the delete of a pod past its budget.
-	ReasonDeleted = "DeletedPastBudget"
+	// ReasonDeleted: the API server accepted the delete of a pod, which bypassed its budget.
+	ReasonDeleted = "BypassedPDB"
 	// ReasonWouldBeDeleted: it would have, in a dry run; nothing happened.
-	ReasonWouldBeDeleted = "WouldBeDeletedPastBudget"
+	ReasonWouldBeDeleted = "WouldBypassPDB"
 	// ReasonEscalated: a victim that should have ended by now has a shorter grace period.
 	ReasonEscalated = "EvictionEscalated"
 	// ReasonWouldBeEscalated: it would have, in a dry run; nothing happened.

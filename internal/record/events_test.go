@@ -77,7 +77,7 @@ func TestEventTexts(t *testing.T) {
 			d.Attempts = d.Attempts[:1]
 			d.Attempts[0].Result = evict.Result{Outcome: outcome, Message: "as the API server says it."}
 			if outcome == evict.Deleted || outcome == evict.WouldDelete {
-				d.Attempts[0].Past = &evict.Budget{Name: "hog-pdb", Desired: 3, Healthy: 3}
+				d.Attempts[0].Bypassed = &evict.Budget{Name: "hog-pdb", Desired: 3, Healthy: 3}
 			}
 			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
 		}

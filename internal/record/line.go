@@ -239,8 +239,8 @@ func newAttemptLine(a *decide.Attempt) AttemptLine {
 		RetryAfterSeconds: a.Result.RetryAfter.Seconds(), TookSeconds: a.Result.Took.Seconds(),
 		Escalates: a.Escalates,
 	}
-	if past := a.Past; past != nil {
-		line.Budget, line.BudgetWants, line.BudgetHas = past.Name, &past.Desired, &past.Healthy
+	if bypassed := a.Bypassed; bypassed != nil {
+		line.Budget, line.BudgetWants, line.BudgetHas = bypassed.Name, &bypassed.Desired, &bypassed.Healthy
 	}
 	return line
 }

@@ -66,10 +66,10 @@ func fate(d *decide.Decision, a *decide.Attempt, pod string) string {
 
 // act returns what evictd does to the pod, with the ending of its verb.
 func act(a *decide.Attempt, ending, pod string) string {
-	switch past := a.Past; {
-	case past != nil:
-		return fmt.Sprintf("delete%s %s past PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
-			"no candidate could be evicted, and disruptionBudgets is bestEffort", ending, pod, past.Name, past.Desired, past.Healthy)
+	switch bypassed := a.Bypassed; {
+	case bypassed != nil:
+		return fmt.Sprintf("delete%s %s bypassing PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
+			"no candidate could be evicted, and disruptionBudgets is bestEffort", ending, pod, bypassed.Name, bypassed.Desired, bypassed.Healthy)
 	case a.Escalates:
 		return fmt.Sprintf("ask%s again for %s, which is terminating and should have ended by now", ending, pod)
 	default:

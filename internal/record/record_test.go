@@ -169,10 +169,10 @@ func decision() *decide.Decision {
 	}
 }
 
-// bypassedBudget is a decision in which the second candidate was deleted past its budget.
+// bypassedBudget is a decision in which the second candidate was deleted, which bypassed its budget.
 func bypassedBudget() *decide.Decision {
 	d := decision()
-	d.Attempts[1].Past = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
+	d.Attempts[1].Bypassed = &evict.Budget{Name: "over-pdb", Desired: 5, Healthy: 4}
 	d.Attempts[1].Result.Outcome, d.BestEffort = evict.Deleted, decide.BestEffortDeleted
 	return d
 }

@@ -77,8 +77,8 @@ func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
 	line.VictimLine = newVictimLine(a)
 	message := messageIntent
 	switch {
-	case a.Past != nil:
-		message, line.Budget = messageDelete, a.Past.Name
+	case a.Bypassed != nil:
+		message, line.Budget = messageDelete, a.Bypassed.Name
 	case a.Escalates:
 		message = messageEscalate
 	}

@@ -46,8 +46,8 @@ type Request struct {
 	Ready     bool  `json:"ready,omitempty"`
 	// GraceSeconds is the grace period in the request, in seconds; nil is the pod's own.
 	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
-	// PastBudget names the budget that a delete bypassed; "" for an eviction.
-	PastBudget string `json:"pastBudget,omitempty"`
+	// BypassedPDB names the budget that a delete bypassed; "" for an eviction.
+	BypassedPDB string `json:"bypassedPDB,omitempty"`
 	// Expected is what the pod's end should free.
 	Expected pressure.Amounts `json:"expected,omitzero"`
 	// Incident is the ID of the incident that it was sent in, Shortage the threshold.

@@ -127,7 +127,7 @@ func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		{"respect, hard pressure", "disruptionBudgets: respect", 300, refused, "Deleted", 0},
 		{"soft pressure", "disruptionBudgets: bestEffort\nevictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 100ms}", 800, refused, "Deleted", 0},
 		{"dry run, hard pressure", "disruptionBudgets: bestEffort\ndryRun: true", 300, func(ctx context.Context) bool {
-			return s.event(ctx, "small", "WouldBeDeletedPastBudget") != ""
+			return s.event(ctx, "small", "WouldBypassPDB") != ""
 		}, "Deleted", 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -165,8 +165,8 @@ func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) { //nolint:tpara
 		if got := s.daemon.series("evictd_evictions_total", "outcome", "Deleted"); got != 1 {
 			t.Errorf("evictd_evictions_total of deleted pods is %v, want 1", got)
 		}
-		s.until("the Event is there", func(ctx context.Context) bool { return s.event(ctx, "small", "DeletedPastBudget") != "" })
-		if text := s.event(t.Context(), "small", "DeletedPastBudget"); !strings.Contains(text, "past PodDisruptionBudget small-budget, which wants 3 healthy pods and has 3") {
+		s.until("the Event is there", func(ctx context.Context) bool { return s.event(ctx, "small", "BypassedPDB") != "" })
+		if text := s.event(t.Context(), "small", "BypassedPDB"); !strings.Contains(text, "bypassing PodDisruptionBudget small-budget, which wants 3 healthy pods and has 3") {
 			t.Errorf("the Event: %s", text)
 		}
 	})
