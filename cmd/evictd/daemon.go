@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/httpd"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
+)
+
+// daemon is the object graph of `evictd run`.
+type daemon struct {
+	flags        *runFlags
+	inForce      atomic.Pointer[config.EvictdConfiguration]
+	logger       *zap.Logger
+	clients      *clients
+	host         *host
+	events       *record.Events
+	recorder     *record.Recorder
+	wakers       *pressure.Wakers
+	pods         *nodepods.Pods
+	reader       *hostinfo.Reader
+	kills        *usage.OOMKills // nil where the cgroups do not count them
+	optIns       optIns
+	agent        *agent.Agent
+	state        *state.Store // nil where none is kept
+	server       *httpd.Server
+	refused      refusal
+	compared     atomic.Pointer[kubeletThresholds] // nil where the kubelet's configuration is not known
+	uncheckedWhy string                            // the last reported reason why the kubelet's configuration was not compared
+}
+
+// build opens what can be opened and connects the parts. It starts only the queue of events.
+func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
+	d := &daemon{flags: flags, logger: logger}
+	d.inForce.Store(loaded)
+	policy, err := policyOf(loaded, flags.dryRun)
+	if err != nil {
+		return nil, err
+	}
+	policy.ImageReclaim = flags.imageReclaim()
+	if err = checkOptIns(loaded); err != nil {
+		return nil, err
+	}
+	registry := prometheus.NewRegistry()
+	if err = d.openRecorder(registry); err != nil {
+		return nil, err
+	}
+	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
+		return nil, err
+	}
+	d.recorder.InForce(policy.DryRun, policy.Thresholds)
+	seen := d.host.current().Sample(time.Now())
+	d.warn(loaded, &seen)
+	policy.KubeletHard = d.checkKubeletThresholds(loaded, policy.Thresholds, d.host.current())
+	d.openWakers()
+	if err := d.connect(ctx, policy, registry); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// openRecorder prepares metrics, log and Events.
+func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
+	if d.clients, err = newClients(&d.flags.whereFlags, d.apiError); err != nil {
+		return err
+	}
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	d.events = record.NewEvents(d.clients.telling, d.flags.nodeName, "evictd", time.Now)
+	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
+		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
+		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods).Memory, OOMKills: d.oomKills,
+	})
+	return nil
+}
+
+// apiError counts a failed request. No client sends anything before the recorder exists.
+func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, class) }
+
+// connect creates the parts that watch, decide and serve.
+func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
+	d.pods = nodepods.New(d.clients.watching, nodepods.Options{
+		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
+	})
+	d.recorder.WatchAge(d.pods.Age)
+	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
+	d.optIns = d.newOptIns(&policy)
+	options := agent.Options{
+		Policy:     policy,
+		Self:       self(),
+		Sampler:    d.host.current(),
+		Pods:       d.pods,
+		Cgroups:    d.host.tree,
+		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
+		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
+		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
+		Recorder:   d.recorder,
+		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
+		Wake:       d.wakers.Wake(),
+		KubeletGap: d.host.kubeletGap().at,
+		Random:     rand.Float64,
+		OOMKills:   d.oomKills,
+
+		Held:           d.held,
+		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
+
+		Taints: d.optIns.taints,
+	}
+	if d.optIns.permits != nil {
+		options.Permits = d.optIns.permits
+	}
+	d.remember(ctx, &options)
+	if d.agent, err = agent.New(options); err != nil {
+		return err
+	}
+	d.server = httpd.New(registry, httpd.Options{
+		Addr:      d.flags.address,
+		Live:      func() error { return d.agent.Health().Alive(time.Now()) },
+		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Health().Ready()) },
+		Note:      d.refused.sentence,
+		Decisions: d.recorder.Decisions(),
+	})
+	return nil
+}
+
+// self returns this pod's identity from the downward API; the zero value outside a cluster.
+func self() nodepods.Self {
+	return nodepods.Self{
+		UID:       os.Getenv("POD_UID"),
+		Namespace: os.Getenv("POD_NAMESPACE"),
+		Name:      os.Getenv("POD_NAME"),
+	}
+}
+
+// held returns the detailed figures of a pod's cgroup; nil where it cannot be read, for
+// example because the pod has ended.
+func (d *daemon) held(uid string) *usage.Detail {
+	detail, err := d.host.tree.Detail(uid)
+	if err != nil {
+		return nil
+	}
+	return detail
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/config"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// followConfiguration applies every valid edit of the file, and keeps the previous
+// configuration where an edit is invalid.
+func (d *daemon) followConfiguration(ctx context.Context) error {
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	apply := func(c *config.EvictdConfiguration) error {
+		err := d.putInForce(ctx, c)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // the program ends: neither in force nor refused
+		}
+		if err == nil {
+			d.refused.set(nil)
+			d.recorder.Config(nil)
+			d.keepLast(c)
+			checks.Go(func() { d.checkRights(ctx, c) }) // the next edit does not wait for the API server
+		}
+		return err
+	}
+	inForce := d.inForce.Load()
+	if d.refused.atStart() != "" {
+		inForce = nil // the next valid file is always a change
+	}
+	return config.Watch(ctx, d.flags.config, inForce, apply, d.noteRefused)
+}
+
+// putInForce passes a new configuration to the loop, with its own sampler: its thresholds
+// may use signals that were not read before.
+func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
+	policy, err := policyOf(c, d.flags.dryRun)
+	if err != nil {
+		return err
+	}
+	policy.ImageReclaim = d.flags.imageReclaim()
+	if err = checkOptIns(c); err != nil {
+		return err
+	}
+	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds))
+	if err != nil {
+		return err
+	}
+	seen := sampler.Sample(time.Now()) // while the loop does not use the sampler yet
+	policy.KubeletHard = d.checkKubeletThresholds(c, policy.Thresholds, sampler)
+	if !d.agent.Reload(ctx, policy, sampler) {
+		return errors.Join(ctx.Err(), sampler.Close())
+	}
+	d.inForce.Store(c)
+	d.recorder.InForce(policy.DryRun, policy.Thresholds)
+	d.warn(c, &seen)
+	if err := d.host.replace(sampler); err != nil {
+		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
+	}
+	return nil
+}
+
+// warn reports settings that are valid but probably mistakes on this node, given a sample of
+// it.
+func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
+	capacity := func(signal pressure.Signal) int64 {
+		if of := seen.Of(signal); of.State == pressure.Known {
+			return of.Capacity
+		}
+		return 0
+	}
+	for _, warning := range append(c.Warnings(), c.WarningsOn(capacity)...) {
+		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
+	}
+	if err := checkDisk(d.flags.hostRoot, c); err != nil {
+		d.logger.Warn("the pods' disk use cannot be measured; no pod is evicted for disk until it can", zap.Error(err))
+	}
+}
