@@ -66,7 +66,7 @@ func New(client kubernetes.Interface, options Options) *Pods {
 		selector:  selector(options.NodeName),
 		delivered: p.touch,
 		opened:    p.open,
-		heard:     p.hear,
+		received:  p.receive,
 		onError:   onError,
 	}
 	p.reflector = cache.NewReflectorWithOptions(source.listWatcher(), &corev1.Pod{}, &p.store, cache.ReflectorOptions{
@@ -145,7 +145,7 @@ type source struct {
 	selector  string
 	delivered func()            // a list came
 	opened    func()            // a watch was answered
-	heard     func(watch.Event) // an event of it came
+	received  func(watch.Event) // an event of it came
 	onError   func(error)
 }
 

@@ -44,8 +44,8 @@ func (p *Pods) Stale() error {
 	return nil
 }
 
-// hear processes an event of the watch.
-func (p *Pods) hear(event watch.Event) {
+// receive processes an event of the watch.
+func (p *Pods) receive(event watch.Event) {
 	p.touch()
 	if event.Type != watch.Bookmark {
 		return

@@ -42,7 +42,7 @@ func (t *tap) pass(ctx context.Context) {
 		if event.Type == watch.Error {
 			t.failed(ctx, event)
 		} else {
-			t.source.heard(event)
+			t.source.received(event)
 		}
 		select {
 		case t.out <- event:

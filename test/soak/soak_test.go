@@ -14,7 +14,7 @@ import (
 	"github.com/evictd/evictd/test/internal/measure"
 )
 
-// TestWrongVictimIsNamed: the audit log decides whom the round evicted.
+// TestWrongVictimIsNamed: the audit log decides which pods the round evicted.
 func TestWrongVictimIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	var text strings.Builder
