@@ -65,7 +65,7 @@ func (h *hooked) Evict(ctx context.Context, r evict.Request) evict.Result {
 	if h.late > 0 {
 		h.after(h.late, func() { h.terminate(r.UID) })
 	}
-	result := evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: true, Sent: sent}
+	result := evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: true, Sent: sent}
 	select {
 	case <-time.After(evict.RequestTimeout):
 	case <-ctx.Done():

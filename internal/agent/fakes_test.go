@@ -217,7 +217,7 @@ func (n *fakeNode) Evict(ctx context.Context, r evict.Request) evict.Result {
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
+			return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
 		}
 	}
 	n.mu.Lock()

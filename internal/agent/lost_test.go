@@ -149,7 +149,7 @@ func (l *losing) Evict(ctx context.Context, r evict.Request) evict.Result {
 	l.terminate(r.UID)
 	l.mu.Unlock()
 	time.Sleep(500 * time.Millisecond)
-	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Sent: sent}
+	return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: sent}
 }
 
 // TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost: a victim that terminated while its request was

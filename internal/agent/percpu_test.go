@@ -156,7 +156,7 @@ func TestCPUListsAreReadBeforeTheRequest(t *testing.T) {
 		n.answer = func(r evict.Request) evict.Result {
 			n.terminate(r.UID)
 			if r.Name == "greedy" {
-				return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+				return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 			}
 			return evict.Result{Outcome: evict.Evicted}
 		}
@@ -234,7 +234,7 @@ func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
 				n.answer = func(r evict.Request) evict.Result {
 					killed = first.copied()
 					n.terminate(r.UID)
-					return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
 				live(t, n, first, hardPolicy(), 5*time.Millisecond, notCareful, func(o *Options) { o.FreeOnCPULists = lists.read })
 				n.answer = nil

@@ -156,7 +156,7 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 				var killed *file
 				n.answer = func(evict.Request) evict.Result {
 					killed = first.copied()
-					return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
 				live(t, n, first, limited(6), 20*time.Millisecond, notCareful)
 				n.wantVictims(t, "greedy")

@@ -19,7 +19,7 @@ import (
 
 // lost answers every request as if its response had been lost.
 func lost(evict.Request) evict.Result {
-	return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Message: "connection reset"}
+	return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Message: "connection reset"}
 }
 
 func TestRequestInDoubtIsResolvedBeforeAnotherPodIsEvicted(t *testing.T) {

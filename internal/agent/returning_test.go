@@ -267,7 +267,7 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 					if test.arrives {
 						n.terminate(r.UID)
 					}
-					return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}
+					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
 				live(t, n.fakeNode, first, policy, window+time.Second, n.parts, notCareful)
 				n.answer = nil

@@ -146,7 +146,7 @@ func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) 
 	if row == 1 {
 		since = now
 	}
-	if row >= inDoubtInARow && (!r.Silent || now.Sub(since) >= silence) {
+	if row >= inDoubtInARow && (!r.NoResponse || now.Sub(since) >= silence) {
 		before = b.extend(before, spanOf(r.Outcome), r, now)
 	}
 	before.inDoubt, before.since = row, since

@@ -150,7 +150,7 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 	backoff.note(podOf("a"), doubtful, at(3*time.Minute))
 	expectWaits(t, backoff, at(3*time.Minute), "")
 
-	doubtful.Silent = true
+	doubtful.NoResponse = true
 	for after := time.Duration(0); after < 30*time.Second; after += time.Second {
 		backoff.note(podOf("b"), doubtful, at(after))
 		expectWaits(t, backoff, at(after), "")
@@ -164,7 +164,7 @@ func TestPodWithoutAnAnswerBacksOff(t *testing.T) {
 func TestWithdrawnRequestLetsTheServerNotRest(t *testing.T) {
 	t.Parallel()
 	backoff := newRefusals(func() float64 { return 0 })
-	backoff.note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true}, at(0))
+	backoff.note(podOf("a"), evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true}, at(0))
 	if until := serverUntil(backoff, at(0)); !until.IsZero() {
 		t.Errorf("the API server rests until %v", until)
 	}

@@ -61,7 +61,7 @@ func happen(tracker *Tracker, r *rand.Rand, now time.Time) {
 func someResult(r *rand.Rand) evict.Result {
 	return evict.Result{
 		Outcome: evict.Outcomes()[r.IntN(len(evict.Outcomes()))], Budget: []string{"", "web", "db"}[r.IntN(3)],
-		Stays: true, Silent: r.IntN(2) == 0, RetryAfter: time.Duration(r.IntN(3)) * time.Hour,
+		Stays: true, NoResponse: r.IntN(2) == 0, RetryAfter: time.Duration(r.IntN(3)) * time.Hour,
 	}
 }
 

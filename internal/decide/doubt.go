@@ -35,7 +35,7 @@ func (u *InDoubt) UID() string { return u.Attempt.Entry.Pod.UID }
 // MayStillApply reports whether the request may still be carried out. Where another was sent for
 // the pod, and is in doubt too, the last one counts: it is the last to come.
 func (u *InDoubt) MayStillApply(now time.Time) bool {
-	return u.Attempt.Result.Late && now.Sub(u.Attempt.Result.Sent) < evict.RequestTimeout
+	return u.Attempt.Result.Pending && now.Sub(u.Attempt.Result.Sent) < evict.RequestTimeout
 }
 
 // MayBeOurs reports whether the pod's end that is seen now may be the request's doing.

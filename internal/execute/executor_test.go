@@ -33,7 +33,7 @@ func TestTheOrderOfARun(t *testing.T) {
 	blocked := evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}
 	open := func(name string) *decide.InDoubt {
 		c := pod(name)
-		return &decide.InDoubt{Attempt: decide.Attempt{Entry: c.Entry, Result: evict.Result{Outcome: evict.Unconfirmed, Late: true, Sent: time.Now()}}, First: time.Now()}
+		return &decide.InDoubt{Attempt: decide.Attempt{Entry: c.Entry, Result: evict.Result{Outcome: evict.Unconfirmed, Pending: true, Sent: time.Now()}}, First: time.Now()}
 	}
 	for _, test := range []struct {
 		name   string
@@ -112,7 +112,7 @@ func TestThePlanIsNotWritten(t *testing.T) {
 		for i := range p.Candidates {
 			p.Candidates[i].Entry.Pod.Labels = nil // one budget selects all
 		}
-		p.Others = []decide.InDoubt{{Attempt: decide.Attempt{Entry: p.Candidates[0].Entry, Result: evict.Result{Late: true, Sent: time.Now()}}}}
+		p.Others = []decide.InDoubt{{Attempt: decide.Attempt{Entry: p.Candidates[0].Entry, Result: evict.Result{Pending: true, Sent: time.Now()}}}}
 		p.Decision.Notes = append(make([]string, 0, 8), "planned")
 		before := p
 		before.Candidates, before.Others = slices.Clone(p.Candidates), slices.Clone(p.Others)
@@ -182,7 +182,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 		{Outcome: evict.Evicted},
 		{Outcome: evict.Gone},
 		{Outcome: evict.Denied},
-		{Outcome: evict.Unconfirmed, Late: true},
+		{Outcome: evict.Unconfirmed, Pending: true},
 		{Outcome: evict.Throttled},
 		{Outcome: evict.BlockedByBudget, Budget: "web"},
 		{Outcome: evict.BlockedByBudget},

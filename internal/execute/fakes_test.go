@@ -65,7 +65,7 @@ func (f *fake) Evict(ctx context.Context, r evict.Request) evict.Result {
 		select {
 		case <-time.After(f.hangs):
 		case <-ctx.Done():
-			return evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
+			return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Withdrawn: true, Message: context.Cause(ctx).Error(), Sent: sent}
 		}
 	}
 	result := f.answers[r.Name]

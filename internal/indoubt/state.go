@@ -85,7 +85,7 @@ func restored(r *state.Request, signal pressure.Signal, now time.Time) *request 
 			Pod: pod, Resource: decide.RankedBy(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
 		},
 		GraceSeconds: r.GraceSeconds,
-		Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Stays: r.Stays, Sent: earlier(r.Sent, now)},
+		Result:       evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: r.Stays, Sent: earlier(r.Sent, now)},
 	}
 	if r.BypassedPDB != "" {
 		attempt.Bypassed = &evict.Budget{Name: r.BypassedPDB}

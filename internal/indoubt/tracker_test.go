@@ -35,7 +35,7 @@ func about(uid string, signal pressure.Signal, device uint64, sent time.Duration
 				Namespace: "shop", Name: uid, UID: uid, OwnerUID: "owner", Usage: 9, Request: 4, GraceSeconds: 30, Sampled: true,
 			}, Resource: decide.RankedBy(signal), Over: 5, Exceeds: true},
 			GraceSeconds: &seconds,
-			Result:       evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true, Sent: at(sent)},
+			Result:       evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: at(sent)},
 		},
 		Expected: pressure.Amounts{}.With(signal, 9),
 		Asked: decide.Decision{Time: at(sent), Incident: "incident", Pressure: pressure.Pressure{

@@ -69,7 +69,7 @@ func classify(err error, accepted Outcome) Result {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Result{Outcome: Unconfirmed, Silent: true, Late: true, Message: bounded(err.Error())}
+		return Result{Outcome: Unconfirmed, NoResponse: true, Pending: true, Message: bounded(err.Error())}
 	}
 	s := status.Status()
 	result := Result{
@@ -77,7 +77,7 @@ func classify(err error, accepted Outcome) Result {
 		Message:    bounded(messageOf(&s)),
 		RetryAfter: retryAfterOf(&s),
 	}
-	result.Late = result.Outcome == Unconfirmed && gaveUp(&s)
+	result.Pending = result.Outcome == Unconfirmed && gaveUp(&s)
 	if result.Outcome.OfBudget() {
 		result.Budget = budgetOf(&s)
 	}

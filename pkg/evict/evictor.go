@@ -44,7 +44,7 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	sent := e.now()
 	err := withTokenReadAgain(func() error { return e.send(ctx, r) })
 	result := classify(err, r.accepted())
-	if result.Withdrawn = result.Silent && callers.Err() != nil; result.Withdrawn {
+	if result.Withdrawn = result.NoResponse && callers.Err() != nil; result.Withdrawn {
 		result.Message = bounded(context.Cause(callers).Error())
 	}
 	result.Sent, result.Took = sent, e.now().Sub(sent)

@@ -200,29 +200,29 @@ func TestOutcomes(t *testing.T) {
 			name:     "500 of an etcd that has not answered may be carried out late",
 			eviction: answer{code: 500, body: status("500", `"message":"etcdserver: request timed out"`)},
 			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Late: true}, reads: 1,
+			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: true}, reads: 1,
 		},
 		{
 			name:     "504 may be carried out late",
 			eviction: answer{code: 504, body: status("504", `"message":"Timeout: request did not complete within requested timeout","reason":"Timeout"`)},
 			read:     answer{code: 200, body: podOfUID},
-			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Late: true}, reads: 1,
+			want:     evict.Result{Outcome: evict.Unconfirmed, Stays: true, Pending: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Evicted when the pod is terminating",
 			eviction: answer{}, read: answer{code: 200, body: podLeaving},
-			want: evict.Result{Outcome: evict.Evicted, Silent: true, Late: true}, reads: 1,
+			want: evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Evicted when the pod has another UID",
 			eviction: answer{}, read: answer{code: 200, body: podReplaced},
-			want: evict.Result{Outcome: evict.Evicted, Silent: true, Late: true}, reads: 1,
+			want: evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
 		},
 		{
 			name:     "a broken connection is Evicted when the pod is not found",
 			eviction: answer{},
 			read:     answer{code: 404, body: status("404", `"message":"pods \"web-1\" not found","reason":"NotFound","details":{"name":"web-1","kind":"pods"}`)},
-			want:     evict.Result{Outcome: evict.Evicted, Silent: true, Late: true}, reads: 1,
+			want:     evict.Result{Outcome: evict.Evicted, NoResponse: true, Pending: true}, reads: 1,
 		},
 		{
 			name:     "a refusal that proves nothing is Gone when the pod is not found",
@@ -233,7 +233,7 @@ func TestOutcomes(t *testing.T) {
 		{
 			name:     "a 404 that is not the pods' storage proves nothing",
 			eviction: answer{}, read: answer{code: 404, body: "404 page not found"},
-			want: evict.Result{Outcome: evict.Unconfirmed, Silent: true, Late: true}, reads: 1,
+			want: evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}, reads: 1,
 		},
 	}
 	for _, test := range tests {

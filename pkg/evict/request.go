@@ -50,16 +50,16 @@ type Result struct {
 	// Stays says, of a request in doubt, that a later read found the pod, and not
 	// terminating.
 	Stays bool
-	// Silent says that there was no response at all, not even an unexpected one: a timeout,
+	// NoResponse says that there was no response at all, not even an unexpected one: a timeout,
 	// or a broken connection.
-	Silent bool
+	NoResponse bool
 	// Withdrawn says that the caller's context ended before a response arrived, which is not
 	// a fault of the API server. Message is then the context's cause.
 	Withdrawn bool
-	// Late says that the API server may still carry the request out, until [RequestTimeout]
+	// Pending says that the API server may still carry the request out, until [RequestTimeout]
 	// after Sent at most: there was no response, or one of a server that stopped waiting for
 	// the result.
-	Late bool
+	Pending bool
 	// RetryAfter is the delay that the server requested; 0 when it did not.
 	RetryAfter time.Duration
 	// Sent is when the request was handed to the transport; Took is how long the response

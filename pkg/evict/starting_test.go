@@ -70,7 +70,7 @@ func TestWithdrawnRequestIsInDoubt(t *testing.T) {
 		withdraw(errors.New("for a reason"))
 	}()
 	got := evictorAt(t, s.URL).Evict(ctx, evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
-	if got.Outcome != evict.Unconfirmed || !got.Withdrawn || !got.Late || !got.Stays || got.Message != "for a reason" {
+	if got.Outcome != evict.Unconfirmed || !got.Withdrawn || !got.Pending || !got.Stays || got.Message != "for a reason" {
 		t.Errorf("%+v, want one in doubt whose pod stays, for a reason", got)
 	}
 }
