@@ -27,12 +27,13 @@ func (u *UnreadError) listing(fault error) {
 	u.Faults = append(u.Faults, fmt.Errorf("listing the pods: %w", fault))
 }
 
-// orNil returns nil where everything was read.
+// orNil returns nil where everything was read, and otherwise a copy: so only a fault allocates.
 func (u *UnreadError) orNil() error {
 	if len(u.Faults) == 0 {
 		return nil
 	}
-	return u
+	faults := *u
+	return &faults
 }
 
 // Error returns the first fault and the number of all.
