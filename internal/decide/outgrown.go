@@ -8,8 +8,9 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Where a pod within its request uses the signal up, small pods beside it are not evicted in its
-// place: docs/adr/0032-small-candidates-beside-a-growing-pod.md.
+// What a pod's end frees must last. Where it would be used up again within seconds, by a pod that is
+// evicted later or is not known yet, the pod is not evicted in its place:
+// docs/adr/0032-small-candidates-beside-a-growing-pod.md.
 
 // relief is for how long the end of a pod must make up for what is being used up.
 const relief = 30 * time.Second
@@ -25,6 +26,65 @@ type Growth struct {
 	ByUID map[string]int64
 }
 
+// by reports whether a pod grew by at least a quarter of what was used up.
+func (g *Growth) by(uid string) bool {
+	grown, known := g.ByUID[uid]
+	return known && g.Taken > 0 && 4*grown >= g.Taken
+}
+
+// outgrown withholds the candidates whose reclaim would be used up again within seconds: of memory by
+// pods within their requests, of a disk by whatever the figures do not show yet.
+func outgrown(s *Situation, d *Decision) (Hold, string) {
+	soon := s.usedUpSoon()
+	switch {
+	case soon <= 0:
+		return HoldNone, ""
+	case s.Pressure.Threshold.Signal.OnDisk():
+		return outgrownUnseen(s, d, soon)
+	default:
+		return outgrownWithin(s, d, soon)
+	}
+}
+
+// usedUpSoon returns how much of the signal is surely used up while a reclaim should last, in its unit;
+// 0 where that is not known, and where no candidate counts as too small.
+func (s *Situation) usedUpSoon() int64 {
+	forecast := &s.Pressure.Forecast
+	if !forecast.Known || s.Policy.MinimumReclaim.IsZero() {
+		return 0
+	}
+	return int64(forecast.Least * relief.Seconds())
+}
+
+// withholdOutgrown withholds the candidates that free less than is used up soon, unless they are kept,
+// and returns how many. By says what uses it up.
+func (s *Situation) withholdOutgrown(d *Decision, soon int64, by string, kept func(*rank.Entry) bool) (withheld int) {
+	signal := s.Pressure.Threshold.Signal
+	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		r := ReclaimOf(signal, s.Uses.ByUID[e.Pod.UID].Expected)
+		if !r.Known || r.Amount >= soon || kept(e) {
+			return rank.NotProtected
+		}
+		withheld++
+		e.Detail = fmt.Sprintf("its %s would be used up within %v by %s", wording.Amount(signal, r.Amount), relief, by)
+		return rank.ProtectedReclaimTooSmall
+	})
+	return withheld
+}
+
+// outgrownUnseen withholds small candidates for a disk while figures are from before the pressure: what
+// fills the disk is not among them, and a measurement that shows it is awaited.
+func outgrownUnseen(s *Situation, d *Decision, soon int64) (Hold, string) {
+	if s.Uses.Outdated == "" {
+		return HoldNone, ""
+	}
+	withheld := s.withholdOutgrown(d, soon, "what fills the disk", func(e *rank.Entry) bool { return s.Uses.Growth.by(e.Pod.UID) })
+	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
+		return HoldNone, ""
+	}
+	return HoldUsageUnknown, fmt.Sprintf("what each of the %d candidates would return is used up within %v, and %s", withheld, relief, s.Uses.Outdated)
+}
+
 // growing are the pods within their requests that use the signal up.
 type growing struct {
 	names    []string
@@ -33,45 +93,32 @@ type growing struct {
 	priority int32 // the lowest of theirs, as the root sees it
 }
 
-// outgrown withholds the candidates whose reclaim would be used up again within seconds, by pods
-// within their requests that can be evicted once the signal runs out and then suffice.
-func outgrown(s *Situation, d *Decision) (Hold, string) {
-	signal, soon, by := s.Pressure.Threshold.Signal, s.usedUpSoon(), s.growing(d)
-	if soon <= 0 || len(by.names) == 0 || 2*by.grown < s.Uses.Growth.Taken || by.frees < s.Shortage().Missing {
+// outgrownWithin withholds small candidates beside pods within their requests that use the signal up,
+// can be evicted once it runs out, and then suffice.
+func outgrownWithin(s *Situation, d *Decision, soon int64) (Hold, string) {
+	by := s.growing(d)
+	if len(by.names) == 0 || 2*by.grown < s.Uses.Growth.Taken || by.frees < s.Shortage().Missing {
 		return HoldNone, ""
 	}
-	withheld := 0
-	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		r := ReclaimOf(signal, s.Uses.ByUID[e.Pod.UID].Expected)
-		if !r.Known || r.Amount >= soon || s.grows(e) || e.EffectivePriority() < by.priority {
-			return rank.NotProtected
-		}
-		withheld++
-		e.Detail = fmt.Sprintf("its %s would be used up within %v by %s", wording.Amount(signal, r.Amount), relief, wording.Few(by.names))
-		return rank.ProtectedReclaimTooSmall
+	names := wording.Few(by.names)
+	withheld := s.withholdOutgrown(d, soon, names, func(e *rank.Entry) bool {
+		return s.grows(e) || e.EffectivePriority() < by.priority
 	})
-	if len(d.Ranking.Candidates) > 0 {
+	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
 	return HoldInsufficientReclaim, fmt.Sprintf(
 		"what each of the %d candidates would return is used up within %v: %s use up %s within their requests, and are evicted first when it runs out",
-		withheld, relief, wording.Few(by.names), signal)
-}
-
-// usedUpSoon returns how much of the signal is surely used up while a reclaim should last, in its unit;
-// 0 where that is not known, and where small candidates are not withheld for it.
-func (s *Situation) usedUpSoon() int64 {
-	forecast := &s.Pressure.Forecast
-	if !forecast.Known || s.Policy.MinimumReclaim.IsZero() || !s.Policy.WithinRequests.untilExhaustion() {
-		return 0
-	}
-	return int64(forecast.Least * relief.Seconds())
+		withheld, relief, names, s.Pressure.Threshold.Signal)
 }
 
 // growing returns the pods within their requests that use the signal up and may be evicted, now or
 // once it runs out. It knows none where the readings do not tell.
 func (s *Situation) growing(d *Decision) growing {
 	var by growing
+	if !s.Policy.WithinRequests.untilExhaustion() {
+		return by
+	}
 	for _, entries := range [][]rank.Entry{d.Ranking.Candidates, d.Ranking.Protected} {
 		for i := range entries {
 			e := &entries[i]
@@ -91,12 +138,8 @@ func (s *Situation) growing(d *Decision) growing {
 }
 
 // grows reports whether a pod is within its request, may be evicted, now or once the signal runs
-// out, and grew by at least a quarter of what was used up.
+// out, and is one of those that use it up.
 func (s *Situation) grows(e *rank.Entry) bool {
-	growth := &s.Uses.Growth
-	if growth.Taken <= 0 || e.Exceeds || e.Protection != rank.NotProtected && e.Protection != rank.ProtectedWithinRequests {
-		return false
-	}
-	grown, known := growth.ByUID[e.Pod.UID]
-	return known && 4*grown >= growth.Taken
+	return !e.Exceeds && s.Uses.Growth.by(e.Pod.UID) &&
+		(e.Protection == rank.NotProtected || e.Protection == rank.ProtectedWithinRequests)
 }

@@ -36,6 +36,35 @@ func usage(amount int64) decide.Use {
 	return decide.Use{Value: amount, Known: true, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, amount)}
 }
 
+// TestSmallCandidateWhileAPodFillsTheDisk: while figures are from before the pressure, a candidate whose
+// space would be used up within 30 seconds is withheld, but for one that is seen to grow.
+func TestSmallCandidateWhileAPodFillsTheDisk(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*decide.Situation)
+		hold   decide.Hold
+	}{
+		"as it is":                      {func(*decide.Situation) {}, decide.HoldUsageUnknown},
+		"the figures are new":           {func(s *decide.Situation) { s.Uses.Outdated = "" }, decide.HoldNone},
+		"its space lasts":               {func(s *decide.Situation) { s.Pressure.Forecast.Least = 2 }, decide.HoldNone},
+		"the forecast is not known":     {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, decide.HoldNone},
+		"no reclaim is too small":       {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, decide.HoldNone},
+		"it grows":                      {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 5 }, decide.HoldNone},
+		"it grows by too little":        {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 4 }, decide.HoldUsageUnknown},
+		"it grows while space is freed": {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["uid-hog"] = -1, 5 }, decide.HoldUsageUnknown},
+	} {
+		s := short(pressure.NodeFSAvailable)
+		measured(s, 60)
+		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 3, Least: 3}
+		s.Uses.Outdated = "the figures of 2 pods are from before the pressure"
+		s.Uses.Growth = decide.Growth{Taken: 20, ByUID: map[string]int64{"uid-hog": 0}}
+		test.change(s)
+		if _, hold, detail := decide.Decide(s); hold != test.hold {
+			t.Errorf("%s: held by %q, want %q: %s", name, hold, test.hold, detail)
+		}
+	}
+}
+
 // TestSmallCandidateBesideAGrowingPod: a candidate is withheld only where what it would free is used
 // up within 30 seconds, by pods that may be evicted later and then suffice.
 func TestSmallCandidateBesideAGrowingPod(t *testing.T) {

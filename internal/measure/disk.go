@@ -56,7 +56,7 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 	p := q.Pressure
 	age := p.SampleTime.Sub(m.disk.At)
 	current := m.disk.At.After(q.NewerThan) && !m.disk.At.Before(p.Since)
-	if age >= diskRefresh || !current {
+	if age >= m.refreshAfter(p) || !current {
 		m.askDisk(ctx, p.SampleTime, q.Pods)
 	}
 	if age >= DiskFresh || !current {
@@ -70,8 +70,24 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 		return nil, hold, detail
 	}
 	uses := DiskUses(p.Threshold.Signal, q.Pods, m.disk.Uses, q.Enough)
-	uses.Notes = before.notes(p)
+	if uses.Outdated = before.text(p); uses.Outdated != "" {
+		uses.Notes = []string{uses.Outdated}
+	}
+	if m.diskNoted != m.disk.At {
+		m.diskNoted = m.disk.At
+		m.diskGrowth.note(uses, q.Sample)
+	}
+	uses.Growth = m.diskGrowth.since(uses, p)
 	return uses, decide.HoldNone, ""
+}
+
+// refreshAfter returns how old a measurement of the disks is when it is repeated: sooner where the disk
+// would be full before the figures are new.
+func (m *Measurer) refreshAfter(p *pressure.Pressure) time.Duration {
+	if decide.TooLate(p, RenewedWithin) {
+		return growthLeast
+	}
+	return diskRefresh
 }
 
 // RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.

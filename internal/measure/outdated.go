@@ -76,15 +76,11 @@ func (o *outdated) awaitNewer(p *pressure.Pressure) (decide.Hold, string) {
 	return decide.HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", o.text(p), wait.Round(time.Second))
 }
 
-// notes say that a decision is based on such figures; nil when it is not.
-func (o *outdated) notes(p *pressure.Pressure) []string {
-	if o.pods == 0 {
-		return nil
-	}
-	return []string{o.text(p)}
-}
-
+// text says that a decision is based on such figures; "" when it is not.
 func (o *outdated) text(p *pressure.Pressure) string {
+	if o.pods == 0 {
+		return ""
+	}
 	age := "of unknown age"
 	if !o.at.IsZero() {
 		age = fmt.Sprintf("%v old", p.SampleTime.Sub(o.at).Round(time.Second))
