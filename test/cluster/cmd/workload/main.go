@@ -7,9 +7,10 @@
 //
 //	2006-01-02T15:04:05.999999999Z term
 //
-// The words: start, begin (the start file is there), first (--memory-first is allocated), memory (all allocated), files (all
-// written), output (all printed), cache (all in the page cache, and read again since), term
-// (SIGTERM came), exit, prestop-start, prestop-end.
+// The words: start, begin (the start file is there), first (--memory-first is allocated), memory
+// (all allocated), files (all written), output (all printed), grown (all blocks allocated), cache
+// (all in the page cache, and read again since), term (SIGTERM came), exit, prestop-start,
+// prestop-end.
 package main
 
 import (
@@ -42,6 +43,11 @@ type settings struct {
 	writeBytes   size
 	files        int
 	outputBytes  size
+	outputRate   size
+	growPath     string
+	growBytes    size
+	growRate     size
+	growDeleted  bool
 	cacheFile    string
 	cacheBytes   size
 	threads      int
@@ -86,6 +92,11 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
 	flags.IntVar(&chosen.files, "files", 1, "number of files to spread the bytes over")
 	flags.Var(&chosen.outputBytes, "output-bytes", "bytes to print in lines, such as 100Mi: they are the container's log")
+	flags.Var(&chosen.outputRate, "output-rate", "bytes to print each second; 0 is as fast as possible")
+	flags.StringVar(&chosen.growPath, "grow", "", "file to allocate blocks for without writing them; it stays open, and on a full disk the rest is tried again")
+	flags.Var(&chosen.growBytes, "grow-bytes", "how many bytes to allocate, such as 8Gi")
+	flags.Var(&chosen.growRate, "grow-rate", "bytes to allocate each second; 0 is all at once")
+	flags.BoolVar(&chosen.growDeleted, "grow-deleted", false, "delete that file before it grows")
 	flags.StringVar(&chosen.cacheFile, "cache", "", "file to make without blocks, and to read again and again, so that it stays in the active page cache")
 	flags.Var(&chosen.cacheBytes, "cache-bytes", "how large that file is, such as 600Mi")
 	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
@@ -201,12 +212,16 @@ func workOnFiles(chosen settings, log journal) error {
 		}
 	}
 	if chosen.outputBytes > 0 {
-		if err := printLines(log.out, chosen.outputBytes); err != nil {
+		if err := printLines(log.out, chosen.outputBytes, chosen.outputRate); err != nil {
 			return err
 		}
 		if err := log.note("output"); err != nil {
 			return err
 		}
+	}
+	if chosen.growPath != "" {
+		file := growth{chosen.growPath, chosen.growBytes, chosen.growRate, chosen.growDeleted}
+		return file.run(func() error { return log.note("grown") })
 	}
 	if chosen.cacheFile == "" {
 		return nil

@@ -89,12 +89,59 @@ func TestKeepCached(t *testing.T) {
 func TestPrintLines(t *testing.T) {
 	for _, total := range []size{1, 8 << 10, 20<<10 + 1} {
 		var out bytes.Buffer
-		if err := printLines(&out, total); err != nil {
+		if err := printLines(&out, total, 0); err != nil {
 			t.Fatal(err)
 		}
 		if size(out.Len()) != total || !bytes.HasSuffix(out.Bytes(), []byte("\n")) {
 			t.Errorf("%d bytes, want %d that end a line", out.Len(), total)
 		}
+	}
+}
+
+func TestPrintLinesKeepsItsRate(t *testing.T) {
+	var out bytes.Buffer
+	begin := time.Now()
+	if err := printLines(&out, 4<<20, 20<<20); err != nil {
+		t.Fatal(err)
+	}
+	if elapsed := time.Since(begin); elapsed < 190*time.Millisecond {
+		t.Errorf("4Mi at 20Mi a second took %s", elapsed)
+	}
+}
+
+// The file has its blocks, and no data was written into them.
+func TestGrowthAllocatesAtItsRate(t *testing.T) {
+	enough := errors.New("enough")
+	path := filepath.Join(t.TempDir(), "grown")
+	begin, blocks := time.Now(), int64(0)
+	err := growth{path: path, total: 12 << 20, rate: 40 << 20}.run(func() error {
+		var system syscall.Stat_t
+		if err := syscall.Stat(path, &system); err != nil {
+			return err
+		}
+		blocks = system.Blocks
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	if elapsed := time.Since(begin); blocks<<9 < 12<<20 || elapsed < 190*time.Millisecond {
+		t.Errorf("%d bytes are allocated after %s", blocks<<9, elapsed)
+	}
+}
+
+// A file that was deleted before it grew has no name, and is in use all the same.
+func TestGrowthOfADeletedFile(t *testing.T) {
+	enough := errors.New("enough")
+	path := filepath.Join(t.TempDir(), "grown")
+	err := growth{path: path, total: 1 << 20, deleted: true}.run(func() error {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the file still has its name: %v", err)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -166,21 +165,6 @@ func writeFile(name string, length int64, random uint64) (_ uint64, err error) {
 		}
 	}
 	return random, file.Sync()
-}
-
-// printLines prints that many bytes of lines, each slightly shorter than the length at which
-// a container runtime splits.
-func printLines(out io.Writer, total size) error {
-	const length = 8 << 10
-	line := bytes.Repeat([]byte("x"), length)
-	for ; total > 0; total -= size(len(line)) {
-		line = line[:min(total, length)]
-		line[len(line)-1] = '\n'
-		if _, err := out.Write(line); err != nil {
-			return fmt.Errorf("printing: %w", err)
-		}
-	}
-	return nil
 }
 
 // keepCached creates a file that has no blocks on its disk, and reads it repeatedly. All of
