@@ -70,7 +70,7 @@ func TestWhoEndedAPod(t *testing.T) {
 		"the kernel, and it runs again":  {[]*corev1.Pod{pod(runs), pod(restarted)}, byKernel, nil},
 		"evictd, and then the kernel":    {[]*corev1.Pod{pod(runs, evicted, deleted), pod(evicted, deleted, terminated("a", "OOMKilled", 137))}, byEvictd, []string{byKernel}},
 		"the kernel, and then evictd":    {[]*corev1.Pod{pod(restarted), pod(restarted, evicted, deleted)}, byKernel, []string{byEvictd}},
-		"somebody who deletes it":        {[]*corev1.Pod{pod(runs), pod(runs, deleted)}, byOther, nil},
+		"deleted by another":             {[]*corev1.Pod{pod(runs), pod(runs, deleted)}, byOther, nil},
 		"itself, with an error":          {[]*corev1.Pod{pod(runs), pod(terminated("a", "Error", 1))}, byOther, nil},
 		"a condition that does not hold": {[]*corev1.Pod{pod(runs, evicted, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })}, "", nil},
 	} {
@@ -147,14 +147,14 @@ func TestBeyondTheSmallestSet(t *testing.T) {
 		smallest       map[string]int
 		more, innocent int
 	}{
-		"the smallest set":     {ends("leak"), map[string]int{"leak": 1}, 0, 0},
-		"nobody":               {nil, map[string]int{"leak": 1}, 0, 0},
-		"its replacement, too": {ends("leak", "leak"), map[string]int{"leak": 1}, 1, 0},
-		"an innocent beside":   {ends("leak", "web"), map[string]int{"leak": 1}, 1, 1},
-		"two innocents alone":  {ends("web", "greedy"), nil, 2, 2},
-		"an innocent twice":    {ends("web", "web"), nil, 2, 2},
-		"one nobody named":     {ends("other"), nil, 1, 0},
-		"any number":           {ends("leak", "leak", "leak"), map[string]int{"leak": Any}, 0, 0},
+		"the smallest set":      {ends("leak"), map[string]int{"leak": 1}, 0, 0},
+		"none":                  {nil, map[string]int{"leak": 1}, 0, 0},
+		"its replacement, too":  {ends("leak", "leak"), map[string]int{"leak": 1}, 1, 0},
+		"an innocent beside":    {ends("leak", "web"), map[string]int{"leak": 1}, 1, 1},
+		"two innocents alone":   {ends("web", "greedy"), nil, 2, 2},
+		"an innocent twice":     {ends("web", "web"), nil, 2, 2},
+		"one that is not named": {ends("other"), nil, 1, 0},
+		"any number":            {ends("leak", "leak", "leak"), map[string]int{"leak": Any}, 0, 0},
 	} {
 		more, innocent := beyond(c.ends, c.smallest, innocents)
 		if more != c.more || innocent != c.innocent {
@@ -276,7 +276,7 @@ func TestCatalogue(t *testing.T) {
 			}
 		}
 		if len(s.Smallest) == 0 && !s.Whole {
-			t.Errorf("scenario %d: nobody should go, and it is not watched for all of its time", s.Number)
+			t.Errorf("scenario %d: no pod should end, and it is not watched for all of its time", s.Number)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (b *bench) say(format string, arguments ...any) {
 	fmt.Printf("[%5.0fs] %s\n", time.Since(b.started).Seconds(), fmt.Sprintf(format, arguments...))
 }
 
-// freeAddress returns an address of this machine that nobody listens at.
+// freeAddress returns an address of this machine that is free.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")

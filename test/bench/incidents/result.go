@@ -47,7 +47,7 @@ type Result struct {
 	// machine has changed during the run, in bytes: other work moves page cache. Evictd knows
 	// the kubelet's line by that gap.
 	GapMoved int64 `json:"gapMoved"`
-	// Ends are the pods that ended, by whoever; Smallest and Innocents are the scenario's.
+	// Ends are the pods that ended, whatever the cause; Smallest and Innocents are the scenario's.
 	Ends      []End          `json:"ends"`
 	Smallest  map[string]int `json:"smallest"`
 	Innocents []string       `json:"innocents"`
@@ -68,7 +68,7 @@ type Result struct {
 }
 
 // relief is from the moment at which evictd's hard line was crossed until memory was above it for
-// good; zero when it was not. The line is the same in both arms, whoever acts.
+// good; zero when it was not. The line is the same in both arms.
 func (r *Result) relief() float64 {
 	if len(r.Memory) < linesCount || r.Memory[hardLine].Below == 0 {
 		return 0
@@ -76,7 +76,7 @@ func (r *Result) relief() float64 {
 	return r.Memory[hardLine].Last - r.Memory[hardLine].First
 }
 
-// by returns how many pods somebody ended.
+// by returns how many pods that cause ended.
 func (r *Result) by(who string) int {
 	n := 0
 	for i := range r.Ends {

@@ -126,7 +126,7 @@ func (r *room) limit(bytes int64) error {
 	return nil
 }
 
-// stillLimited makes sure that nobody else has changed the limit meanwhile.
+// stillLimited makes sure that nothing else has changed the limit meanwhile.
 func (r *room) stillLimited() error {
 	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
 		text, err := os.ReadFile(filepath.Join(r.group, name)) //nolint:gosec // of the node's own cgroup
@@ -135,7 +135,7 @@ func (r *room) stillLimited() error {
 		}
 		now, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 		if err != nil || now/pageSize != r.limited.Load()/pageSize {
-			return fmt.Errorf("limiting the pods of the node: somebody set their limit to %s", strings.TrimSpace(string(text)))
+			return fmt.Errorf("limiting the pods of the node: something else has set their limit to %s", strings.TrimSpace(string(text)))
 		}
 		return nil
 	}

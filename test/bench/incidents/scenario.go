@@ -24,7 +24,7 @@ type Scenario struct {
 	// Steps are done one after the other; the first begins the incident.
 	Steps []Step
 	// Smallest is the smallest set of victims that ends the incident, in pods for each app; nil
-	// is nobody. Any as a number allows each pod of the app.
+	// is none: no eviction is needed, or none would help. Any as a number allows each pod of the app.
 	Smallest map[string]int
 	// Innocents are the apps that did not cause the incident, besides the common ones.
 	Innocents []string
@@ -87,7 +87,7 @@ func common(address string) []Pod {
 	}
 }
 
-// innocents are the apps whose end is counted against the one who ended them.
+// innocents are the apps whose end counts against the arm.
 func (s *Scenario) innocents() []string {
 	return append([]string{webApp, beatApp, modestApp}, s.Innocents...)
 }

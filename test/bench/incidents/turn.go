@@ -9,16 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/evictd/evictd/test/internal/node"
 )
 
 // calmFor is how long nothing must happen until an incident is over: longer than the kubelet's
@@ -93,113 +87,6 @@ func (t *turn) makeDirs(name string) error {
 	return nil
 }
 
-// deploy makes the pods and budgets, and waits until all run and hold what they hold before the
-// incident.
-func (t *turn) deploy(ctx context.Context) error {
-	for i := range t.pods {
-		p := &t.pods[i]
-		if err := t.workload(p).Deploy(ctx, t.node, namespace); err != nil {
-			return err
-		}
-	}
-	err := node.Until(ctx, 2*time.Minute, func(context.Context) bool { return t.prepared() })
-	if err != nil {
-		described, _ := t.node.Kubectl(context.WithoutCancel(ctx), "-n", namespace, "get", "pods", "-o", "wide")
-		return fmt.Errorf("waiting for the pods of the scenario: %w\n%s", err, described)
-	}
-	for i := range t.pods {
-		if p := &t.pods[i]; p.Keeps > 0 {
-			if err := t.node.Budget(ctx, namespace, p.Name, p.Keeps); err != nil {
-				return err
-			}
-		}
-	}
-	return t.measured(ctx)
-}
-
-// workload is the Deployment of a pod.
-func (t *turn) workload(p *Pod) node.Workload {
-	w := p.Workload
-	w.Flags = append([]string{"--log-file=/run-dir/journal/$POD_NAME"}, w.Flags...)
-	if p.Waits {
-		w.Flags = append(w.Flags, "--start-file=/run-dir/go/"+p.Name)
-	}
-	if p.FirstMiB > 0 {
-		w.Flags = append(w.Flags, fmt.Sprintf("--memory-first=%dMi", p.FirstMiB))
-	}
-	if p.Rate > 0 {
-		w.Flags = append(w.Flags, "--memory-rate="+strconv.FormatInt(p.Rate, 10))
-	}
-	if p.CacheMiB > 0 {
-		w.Flags = append(w.Flags, "--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", p.CacheMiB))
-	}
-	w.Change = func(spec *corev1.PodSpec) {
-		if p.Change != nil {
-			p.Change(spec)
-		}
-		p.change(spec, t.dir)
-	}
-	return w
-}
-
-// change gives the pod the run's folder, an emptyDir and what else it needs.
-func (p *Pod) change(spec *corev1.PodSpec, dir string) {
-	c := &spec.Containers[0]
-	spec.Volumes = append(spec.Volumes,
-		corev1.Volume{Name: "run", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: dir}}},
-		corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
-	c.VolumeMounts = append(c.VolumeMounts,
-		corev1.VolumeMount{Name: "run", MountPath: "/run-dir"}, corev1.VolumeMount{Name: "data", MountPath: "/data"})
-	c.Env = append(c.Env, corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"},
-	}})
-	if p.Grace > 0 {
-		seconds := int64(p.Grace / time.Second)
-		spec.TerminationGracePeriodSeconds = &seconds
-	}
-	if p.PreStop > 0 {
-		c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
-			Command: []string{"/workload", "--prestop-sleep=" + p.PreStop.String(), "--log-file=/run-dir/journal/$POD_NAME"},
-		}}}
-	}
-	if p.Top {
-		spec.PriorityClassName = topClass
-	}
-}
-
-// prepared reports whether every pod has written that it holds what it holds at first.
-func (t *turn) prepared() bool {
-	for i := range t.pods {
-		p := &t.pods[i]
-		word := "memory"
-		switch {
-		case p.Waits:
-			word = "start"
-		case p.CacheMiB > 0:
-			word = "cache"
-		case p.UsesMiB == 0:
-			word = "start"
-		}
-		if t.said(p.Name, word) < int(max(p.Replicas, 1)) {
-			return false
-		}
-	}
-	return true
-}
-
-// said returns how many pods of the app have written the word into their journals.
-func (t *turn) said(app, word string) int {
-	names, _ := filepath.Glob(filepath.Join(t.dir, "journal", app+"-*")) // the pattern is well-formed
-	n := 0
-	for _, name := range names {
-		text, err := os.ReadFile(name) //nolint:gosec // the run's own folder
-		if err == nil && strings.Contains(string(text), " "+word+"\n") {
-			n++
-		}
-	}
-	return n
-}
-
 // place puts the node at the scenario's distance from evictd's soft line, and its pods' cgroup
 // under its limit. The distance varies with the seed, so that the kubelet looks at different
 // moments, and both arms of a run have the same.
@@ -221,51 +108,6 @@ func (t *turn) place(ctx context.Context, seed int) error {
 		return err
 	}
 	return t.room.limit(held + distance)
-}
-
-// safe makes sure that the machine keeps its floor even if every pod takes all that it may, and
-// the limit of all pods together did not hold.
-func (t *turn) safe() error {
-	kernel, err := t.room.readings.Kernel()
-	if err != nil {
-		return err
-	}
-	for i := range t.pods {
-		p := &t.pods[i]
-		if p.LimitMiB == 0 {
-			return fmt.Errorf("pod %s of scenario %d has no memory limit: it is not safe to run", p.Name, t.scenario.Number)
-		}
-		kernel -= p.LimitMiB << 20 * int64(max(p.Replicas, 1))
-	}
-	if kernel < floor {
-		return fmt.Errorf("scenario %d could leave the machine with %d MiB, %d must stay", t.scenario.Number, kernel>>20, int64(floor)>>20)
-	}
-	return nil
-}
-
-// begin lets the pods of the apps take and write, and waits until they do.
-func (t *turn) begin(ctx context.Context, apps []string) error {
-	for i := range t.pods {
-		p := &t.pods[i]
-		if !slices.Contains(apps, p.Name) {
-			continue
-		}
-		file := filepath.Join(t.dir, "go", p.Name)
-		if err := os.WriteFile(file, nil, 0o644); err != nil { //nolint:gosec // a container looks at it
-			return fmt.Errorf("beginning: %w", err)
-		}
-		err := node.Until(ctx, 30*time.Second, func(context.Context) bool { return t.said(p.Name, "begin") >= int(max(p.Replicas, 1)) })
-		if err != nil {
-			return fmt.Errorf("waiting for %s to begin: %w", p.Name, err)
-		}
-		if p.Again {
-			continue
-		}
-		if err := os.Remove(file); err != nil {
-			return fmt.Errorf("beginning: %w", err)
-		}
-	}
-	return nil
 }
 
 // incident does the scenario's steps and measures until it is over.
@@ -362,8 +204,8 @@ func (t *turn) await(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// calm reports whether somebody has ended, nobody is leaving, and for a while nobody has ended
-// and no line was crossed.
+// calm reports whether a pod has ended, none is leaving, and for a while none has ended and no
+// line was crossed.
 func (t *turn) calm() bool {
 	s := t.observer.state()
 	last, below := t.gauge.lastBelow()
@@ -371,7 +213,7 @@ func (t *turn) calm() bool {
 	return s.ended > 0 && s.leaving == 0 && time.Since(s.last) > calmFor && (!below || quiet > calmFor)
 }
 
-// untilEnding waits until somebody ends a pod.
+// untilEnding waits until a pod is ended.
 func untilEnding(ctx context.Context, t *turn) error {
 	for t.observer.state().ended == 0 {
 		if err := after(heartbeat)(ctx, t); err != nil {
@@ -379,37 +221,6 @@ func untilEnding(ctx context.Context, t *turn) error {
 		}
 	}
 	return nil
-}
-
-// hostTakes starts a process of the host, outside the pods, that takes memory at a rate.
-func (t *turn) hostTakes(mebibytes, rate int64) error {
-	process := exec.Command(filepath.Join(t.node.Files.ClusterBin, "workload"), //nolint:gosec,noctx // the Makefile built it; end ends it
-		fmt.Sprintf("--memory=%dMi", mebibytes), "--memory-rate="+strconv.FormatInt(rate, 10))
-	if err := process.Start(); err != nil {
-		return fmt.Errorf("starting a process of the host: %w", err)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.hosts = append(t.hosts, process)
-	return nil
-}
-
-// hostsHold returns what the host processes hold, in bytes.
-func (t *turn) hostsHold() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sum := int64(0)
-	for _, process := range t.hosts {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", process.Process.Pid))
-		if err != nil {
-			continue // it has ended
-		}
-		var size, resident int64
-		if n, _ := fmt.Sscan(string(text), &size, &resident); n == 2 {
-			sum += resident * int64(os.Getpagesize())
-		}
-	}
-	return sum
 }
 
 // end removes all that the run has made.
