@@ -102,8 +102,8 @@ bench-reaction: needs-root node-build image ## From a threshold's crossing to th
 		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} $${FRESH:+--fresh}
 
 # ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm; BEGINS=8m begins no run later than
-# that. Results are kept in RESULTS, and what has one of this commit is not run again: so a series
-# can be finished in pieces. TABLE=1 only makes the table.
+# that. Results are kept in RESULTS, and what has one of the same source is not run again: so a
+# series can be finished in pieces. TABLE=1 only makes the table.
 .PHONY: bench-incidents
 bench-incidents: needs-root node-build image ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \

@@ -49,7 +49,7 @@ func parse(arguments []string) (settings, error) {
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table and the timelines; empty prints them")
 	flags.BoolVar(&s.table, "table", false, "only make the table from the results")
-	flags.BoolVar(&s.again, "again", false, "also do runs that have a result of this commit")
+	flags.BoolVar(&s.again, "again", false, "also do runs that have a result of this source")
 	flags.DurationVar(&s.begins, "begins", 0, "begin no run later than that after the start; 0 is no limit")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
@@ -89,6 +89,9 @@ func run(ctx context.Context, arguments []string) (err error) {
 		return err
 	}
 	b := &bench{settings: chosen, started: time.Now()}
+	if b.machine.source, err = sourceHash(ctx); err != nil {
+		b.say("The results will be of an unknown source: %v", err)
+	}
 	if err = b.up(ctx, files); err == nil {
 		err = b.identify(ctx)
 	}
@@ -111,7 +114,7 @@ func (b *bench) identify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("asking evictd for its version: %w", err)
 	}
-	b.machine = machine{kernel: info.KernelVersion, kubernetes: info.KubeletVersion, evictd: strings.TrimSpace(string(version))}
+	b.machine.kernel, b.machine.kubernetes, b.machine.evictd = info.KernelVersion, info.KubeletVersion, strings.TrimSpace(string(version))
 	return nil
 }
 

@@ -26,6 +26,9 @@ type Result struct {
 	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
 	Evictd string `json:"evictd"`
+	// Source is the hash of all that is measured, see sourceHash: results with the same are one
+	// series. Empty is unknown.
+	Source string `json:"source"`
 	// Machine, Kernel and Kubernetes say where and on what it ran.
 	Machine    string `json:"machine"`
 	Kernel     string `json:"kernel"`
@@ -141,7 +144,13 @@ func readResults(dir string) ([]Result, error) {
 	return results, nil
 }
 
-// done reports whether the run has a result of the same commit.
+// same reports whether both results are of the same source, that is of one series. Results of
+// an unknown source, or of one with changes that are not committed, are a series each.
+func (r *Result) same(other *Result) bool {
+	return r.Source != "" && r.Source == other.Source && !strings.HasSuffix(r.Source, dirtyMark)
+}
+
+// done reports whether the run has a result of the same source.
 func (b *bench) done(r *Result) (bool, error) {
 	text, err := os.ReadFile(filepath.Join(b.settings.results, r.file()+".json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -154,11 +163,11 @@ func (b *bench) done(r *Result) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("reading an earlier result: %w", err)
 	}
-	return old.Commit == b.settings.commit && !b.settings.again, nil
+	return old.same(&Result{Source: b.machine.source}) && !b.settings.again, nil
 }
 
 // machine are the facts that are the same for all runs.
-type machine struct{ kernel, kubernetes, evictd string }
+type machine struct{ kernel, kubernetes, evictd, source string }
 
 // cpu is CPU time of the machine since its start, in ticks.
 type cpu struct{ all, idle, steal float64 }
@@ -226,6 +235,7 @@ func load() string {
 
 // describe fills in where and on what a run was.
 func (b *bench) describe(r *Result) {
+	r.Source = b.machine.source
 	r.Commit, r.Evictd, r.Kernel, r.Kubernetes = b.settings.commit, b.machine.evictd, b.machine.kernel, b.machine.kubernetes
 	r.Machine, _, _ = strings.Cut(measure.Machine(), "; load")
 }

@@ -88,18 +88,25 @@ func of(results []Result, scenario int, arm string) []Result {
 	return some
 }
 
-// origins says of which commits and machines the results are, and how busy these were.
+// origin is what the results of one series have in common.
+type origin struct{ source, machine, kubernetes string }
+
+// origins says of which source, commits and machines the results are, and how busy these were.
 func origins(results []Result) []string {
-	seen := map[string]int{}
+	series := map[origin][]*Result{}
 	busy, steal, off := []float64{}, []float64{}, int64(0)
 	for i := range results {
 		r := &results[i]
-		seen[fmt.Sprintf("%s; Kubernetes %s; commit %s, %s", r.Machine, r.Kubernetes, r.Commit, cmp.Or(r.Evictd, "evictd's version not kept"))]++
+		from := origin{cmp.Or(r.Source, "unknown"), r.Machine, r.Kubernetes}
+		series[from] = append(series[from], r)
 		busy, steal, off = append(busy, r.Busy), append(steal, r.Steal), max(off, r.Disturbed)
 	}
 	var lines []string
-	for what, runs := range seen {
-		lines = append(lines, fmt.Sprintf("- %d runs: %s", runs, what))
+	for from, runs := range series {
+		lines = append(lines, fmt.Sprintf("- %d runs of source %s: commits %s; %s; %s; Kubernetes %s", len(runs), from.source,
+			distinct(runs, func(r *Result) string { return r.Commit }),
+			distinct(runs, func(r *Result) string { return cmp.Or(r.Evictd, "evictd's version not kept") }),
+			from.machine, from.kubernetes))
 	}
 	slices.Sort(lines)
 	if len(results) > 0 {
@@ -107,6 +114,16 @@ func origins(results []Result) []string {
 			spread(busy, 0), spread(steal, 1), off>>20))
 	}
 	return lines
+}
+
+// distinct lists what the results say, each once.
+func distinct(runs []*Result, says func(*Result) string) string {
+	var all []string
+	for _, r := range runs {
+		all = append(all, says(r))
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // row is one line of the table: a scenario in one arm, medians with the range.
@@ -170,14 +187,16 @@ func spread(values []float64, digits int) string {
 	return fmt.Sprintf("%s (%s–%s)", number(measure.Median(values)), low, high)
 }
 
-// summarize adds up both arms over the scenarios that both have run.
+// summarize adds up both arms over the runs that both have, of one source.
 func summarize(out io.Writer, results []Result) {
 	type sums struct{ ends, smallest, beyond, innocent, kills, violated, kept, graced int }
 	both := map[string]*sums{kubeletArm: {}, evictdArm: {}}
 	below := map[string]float64{}
 	for i := range results {
 		r := &results[i]
-		if !slices.ContainsFunc(results, func(o Result) bool { return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm }) {
+		if !slices.ContainsFunc(results, func(o Result) bool {
+			return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm && o.Source == r.Source
+		}) {
 			continue
 		}
 		s := both[r.Arm]
