@@ -52,12 +52,22 @@ func (l *life) see(pod *corev1.Pod, at time.Time) {
 			l.add(byKubelet, at)
 		}
 	}
-	if pod.Status.Reason == "Evicted" {
+	if evictedByKubelet(&pod.Status) {
 		l.add(byKubelet, at)
 	}
 	for i := range pod.Status.ContainerStatuses {
 		l.seeContainer(&pod.Status.ContainerStatuses[i], at)
 	}
+	over := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	if over && !l.started.IsZero() && l.finished.IsZero() {
+		l.finished = at // the kubelet does not know of the container's end any more
+	}
+}
+
+// evictedByKubelet reports whether the status says so. The kubelet gives a pod that it does not
+// admit under pressure the same reason.
+func evictedByKubelet(status *corev1.PodStatus) bool {
+	return status.Reason == "Evicted" && !strings.HasPrefix(status.Message, "Pod was rejected")
 }
 
 func (l *life) seeContainer(c *corev1.ContainerStatus, at time.Time) {

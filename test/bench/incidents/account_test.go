@@ -47,6 +47,12 @@ func terminated(id, reason string, code int32) func(*corev1.Pod) {
 	}
 }
 
+// rejected is a pod that the kubelet does not admit while its node is under pressure.
+func rejected(p *corev1.Pod) {
+	p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted"
+	p.Status.Message = "Pod was rejected: The node had condition: [DiskPressure]. "
+}
+
 // restarted is a container that runs again after the kernel has ended the one before.
 func restarted(p *corev1.Pod) {
 	runs(p)
@@ -72,6 +78,7 @@ func TestWhoEndedAPod(t *testing.T) {
 		"the kernel, and then evictd":    {[]*corev1.Pod{pod(restarted), pod(restarted, evicted, deleted)}, byKernel, []string{byEvictd}},
 		"deleted by another":             {[]*corev1.Pod{pod(runs), pod(runs, deleted)}, byOther, nil},
 		"itself, with an error":          {[]*corev1.Pod{pod(runs), pod(terminated("a", "Error", 1))}, byOther, nil},
+		"the kubelet did not admit it":   {[]*corev1.Pod{pod(rejected)}, "", nil},
 		"a condition that does not hold": {[]*corev1.Pod{pod(runs, evicted, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })}, "", nil},
 	} {
 		l := newLife(c.seen[0])
@@ -82,6 +89,21 @@ func TestWhoEndedAPod(t *testing.T) {
 		if ended != (c.by != "") || (ended && (e.By != c.by || !slices.Equal(e.Also, c.also))) {
 			t.Errorf("%s: ended %v by %q, also %q, want %q, also %q", name, ended, e.By, e.Also, c.by, c.also)
 		}
+	}
+}
+
+// A pod whose container's end the kubelet has lost has ended all the same.
+func TestEndOfAnUnknownContainer(t *testing.T) {
+	l := newLife(pod())
+	l.see(pod(runs), at(1))
+	l.see(pod(disrupted(corev1.PodReasonTerminationByKubelet), func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{Reason: "ContainerStatusUnknown", ExitCode: 137},
+		}}}
+	}), at(4))
+	if !l.finished.Equal(at(4)) {
+		t.Errorf("it ended at %v, want %v", l.finished, at(4))
 	}
 }
 
@@ -252,15 +274,25 @@ func TestCPU(t *testing.T) {
 
 // Every pod that takes memory is bounded, and the numbers are those of the issue.
 func TestCatalogue(t *testing.T) {
+	const scenarios = 21
+	if n := len(catalogue()); n != scenarios {
+		t.Errorf("%d scenarios, want %d", n, scenarios)
+	}
 	seen := map[int]bool{}
 	for _, s := range catalogue() {
-		if seen[s.Number] || s.Number < 1 || s.Number > 21 || s.What == "" || s.Lasts == 0 || len(s.Steps) == 0 {
+		if s.onDisk() != (s.Number >= 10 && s.Number <= 15) || s.onDisk() && s.DiskAboveMiB == 0 {
+			t.Errorf("scenario %d: its signal is %s, and its disk begins %d MiB above the line", s.Number, s.signal(), s.DiskAboveMiB)
+		}
+		if seen[s.Number] || s.Number < 1 || s.Number > scenarios || s.What == "" || s.Lasts == 0 || len(s.Steps) == 0 {
 			t.Errorf("scenario %d: twice, or without a number, text, time or step", s.Number)
 		}
 		seen[s.Number] = true
 		known := map[string]bool{}
 		for _, p := range append(common("127.0.0.1:1"), s.Pods...) {
 			known[p.Name] = true
+			if g := p.Grows; g != nil && (g.MiB == 0) == (g.StopsAtPercent == 0) {
+				t.Errorf("scenario %d: the file of %s has no size, or two", s.Number, p.Name)
+			}
 			if p.LimitMiB < max(p.UsesMiB, p.AsksMiB, 1) {
 				t.Errorf("scenario %d: %s uses %d MiB and requests %d, its limit is %d", s.Number, p.Name, p.UsesMiB, p.AsksMiB, p.LimitMiB)
 			}

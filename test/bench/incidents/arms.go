@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -39,9 +40,6 @@ const (
 	podPIDs = 512
 )
 
-// nodesDisk is large enough for the pods, and small enough that a scenario fills it.
-func nodesDisk() cluster.Disk { return cluster.Disk{Size: 4 * gibibyte} }
-
 // bench is one run of the command.
 type bench struct {
 	settings settings
@@ -50,6 +48,7 @@ type bench struct {
 	address  string // of the replicated service
 	node     *node.Node
 	room     room
+	disk     disk
 	lines    lines
 	machine  machine
 }
@@ -76,6 +75,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 		o.Disk = &disk
 		o.EvictionHard = kubeletsDefaults()
 		o.Kubelet["podPidsLimit"] = podPIDs
+		maps.Copy(o.Kubelet, imageCollection())
 	})
 	if err != nil {
 		return err
@@ -84,6 +84,9 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 		return err
 	}
 	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	if err := b.disk.find(b.node); err != nil {
 		return err
 	}
 	return b.draw()
@@ -99,7 +102,16 @@ func (b *bench) refuse() error {
 		return fmt.Errorf("%d MiB are available, %d are needed: %d for the node that the machine stands in for, %d that stay available whatever happens, and %d for the rest of the machine",
 			kernel>>20, int64(needed)>>20, int64(standIn)>>20, int64(floor+2*gibibyte)>>20, int64(spare)>>20)
 	}
+	if slices.ContainsFunc(catalogue(), func(s Scenario) bool { return s.onDisk() && b.settings.wants(&s) }) {
+		return enoughDisk(os.TempDir())
+	}
 	return nil
+}
+
+// imageCollection is the kubelet's collection of unused images by default, which the test cluster
+// switches off otherwise.
+func imageCollection() map[string]any {
+	return map[string]any{"imageGCHighThresholdPercent": 85, "imageGCLowThresholdPercent": 80, "imageMinimumGCAge": "2m"}
 }
 
 // prepare makes what all runs share.
@@ -168,7 +180,8 @@ func (b *bench) arm(ctx context.Context, arm, more string) error {
 	if err := b.schedule(ctx, false); err != nil || arm == kubeletArm {
 		return err
 	}
-	if err := errors.Join(b.tellEvictd(), b.configure(ctx, more)); err != nil {
+	// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
+	if err := errors.Join(b.node.Cluster.ImportImage(ctx, b.node.Files.Image), b.tellEvictd(), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	return b.schedule(ctx, true)
@@ -189,10 +202,7 @@ func (b *bench) relieve(ctx context.Context) error {
 	if !tainted(ctx) {
 		return nil
 	}
-	if err := b.node.Cluster.StopProcess(ctx, "kubelet"); err != nil {
-		return err
-	}
-	if err := b.node.Cluster.StartProcess(ctx, "kubelet"); err != nil {
+	if err := b.restartKubelet(ctx); err != nil {
 		return err
 	}
 	err := node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool { return !tainted(ctx) })
@@ -202,11 +212,18 @@ func (b *bench) relieve(ctx context.Context) error {
 	return nil
 }
 
+func (b *bench) restartKubelet(ctx context.Context) error {
+	if err := b.node.Cluster.StopProcess(ctx, "kubelet"); err != nil {
+		return err
+	}
+	return b.node.Cluster.StartProcess(ctx, "kubelet")
+}
+
 // configure writes evictd's configuration: the shipped one, that is the defaults, without the
 // dry run, and with the memory's thresholds in bytes.
 func (b *bench) configure(ctx context.Context, more string) error {
-	maps := b.node.Client.CoreV1().ConfigMaps(node.Namespace)
-	current, err := maps.Get(ctx, "evictd", metav1.GetOptions{})
+	files := b.node.Client.CoreV1().ConfigMaps(node.Namespace)
+	current, err := files.Get(ctx, "evictd", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading evictd's ConfigMap: %w", err)
 	}
@@ -218,7 +235,7 @@ evictionSoft: {memory.available: "%d"}
 evictionSoftGracePeriod: {memory.available: 30s}
 evictionMinimumReclaim: {memory.available: "%d"}
 %s`, b.lines.Hard, b.lines.Soft, b.lines.Reclaim, more)
-	if _, err := maps.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
+	if _, err := files.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
 	}
 	return nil

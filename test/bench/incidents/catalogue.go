@@ -33,7 +33,7 @@ func leaks(app string, rate, asksMiB, aboveMiB int64) Pod {
 // catalogue returns all scenarios, in order of their numbers.
 func catalogue() []Scenario {
 	var all []Scenario
-	for _, group := range [][]Scenario{leakScenarios(), cacheScenarios(), budgetScenarios(), tenantScenarios(), otherScenarios(), faultScenarios()} {
+	for _, group := range [][]Scenario{leakScenarios(), cacheScenarios(), budgetScenarios(), tenantScenarios(), otherScenarios(), faultScenarios(), diskScenarios()} {
 		all = append(all, group...)
 	}
 	slices.SortFunc(all, func(a, b Scenario) int { return cmp.Compare(a.Number, b.Number) })

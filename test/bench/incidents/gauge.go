@@ -10,7 +10,7 @@ import (
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
-// gaugeEvery is how often memory is read.
+// gaugeEvery is how often memory and the disk are read.
 const gaugeEvery = 10 * time.Millisecond
 
 // Line is what was seen of one line during a run.
@@ -41,13 +41,15 @@ func (l *Line) see(figure int64, at, lasted float64) {
 	l.Depth = max(l.Depth, l.Bytes-figure)
 }
 
-// gauge reads the node's memory during a run.
+// gauge reads the node's memory and its disk during a run.
 type gauge struct {
 	began time.Time
 	lines lines
+	disk  *disk
 
 	mu    sync.Mutex
-	seen  [linesCount]Line
+	seen  [linesCount]Line // of memory
+	disks [linesCount]Line // of the disk, which has no soft line
 	trace []Point
 }
 
@@ -59,10 +61,12 @@ type Point struct {
 	Kernel  int64   `json:"kernel"`
 	Kubelet int64   `json:"kubelet"`
 	Lists   int64   `json:"lists"`
+	// Disk is what is available on the node's disk, in MiB.
+	Disk int64 `json:"disk"`
 }
 
-// The lines that are followed. Evictd's are of MemAvailable, the kubelet's of what the limit of
-// all pods leaves.
+// The lines that are followed. Of memory evictd's are of MemAvailable, the kubelet's of what the
+// limit of all pods leaves. Of the disk both are of what statfs says.
 const (
 	softLine = iota
 	hardLine
@@ -70,10 +74,17 @@ const (
 	linesCount
 )
 
-func newGauge(began time.Time, l *lines) *gauge {
-	return &gauge{began: began, lines: *l, seen: [linesCount]Line{
-		{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
-	}}
+func newGauge(began time.Time, l *lines, d *disk) *gauge {
+	return &gauge{
+		began: began, lines: *l, disk: d,
+		seen: [linesCount]Line{
+			{Name: "evictd's soft line", Bytes: l.Soft}, {Name: "evictd's hard line", Bytes: l.Hard}, {Name: "the kubelet's line", Bytes: l.Kubelet},
+		},
+		disks: [linesCount]Line{
+			hardLine:    {Name: "evictd's line of the disk", Bytes: d.lines.Hard},
+			kubeletLine: {Name: "the kubelet's line of the disk", Bytes: d.lines.Kubelet},
+		},
+	}
 }
 
 // run reads until the context ends, on its own thread with the highest priority: it must not be
@@ -97,8 +108,12 @@ func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
 		if err != nil {
 			return err
 		}
+		available, err := g.disk.available()
+		if err != nil {
+			return err
+		}
 		now := time.Now()
-		if err := g.see(kernel, kubelets, now, now.Sub(last)); err != nil {
+		if err := g.see(reading{kernel, kubelets, available}, now, now.Sub(last)); err != nil {
 			return err
 		}
 		last = now
@@ -107,14 +122,21 @@ func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
 	return nil
 }
 
-func (g *gauge) see(kernel, kubelets int64, now time.Time, lasted time.Duration) error {
+// reading is what is available at a moment, in bytes: memory by the kernel's and by the kubelet's
+// definition, and the disk.
+type reading struct{ kernel, kubelets, disk int64 }
+
+func (g *gauge) see(r reading, now time.Time, lasted time.Duration) error {
 	const traceEvery = 0.25
 	at := now.Sub(g.began).Seconds()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.seen[softLine].see(kernel, at, lasted.Seconds())
-	g.seen[hardLine].see(kernel, at, lasted.Seconds())
-	g.seen[kubeletLine].see(kubelets, at, lasted.Seconds())
+	g.seen[softLine].see(r.kernel, at, lasted.Seconds())
+	g.seen[hardLine].see(r.kernel, at, lasted.Seconds())
+	g.seen[kubeletLine].see(r.kubelets, at, lasted.Seconds())
+	for i := range g.disks {
+		g.disks[i].see(r.disk, at, lasted.Seconds())
+	}
 	if n := len(g.trace); n > 0 && at < g.trace[n-1].At+traceEvery {
 		return nil
 	}
@@ -122,15 +144,15 @@ func (g *gauge) see(kernel, kubelets int64, now time.Time, lasted time.Duration)
 	if err != nil {
 		return fmt.Errorf("reading the per-CPU lists: %w", err)
 	}
-	g.trace = append(g.trace, Point{at, (kernel - g.lines.End) >> 20, kubelets >> 20, lists >> 20})
+	g.trace = append(g.trace, Point{at, (r.kernel - g.lines.End) >> 20, r.kubelets >> 20, lists >> 20, r.disk >> 20})
 	return nil
 }
 
 // told returns what was seen so far.
-func (g *gauge) told() (seen []Line, trace []Point) {
+func (g *gauge) told() (seen, disks []Line, trace []Point) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append(seen, g.seen[:]...), append(trace, g.trace...)
+	return append(seen, g.seen[:]...), append(disks, g.disks[:]...), append(trace, g.trace...)
 }
 
 // lastBelow returns when a figure was below any line last, in seconds since the incident began;
@@ -139,9 +161,9 @@ func (g *gauge) lastBelow() (float64, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	last, below := 0.0, false
-	for i := range g.seen {
-		if g.seen[i].Below > 0 {
-			last, below = max(last, g.seen[i].Last), true
+	for _, l := range append(g.seen[:], g.disks[:]...) {
+		if l.Below > 0 {
+			last, below = max(last, l.Last), true
 		}
 	}
 	return last, below

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,14 +12,39 @@ import (
 
 // hostTakes starts a process of the host, outside the pods, that takes memory at a rate.
 func (t *turn) hostTakes(mebibytes, rate int64) error {
-	process := exec.Command(filepath.Join(t.node.Files.ClusterBin, "workload"), //nolint:gosec,noctx // the Makefile built it; end ends it
-		fmt.Sprintf("--memory=%dMi", mebibytes), "--memory-rate="+strconv.FormatInt(rate, 10))
+	return t.hostRuns(fmt.Sprintf("--memory=%dMi", mebibytes), "--memory-rate="+strconv.FormatInt(rate, 10))
+}
+
+// hostFills starts a process of the host that fills the disk to stopsAtPercent, at a rate in
+// bytes a second.
+func (t *turn) hostFills(rate int64) error {
+	return t.hostRuns("--grow="+t.hostsFile(), "--grow-bytes="+strconv.FormatInt(t.fillTo(stopsAtPercent), 10),
+		"--grow-rate="+strconv.FormatInt(rate, 10))
+}
+
+// hostsFile is the file of the host on the node's disk.
+func (t *turn) hostsFile() string { return filepath.Join(t.disk.root, "host-file") }
+
+func (t *turn) hostRuns(flags ...string) error {
+	process := exec.Command(filepath.Join(t.node.Files.ClusterBin, "workload"), flags...) //nolint:gosec,noctx // the Makefile built it; end ends it
 	if err := process.Start(); err != nil {
 		return fmt.Errorf("starting a process of the host: %w", err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.hosts = append(t.hosts, process)
+	return nil
+}
+
+// endHosts ends the host's processes, and removes their file.
+func (t *turn) endHosts() error {
+	for _, process := range t.hosts {
+		_ = process.Process.Kill()
+		_ = process.Wait()
+	}
+	if err := os.Remove(t.hostsFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the host's file: %w", err)
+	}
 	return nil
 }
 

@@ -57,7 +57,11 @@ func (t *turn) measured(ctx context.Context) error {
 				const most, of = 9, 10
 				holds = max(1, p.UsesMiB*mebibyte*most/of)
 			}
-			if seen.holding(p.Name, holds) < int(max(p.Replicas, 1)) {
+			disk := int64(0)
+			if p.Grows != nil && !p.Waits {
+				disk = p.Grows.MiB * mebibyte
+			}
+			if seen.holding(p.Name, holds, disk) < int(max(p.Replicas, 1)) {
 				return false
 			}
 		}
@@ -79,15 +83,18 @@ type summary struct {
 		Memory struct {
 			WorkingSet int64 `json:"workingSetBytes"`
 		} `json:"memory"`
+		Disk struct {
+			Used int64 `json:"usedBytes"`
+		} `json:"ephemeral-storage"`
 	} `json:"pods"`
 }
 
-// holding returns how many pods of the app hold that much.
-func (s *summary) holding(app string, bytes int64) int {
+// holding returns how many pods of the app hold that much memory and disk, in bytes.
+func (s *summary) holding(app string, memory, disk int64) int {
 	n := 0
 	for i := range s.Pods {
 		p := &s.Pods[i]
-		if p.Ref.Namespace == namespace && strings.HasPrefix(p.Ref.Name, app+"-") && p.Memory.WorkingSet >= bytes {
+		if p.Ref.Namespace == namespace && strings.HasPrefix(p.Ref.Name, app+"-") && p.Memory.WorkingSet >= memory && p.Disk.Used >= disk {
 			n++
 		}
 	}

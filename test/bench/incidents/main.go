@@ -118,12 +118,17 @@ func (b *bench) identify(ctx context.Context) error {
 	return nil
 }
 
+// wants reports whether the scenario was chosen.
+func (s *settings) wants(scenario *Scenario) bool {
+	return len(s.only) == 0 || slices.Contains(s.only, scenario.Number)
+}
+
 // series does all runs by turns: both arms of a scenario follow each other, and the one that is
 // first changes with every run.
 func (b *bench) series(ctx context.Context) error {
 	for number := 1; number <= b.settings.runs; number++ {
 		for _, s := range catalogue() {
-			if len(b.settings.only) > 0 && !slices.Contains(b.settings.only, s.Number) {
+			if !b.settings.wants(&s) {
 				continue
 			}
 			arms := slices.Clone(b.settings.arms)
@@ -157,7 +162,7 @@ func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) er
 	kept, all := r.graceful()
 	b.say("%2d %-28s %-7s run %d: ended %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
 		s.Number, s.Name, arm, number, len(r.Ends), more, innocent, r.OOMKills, r.Violated, kept, all,
-		r.Memory[hardLine].Below, r.Memory[kubeletLine].Below, r.Failed, r.Asked, r.Seconds)
+		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked, r.Seconds)
 	return r.write(b.settings.results)
 }
 

@@ -55,6 +55,9 @@ func (t *turn) workload(p *Pod) node.Workload {
 	if p.CacheMiB > 0 {
 		w.Flags = append(w.Flags, "--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", p.CacheMiB))
 	}
+	if p.Grows != nil {
+		w.Flags = append(w.Flags, t.growth(p.Grows)...)
+	}
 	w.Change = func(spec *corev1.PodSpec) {
 		if p.Change != nil {
 			p.Change(spec)
@@ -62,6 +65,19 @@ func (t *turn) workload(p *Pod) node.Workload {
 		p.change(spec, t.dir)
 	}
 	return w
+}
+
+// growth returns the flags of a file that grows.
+func (t *turn) growth(g *Growth) []string {
+	size := g.MiB << 20
+	if g.StopsAtPercent > 0 {
+		size = t.fillTo(g.StopsAtPercent)
+	}
+	flags := []string{"--grow=" + g.Path, "--grow-bytes=" + strconv.FormatInt(size, 10), "--grow-rate=" + strconv.FormatInt(g.Rate, 10)}
+	if g.Deleted {
+		flags = append(flags, "--grow-deleted")
+	}
+	return flags
 }
 
 // change gives the pod the run's folder, an emptyDir and what else it needs.
@@ -99,6 +115,8 @@ func (t *turn) prepared() bool {
 			word = "start"
 		case p.CacheMiB > 0:
 			word = "cache"
+		case p.Grows != nil:
+			word = "grown"
 		case p.UsesMiB == 0:
 			word = "start"
 		}

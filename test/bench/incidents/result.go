@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/node"
 )
 
 // Result is one run, in a file of its own. The table is made from these files.
@@ -23,6 +24,8 @@ type Result struct {
 	Arm      string `json:"arm"`
 	// Run is the number of the run, and its seed: both arms of one run have the same.
 	Run int `json:"run"`
+	// Signal is that of the scenario's lines.
+	Signal string `json:"signal"`
 	// Commit is that of the benchmark, Evictd the version that evictd's binary tells.
 	Commit string `json:"commit"`
 	Evictd string `json:"evictd"`
@@ -33,9 +36,10 @@ type Result struct {
 	Machine    string `json:"machine"`
 	Kernel     string `json:"kernel"`
 	Kubernetes string `json:"kubernetes"`
-	// Lines are the thresholds in force.
-	Lines lines     `json:"lines"`
-	Began time.Time `json:"began"`
+	// Lines are the thresholds in force for memory, DiskLines those for the node's disk.
+	Lines     lines     `json:"lines"`
+	DiskLines diskLines `json:"diskLines"`
+	Began     time.Time `json:"began"`
 	// Seconds is how long the whole run took, Incident how long of that was the incident.
 	Seconds  float64 `json:"seconds"`
 	Incident float64 `json:"incident"`
@@ -57,8 +61,9 @@ type Result struct {
 	// OOMKills is the kernel's count on the whole machine, Violated how often a budget was.
 	OOMKills int64 `json:"oomKills"`
 	Violated int   `json:"violated"`
-	// Memory is what was seen of the lines.
+	// Memory is what was seen of the lines of memory, Disk of those of the node's disk.
 	Memory []Line `json:"memory"`
+	Disk   []Line `json:"disk"`
 	// Asked and Failed are the requests of the steady client.
 	Asked  int `json:"asked"`
 	Failed int `json:"failed"`
@@ -70,13 +75,27 @@ type Result struct {
 	Trace    []Point  `json:"trace"`
 }
 
-// relief is from the moment at which evictd's hard line was crossed until memory was above it for
-// good; zero when it was not. The line is the same in both arms.
+// line returns what was seen of a line of the scenario's signal; the zero value where the result
+// has none.
+func (r *Result) line(which int) Line {
+	lines := r.Memory
+	if r.Signal == node.ImageSpace {
+		lines = r.Disk
+	}
+	if len(lines) < linesCount {
+		return Line{}
+	}
+	return lines[which]
+}
+
+// relief is from the moment at which evictd's hard line was crossed until the signal was above it
+// for good; zero when it was not. The line is the same in both arms.
 func (r *Result) relief() float64 {
-	if len(r.Memory) < linesCount || r.Memory[hardLine].Below == 0 {
+	hard := r.line(hardLine)
+	if hard.Below == 0 {
 		return 0
 	}
-	return r.Memory[hardLine].Last - r.Memory[hardLine].First
+	return hard.Last - hard.First
 }
 
 // by returns how many pods that cause ended.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -14,6 +15,10 @@ type Scenario struct {
 	Number int
 	// Name says in a few words what happens; What in one sentence, for the page.
 	Name, What string
+	// Signal is that of the lines; "" is memory.available. A disk's is node.ImageSpace.
+	Signal string
+	// Before prepares the node before the pods are made; nil is nothing.
+	Before func(context.Context, *turn) error
 	// Pods are those beside the common ones (see common).
 	Pods []Pod
 	// AboveMiB is how far above evictd's soft line the node is when the steps begin, beside
@@ -21,6 +26,9 @@ type Scenario struct {
 	// what is taken must end at a certain distance.
 	AboveMiB int64
 	Exact    bool
+	// DiskAboveMiB is how far above evictd's line of the disk a scenario of the disk begins. It
+	// varies by DiskVariesMiB with the seed.
+	DiskAboveMiB, DiskVariesMiB int64
 	// Steps are done one after the other; the first begins the incident.
 	Steps []Step
 	// Smallest is the smallest set of victims that ends the incident, in pods for each app; nil
@@ -35,6 +43,12 @@ type Scenario struct {
 	Lasts time.Duration
 	Whole bool
 }
+
+// onDisk reports whether the lines are of a disk.
+func (s *Scenario) onDisk() bool { return s.Signal == node.ImageSpace }
+
+// signal is the signal's name.
+func (s *Scenario) signal() string { return cmp.Or(s.Signal, node.NodeMemory) }
 
 // Any is the number of an app that may end any number of times: it comes back and does it again.
 const Any = -1
@@ -59,6 +73,20 @@ type Pod struct {
 	Top bool
 	// CacheMiB is page cache that it keeps active, of a file without blocks.
 	CacheMiB int64
+	// Grows is a file that it allocates blocks for, without data; nil is none.
+	Grows *Growth
+}
+
+// Growth is a file that uses the node's disk.
+type Growth struct {
+	// Path is in the container: /data is an emptyDir, the rest is the writable layer.
+	Path string
+	// MiB is its size, Rate how many bytes a second it grows by; 0 is at once.
+	MiB, Rate int64
+	// StopsAtPercent sets its size such that this share of the disk stays available; 0 is MiB.
+	StopsAtPercent int64
+	// Deleted says that its name is removed first.
+	Deleted bool
 }
 
 // Step is something that happens in a scenario.

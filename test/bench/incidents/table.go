@@ -57,7 +57,7 @@ func report(out io.Writer, results []Result) error {
 	}
 	_, _ = fmt.Fprintln(out)
 	header := []string{
-		"", "scenario", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
+		"", "scenario", "lines of", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
 		"OOM kills", "budgets violated", "grace kept", "s below evictd's hard line", "s below the kubelet's line", "MiB below it",
 		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run", "load", "MiB of other work",
 	}
@@ -128,7 +128,7 @@ func distinct(runs []*Result, says func(*Result) string) string {
 
 // row is one line of the table: a scenario in one arm, medians with the range.
 func row(s *Scenario, arm string, runs []Result) []string {
-	line := []string{strconv.Itoa(s.Number), s.Name, arm, strconv.Itoa(len(runs))}
+	line := []string{strconv.Itoa(s.Number), s.Name, s.signal(), arm, strconv.Itoa(len(runs))}
 	if len(runs) == 0 {
 		return append(line, "not run yet")
 	}
@@ -160,9 +160,9 @@ func row(s *Scenario, arm string, runs []Result) []string {
 		each(0, func(r *Result) float64 { return float64(r.OOMKills) }),
 		each(0, func(r *Result) float64 { return float64(r.Violated) }),
 		grace,
-		each(1, func(r *Result) float64 { return r.Memory[hardLine].Below }),
-		each(1, func(r *Result) float64 { return r.Memory[kubeletLine].Below }),
-		each(0, func(r *Result) float64 { return float64(r.Memory[kubeletLine].Depth >> 20) }),
+		each(1, func(r *Result) float64 { return r.line(hardLine).Below }),
+		each(1, func(r *Result) float64 { return r.line(kubeletLine).Below }),
+		each(0, func(r *Result) float64 { return float64(r.line(kubeletLine).Depth >> 20) }),
 		each(1, (*Result).relief),
 		each(0, func(r *Result) float64 { return float64(r.Failed) }),
 		each(1, func(r *Result) float64 { return workLost(r.Ends) }),
@@ -208,7 +208,7 @@ func summarize(out io.Writer, results []Result) {
 		s.ends, s.beyond, s.innocent = s.ends+len(r.Ends), s.beyond+more, s.innocent+innocent
 		s.kills, s.violated = s.kills+int(r.OOMKills), s.violated+r.Violated
 		s.kept, s.graced = s.kept+kept, s.graced+all
-		below[r.Arm] += r.Memory[hardLine].Below
+		below[r.Arm] += r.line(hardLine).Below
 	}
 	_, _ = fmt.Fprintln(out, "\nOver all runs that both arms have:")
 	_, _ = fmt.Fprintln(out)
@@ -230,17 +230,35 @@ func timelines(out io.Writer, s *Scenario, results []Result) {
 		}
 		r := &runs[0]
 		_, _ = fmt.Fprintf(out, "\nRun %d, %s:\n\n```\n", r.Run, arm)
-		for _, m := range r.moments() {
+		for _, m := range merged(r.moments()) {
 			_, _ = fmt.Fprintf(out, "%7.2f s  %s\n", m.At, m.What)
 		}
 		_, _ = fmt.Fprintf(out, "%7.2f s  the run ends\n```\n", r.Incident)
 	}
 }
 
+// merged has equal moments that follow each other as one: under a pressure the kubelet does not
+// admit the new pods of a Deployment, which makes further ones.
+func merged(all []Moment) []Moment {
+	var some []Moment
+	for i := 0; i < len(all); {
+		next := i + 1
+		for next < len(all) && all[next].What == all[i].What {
+			next++
+		}
+		m := all[i]
+		if times := next - i; times > 1 {
+			m.What = fmt.Sprintf("%s (%d times, until %.2f s)", m.What, times, all[next-1].At)
+		}
+		some, i = append(some, m), next
+	}
+	return some
+}
+
 // moments is the timeline with the crossings of the lines.
 func (r *Result) moments() []Moment {
 	all := slices.Clone(r.Timeline)
-	for _, l := range r.Memory {
+	for _, l := range slices.Concat(r.Memory, r.Disk) {
 		if l.Below > 0 {
 			all = append(all, Moment{l.First, "below " + l.Name}, Moment{l.Last, "above " + l.Name + " again"})
 		}

@@ -32,6 +32,11 @@ type turn struct {
 	gauge    *gauge
 	began    time.Time
 	over     time.Time // the latest end
+	images   []string  // that the run has imported
+	// notBefore is the earliest begin of the incident; zero is at once.
+	notBefore time.Time
+	// above is how far above evictd's line of the disk the incident begins, in bytes.
+	above int64
 
 	mu    sync.Mutex
 	hosts []*exec.Cmd
@@ -42,8 +47,9 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 	t := &turn{bench: b, scenario: s, arm: arm, pods: append(common(b.address), s.Pods...)}
 	r = &Result{
 		Scenario: s.Number, Name: s.Name, Arm: arm, Run: number, Began: time.Now(),
-		Smallest: s.Smallest, Innocents: s.innocents(),
+		Smallest: s.Smallest, Innocents: s.innocents(), Signal: s.signal(),
 	}
+	t.draw(number)
 	b.describe(r)
 	if err = t.makeDirs(r.file()); err != nil {
 		return nil, err
@@ -51,7 +57,7 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 	if err = b.arm(ctx, arm, s.Config); err != nil {
 		return nil, err
 	}
-	r.Lines = b.lines
+	r.Lines, r.DiskLines = b.lines, b.disk.lines
 	if r.Lines.Gap, err = b.room.gap(); err != nil {
 		return nil, err
 	}
@@ -60,6 +66,11 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 	defer stop()
 	if t.observer, err = observe(watching, b.node.Client, namespace); err != nil {
 		return nil, err
+	}
+	if s.Before != nil {
+		if err := s.Before(ctx, t); err != nil {
+			return nil, err
+		}
 	}
 	if err := t.deploy(ctx); err != nil {
 		return nil, err
@@ -87,15 +98,57 @@ func (t *turn) makeDirs(name string) error {
 	return nil
 }
 
+// seeded returns the random numbers of a run.
+func (t *turn) seeded(number int) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(number), uint64(t.scenario.Number))) //nolint:gosec // no secret; neither is negative
+}
+
+// draw draws the disk's distance from evictd's line.
+func (t *turn) draw(number int) {
+	t.above = t.scenario.DiskAboveMiB << 20
+	if varies := t.scenario.DiskVariesMiB << 20; varies > 0 {
+		t.above += t.seeded(number).Int64N(varies)
+	}
+}
+
+// placeDisk puts the disk at the scenario's distance from evictd's line.
+func (t *turn) placeDisk(ctx context.Context) error {
+	if err := after(time.Until(t.notBefore))(ctx, t); err != nil {
+		return err
+	}
+	const each = 2 * imageMiB * mebibyte
+	held := each * int64(len(t.images))
+	for i := range t.pods {
+		if p := &t.pods[i]; p.Grows != nil && !p.Waits {
+			held += p.Grows.MiB << 20
+		}
+	}
+	if err := t.disk.back(ctx, held); err != nil {
+		return err
+	}
+	return t.disk.place(ctx, t.disk.lines.Hard+t.above)
+}
+
+// fillTo returns what must be used of the disk beyond the start until that share of it is left,
+// in bytes.
+func (t *turn) fillTo(percent int64) int64 {
+	const whole = 100
+	return t.above + t.disk.lines.Hard - t.disk.lines.Size*percent/whole
+}
+
 // place puts the node at the scenario's distance from evictd's soft line, and its pods' cgroup
 // under its limit. The distance varies with the seed, so that the kubelet looks at different
 // moments, and both arms of a run have the same.
 func (t *turn) place(ctx context.Context, seed int) error {
 	const variesMiB = 200
-	random := rand.New(rand.NewPCG(uint64(seed), uint64(t.scenario.Number))) //nolint:gosec // no secret; neither is negative
 	distance := t.lines.Soft - t.lines.End + (t.scenario.AboveMiB+t.scenario.takesAtOnceMiB())<<20
 	if !t.scenario.Exact {
-		distance += random.Int64N(variesMiB << 20)
+		distance += t.seeded(seed).Int64N(variesMiB << 20)
+	}
+	if t.scenario.onDisk() {
+		if err := t.placeDisk(ctx); err != nil {
+			return err
+		}
 	}
 	if err := t.room.place(ctx, t.lines.End+distance); err != nil {
 		return err
@@ -128,7 +181,7 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	web := &client{http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, url: "http://" + t.address, every: clientEvery}
 	t.began = time.Now()
 	t.over = t.began.Add(t.scenario.Lasts)
-	t.gauge = newGauge(t.began, &t.lines)
+	t.gauge = newGauge(t.began, &t.lines, &t.disk)
 	t.observer.begin(t.began)
 	background, stop := context.WithCancel(ctx)
 	group, background := errgroup.WithContext(background)
@@ -160,7 +213,7 @@ func (t *turn) tell(r *Result, web, kubelets *client, before cpu, kills int64, e
 	r.OOMKills, r.Load = now-kills, load()
 	r.Busy, r.Steal = after.since(before)
 	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
-	r.Memory, r.Trace = t.gauge.told()
+	r.Memory, r.Disk, r.Trace = t.gauge.told()
 	gap, err := t.room.gap()
 	if err != nil {
 		return err
@@ -225,13 +278,10 @@ func untilEnding(ctx context.Context, t *turn) error {
 
 // end removes all that the run has made.
 func (t *turn) end(ctx context.Context) error {
-	for _, process := range t.hosts {
-		_ = process.Process.Kill()
-		_ = process.Wait()
-	}
+	freed := errors.Join(t.endHosts(), t.disk.release())
 	var kept error
 	if t.arm == evictdArm {
 		kept = t.keepLog(ctx, t.name)
 	}
-	return errors.Join(kept, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx))
+	return errors.Join(freed, kept, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
 }

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+const (
+	// diskSize is the size of the node's own filesystem. It is a sparse file: only data that is
+	// written, as images and logs are, uses the machine's disk.
+	diskSize = 32 * gibibyte
+	// diskInodes is far above what a run needs. Their tables are written when it is made.
+	diskInodes = 1 << 17
+	// diskNeeded is what must be available on the machine's disk before scenarios of the disk:
+	// a log that fills the node's disk is written in full.
+	diskNeeded = 12 * gibibyte
+)
+
+// nodesDisk is one filesystem for the kubelet, the runtime and the logs: nodefs and imagefs are
+// the same, as on most nodes.
+func nodesDisk() cluster.Disk { return cluster.Disk{Size: diskSize, Inodes: diskInodes} }
+
+// diskLines are the thresholds of the node's filesystem, in bytes that are available: of both
+// signals, the one that is met first.
+type diskLines struct {
+	Size int64 `json:"size"`
+	// Hard is evictd's default for imagefs.available, 16%. Kubelet is the kubelet's, 15%.
+	Hard    int64 `json:"hard"`
+	Kubelet int64 `json:"kubelet"`
+}
+
+func diskLinesOf(size int64) diskLines {
+	const hardShare, kubeletShare, percent = 16, 15, 100
+	return diskLines{Size: size, Hard: size * hardShare / percent, Kubelet: size * kubeletShare / percent}
+}
+
+// disk is the node's own filesystem. A file without data, the ballast, puts it at a distance from
+// the lines.
+type disk struct {
+	root  string // as this program sees it
+	lines diskLines
+	calm  int64 // what is available without a run, in bytes
+}
+
+// find finds the filesystem of a running node.
+func (d *disk) find(n *node.Node) error {
+	var err error
+	if d.root, _, err = n.HostPath("."); err != nil {
+		return err
+	}
+	var seen unix.Statfs_t
+	if err = unix.Statfs(d.root, &seen); err != nil {
+		return fmt.Errorf("reading the node's filesystem: %w", err)
+	}
+	d.lines = diskLinesOf(int64(seen.Blocks) * seen.Bsize) //nolint:gosec // far below
+	d.calm, err = d.available()
+	return err
+}
+
+// available returns what is available, in bytes.
+func (d *disk) available() (int64, error) { return availableAt(d.root) }
+
+func availableAt(dir string) (int64, error) {
+	var seen unix.Statfs_t
+	if err := unix.Statfs(dir, &seen); err != nil {
+		return 0, fmt.Errorf("reading the filesystem of %s: %w", dir, err)
+	}
+	return int64(seen.Bavail) * seen.Bsize, nil //nolint:gosec // far below
+}
+
+func (d *disk) ballast() string { return filepath.Join(d.root, "ballast") }
+
+// place makes that much available, in bytes.
+func (d *disk) place(ctx context.Context, want int64) error {
+	const near, attempts, settles, rests = 4 * mebibyte, 300, 100 * time.Millisecond, 5
+	seen, off := 0, int64(0)
+	for range attempts {
+		now, err := d.available()
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		if off = now - want; off > -near && off < near {
+			if seen++; seen == rests {
+				return nil
+			}
+		} else {
+			seen = 0
+			if err := d.grow(off); err != nil {
+				return err
+			}
+		}
+		time.Sleep(settles)
+	}
+	return fmt.Errorf("placing the node's disk: what is available does not rest: %d MiB off", off>>20)
+}
+
+// grow changes the size of the ballast, in bytes.
+func (d *disk) grow(by int64) (err error) {
+	file, err := os.OpenFile(d.ballast(), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the disk's ballast: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("reading the disk's ballast: %w", err)
+	}
+	if by < 0 {
+		if err := file.Truncate(max(0, info.Size()+by)); err != nil {
+			return fmt.Errorf("making the disk's ballast smaller: %w", err)
+		}
+		return nil
+	}
+	if err := unix.Fallocate(int(file.Fd()), 0, info.Size(), by); err != nil {
+		return fmt.Errorf("making the disk's ballast larger: %w", err)
+	}
+	return nil
+}
+
+// release removes the ballast.
+func (d *disk) release() error {
+	if err := os.Remove(d.ballast()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the disk's ballast: %w", err)
+	}
+	return nil
+}
+
+// back waits until what the run before has used is available again: the kubelet removes the
+// containers of pods, with their layers and logs, once a minute. Held is what the pods of this run
+// hold already, in bytes.
+func (d *disk) back(ctx context.Context, held int64) error {
+	const near, atMost = 200 * mebibyte, 4 * time.Minute
+	missing := int64(0)
+	err := node.Until(ctx, atMost, func(context.Context) bool {
+		now, unread := d.available()
+		missing = d.calm - held - now
+		return unread == nil && missing < near
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the space of the run before to come back: %d MiB are missing: %w", missing>>20, err)
+	}
+	return d.trim()
+}
+
+// trim returns free blocks to the file that the filesystem is in.
+func (d *disk) trim() (err error) {
+	const fitrim = 0xc0185879 // FITRIM of linux/fs.h
+	dir, err := os.Open(d.root)
+	if err != nil {
+		return fmt.Errorf("opening the node's filesystem: %w", err)
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	whole := struct{ start, length, minimum uint64 }{length: diskSize}
+	_, _, failed := unix.Syscall(unix.SYS_IOCTL, dir.Fd(), fitrim, uintptr(unsafe.Pointer(&whole))) //nolint:gosec // the kernel's struct
+	if failed != 0 && failed != unix.EOPNOTSUPP {
+		return fmt.Errorf("trimming the node's filesystem: %w", failed)
+	}
+	return nil
+}
+
+// enoughDisk says what the machine's disk lacks for the scenarios of the disk.
+func enoughDisk(dir string) error {
+	available, err := availableAt(dir)
+	if err != nil {
+		return err
+	}
+	if available < diskNeeded {
+		return fmt.Errorf("%d MiB of disk are available in %s ($TMPDIR), the scenarios of the disk need %d", available>>20, dir, int64(diskNeeded)>>20)
+	}
+	return nil
+}
