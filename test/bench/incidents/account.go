@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Who ended a pod.
+// What ended a pod.
 const (
 	byEvictd  = "evictd"
 	byKubelet = "kubelet"
@@ -16,7 +16,7 @@ const (
 	byOther   = "other" // itself, its controller, or unknown
 )
 
-// cause is a sign of who ends a pod, and when it was first seen.
+// cause is a sign of what ends a pod, and when it was first seen.
 type cause struct {
 	by string
 	at time.Time
@@ -102,8 +102,8 @@ func (l *life) add(by string, at time.Time) {
 	}
 }
 
-// ends reports whether the pod, or a container of it, has ended or is about to, by whom and
-// since when: the first who had a hand in it.
+// ends reports whether the pod, or a container of it, has ended or is about to, by what and
+// since when: the first cause.
 func (l *life) ends(now time.Time) (cause, bool) {
 	if len(l.causes) > 0 {
 		return l.causes[0], true
@@ -122,7 +122,7 @@ func (l *life) ends(now time.Time) (cause, bool) {
 type End struct {
 	App string `json:"app"`
 	Pod string `json:"pod"`
-	// By is evictd, kubelet, kernel or other; Also are those who had a hand in it later.
+	// By is evictd, kubelet, kernel or other; Also are later causes.
 	By   string   `json:"by"`
 	Also []string `json:"also,omitempty"`
 	// At is in seconds since the incident began.

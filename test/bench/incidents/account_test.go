@@ -61,7 +61,7 @@ func restarted(p *corev1.Pod) {
 	}
 }
 
-func TestWhoEndedAPod(t *testing.T) {
+func TestWhatEndedAPod(t *testing.T) {
 	evicted, byTheKubelet := disrupted("EvictionByEvictionAPI"), disrupted(corev1.PodReasonTerminationByKubelet)
 	for name, c := range map[string]struct {
 		seen []*corev1.Pod

@@ -5,18 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/memory"
@@ -147,31 +142,6 @@ func (b *bench) draw() error {
 	return nil
 }
 
-// tellEvictd writes the file by which evictd knows where the kubelet evicts: 100Mi above the
-// stand-in node's end. Evictd takes the figure for the machine's memory.available by the
-// kubelet's definition, and adds the gap between this and MemAvailable itself.
-func (b *bench) tellEvictd() error {
-	var err error
-	if b.lines.Gap, err = b.room.gap(); err != nil {
-		return err
-	}
-	thresholds := kubeletsDefaults()
-	thresholds["memory.available"] = strconv.FormatInt(b.lines.End+b.lines.Kubelet-b.lines.Gap, 10)
-	path, err := b.node.Cluster.InNode(kubeletFile)
-	if err != nil {
-		return err
-	}
-	var text strings.Builder
-	text.WriteString("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n")
-	for name, value := range thresholds {
-		fmt.Fprintf(&text, "  %s: %q\n", name, value)
-	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil { //nolint:gosec // evictd reads it
-		return fmt.Errorf("writing the kubelet's file: %w", err)
-	}
-	return nil
-}
-
 // arm puts evictd on the node, a new one, or takes it off.
 func (b *bench) arm(ctx context.Context, arm, more string) error {
 	if err := b.relieve(ctx); err != nil {
@@ -219,65 +189,6 @@ func (b *bench) restartKubelet(ctx context.Context) error {
 	return b.node.Cluster.StartProcess(ctx, "kubelet")
 }
 
-// configure writes evictd's configuration: the shipped one, that is the defaults, without the
-// dry run, and with the memory's thresholds in bytes.
-func (b *bench) configure(ctx context.Context, more string) error {
-	files := b.node.Client.CoreV1().ConfigMaps(node.Namespace)
-	current, err := files.Get(ctx, "evictd", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading evictd's ConfigMap: %w", err)
-	}
-	current.Data["evictd.yaml"] = fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
-kind: EvictdConfiguration
-dryRun: false
-evictionHard: {memory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
-evictionSoft: {memory.available: "%d"}
-evictionSoftGracePeriod: {memory.available: 30s}
-evictionMinimumReclaim: {memory.available: "%d"}
-%s`, b.lines.Hard, b.lines.Soft, b.lines.Reclaim, more)
-	if _, err := files.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
-		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
-	}
-	return nil
-}
-
-// schedule lets the DaemonSet run on the node, or not, and waits until evictd is ready or gone.
-func (b *bench) schedule(ctx context.Context, wanted bool) error {
-	selector := `{"kubernetes.io/os":"linux","incidents":"none"}`
-	if wanted {
-		selector = `{"kubernetes.io/os":"linux","incidents":null}`
-	}
-	patch := []byte(`{"spec":{"template":{"spec":{"nodeSelector":` + selector + `}}}}`)
-	_, err := b.node.Client.AppsV1().DaemonSets(node.Namespace).Patch(ctx, "evictd", types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("moving evictd: %w", err)
-	}
-	err = node.Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
-		if wanted {
-			_, code, silent := b.node.Get(ctx, "/readyz")
-			return silent == nil && code == http.StatusOK && b.inForce(ctx)
-		}
-		pods, unread := b.node.Client.CoreV1().Pods(node.Namespace).List(ctx, metav1.ListOptions{})
-		return unread == nil && len(pods.Items) == 0
-	})
-	if err != nil {
-		pods, _ := b.node.Kubectl(context.WithoutCancel(ctx), "-n", node.Namespace, "describe", "pods") // beside the error
-		return fmt.Errorf("waiting for evictd to be there (%v): %w\n%s", wanted, err, pods)
-	}
-	return nil
-}
-
-// inForce reports whether evictd acts by the lines.
-func (b *bench) inForce(ctx context.Context) bool {
-	families, err := b.node.Metrics(ctx)
-	if err != nil {
-		return false
-	}
-	line, there := node.Value(families, "evictd_threshold_line_bytes", map[string]string{"signal": node.NodeMemory, "kind": "Hard"})
-	dry, said := node.Value(families, "evictd_dry_run", nil)
-	return there && said && int64(line) == b.lines.Hard && dry == 0
-}
-
 func (b *bench) down(ctx context.Context) error {
 	var err error
 	if b.node != nil {
@@ -304,22 +215,6 @@ func (b *bench) clear(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for %d pods of the run to go: %w", len(left), err)
-	}
-	return nil
-}
-
-// keepLog keeps evictd's log beside the result, to find out why.
-func (b *bench) keepLog(ctx context.Context, name string) error {
-	log, err := b.node.Log(ctx)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(b.settings.results, 0o755); err != nil { //nolint:gosec // it is for reading
-		return fmt.Errorf("making the folder of the results: %w", err)
-	}
-	path := filepath.Join(b.settings.results, name+".evictd.log")
-	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-		return fmt.Errorf("keeping evictd's log: %w", err)
 	}
 	return nil
 }

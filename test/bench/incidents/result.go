@@ -99,10 +99,10 @@ func (r *Result) relief() float64 {
 }
 
 // by returns how many pods that cause ended.
-func (r *Result) by(who string) int {
+func (r *Result) by(cause string) int {
 	n := 0
 	for i := range r.Ends {
-		if r.Ends[i].By == who {
+		if r.Ends[i].By == cause {
 			n++
 		}
 	}

@@ -224,7 +224,7 @@ type keeper struct {
 	off int64
 }
 
-// use is what was available and who held memory at a moment, in bytes.
+// use is what was available and what pods and host processes held at a moment, in bytes.
 type use struct{ available, pods, host int64 }
 
 func (k *keeper) use() (use, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/evictd/evictd/test/internal/node"
 )
 
-// Scenario is one incident: what is on the node, what happens, and who should lose by it. Both
+// Scenario is one incident: what is on the node, what happens, and which pods should end. Both
 // arms get the same.
 type Scenario struct {
 	// Number is the scenario's, in the table and for --only.

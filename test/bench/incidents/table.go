@@ -139,9 +139,9 @@ func row(s *Scenario, arm string, runs []Result) []string {
 		}
 		return spread(values, digits)
 	}
-	who := make([]string, 0, 3)
+	causes := make([]string, 0, 3)
 	for _, by := range []string{byEvictd, byKubelet, byKernel} {
-		who = append(who, each(0, func(r *Result) float64 { return float64(r.by(by)) }))
+		causes = append(causes, each(0, func(r *Result) float64 { return float64(r.by(by)) }))
 	}
 	kept, all := 0, 0
 	for i := range runs {
@@ -154,7 +154,7 @@ func row(s *Scenario, arm string, runs []Result) []string {
 	}
 	judged := func(r *Result) (more, innocent int) { return beyond(r.Ends, r.Smallest, r.Innocents) }
 	return append(line,
-		strings.Join(who, " / "),
+		strings.Join(causes, " / "),
 		each(0, func(r *Result) float64 { more, _ := judged(r); return float64(more) }),
 		each(0, func(r *Result) float64 { _, innocent := judged(r); return float64(innocent) }),
 		each(0, func(r *Result) float64 { return float64(r.OOMKills) }),
