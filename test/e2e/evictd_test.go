@@ -46,8 +46,8 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 		}
 	}
 	for _, right := range granted() {
-		if _, asked := rights[right]; !asked {
-			t.Errorf("nobody asked whether evictd's account may %s", right)
+		if _, checked := rights[right]; !checked {
+			t.Errorf("node.Rights does not check whether evictd's account may %s", right)
 		}
 	}
 }
@@ -59,10 +59,10 @@ func granted() []string {
 	}
 }
 
-func TestDryRunEvictsNobodyAndSaysWhom(t *testing.T) {
+func TestDryRunEvictsNoPodAndNamesTheCandidate(t *testing.T) {
 	s := newScene(t, true, "")
 	greedy := s.deploy(node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50})
-	s.until("evictd says whom it would evict", func(ctx context.Context) bool {
+	s.until("a decision names the pod that evictd would evict", func(ctx context.Context) bool {
 		d, there := s.decisionAbout(ctx, &greedy)
 		return there && d.DryRun && d.Attempts[0].Outcome == "WouldEvict"
 	})
@@ -72,9 +72,9 @@ func TestDryRunEvictsNobodyAndSaysWhom(t *testing.T) {
 	if !slices.ContainsFunc(strings.Split(log, "\n"), func(line string) bool {
 		return strings.Contains(line, `"decision"`) && strings.Contains(line, greedy.Name) && strings.Contains(line, `"dry_run":true`)
 	}) {
-		t.Errorf("no line of the log says so:\n%s", log)
+		t.Errorf("no line of the log names the pod:\n%s", log)
 	}
-	s.until("an Event says so", func(ctx context.Context) bool { return s.event(ctx, &greedy, "WouldBeEvicted") != "" })
+	s.until("an Event names the pod", func(ctx context.Context) bool { return s.event(ctx, &greedy, "WouldBeEvicted") != "" })
 }
 
 // event returns the message of an Event about a pod; "" when there is none.
@@ -259,7 +259,7 @@ func TestEventTellsWhyAfterThePodHasGone(t *testing.T) {
 	s.takes(greedy, "memory")
 	s.gone(&greedy.Pod)
 	s.quiet("greedy")
-	s.until("an Event tells why", func(ctx context.Context) bool {
+	s.until("an Event gives the reason", func(ctx context.Context) bool {
 		return s.event(ctx, &greedy.Pod, "EvictionRequested") != ""
 	})
 	message := s.event(t.Context(), &greedy.Pod, "EvictionRequested")

@@ -147,7 +147,7 @@ func (s *scene) calm(signal string) {
 
 // The host used the space: first through a pod that wrote into a hostPath, then through a
 // file of its own. No pod's end would reclaim it.
-func TestDiskFilledByTheHostEvictsNobody(t *testing.T) {
+func TestDiskFilledByTheHostEvictsNoPod(t *testing.T) {
 	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
 	evicted := s.evicted()
 	modest := s.modest()
@@ -197,7 +197,7 @@ func (s *scene) filledElsewhere(before int32) {
 	})
 	s.Log(message)
 	// They are reported every 30 s.
-	s.within(2*time.Minute, "the metric tells whose the space is", func(ctx context.Context) bool {
+	s.within(2*time.Minute, "the metric shows what uses the space", func(ctx context.Context) bool {
 		used := func(part string) float64 {
 			return s.count(ctx, "evictd_disk_used_bytes", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
 		}
@@ -225,19 +225,19 @@ func (s *scene) eventsOnTheNode(ctx context.Context) (message string, count int3
 
 // A cleanup reclaims the space after a while: within the stabilization window no pod is
 // evicted, and without it one that could have reclaimed the space is.
-func TestDeleterWithinTheSettleWindow(t *testing.T) {
+func TestDeletionWithinTheStabilizationWindow(t *testing.T) {
 	const window = 30 * time.Second
 	s := newDiskScene(t, node.DiskSpace, greedyMiB+modestMiB+60, window.String())
 	modest := s.modest()
 	large := s.writer("large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
 	s.writes(large)
-	evicted, settled := s.evicted(), s.held(t.Context(), node.DiskSpace, "StabilizationWindow")
+	evicted, waited := s.evicted(), s.held(t.Context(), node.DiskSpace, "StabilizationWindow")
 
 	file := s.hostsFile("temporary", 100)
 	removed := make(chan error, 1)
 	time.AfterFunc(window/4, func() { removed <- os.Remove(file) })
 	s.until("evictd waits for the space", func(ctx context.Context) bool {
-		return s.held(ctx, node.DiskSpace, "StabilizationWindow") > settled
+		return s.held(ctx, node.DiskSpace, "StabilizationWindow") > waited
 	})
 	s.must(<-removed)
 	s.calm(node.DiskSpace)

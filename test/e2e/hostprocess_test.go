@@ -46,7 +46,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	evicted, held := s.evicted(), s.held(t.Context(), node.NodeMemory, withinRequests)
 	s.hostTakes(takesMiB)
 	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, node.NodeMemory, withinRequests) > held })
-	s.until("an Event on the node says so", func(ctx context.Context) bool { return s.nodeEvent(ctx, withinRequests) != "" })
+	s.until("an Event on the node gives the reason", func(ctx context.Context) bool { return s.nodeEvent(ctx, withinRequests) != "" })
 	s.namesHostProcess("workload", untilMetMiB<<20)
 	s.never(keeps, "a pod within its request goes", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted

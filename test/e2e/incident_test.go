@@ -37,7 +37,7 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 	_, before := s.incidents(t.Context())
 	s.takes(second, "memory")
 	s.takes(first, "memory")
-	s.until("evictd says that the first one would go", func(ctx context.Context) bool {
+	s.until("a decision names the first pod", func(ctx context.Context) bool {
 		_, named := s.decisionAbout(ctx, &first.Pod)
 		return named
 	})

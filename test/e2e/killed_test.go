@@ -61,7 +61,7 @@ func (s *scene) opened(w *writer) *os.File {
 
 // Evictd is killed while its victim ends slowly, and after the API server has refused to
 // evict another pod. The next process evicts no pod beside the victim, does not retry the
-// other pod within its back-off, and knows whose pods were evicted within the last hour.
+// other pod within its back-off, and knows which owners lost a pod within the last hour.
 func TestKilledInAMemoryIncident(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
@@ -78,7 +78,7 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	second := s.taker(node.Workload{Name: "second", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB})
 	slow := s.taker(node.Workload{Name: "slow", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB, Flags: []string{"--term-delay=12s"}})
 	s.takes(slow, "memory")
-	s.until("slow is on its way out", func(ctx context.Context) bool {
+	s.until("slow is terminating", func(ctx context.Context) bool {
 		pod, unread := live.Client.CoreV1().Pods(s.namespace).Get(ctx, slow.Name, metav1.GetOptions{})
 		return unread == nil && pod.DeletionTimestamp != nil
 	})
@@ -118,13 +118,13 @@ func (s *scene) replacement(of *taker) *taker {
 // has tried again within a minute.
 func (s *scene) keepsBackOff(pod *corev1.Pod) {
 	s.Helper()
-	asked := s.asked(pod)
-	if len(asked) == 0 {
-		s.Errorf("%s was never asked for", pod.Name)
+	tried := s.tried(pod)
+	if len(tried) == 0 {
+		s.Errorf("evictd has not tried to evict %s", pod.Name)
 	}
-	for i := 1; i < len(asked); i++ {
-		if after := asked[i].Sub(asked[i-1]); after < time.Minute {
-			s.Errorf("%s was asked for again after %v", pod.Name, after)
+	for i := 1; i < len(tried); i++ {
+		if after := tried[i].Sub(tried[i-1]); after < time.Minute {
+			s.Errorf("evictd tried to evict %s again after %v", pod.Name, after)
 		}
 	}
 }
@@ -142,10 +142,10 @@ func (s *scene) twoBudgets(app string) {
 	s.must(err)
 }
 
-// asked returns when evictd has tried to evict the pod, oldest first.
-func (s *scene) asked(pod *corev1.Pod) []time.Time {
+// tried returns when evictd has tried to evict the pod, oldest first.
+func (s *scene) tried(pod *corev1.Pod) []time.Time {
 	s.Helper()
-	var asked []time.Time
+	var tried []time.Time
 	for line := range strings.Lines(s.audit(pod)) {
 		if !strings.Contains(line, `"subresource":"eviction"`) || !strings.Contains(line, string(pod.UID)) {
 			continue
@@ -154,9 +154,9 @@ func (s *scene) asked(pod *corev1.Pod) []time.Time {
 			At time.Time `json:"requestReceivedTimestamp"`
 		}
 		s.must(json.Unmarshal([]byte(line), &request))
-		asked = append(asked, request.At)
+		tried = append(tried, request.At)
 	}
-	return asked
+	return tried
 }
 
 // ends waits until a pod has ended.

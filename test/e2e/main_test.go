@@ -195,7 +195,7 @@ func (s *scene) within(atMost time.Duration, what string, met func(context.Conte
 	s.Helper()
 	if err := node.Until(s.Context(), atMost, met); err != nil {
 		decisions, _, _ := live.Get(context.WithoutCancel(s.Context()), "/debug/decisions")
-		s.Fatalf("waited in vain until %s; the last decisions:\n%.6000s", what, decisions)
+		s.Fatalf("timed out waiting until %s; the last decisions:\n%.6000s", what, decisions)
 	}
 }
 

@@ -74,18 +74,18 @@ func (s *scene) killsNamed(ctx context.Context, t *taker) (kills int64) {
 	}
 	_, onV1 := os.Stat("/sys/fs/cgroup/cgroup.controllers") // an error where there is none
 	for line := range strings.Lines(log) {
-		var told struct {
+		var named struct {
 			Pod       string `json:"pod"`
 			Container string `json:"container"`
 			Count     int64  `json:"oom_kills"`
 		}
-		if json.Unmarshal([]byte(line), &told) != nil || told.Pod != s.namespace+"/"+t.Name {
+		if json.Unmarshal([]byte(line), &named) != nil || named.Pod != s.namespace+"/"+t.Name {
 			continue
 		}
-		if onV1 != nil && told.Container != "workload" {
+		if onV1 != nil && named.Container != "workload" {
 			s.Errorf("the container is not named: %s", line)
 		}
-		kills += told.Count
+		kills += named.Count
 	}
 	return kills
 }

@@ -154,6 +154,6 @@ func (s *scene) withPatch(patch string) {
 func (s *scene) untilIn(atMost time.Duration, what string, met func(context.Context) bool) {
 	s.Helper()
 	if err := node.Until(s.Context(), atMost, met); err != nil {
-		s.Fatalf("waited in vain until %s", what)
+		s.Fatalf("timed out waiting until %s", what)
 	}
 }
