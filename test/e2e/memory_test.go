@@ -20,6 +20,9 @@ import (
 // defaultReclaim is the part of the default configuration beside its thresholds.
 const defaultReclaim = "evictionMinimumReclaim: {memory.available: 2%}\n"
 
+// farLine is a threshold on the node's memory, in bytes, that no test comes near.
+const farLine = 64 << 20
+
 // withinRequests is why evictd holds while no candidate uses more than its request.
 const withinRequests = "WithinRequests"
 
@@ -101,9 +104,7 @@ func (s *scene) nearLine(below int64, extra string) {
 func (s *scene) farFromAnyLine() {
 	ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
 	defer cancel()
-	line, err := live.LineBelow(ctx, node.PodMemory, 10*headroom)
-	s.must(err)
-	s.must(live.Configure(ctx, node.Policy{Signal: node.PodMemory, Line: line}))
+	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: farLine}))
 }
 
 // anonymous returns a pod's anonymous memory.

@@ -22,14 +22,20 @@ const (
 	leakUntilMetMiB = 300
 )
 
-// Four pods hold almost only page cache, so that their end reclaims nothing, while their
-// working sets exceed their requests by 600 MiB. Beside them a pod leaks slowly, and exceeds
-// its request by 300 MiB when it crosses the line.
+// Four pods read more than is left above the line, repeatedly. That is page cache, which is
+// available memory: no pod is evicted, although their working sets exceed their requests by
+// 600 MiB each, and another pod exceeds its request by 50 MiB of anonymous memory. Then a pod
+// beside them leaks slowly, and exceeds its request by 300 MiB when it crosses the line: it is
+// evicted, and the others stay.
 func TestPageCacheHoldersLive(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	calm, leak := s.cacheHolders(), s.leak(leakFirstMiB, leakMostMiB, 20)
+	over, leak := s.deploy(node.Workload{Name: "over", UsesMiB: 110, AsksMiB: 60}), s.leak(leakFirstMiB, leakMostMiB, 20)
 	evicted := s.evicted()
+	calm := append(s.cacheHolders(), over)
+	if now := s.evicted(); now != evicted {
+		t.Fatalf("%v pods were evicted for page cache", now-evicted)
+	}
 	s.takes(leak, "first")
 	s.nearLine(leakUntilMetMiB, defaultReclaim)
 	d := s.gone(&leak.Pod)
@@ -54,11 +60,16 @@ func (s *scene) staysBesideOne(calm []corev1.Pod, evicted float64) {
 	}
 }
 
-// cacheHolders creates the pods and waits until their cache is active. The policy of the
-// previous test may have a line that they would cross.
+// cacheHolders creates the pods and waits until their cache is active. Together they read
+// more than is available above the line by then: by the kubelet's definition, in which active
+// page cache is not available, it is crossed. Then the line is far again.
 func (s *scene) cacheHolders() []corev1.Pod {
 	s.Helper()
-	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: 64 << 20, DryRun: true}))
+	line, err := live.LineBelow(s.Context(), node.NodeMemory, nodeHeadroom)
+	s.must(err)
+	before := kubeletsMemory(s)
+	line = min(line, before-nodeHeadroom<<20)
+	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Extra: defaultReclaim}))
 	pods := make([]corev1.Pod, holders)
 	for i := range pods {
 		pods[i] = s.deploy(node.Workload{
@@ -74,6 +85,10 @@ func (s *scene) cacheHolders() []corev1.Pod {
 			return s.inCgroup(&pods[i], "active_file") >= cacheMiB<<20
 		})
 	}
+	s.until("the line is crossed by the kubelet's definition", func(context.Context) bool {
+		return before-kubeletsMemory(s) > nodeHeadroom<<20
+	})
+	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: farLine}))
 	return pods
 }
 
