@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -205,52 +204,6 @@ func TestProtectedPodsStay(t *testing.T) {
 	s.quiet("over")
 	s.stays(&bare)
 	s.stays(&chosen)
-}
-
-func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
-	s := newScene(t, false, "")
-	const preStop, after = 3 * time.Second, 4 * time.Second
-	polite := s.taker(node.Workload{
-		Name: "polite", UsesMiB: 1000, AsksMiB: 10, Flags: []string{"--term-delay=4s"},
-		Change: func(spec *corev1.PodSpec) {
-			grace := int64(30)
-			spec.TerminationGracePeriodSeconds = &grace
-			spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
-				Command: []string{"/workload", "--prestop-sleep=3s", "--log-file=/control/lines"},
-			}}}
-		},
-	})
-	s.takes(polite, "memory")
-	s.gone(&polite.Pod)
-	s.quiet("polite")
-	at := readJournal(s, filepath.Join(polite.control, "lines"))
-	for _, step := range []struct {
-		from, to string
-		atLeast  time.Duration
-	}{{"prestop-start", "prestop-end", preStop}, {"prestop-end", "term", 0}, {"term", "exit", after}} {
-		from, began := at[step.from]
-		to, ended := at[step.to]
-		if !began || !ended || to.Sub(from) < step.atLeast {
-			t.Errorf("%s to %s: %v, want at least %v; the journal: %v", step.from, step.to, to.Sub(from), step.atLeast, at)
-		}
-	}
-}
-
-// readJournal returns the times of the first pod's steps, without those of a replacement.
-func readJournal(s *scene, path string) map[string]time.Time {
-	s.Helper()
-	text, err := os.ReadFile(path)
-	s.must(err)
-	at := map[string]time.Time{}
-	for line := range strings.Lines(string(text)) {
-		moment, word, _ := strings.Cut(strings.TrimSpace(line), " ")
-		parsed, err := time.Parse(time.RFC3339Nano, moment)
-		s.must(err)
-		if _, seen := at[word]; !seen {
-			at[word] = parsed
-		}
-	}
-	return at
 }
 
 func TestEventTellsWhyAfterThePodHasGone(t *testing.T) {
