@@ -155,6 +155,7 @@ func (s *scene) audit(pod *corev1.Pod) string {
 
 func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 	s := newScene(t, false, "")
+	evicted := s.evicted()
 	guarded := s.taker(node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10})
 	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
 	next := s.taker(node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10})
@@ -177,6 +178,9 @@ func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
 		t.Errorf("the budget's refusal should come before the next pod's eviction: %+v, %+v", refusal, d)
 	}
 	// Only pods affect this signal: what was reclaimed is what the victim used.
+	if now := s.evicted(); now != evicted+1 {
+		t.Errorf("%v evictions, want one more than %v", now, evicted)
+	}
 	if e := s.ended(&next.Pod); e.ExpectedLast < 100<<20 || max(e.Reclaimed-e.ExpectedLast, e.ExpectedLast-e.Reclaimed) > 20<<20 || e.Overran {
 		t.Errorf("the end of the victim: %+v", e)
 	}
