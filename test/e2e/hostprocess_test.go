@@ -21,15 +21,15 @@ import (
 
 // A host process uses memory to below the line and keeps it. The pods that use no more than
 // their requests did not cause that, and stay. When the process uses more, so that the
-// kubelet's line would be met before a pod could have ended, one pod is evicted, and the
-// kubelet has not acted.
+// kubelet's line would be met before a pod could have ended, one pod is evicted, which
+// suffices, and the kubelet has not acted.
 func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	const (
-		pods, usesMiB, asksMiB  = 3, 500, 600
+		pods, usesMiB, asksMiB  = 3, 1000, 1100
 		untilMetMiB, takesMiB   = 300, 700
 		keeps                   = 20 * time.Second
-		kubeletsMiB             = 3000 // below what is left then
-		thenMiB, thenMiBASecond = 1800, 100
+		kubeletsMiB             = 3000     // below what is left then
+		thenMiB, thenMiBASecond = 900, 100 // less than one pod and the distance to the line
 	)
 	on(t, oneDisk)
 	s := emptyScene(t)
@@ -53,12 +53,20 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	})
 
 	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
-	s.nearLine(-10, defaultReclaim) // it is met as before
+	s.nearLine(untilMetMiB, defaultReclaim)
 	s.knowsTheKubeletsLine()
 	s.hostTakes(thenMiB, fmt.Sprintf("--memory-rate=%dMi", thenMiBASecond))
-	s.until("a pod goes", func(ctx context.Context) bool {
+	s.until("a pod is evicted", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted
 	})
+	others := slices.DeleteFunc(within, func(p corev1.Pod) bool {
+		_, named := s.decisionAbout(t.Context(), &p)
+		return named
+	})
+	s.staysBesideOne(others, evicted)
+	if len(others) != pods-1 {
+		t.Errorf("%d pods are not named by a decision, want %d", len(others), pods-1)
+	}
 	s.kubeletHasNotActed()
 }
 
