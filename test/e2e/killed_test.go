@@ -60,7 +60,8 @@ func (s *scene) opened(w *writer) *os.File {
 }
 
 // Evictd is killed while its victim ends slowly, and after the API server has refused to
-// evict another pod. The next process evicts no pod beside the victim, does not retry the
+// evict another pod. The victim ends as its grace period permits. The next process evicts no
+// pod beside it, although there is one whose end would suffice too, does not retry the
 // other pod within its back-off, and knows which owners lost a pod within the last hour.
 func TestKilledInAMemoryIncident(t *testing.T) {
 	on(t, oneDisk)
@@ -70,14 +71,21 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	s.must(live.Renew(t.Context()))
 	line, err := live.LineBelow(t.Context(), node.PodMemory, headroom)
 	s.must(err)
-	s.must(live.Configure(t.Context(), node.Policy{Signal: node.PodMemory, Line: line, Limits: "{evictionsPerMinute: 60, perOwnerPerHour: 1}"}))
-	// One of these causes no pressure, two do.
-	const usesMiB, asksMiB, limitMiB = 350, 10, 450
-	refused := s.deploy(node.Workload{Name: "refused", UsesMiB: usesMiB + 50, AsksMiB: asksMiB, LimitMiB: limitMiB})
+	s.must(live.Configure(t.Context(), node.Policy{
+		Signal: node.PodMemory, Line: line, Limits: "{evictionsPerMinute: 60, perOwnerPerHour: 1}",
+		Extra: "protect: {podSelector: {matchLabels: {stays: \"yes\"}}}\n",
+	}))
+	// Two of these cause no pressure, three do, and then the end of any would suffice.
+	const usesMiB, asksMiB, limitMiB, delay = 280, 30, 450, 12 * time.Second
+	refused := s.deploy(node.Workload{Name: "refused", UsesMiB: usesMiB + 10, AsksMiB: 10, LimitMiB: limitMiB})
 	s.twoBudgets("refused")
+	beside := s.taker(node.Workload{Name: "beside", UsesMiB: usesMiB, AsksMiB: 130, LimitMiB: limitMiB})
 	second := s.taker(node.Workload{Name: "second", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB})
-	slow := s.taker(node.Workload{Name: "slow", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB, Flags: []string{"--term-delay=12s"}})
+	slow := s.taker(node.Workload{
+		Name: "slow", UsesMiB: usesMiB, AsksMiB: asksMiB, LimitMiB: limitMiB, Flags: []string{"--term-delay=" + delay.String()},
+	})
 	s.takes(slow, "memory")
+	s.takes(beside, "memory")
 	s.until("slow is terminating", func(ctx context.Context) bool {
 		pod, unread := live.Client.CoreV1().Pods(s.namespace).Get(ctx, slow.Name, metav1.GetOptions{})
 		return unread == nil && pod.DeletionTimestamp != nil
@@ -87,7 +95,13 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	if now := s.evicted(); now != 0 {
 		t.Errorf("%v evictions beside the victim", now)
 	}
+	s.stays(&beside.Pod)
+	at := readJournal(s, filepath.Join(slow.control, "lines"))
+	if took := at["exit"].Sub(at["term"]); took < delay {
+		t.Errorf("the victim had %v for its end, want %v; the journal: %v", took, delay, at)
+	}
 	s.keepsBackOff(&refused)
+	s.label(&beside.Pod, `"yes"`) // what follows is about the other pods
 
 	s.takes(second, "memory")
 	s.ends(&second.Pod)
@@ -99,6 +113,7 @@ func TestKilledInAMemoryIncident(t *testing.T) {
 	})
 	s.stays(&again.Pod)
 	s.stays(&refused)
+	s.stays(&beside.Pod)
 	if now := s.evicted(); now != 1 {
 		t.Errorf("%v evictions since the start, want that of second", now)
 	}
