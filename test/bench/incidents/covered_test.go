@@ -21,6 +21,7 @@ func covered() map[int]string {
 		13: "TestUnusedImagesGoBeforePods",
 		14: "TestDiskFilledByTheHostEvictsNoPod",
 		17: "TestHostProcessTakesNoPodWithinItsRequest",
+		18: "TestPodThatThrashesInItsOwnLimitEvictsNoPod",
 		20: "TestKilledInAMemoryIncident",
 	}
 }
