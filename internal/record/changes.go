@@ -118,7 +118,9 @@ func (r *Recorder) began(p *pressure.Pressure) {
 func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {
 	since := r.since[signal][kind]
 	r.held[signal][kind] = decide.HoldNone
-	r.metrics.diskUsed(signal, nil)
+	if signal.OnDisk() {
+		r.metrics.diskUsed(signal, nil)
+	}
 	r.logger.Info(messageEnded, zap.Stringer(keySignal, signal), zap.String(keyKind, kindName(kind)),
 		zap.Time(keySince, since.UTC()), zap.Float64(keyDuration, now.Sub(since).Seconds()))
 }

@@ -490,6 +490,25 @@ func TestChangesAreLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestFaultPressureOfAnySignalEnds: the end of a pressure is recorded whatever the signal: a stall and the
+// PIDs have no breakdown of a disk.
+func TestFaultPressureOfAnySignalEnds(t *testing.T) {
+	t.Parallel()
+	for _, signal := range pressure.Signals() {
+		r := newRig(t)
+		p := pressureOn(signal, pressure.Absolute(50), 40, 100)
+		for i, holding := range [][]pressure.Pressure{{p}, nil} {
+			at := start.Add(time.Duration(i) * time.Second)
+			r.Sample(sampleOf(at), &pressure.Verdict{Time: at, Pressures: holding})
+		}
+		lines := r.lines(t)
+		last := lines[len(lines)-1]
+		if last["msg"] != "pressure ended" || last["signal"] != signal.String() {
+			t.Errorf("%s: the last line is %v", signal, last)
+		}
+	}
+}
+
 func TestPressureBegan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -224,7 +224,7 @@ func (m *metrics) decided(d *decide.Decision) {
 	}
 }
 
-// diskUsed shows a breakdown, and removes what is not known of it.
+// diskUsed shows the breakdown of a signal of a disk, and removes what is not known of it.
 func (m *metrics) diskUsed(signal pressure.Signal, b decide.Breakdown) {
 	for _, part := range decide.Parts() {
 		if amount, known := b[part]; known {

@@ -24,6 +24,17 @@ type Stall struct {
 	// LimitHits is how often the pod or one of its containers met its own memory.max
 	// or memory.high, on cgroup v1 its memory.limit_in_bytes.
 	LimitHits int64
+	// AtLimit says that the pod or one of its containers uses nearly all of its own limit, and
+	// Refaults how many pages its groups had to read again soon after the kernel had reclaimed
+	// them. Both are of cgroup v1 alone: there, LimitHits does not count where the limit of memory
+	// and swap is the same (Linux 6.18), as the kubelet sets it.
+	AtLimit  bool
+	Refaults int64
+}
+
+// MetLimit reports whether the pod met a limit of its own since an earlier reading.
+func (s *Stall) MetLimit(before *Stall) bool {
+	return s.LimitHits > before.LimitHits || s.AtLimit && s.Refaults > before.Refaults
 }
 
 // Stalls returns the stalls of each pod, in no particular order. It is called only while the
@@ -64,8 +75,7 @@ func (t *Tree) readStall(uid, dir string) (Stall, error) {
 	stall := Stall{UID: uid}
 	var err error
 	if !t.hierarchy.Unified {
-		stall.LimitHits, err = t.failures(dir)
-		return stall, err
+		return stall, t.atLimits(&stall, dir)
 	}
 	if stall.LimitHits, err = t.figure(filepath.Join(dir, "memory.events"), limitEvents); err != nil {
 		return Stall{}, err
@@ -91,28 +101,59 @@ func limitEvents(content []byte) (int64, error) {
 	return high + most, err
 }
 
-// failures counts how often a pod or one of its containers met its limit on cgroup
-// v1, which counts for each group alone.
-func (t *Tree) failures(dir string) (int64, error) {
+// atLimits reads how a pod and its containers met their limits on cgroup v1, which counts for each
+// group alone.
+func (t *Tree) atLimits(stall *Stall, dir string) error {
 	containers, err := subdirectories(dir)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	sum, err := t.figure(filepath.Join(dir, failureFile), kernelfile.Number)
-	if err != nil {
-		return 0, err
+	if err := t.atLimit(stall, dir); err != nil {
+		return err
 	}
 	for _, name := range containers {
-		n, err := t.figure(filepath.Join(dir, name, failureFile), kernelfile.Number)
-		if err != nil && !missing(err) {
-			return 0, err
+		if err := t.atLimit(stall, filepath.Join(dir, name)); err != nil && !missing(err) {
+			return err
 		}
-		sum += n
 	}
-	return sum, nil
+	return nil
 }
 
-const failureFile = "memory.failcnt"
+// atLimit adds what one group on cgroup v1 tells.
+func (t *Tree) atLimit(stall *Stall, dir string) error {
+	figures := [...]struct {
+		file  string
+		parse func([]byte) (int64, error)
+		value int64
+	}{
+		{file: "memory.failcnt", parse: kernelfile.Number},
+		{file: "memory.stat", parse: refaults},
+		{file: "memory.usage_in_bytes", parse: kernelfile.Number},
+		{file: "memory.limit_in_bytes", parse: kernelfile.Number},
+	}
+	for i := range figures {
+		f := &figures[i]
+		var err error
+		if f.value, err = t.figure(filepath.Join(dir, f.file), f.parse); err != nil {
+			return err
+		}
+	}
+	used, limit := figures[2].value, figures[3].value
+	stall.LimitHits += figures[0].value
+	stall.Refaults += figures[1].value
+	stall.AtLimit = stall.AtLimit || used >= limit-limit/16 // reclaim keeps it somewhat below
+	return nil
+}
+
+// refaults counts the pages of a group that were read again soon after the kernel had reclaimed
+// them; 0 where the kernel does not tell.
+func refaults(content []byte) (int64, error) {
+	const key = "workingset_refault_file "
+	if _, err := kernelfile.Line(content, key); err != nil {
+		return 0, nil //nolint:nilerr // an older kernel
+	}
+	return kernelfile.Stat(content, key)
+}
 
 func someStalled(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") }
 

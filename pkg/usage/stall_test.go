@@ -27,11 +27,21 @@ func stalledPods(v version) files {
 		all[bound+"/memory.pressure"] = psiText
 		return all
 	}
-	all["memory/"+calm+"/memory.failcnt"] = "0\n"
-	all["memory/"+bound+"/memory.failcnt"] = "3\n"
-	all["memory/"+bound+"/c1/memory.failcnt"] = "20\n"
-	all["memory/"+bound+"/c2/memory.failcnt"] = "0\n"
+	const unlimited = "9223372036854771712"
+	stallFiles(all, calm, "0", "0", "4096", unlimited)
+	stallFiles(all, bound, "3", "5", "67000000", unlimited)
+	stallFiles(all, bound+"/c1", "20", "100", "62300000", "62914560")
+	stallFiles(all, bound+"/c2", "0", "7", "4096", "62914560")
 	return all
+}
+
+// stallFiles adds a group of cgroup v1 with its failures, refaults, usage and limit.
+func stallFiles(f files, name, failures, refaults, used, limit string) {
+	dir := "memory/" + name + "/memory."
+	f[dir+"failcnt"] = failures + "\n"
+	f[dir+"stat"] = "cache 4096\nworkingset_refault_file " + refaults + "\ntotal_workingset_refault_file 999\n"
+	f[dir+"usage_in_bytes"] = used + "\n"
+	f[dir+"limit_in_bytes"] = limit + "\n"
 }
 
 func TestStalls(t *testing.T) {
@@ -45,8 +55,9 @@ func TestStalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
-			want := []Stall{{UID: "bound", LimitHits: 23}, {UID: "calm"}}
+			want := []Stall{{UID: "bound", LimitHits: 23, AtLimit: true, Refaults: 112}, {UID: "calm"}}
 			if v == v2 {
+				want[0].AtLimit, want[0].Refaults = false, 0
 				want[0].Waited, want[0].WaitedKnown = 14917686, true
 				want[1].Waited, want[1].WaitedKnown = 7, true
 			}
@@ -54,6 +65,26 @@ func TestStalls(t *testing.T) {
 				t.Errorf("stalls (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestMetLimit: a pod met a limit of its own when the kernel counted it, or when it used all of the
+// limit and read again what the kernel had reclaimed.
+func TestMetLimit(t *testing.T) {
+	t.Parallel()
+	before := Stall{LimitHits: 3, Refaults: 10}
+	for name, test := range map[string]struct {
+		now  Stall
+		want bool
+	}{
+		"nothing happened":          {Stall{LimitHits: 3, Refaults: 10, AtLimit: true}, false},
+		"the kernel counted it":     {Stall{LimitHits: 4, Refaults: 10}, true},
+		"it reads again, and waits": {Stall{LimitHits: 3, Refaults: 11, AtLimit: true}, true},
+		"it reads again elsewhere":  {Stall{LimitHits: 3, Refaults: 11}, false},
+	} {
+		if got := test.now.MetLimit(&before); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -82,6 +113,8 @@ func TestStallsThatCannotBeRead(t *testing.T) {
 		{v2, "kubepods/podcalm/memory.events"},
 		{v2, "kubepods/podcalm/memory.pressure"},
 		{v1, "memory/kubepods/podcalm/memory.failcnt"},
+		{v1, "memory/kubepods/podcalm/memory.usage_in_bytes"},
+		{v1, "memory/kubepods/podcalm/memory.limit_in_bytes"},
 	} {
 		for name, content := range map[string]string{
 			"empty": "", "cut off": "some avg10=0.00 avg60=0.00 avg300=0.00 total=1", "negative": "-1\n",
