@@ -24,17 +24,17 @@ type Stall struct {
 	// LimitHits is how often the pod or one of its containers met its own memory.max
 	// or memory.high, on cgroup v1 its memory.limit_in_bytes.
 	LimitHits int64
-	// AtLimit says that the pod or one of its containers uses nearly all of its own limit, and
-	// Refaults how many pages its groups had to read again soon after the kernel had reclaimed
-	// them. Both are of cgroup v1 alone: there, LimitHits does not count where the limit of memory
-	// and swap is the same (Linux 6.18), as the kubelet sets it.
-	AtLimit  bool
-	Refaults int64
+	// AtLimit says that the pod or one of its containers uses all of its own limit, and Charges
+	// how often memory was charged to its groups, which needs reclaim at the limit. Both are of
+	// cgroup v1 alone: there, LimitHits does not count where the limit of memory and swap is the
+	// same (Linux 6.18), as the kubelet sets it.
+	AtLimit bool
+	Charges int64
 }
 
 // MetLimit reports whether the pod met a limit of its own since an earlier reading.
 func (s *Stall) MetLimit(before *Stall) bool {
-	return s.LimitHits > before.LimitHits || s.AtLimit && s.Refaults > before.Refaults
+	return s.LimitHits > before.LimitHits || s.AtLimit && s.Charges > before.Charges
 }
 
 // Stalls returns the stalls of each pod, in no particular order. It is called only while the
@@ -127,7 +127,7 @@ func (t *Tree) atLimit(stall *Stall, dir string) error {
 		value int64
 	}{
 		{file: "memory.failcnt", parse: kernelfile.Number},
-		{file: "memory.stat", parse: refaults},
+		{file: "memory.stat", parse: charges},
 		{file: "memory.usage_in_bytes", parse: kernelfile.Number},
 		{file: "memory.limit_in_bytes", parse: kernelfile.Number},
 	}
@@ -140,20 +140,14 @@ func (t *Tree) atLimit(stall *Stall, dir string) error {
 	}
 	used, limit := figures[2].value, figures[3].value
 	stall.LimitHits += figures[0].value
-	stall.Refaults += figures[1].value
-	stall.AtLimit = stall.AtLimit || used >= limit-limit/16 // reclaim keeps it somewhat below
+	stall.Charges += figures[1].value
+	stall.AtLimit = stall.AtLimit || used >= limit-limit/32 // reclaim keeps it somewhat below
 	return nil
 }
 
-// refaults counts the pages of a group that were read again soon after the kernel had reclaimed
-// them; 0 where the kernel does not tell.
-func refaults(content []byte) (int64, error) {
-	const key = "workingset_refault_file "
-	if _, err := kernelfile.Line(content, key); err != nil {
-		return 0, nil //nolint:nilerr // an older kernel
-	}
-	return kernelfile.Stat(content, key)
-}
+// charges counts how often memory was charged to a group alone, as cgroup v1 tells it
+// (Documentation/admin-guide/cgroup-v1/memory.rst, pgpgin).
+func charges(content []byte) (int64, error) { return kernelfile.Stat(content, "pgpgin ") }
 
 func someStalled(content []byte) (int64, error) { return kernelfile.StallTotal(content, "some") }
 

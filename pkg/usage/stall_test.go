@@ -35,11 +35,11 @@ func stalledPods(v version) files {
 	return all
 }
 
-// stallFiles adds a group of cgroup v1 with its failures, refaults, usage and limit.
-func stallFiles(f files, name, failures, refaults, used, limit string) {
+// stallFiles adds a group of cgroup v1 with its failures, charges, usage and limit.
+func stallFiles(f files, name, failures, charges, used, limit string) {
 	dir := "memory/" + name + "/memory."
 	f[dir+"failcnt"] = failures + "\n"
-	f[dir+"stat"] = "cache 4096\nworkingset_refault_file " + refaults + "\ntotal_workingset_refault_file 999\n"
+	f[dir+"stat"] = "cache 4096\npgpgin " + charges + "\ntotal_pgpgin 999\n"
 	f[dir+"usage_in_bytes"] = used + "\n"
 	f[dir+"limit_in_bytes"] = limit + "\n"
 }
@@ -55,9 +55,9 @@ func TestStalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.SortFunc(got, func(a, b Stall) int { return cmp.Compare(a.UID, b.UID) })
-			want := []Stall{{UID: "bound", LimitHits: 23, AtLimit: true, Refaults: 112}, {UID: "calm"}}
+			want := []Stall{{UID: "bound", LimitHits: 23, AtLimit: true, Charges: 112}, {UID: "calm"}}
 			if v == v2 {
-				want[0].AtLimit, want[0].Refaults = false, 0
+				want[0].AtLimit, want[0].Charges = false, 0
 				want[0].Waited, want[0].WaitedKnown = 14917686, true
 				want[1].Waited, want[1].WaitedKnown = 7, true
 			}
@@ -69,18 +69,18 @@ func TestStalls(t *testing.T) {
 }
 
 // TestMetLimit: a pod met a limit of its own when the kernel counted it, or when it used all of the
-// limit and read again what the kernel had reclaimed.
+// limit and was charged more.
 func TestMetLimit(t *testing.T) {
 	t.Parallel()
-	before := Stall{LimitHits: 3, Refaults: 10}
+	before := Stall{LimitHits: 3, Charges: 10}
 	for name, test := range map[string]struct {
 		now  Stall
 		want bool
 	}{
-		"nothing happened":          {Stall{LimitHits: 3, Refaults: 10, AtLimit: true}, false},
-		"the kernel counted it":     {Stall{LimitHits: 4, Refaults: 10}, true},
-		"it reads again, and waits": {Stall{LimitHits: 3, Refaults: 11, AtLimit: true}, true},
-		"it reads again elsewhere":  {Stall{LimitHits: 3, Refaults: 11}, false},
+		"nothing happened":           {Stall{LimitHits: 3, Charges: 10, AtLimit: true}, false},
+		"the kernel counted it":      {Stall{LimitHits: 4, Charges: 10}, true},
+		"it is charged at its limit": {Stall{LimitHits: 3, Charges: 11, AtLimit: true}, true},
+		"it is charged below it":     {Stall{LimitHits: 3, Charges: 11}, false},
 	} {
 		if got := test.now.MetLimit(&before); got != test.want {
 			t.Errorf("%s: %v", name, got)
