@@ -18,9 +18,14 @@ const relief = 30 * time.Second
 // Growth is what changed since a reading of the node and its pods some seconds before. The zero
 // value is not known.
 type Growth struct {
+	// Over is how long ago that reading was.
+	Over time.Duration
 	// Taken is how much less of the signal is available than then, in its unit; 0 or less where it
 	// was not used up.
 	Taken int64
+	// Grown is by how much those pods grew together that did. It is more than Taken where others
+	// gave something back.
+	Grown int64
 	// ByUID is how much more a pod's end should free than then. A pod that is missing was not
 	// read at both times.
 	ByUID map[string]int64
@@ -29,31 +34,20 @@ type Growth struct {
 // by reports whether a pod grew by at least a quarter of what was used up.
 func (g *Growth) by(uid string) bool {
 	grown, known := g.ByUID[uid]
-	return known && g.Taken > 0 && 4*grown >= g.Taken
+	return known && grown > 0 && 4*grown >= max(g.Taken, g.Grown)
 }
 
 // outgrown withholds the candidates whose reclaim would be used up again within seconds: of memory by
-// pods within their requests, of a disk by whatever the figures do not show yet.
+// pods that are evicted next, of a disk by whatever the figures do not show yet.
 func outgrown(s *Situation, d *Decision) (Hold, string) {
-	soon := s.usedUpSoon()
 	switch {
-	case soon <= 0:
+	case s.Policy.MinimumReclaim.IsZero(): // no candidate counts as too small
 		return HoldNone, ""
 	case s.Pressure.Threshold.Signal.OnDisk():
-		return outgrownUnseen(s, d, soon)
+		return outgrownUnseen(s, d)
 	default:
-		return outgrownWithin(s, d, soon)
+		return outgrownWithin(s, d)
 	}
-}
-
-// usedUpSoon returns how much of the signal is surely used up while a reclaim should last, in its unit;
-// 0 where that is not known, and where no candidate counts as too small.
-func (s *Situation) usedUpSoon() int64 {
-	forecast := &s.Pressure.Forecast
-	if !forecast.Known || s.Policy.MinimumReclaim.IsZero() {
-		return 0
-	}
-	return int64(forecast.Least * relief.Seconds())
 }
 
 // withholdOutgrown withholds the candidates that free less than is used up soon, unless they are kept,
@@ -74,10 +68,12 @@ func (s *Situation) withholdOutgrown(d *Decision, soon int64, by string, kept fu
 
 // outgrownUnseen withholds small candidates for a disk while figures are from before the pressure: what
 // fills the disk is not among them, and a measurement that shows it is awaited.
-func outgrownUnseen(s *Situation, d *Decision, soon int64) (Hold, string) {
-	if s.Uses.Outdated == "" {
+func outgrownUnseen(s *Situation, d *Decision) (Hold, string) {
+	forecast := &s.Pressure.Forecast
+	if s.Uses.Outdated == "" || !forecast.Known {
 		return HoldNone, ""
 	}
+	soon := int64(forecast.Least * relief.Seconds())
 	withheld := s.withholdOutgrown(d, soon, "what fills the disk", func(e *rank.Entry) bool { return s.Uses.Growth.by(e.Pod.UID) })
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
@@ -85,7 +81,7 @@ func outgrownUnseen(s *Situation, d *Decision, soon int64) (Hold, string) {
 	return HoldUsageUnknown, fmt.Sprintf("what each of the %d candidates would return is used up within %v, and %s", withheld, relief, s.Uses.Outdated)
 }
 
-// growing are the pods within their requests that use the signal up.
+// growing are the pods that use the signal up, within their requests or beyond.
 type growing struct {
 	names    []string
 	grown    int64 // since the earlier reading
@@ -93,14 +89,15 @@ type growing struct {
 	priority int32 // the lowest of theirs, as the root sees it
 }
 
-// outgrownWithin withholds small candidates beside pods within their requests that use the signal up,
-// can be evicted once it runs out, and then suffice.
-func outgrownWithin(s *Situation, d *Decision, soon int64) (Hold, string) {
-	by := s.growing(d)
-	if len(by.names) == 0 || 2*by.grown < s.Uses.Growth.Taken || by.frees < s.Shortage().Missing {
+// outgrownWithin withholds small candidates beside pods that use the signal up, can be evicted, within
+// their requests once it runs out, and then suffice. How fast they use it up is by their own figures:
+// what is available on the node moves for other reasons too.
+func outgrownWithin(s *Situation, d *Decision) (Hold, string) {
+	by, growth := s.growing(d), &s.Uses.Growth
+	if len(by.names) == 0 || 2*by.grown < growth.Taken || by.frees < s.Shortage().Missing {
 		return HoldNone, ""
 	}
-	names := wording.Few(by.names)
+	names, soon := wording.Few(by.names), int64(float64(by.grown)*float64(relief)/float64(growth.Over))
 	withheld := s.withholdOutgrown(d, soon, names, func(e *rank.Entry) bool {
 		return s.grows(e) || e.EffectivePriority() < by.priority
 	})
@@ -112,8 +109,7 @@ func outgrownWithin(s *Situation, d *Decision, soon int64) (Hold, string) {
 		withheld, relief, names, s.Pressure.Threshold.Signal)
 }
 
-// growing returns the pods within their requests that use the signal up and may be evicted, now or
-// once it runs out. It knows none where the readings do not tell.
+// growing returns the pods that use the signal up and may be evicted, now or once it runs out. It knows none where the readings do not tell.
 func (s *Situation) growing(d *Decision) growing {
 	var by growing
 	if !s.Policy.WithinRequests.untilExhaustion() {
@@ -137,9 +133,9 @@ func (s *Situation) growing(d *Decision) growing {
 	return by
 }
 
-// grows reports whether a pod is within its request, may be evicted, now or once the signal runs
-// out, and is one of those that use it up.
+// grows reports whether a pod may be evicted, now or once the signal runs out, and is one of those
+// that use it up.
 func (s *Situation) grows(e *rank.Entry) bool {
-	return !e.Exceeds && s.Uses.Growth.by(e.Pod.UID) &&
+	return s.Uses.Growth.by(e.Pod.UID) &&
 		(e.Protection == rank.NotProtected || e.Protection == rank.ProtectedWithinRequests)
 }

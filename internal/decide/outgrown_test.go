@@ -9,12 +9,11 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// growing returns a situation in which 25 of 100 are missing and 2 a second are used up: by the pod
+// growing returns a situation in which 25 of 100 are missing, of 20 that were used up within 5 seconds: by the pod
 // leak, which holds 500 within its request. Beside it the pod small uses 30, over its request.
 func growing() *decide.Situation {
 	s := short(pressure.MemoryAvailable)
 	available(s, 75)
-	s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 2, Least: 2}
 	pod := func(name string) *nodepods.Pod {
 		return &nodepods.Pod{UID: name, CgroupUID: name, Namespace: "shop", Name: name, Started: true}
 	}
@@ -22,7 +21,7 @@ func growing() *decide.Situation {
 	s.Pods[0].MemoryRequest, s.Pods[1].MemoryRequest = 600, 10
 	s.Uses = &decide.Uses{
 		ByUID:  map[string]decide.Use{"leak": usage(500), "small": usage(30)},
-		Growth: decide.Growth{Taken: 20, ByUID: map[string]int64{"leak": 18, "small": 2}},
+		Growth: decide.Growth{Over: 5 * second, Taken: 20, Grown: 20, ByUID: map[string]int64{"leak": 18, "small": 2}},
 	}
 	return s
 }
@@ -51,7 +50,7 @@ func TestSmallCandidateWhileAPodFillsTheDisk(t *testing.T) {
 		"no reclaim is too small":       {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, decide.HoldNone},
 		"it grows":                      {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 5 }, decide.HoldNone},
 		"it grows by too little":        {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 4 }, decide.HoldUsageUnknown},
-		"it grows while space is freed": {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["uid-hog"] = -1, 5 }, decide.HoldUsageUnknown},
+		"it grows while space is freed": {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["uid-hog"] = -1, 5 }, decide.HoldNone},
 	} {
 		s := short(pressure.NodeFSAvailable)
 		measured(s, 60)
@@ -74,20 +73,19 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 		withheld bool
 	}{
 		"as it is":                      {func(*decide.Situation) {}, true},
-		"the forecast is not known":     {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, false},
-		"the signal is not used up":     {func(s *decide.Situation) { s.Pressure.Forecast.Least = 0 }, false},
-		"what it frees lasts for 30 s":  {func(s *decide.Situation) { s.Pressure.Forecast.Least = 1 }, false},
-		"what it frees lasts almost so": {func(s *decide.Situation) { s.Pressure.Forecast.Least = 1.04 }, true},
+		"what it frees lasts for 30 s":  {func(s *decide.Situation) { s.Uses.Growth.Over = 18 * second }, false},
+		"what it frees lasts almost so": {func(s *decide.Situation) { s.Uses.Growth.Over = 17 * second }, true},
 		"the growth is not known":       {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
 		"the growing pod is not known":  {func(s *decide.Situation) { delete(s.Uses.Growth.ByUID, "leak") }, false},
 		"it grew by less than a half":   {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 9 }, false},
 		"it grew by a half":             {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 10 }, true},
-		"the node recovered meanwhile":  {func(s *decide.Situation) { s.Uses.Growth.Taken = -1 }, false},
+		"the host freed as much":        {func(s *decide.Situation) { s.Uses.Growth.Taken = -1 }, true},
+		"it shrank":                     {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["leak"] = -1, -1 }, false},
 		"it does not suffice":           {func(s *decide.Situation) { s.Uses.ByUID["leak"] = usage(24) }, false},
 		"it would free an unknown amount": {func(s *decide.Situation) {
 			s.Uses.ByUID["leak"] = decide.Use{Value: 500, Known: true}
 		}, false},
-		"it exceeds its request": {func(s *decide.Situation) { s.Pods[0].MemoryRequest = 499 }, false},
+		"it exceeds its request by less": {func(s *decide.Situation) { s.Pods[0].MemoryRequest = 499 }, true},
 		"two grow by a quarter each": {func(s *decide.Situation) {
 			second := *s.Pods[0]
 			second.UID, second.CgroupUID, second.Name = "second", "second", "second"

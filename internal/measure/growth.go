@@ -49,12 +49,16 @@ func (g *growth) since(uses *decide.Uses, p *pressure.Pressure) decide.Growth {
 	if !known || p.Observed.State != pressure.Known {
 		return decide.Growth{}
 	}
-	changed := decide.Growth{Taken: available - p.Observed.Available, ByUID: make(map[string]int64, len(uses.ByUID))}
+	changed := decide.Growth{
+		Over: p.SampleTime.Sub(earlier.at), Taken: available - p.Observed.Available,
+		ByUID: make(map[string]int64, len(uses.ByUID)),
+	}
 	for uid := range uses.ByUID {
 		now, knownNow := uses.ByUID[uid].Expected.Of(signal)
 		before, knownBefore := earlier.pods[uid].Expected.Of(signal)
 		if knownNow && knownBefore {
 			changed.ByUID[uid] = now - before
+			changed.Grown += max(0, now-before)
 		}
 	}
 	return changed

@@ -31,15 +31,15 @@ func TestGrowthSinceAnEarlierReading(t *testing.T) {
 	}{
 		"nothing was read before":   {nil, read{10, 500, 100}, decide.Growth{}},
 		"too short a while ago":     {[]read{{8, 600, 10}}, read{10, 500, 100}, decide.Growth{}},
-		"a while ago":               {[]read{{7, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 100, ByUID: map[string]int64{"leak": 90}}},
-		"two, the later one is old": {[]read{{1, 900, 1}, {7, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 100, ByUID: map[string]int64{"leak": 90}}},
-		"two, the later one is not": {[]read{{5, 900, 1}, {8, 600, 10}}, read{10, 500, 100}, decide.Growth{Taken: 400, ByUID: map[string]int64{"leak": 99}}},
+		"a while ago":               {[]read{{7, 600, 10}}, read{10, 500, 100}, decide.Growth{Over: 3 * time.Second, Taken: 100, Grown: 90, ByUID: map[string]int64{"leak": 90}}},
+		"two, the later one is old": {[]read{{1, 900, 1}, {7, 600, 10}}, read{10, 500, 100}, decide.Growth{Over: 3 * time.Second, Taken: 100, Grown: 90, ByUID: map[string]int64{"leak": 90}}},
+		"two, the later one is not": {[]read{{5, 900, 1}, {8, 600, 10}}, read{10, 500, 100}, decide.Growth{Over: 5 * time.Second, Taken: 400, Grown: 99, ByUID: map[string]int64{"leak": 99}}},
 		"every second": {
 			[]read{{1, 950, 1}, {2, 900, 2}, {3, 850, 3}, {4, 800, 4}, {5, 750, 5}, {6, 700, 6}},
 			read{7, 650, 7},
-			decide.Growth{Taken: 150, ByUID: map[string]int64{"leak": 3}},
+			decide.Growth{Over: 3 * time.Second, Taken: 150, Grown: 3, ByUID: map[string]int64{"leak": 3}},
 		},
-		"it recovers": {[]read{{1, 500, 100}}, read{10, 600, 50}, decide.Growth{Taken: -100, ByUID: map[string]int64{"leak": -50}}},
+		"it recovers": {[]read{{1, 500, 100}}, read{10, 600, 50}, decide.Growth{Over: 9 * time.Second, Taken: -100, ByUID: map[string]int64{"leak": -50}}},
 	} {
 		var g growth
 		for _, r := range test.earlier {
