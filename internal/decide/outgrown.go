@@ -109,7 +109,8 @@ func outgrownWithin(s *Situation, d *Decision) (Hold, string) {
 		withheld, relief, names, s.Pressure.Threshold.Signal)
 }
 
-// growing returns the pods that use the signal up and may be evicted, now or once it runs out. It knows none where the readings do not tell.
+// growing returns the pods that use the signal up and may be evicted, now or once it runs out. It knows
+// none where the readings do not tell.
 func (s *Situation) growing(d *Decision) growing {
 	var by growing
 	if !s.Policy.WithinRequests.untilExhaustion() {

@@ -75,7 +75,8 @@ func (t *Tree) readStall(uid, dir string) (Stall, error) {
 	stall := Stall{UID: uid}
 	var err error
 	if !t.hierarchy.Unified {
-		return stall, t.atLimits(&stall, dir)
+		err = t.atLimits(&stall, dir)
+		return stall, err
 	}
 	if stall.LimitHits, err = t.figure(filepath.Join(dir, "memory.events"), limitEvents); err != nil {
 		return Stall{}, err
