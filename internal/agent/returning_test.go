@@ -269,7 +269,7 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 					}
 					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
-				live(t, n.fakeNode, first, policy, window+time.Second, n.parts, notCareful)
+				live(t, n.fakeNode, first, policy, window+time.Second/2, n.parts, notCareful)
 				n.answer = nil
 				time.Sleep(decide.DoubtLasts)
 				live(t, n.fakeNode, killed, policy, window+5*time.Second, n.parts)

@@ -31,6 +31,7 @@ type spaceNode struct {
 	ended     map[string]time.Time
 	measured  map[string]usage.DiskUse
 	blind     func(since time.Duration) bool // when the filesystem does not answer; nil: never
+	slow      time.Duration                  // how long a measurement of the pods takes
 }
 
 func (s *spaceNode) Sample(now time.Time) pressure.Sample {
@@ -89,7 +90,9 @@ func (s *spaceNode) policy() Policy {
 
 func (s *spaceNode) agent(t *testing.T, policy Policy, change ...func(*Options)) *Agent {
 	t.Helper()
-	parts := func(o *Options) { o.Sampler, o.Disk = s, &fakeDisk{node: s.fakeNode, measured: s.measured} }
+	parts := func(o *Options) {
+		o.Sampler, o.Disk = s, &fakeDisk{node: s.fakeNode, slow: s.slow, measured: s.measured}
+	}
 	return newAgent(t, s.fakeNode, policy, append(change, parts)...)
 }
 
@@ -227,6 +230,18 @@ func TestStabilizationWindowWithinAGracePeriod(t *testing.T) {
 		})
 		if len(acted) == 0 || acted[0] < 30*time.Second || acted[0] > 32*time.Second {
 			t.Errorf("evictions after %v, want the first after 30 s", acted)
+		}
+	})
+}
+
+// The pods are measured within the window, so that a measurement that takes long delays no eviction.
+func TestDiskIsMeasuredWithinTheStabilizationWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50}), slow: 5 * time.Second}
+		acted := stabilize(t, n, window+2*time.Second)
+		if len(acted) == 0 || acted[0] > window+time.Second {
+			t.Errorf("evictions after %v, want the first at the end of the window, %v", acted, window)
 		}
 	})
 }

@@ -63,6 +63,7 @@ func (a *Assessor) Assess(ctx context.Context, sample *pressure.Sample, p *press
 	s := a.situation(ctx, sample, p)
 	done := Assessment{Situation: s}
 	if done.decide(s); done.Hold != decide.HoldNone {
+		a.prepare(ctx, s, done.Hold)
 		return done
 	}
 	if done.Hold, done.Detail = a.measure(ctx, s); done.Hold != decide.HoldNone {
@@ -74,6 +75,15 @@ func (a *Assessor) Assess(ctx context.Context, sample *pressure.Sample, p *press
 	again := a.options.Sample()
 	done.Hold, done.Detail = s.LookAgain(a.options.Memories.Victims.Simulated().AddTo(&again))
 	return done
+}
+
+// prepare has the pods measured while a decision about a disk waits for space that may come back: a
+// measurement takes a second or more, and so long a decision would wait again.
+func (a *Assessor) prepare(ctx context.Context, s *decide.Situation, hold decide.Hold) {
+	if hold == decide.HoldStabilizationWindow {
+		query := a.queryOf(s)
+		a.options.Measurer.Prepare(ctx, &query)
+	}
 }
 
 // Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the

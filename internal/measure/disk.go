@@ -54,12 +54,8 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 		return nil, decide.HoldUsageUnknown, "this agent has no source for the pods' disk use"
 	}
 	p := q.Pressure
-	age := p.SampleTime.Sub(m.disk.At)
-	current := m.disk.At.After(q.NewerThan) && !m.disk.At.Before(p.Since)
-	if age >= m.refreshAfter(p) || !current {
-		m.askDisk(ctx, p.SampleTime, q.Pods)
-	}
-	if age >= DiskFresh || !current {
+	m.Prepare(ctx, q)
+	if p.SampleTime.Sub(m.disk.At) >= DiskFresh || !m.current(q) {
 		return nil, decide.HoldUsageUnknown, "measuring the pods' disk use"
 	}
 	if m.disk.Err != nil {
@@ -79,6 +75,25 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 	}
 	uses.Growth = m.diskGrowth.since(uses, p)
 	return uses, decide.HoldNone, ""
+}
+
+// Prepare requests the measurement that a decision about a disk needs, unless the last one serves. So it
+// is there when a decision has waited for something else.
+func (m *Measurer) Prepare(ctx context.Context, q *Query) {
+	p, every := q.Pressure, m.refreshAfter(q.Pressure)
+	if !p.Threshold.Signal.OnDisk() {
+		return
+	}
+	if !m.current(q) {
+		every = 0
+	}
+	m.RefreshDisk(ctx, p.SampleTime, q.Pods, every)
+}
+
+// current reports whether the last measurement was requested since the pressure began, and after what
+// the query names.
+func (m *Measurer) current(q *Query) bool {
+	return m.disk.At.After(q.NewerThan) && !m.disk.At.Before(q.Pressure.Since)
 }
 
 // refreshAfter returns how old a measurement of the disks is when it is repeated: sooner where the disk
