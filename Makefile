@@ -108,7 +108,7 @@ bench-reaction: needs-root node-build image ## From a threshold's crossing to th
 .PHONY: bench-incidents
 bench-incidents: needs-root node-build image ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd}" --begins $${BEGINS:-0} \
+		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" --begins $${BEGINS:-0} \
 		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(VERSION) $${TABLE:+--table}
 
 .PHONY: bench-idle

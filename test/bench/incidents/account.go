@@ -16,6 +16,9 @@ const (
 	byOther   = "other" // itself, its controller, or unknown
 )
 
+// causes are all of them.
+func causes() []string { return []string{byEvictd, byKubelet, byKernel, byOther} }
+
 // cause is a sign of what ends a pod, and when it was first seen.
 type cause struct {
 	by string
@@ -184,21 +187,38 @@ func (e *End) read(l *life, journal string) {
 
 const preStopFinished = "finished"
 
-// beyond returns how many ends are not in the smallest set, and how many of all are innocents'.
-func beyond(ends []End, smallest map[string]int, innocents []string) (more, innocent int) {
-	count := map[string]int{}
+// tally is what some causes have ended: how many pods, how many of them beyond the smallest set, how
+// many innocents, and how many that had their grace.
+type tally struct{ ended, beyond, innocent, graceful int }
+
+// count counts what these causes have ended. Beyond the smallest set are the pods of an app that end after
+// as many as the set has of it, whatever has ended those.
+func count(ends []End, smallest map[string]int, innocents []string, causes ...string) tally {
+	var t tally
+	before := map[string]int{}
 	for i := range ends {
-		count[ends[i].App]++
-	}
-	for app, n := range count {
-		if wanted := smallest[app]; wanted != Any {
-			more += max(0, n-wanted)
+		e := &ends[i]
+		before[e.App]++
+		if !slices.Contains(causes, e.By) {
+			continue
 		}
-		if slices.Contains(innocents, app) {
-			innocent += n
+		t.ended++
+		if wanted := smallest[e.App]; wanted != Any && before[e.App] > wanted {
+			t.beyond++
+		}
+		if slices.Contains(innocents, e.App) {
+			t.innocent++
+		}
+		if e.Graceful {
+			t.graceful++
 		}
 	}
-	return more, innocent
+	return t
+}
+
+// plus is the sum of both.
+func (t tally) plus(o tally) tally {
+	return tally{t.ended + o.ended, t.beyond + o.beyond, t.innocent + o.innocent, t.graceful + o.graceful}
 }
 
 // workLost is the container-seconds times the memory request of what has ended, in GiB·s. Pods

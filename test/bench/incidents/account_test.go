@@ -159,7 +159,7 @@ func TestGrace(t *testing.T) {
 func TestBeyondTheSmallestSet(t *testing.T) {
 	ends := func(apps ...string) (list []End) {
 		for _, app := range apps {
-			list = append(list, End{App: app})
+			list = append(list, End{App: app, By: byEvictd, Graceful: true})
 		}
 		return list
 	}
@@ -178,10 +178,28 @@ func TestBeyondTheSmallestSet(t *testing.T) {
 		"one that is not named": {ends("other"), nil, 1, 0},
 		"any number":            {ends("leak", "leak", "leak"), map[string]int{"leak": Any}, 0, 0},
 	} {
-		more, innocent := beyond(c.ends, c.smallest, innocents)
-		if more != c.more || innocent != c.innocent {
-			t.Errorf("%s: %d beyond, %d innocents, want %d, %d", name, more, innocent, c.more, c.innocent)
+		want := tally{ended: len(c.ends), beyond: c.more, innocent: c.innocent, graceful: len(c.ends)}
+		if got := count(c.ends, c.smallest, innocents, byEvictd); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
+	}
+}
+
+// What the kubelet ends first takes a pod's place in the smallest set.
+func TestCountOfEachCause(t *testing.T) {
+	ends := []End{{App: "leak", By: byKubelet}, {App: "leak", By: byEvictd, Graceful: true}, {App: "web", By: byKubelet}, {App: "web", By: byKernel}}
+	smallest, innocents := map[string]int{"leak": 1}, []string{"web"}
+	for cause, want := range map[string]tally{
+		byEvictd:  {ended: 1, beyond: 1, graceful: 1},
+		byKubelet: {ended: 2, beyond: 1, innocent: 1},
+		byKernel:  {ended: 1, beyond: 1, innocent: 1},
+	} {
+		if got := count(ends, smallest, innocents, cause); got != want {
+			t.Errorf("%s: %+v, want %+v", cause, got, want)
+		}
+	}
+	if got, want := count(ends, smallest, innocents, causes()...), (tally{ended: 4, beyond: 3, innocent: 2, graceful: 1}); got != want {
+		t.Errorf("all: %+v, want %+v", got, want)
 	}
 }
 
@@ -333,7 +351,7 @@ func TestReportFromFiles(t *testing.T) {
 	if err := report(&out, results); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"1 / 1 / 0", "1 of 2", "not run yet", "1.50 s  evictd evicts leak"} {
+	for _, want := range []string{"1 / 1 / 0 / 0", "0 / 1 / 0 / 0", "1 of 2", "not run yet", "1.50 s  evictd evicts leak"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedappsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/memory"
@@ -20,9 +22,21 @@ import (
 
 // The arms.
 const (
-	kubeletArm = "kubelet" // the kubelet alone
-	evictdArm  = "evictd"  // the kubelet and evictd
+	kubeletArm = "kubelet"     // the kubelet alone
+	evictdArm  = "evictd"      // the kubelet and evictd, as it is shipped
+	byNodeArm  = "evictd-node" // the same with the component disk-node, and `disk: {source: node}`
 )
+
+// allArms returns every arm, in the order in which they alternate.
+func allArms() []string { return []string{kubeletArm, evictdArm, byNodeArm} }
+
+// arms are those that the scenario has: where a disk is measured makes no difference for the others.
+func (s *Scenario) arms() []string {
+	if s.onDisk() {
+		return allArms()
+	}
+	return []string{kubeletArm, evictdArm}
+}
 
 const (
 	namespace = "incidents"
@@ -46,6 +60,7 @@ type bench struct {
 	disk     disk
 	lines    lines
 	machine  machine
+	shipped  corev1.PodTemplateSpec // of evictd, as the manifest has it
 }
 
 func (b *bench) up(ctx context.Context, files node.Files) error {
@@ -120,7 +135,19 @@ func (b *bench) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a priority class: %w", err)
 	}
-	return b.node.Deploy(ctx)
+	if err = b.node.Deploy(ctx); err != nil {
+		return err
+	}
+	deployed, err := b.daemonSets().Get(ctx, "evictd", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading evictd's DaemonSet: %w", err)
+	}
+	b.shipped = deployed.Spec.Template
+	return nil
+}
+
+func (b *bench) daemonSets() typedappsv1.DaemonSetInterface {
+	return b.node.Client.AppsV1().DaemonSets(node.Namespace)
 }
 
 // kubeletsDefaults are the kubelet's hard thresholds by default (pkg/kubelet/eviction/defaults_linux.go).
@@ -150,11 +177,37 @@ func (b *bench) arm(ctx context.Context, arm, more string) error {
 	if err := b.schedule(ctx, false); err != nil || arm == kubeletArm {
 		return err
 	}
+	if arm == byNodeArm {
+		more += "disk: {source: node}\n"
+	}
+	if err := b.form(ctx, arm); err != nil {
+		return err
+	}
 	// The kubelet alone removes evictd's image with the other unused ones when its disk is short.
 	if err := errors.Join(b.node.Cluster.ImportImage(ctx, b.node.Files.Image), b.tellEvictd(), b.configure(ctx, more)); err != nil {
 		return err
 	}
 	return b.schedule(ctx, true)
+}
+
+// form gives evictd's DaemonSet the form of an arm, while none of its pods is on the node.
+func (b *bench) form(ctx context.Context, arm string) error {
+	current, err := b.daemonSets().Get(ctx, "evictd", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("reading evictd's DaemonSet: %w", err)
+	}
+	selector := current.Spec.Template.Spec.NodeSelector
+	current.Spec.Template = *b.shipped.DeepCopy()
+	current.Spec.Template.Spec.NodeSelector = selector
+	if _, err = b.daemonSets().Update(ctx, current, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("giving evictd's DaemonSet its shipped form: %w", err)
+	}
+	if arm != byNodeArm {
+		return nil
+	}
+	patch := filepath.Join(filepath.Dir(b.node.Files.Manifest), "components", "disk-node", "daemonset.patch.yaml")
+	_, err = b.node.Kubectl(ctx, "-n", node.Namespace, "patch", "ds/evictd", "--patch-file", patch)
+	return err
 }
 
 // relieve ends what an earlier run has left: the kubelet reports a pressure for five minutes more,

@@ -70,7 +70,7 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 		selector = `{"kubernetes.io/os":"linux","incidents":null}`
 	}
 	patch := []byte(`{"spec":{"template":{"spec":{"nodeSelector":` + selector + `}}}}`)
-	_, err := b.node.Client.AppsV1().DaemonSets(node.Namespace).Patch(ctx, "evictd", types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	_, err := b.daemonSets().Patch(ctx, "evictd", types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("moving evictd: %w", err)
 	}

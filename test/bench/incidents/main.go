@@ -44,7 +44,7 @@ func parse(arguments []string) (settings, error) {
 	flags := flag.NewFlagSet("incidents", flag.ContinueOnError)
 	flags.IntVar(&s.runs, "runs", 3, "runs of each scenario and arm")
 	only := flags.String("only", "", "scenarios to run, such as 3,4; empty is all")
-	arms := flags.String("arms", kubeletArm+","+evictdArm, "arms to run")
+	arms := flags.String("arms", strings.Join(allArms(), ","), "arms to run")
 	flags.StringVar(&s.results, "results", "incidents", "folder of the results, one JSON file each")
 	flags.StringVar(&s.commit, "commit", "unknown", "commit of the code, for the results")
 	flags.StringVar(&s.page, "page", "", "file whose part between the markers becomes the table and the timelines; empty prints them")
@@ -66,8 +66,8 @@ func parse(arguments []string) (settings, error) {
 	}
 	s.arms = strings.Split(*arms, ",")
 	for _, arm := range s.arms {
-		if arm != kubeletArm && arm != evictdArm {
-			return s, fmt.Errorf("parsing --arms %q: want %s or %s, or both", *arms, kubeletArm, evictdArm)
+		if !slices.Contains(allArms(), arm) {
+			return s, fmt.Errorf("parsing --arms %q: there is no arm %q, want some of %s", *arms, arm, strings.Join(allArms(), ","))
 		}
 	}
 	if s.runs < 1 {
@@ -136,6 +136,9 @@ func (b *bench) series(ctx context.Context) error {
 				slices.Reverse(arms)
 			}
 			for _, arm := range arms {
+				if !slices.Contains(s.arms(), arm) {
+					continue
+				}
 				if err := b.one(ctx, &s, arm, number); err != nil {
 					return fmt.Errorf("run %d of scenario %d (%s), %s: %w", number, s.Number, s.Name, arm, err)
 				}
@@ -158,10 +161,9 @@ func (b *bench) one(ctx context.Context, s *Scenario, arm string, number int) er
 	if err != nil {
 		return err
 	}
-	more, innocent := beyond(r.Ends, r.Smallest, r.Innocents)
-	kept, all := r.graceful()
-	b.say("%2d %-28s %-7s run %d: ended %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
-		s.Number, s.Name, arm, number, len(r.Ends), more, innocent, r.OOMKills, r.Violated, kept, all,
+	all, granted := r.by(causes()...), r.by(byEvictd, byKubelet)
+	b.say("%2d %-28s %-11s run %d: evictd ended %d, all %d (%d beyond, %d innocent), OOM kills %d, budgets %d, grace %d of %d, below %.1f / %.1f s, failed %d of %d; %.0f s",
+		s.Number, s.Name, arm, number, r.by(byEvictd).ended, all.ended, all.beyond, all.innocent, r.OOMKills, r.Violated, granted.graceful, granted.ended,
 		r.line(hardLine).Below, r.line(kubeletLine).Below, r.Failed, r.Asked, r.Seconds)
 	return r.write(b.settings.results)
 }

@@ -98,29 +98,8 @@ func (r *Result) relief() float64 {
 	return hard.Last - hard.First
 }
 
-// by returns how many pods that cause ended.
-func (r *Result) by(cause string) int {
-	n := 0
-	for i := range r.Ends {
-		if r.Ends[i].By == cause {
-			n++
-		}
-	}
-	return n
-}
-
-// graceful returns how many of the pods that evictd or the kubelet ended had their grace.
-func (r *Result) graceful() (kept, all int) {
-	for i := range r.Ends {
-		if e := &r.Ends[i]; e.By == byEvictd || e.By == byKubelet {
-			all++
-			if e.Graceful {
-				kept++
-			}
-		}
-	}
-	return kept, all
-}
+// by counts what these causes have ended.
+func (r *Result) by(causes ...string) tally { return count(r.Ends, r.Smallest, r.Innocents, causes...) }
 
 func (r *Result) file() string { return fmt.Sprintf("%02d-%s-%d", r.Scenario, r.Arm, r.Run) }
 

@@ -57,13 +57,13 @@ func report(out io.Writer, results []Result) error {
 	}
 	_, _ = fmt.Fprintln(out)
 	header := []string{
-		"", "scenario", "lines of", "arm", "runs", "ended by evictd / kubelet / kernel", "beyond the smallest set", "innocents",
+		"", "scenario", "lines of", "arm", "runs", "ended by evictd / kubelet / kernel / other", "of them beyond the smallest set", "of them innocents",
 		"OOM kills", "budgets violated", "grace kept", "s below evictd's hard line", "s below the kubelet's line", "MiB below it",
 		"s to relief", "requests failed", "GiB·s of work lost", "longest gap, pod / kubelet, s", "s a run", "load", "MiB of other work",
 	}
 	var rows [][]string
 	for _, s := range catalogue() {
-		for _, arm := range []string{kubeletArm, evictdArm} {
+		for _, arm := range s.arms() {
 			line := row(&s, arm, of(results, s.Number, arm))
 			rows = append(rows, append(line, make([]string, len(header)-len(line))...))
 		}
@@ -139,24 +139,26 @@ func row(s *Scenario, arm string, runs []Result) []string {
 		}
 		return spread(values, digits)
 	}
-	causes := make([]string, 0, 3)
-	for _, by := range []string{byEvictd, byKubelet, byKernel} {
-		causes = append(causes, each(0, func(r *Result) float64 { return float64(r.by(by)) }))
+	byCause := func(value func(tally) int) string {
+		texts := make([]string, 0, len(causes()))
+		for _, cause := range causes() {
+			texts = append(texts, each(0, func(r *Result) float64 { return float64(value(r.by(cause))) }))
+		}
+		return strings.Join(texts, " / ")
 	}
 	kept, all := 0, 0
 	for i := range runs {
-		k, a := runs[i].graceful()
-		kept, all = kept+k, all+a
+		granted := runs[i].by(byEvictd, byKubelet)
+		kept, all = kept+granted.graceful, all+granted.ended
 	}
 	grace := "–"
 	if all > 0 {
 		grace = fmt.Sprintf("%d of %d", kept, all)
 	}
-	judged := func(r *Result) (more, innocent int) { return beyond(r.Ends, r.Smallest, r.Innocents) }
 	return append(line,
-		strings.Join(causes, " / "),
-		each(0, func(r *Result) float64 { more, _ := judged(r); return float64(more) }),
-		each(0, func(r *Result) float64 { _, innocent := judged(r); return float64(innocent) }),
+		byCause(func(t tally) int { return t.ended }),
+		byCause(func(t tally) int { return t.beyond }),
+		byCause(func(t tally) int { return t.innocent }),
 		each(0, func(r *Result) float64 { return float64(r.OOMKills) }),
 		each(0, func(r *Result) float64 { return float64(r.Violated) }),
 		grace,
@@ -187,42 +189,58 @@ func spread(values []float64, digits int) string {
 	return fmt.Sprintf("%s (%s–%s)", number(measure.Median(values)), low, high)
 }
 
-// summarize adds up both arms over the runs that both have, of one source.
+// sums is an arm's sum over the runs that are compared.
+type sums struct {
+	smallest, kills, violated int
+	by                        map[string]tally
+	granted                   tally // what evictd and the kubelet ended
+	below                     float64
+}
+
+func (s *sums) add(r *Result) {
+	for _, n := range r.Smallest {
+		s.smallest += max(0, n)
+	}
+	for _, cause := range causes() {
+		s.by[cause] = s.by[cause].plus(r.by(cause))
+	}
+	s.granted = s.granted.plus(r.by(byEvictd, byKubelet))
+	s.kills, s.violated, s.below = s.kills+int(r.OOMKills), s.violated+r.Violated, s.below+r.line(hardLine).Below
+}
+
+// summarize adds up the arms that all scenarios have, over the runs that both of them have, of one source.
 func summarize(out io.Writer, results []Result) {
-	type sums struct{ ends, smallest, beyond, innocent, kills, violated, kept, graced int }
-	both := map[string]*sums{kubeletArm: {}, evictdArm: {}}
-	below := map[string]float64{}
+	compared := []string{kubeletArm, evictdArm}
+	both := map[string]*sums{}
+	for _, arm := range compared {
+		both[arm] = &sums{by: map[string]tally{}}
+	}
 	for i := range results {
 		r := &results[i]
-		if !slices.ContainsFunc(results, func(o Result) bool {
-			return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm && o.Source == r.Source
+		if slices.Contains(compared, r.Arm) && slices.ContainsFunc(results, func(o Result) bool {
+			return o.Scenario == r.Scenario && o.Run == r.Run && o.Arm != r.Arm && slices.Contains(compared, o.Arm) && o.Source == r.Source
 		}) {
-			continue
+			both[r.Arm].add(r)
 		}
-		s := both[r.Arm]
-		more, innocent := beyond(r.Ends, r.Smallest, r.Innocents)
-		kept, all := r.graceful()
-		for _, n := range r.Smallest {
-			s.smallest += max(0, n)
-		}
-		s.ends, s.beyond, s.innocent = s.ends+len(r.Ends), s.beyond+more, s.innocent+innocent
-		s.kills, s.violated = s.kills+int(r.OOMKills), s.violated+r.Violated
-		s.kept, s.graced = s.kept+kept, s.graced+all
-		below[r.Arm] += r.line(hardLine).Below
 	}
 	_, _ = fmt.Fprintln(out, "\nOver all runs that both arms have:")
 	_, _ = fmt.Fprintln(out)
-	for _, arm := range []string{kubeletArm, evictdArm} {
+	for _, arm := range compared {
 		s := both[arm]
-		_, _ = fmt.Fprintf(out, "- %s: %d pods ended, the smallest sets have %d; %d beyond them, %d innocents; %d OOM kills; %d budgets violated; grace kept %d of %d; %.1f s below evictd's hard line\n",
-			arm, s.ends, s.smallest, s.beyond, s.innocent, s.kills, s.violated, s.kept, s.graced, below[arm])
+		texts := make([]string, 0, len(causes()))
+		for _, cause := range causes() {
+			t := s.by[cause]
+			texts = append(texts, fmt.Sprintf("%s ended %d pods, %d of them beyond the smallest sets and %d innocents", cause, t.ended, t.beyond, t.innocent))
+		}
+		_, _ = fmt.Fprintf(out, "- %s: the smallest sets have %d pods; %s; %d OOM kills; %d budgets violated; grace kept %d of %d; %.1f s below evictd's hard line\n",
+			arm, s.smallest, strings.Join(texts, "; "), s.kills, s.violated, s.granted.graceful, s.granted.ended, s.below)
 	}
 }
 
-// timelines writes the first run of both arms.
+// timelines writes the first run of each arm.
 func timelines(out io.Writer, s *Scenario, results []Result) {
 	_, _ = fmt.Fprintf(out, "\n### %d: %s\n\n%s\n", s.Number, s.Name, s.What)
-	for _, arm := range []string{kubeletArm, evictdArm} {
+	for _, arm := range s.arms() {
 		runs := of(results, s.Number, arm)
 		if len(runs) == 0 {
 			_, _ = fmt.Fprintf(out, "\nNot run yet: %s.\n", arm)

@@ -280,7 +280,7 @@ func untilEnding(ctx context.Context, t *turn) error {
 func (t *turn) end(ctx context.Context) error {
 	freed := errors.Join(t.endHosts(), t.disk.release())
 	var kept error
-	if t.arm == evictdArm {
+	if t.arm != kubeletArm {
 		kept = t.keepLog(ctx, t.name)
 	}
 	return errors.Join(freed, kept, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
