@@ -10,15 +10,14 @@ import (
 // is not in memory, just when the node has none left. An error in reading the pods would also be
 // noticed only then. Where a threshold holds, the decisions read the pods themselves.
 func (a *Assessor) WarmUp(sample *pressure.Sample, verdict *pressure.Verdict) {
-	if len(verdict.Pressures) > 0 || !a.options.Pods.Synced() {
+	now, waiting := sample.Time, len(verdict.Waiting) > 0
+	if len(verdict.Pressures) > 0 || !a.options.Pods.Synced() || !a.options.Measurer.WarmUpDue(now, waiting) {
 		return
 	}
-	if now := sample.Time; a.options.Measurer.WarmUpDue(now, len(verdict.Waiting) > 0) {
-		pods, victims := a.options.Pods.List(), a.options.Memories.Victims
-		victims.ObserveEnding(pods, now)
-		if uses := a.options.Measurer.WarmUp(pods, sample); uses != nil {
-			victims.ObserveUnlisted(pods, uses, now)
-			rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
-		}
+	pods, victims := a.options.Pods.List(), a.options.Memories.Victims
+	victims.ObserveEnding(pods, now)
+	if uses := a.options.Measurer.WarmUp(pods, sample); uses != nil {
+		victims.ObserveUnlisted(pods, uses, now)
+		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
 	}
 }

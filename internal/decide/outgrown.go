@@ -55,7 +55,7 @@ func outgrown(s *Situation, d *Decision) (Hold, string) {
 func (s *Situation) withholdOutgrown(d *Decision, soon int64, by string, kept func(*rank.Entry) bool) (withheld int) {
 	signal := s.Pressure.Threshold.Signal
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		r := ReclaimOf(signal, s.Uses.ByUID[e.Pod.UID].Expected)
+		r := s.Uses.reclaim(signal, e.Pod.UID)
 		if !r.Known || r.Amount >= soon || kept(e) {
 			return rank.NotProtected
 		}
@@ -119,7 +119,7 @@ func (s *Situation) growing(d *Decision) growing {
 	for _, entries := range [][]rank.Entry{d.Ranking.Candidates, d.Ranking.Protected} {
 		for i := range entries {
 			e := &entries[i]
-			r := ReclaimOf(s.Pressure.Threshold.Signal, s.Uses.ByUID[e.Pod.UID].Expected)
+			r := s.Uses.reclaim(s.Pressure.Threshold.Signal, e.Pod.UID)
 			if !s.grows(e) || !r.Known {
 				continue
 			}

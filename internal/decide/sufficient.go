@@ -58,7 +58,7 @@ func (s *Supply) Withhold(d *Decision, short *Shortage, within WithinRequests) (
 func (s *Supply) of(signal pressure.Signal, entries []rank.Entry) []Reclaim {
 	reclaims := make([]Reclaim, 0, len(entries))
 	for i := range entries {
-		reclaims = append(reclaims, ReclaimOf(signal, s.Uses.ByUID[entries[i].Pod.UID].Expected))
+		reclaims = append(reclaims, s.Uses.reclaim(signal, entries[i].Pod.UID))
 	}
 	return reclaims
 }

@@ -40,6 +40,11 @@ type Uses struct {
 	Notes []string
 }
 
+// reclaim is [ReclaimOf] what a pod's end should free, by its UID; not known for a pod that was not read.
+func (u *Uses) reclaim(signal pressure.Signal, uid string) Reclaim {
+	return ReclaimOf(signal, u.ByUID[uid].Expected)
+}
+
 // Facts joins what the API server and the node know of each pod, in the order of the pods.
 func (u *Uses) Facts(signal pressure.Signal, pods []*nodepods.Pod, self nodepods.Self) []rank.Pod {
 	facts := make([]rank.Pod, 0, len(pods))

@@ -35,13 +35,31 @@ type Reading struct {
 	At time.Time
 }
 
+// diskReading is what is known of the pods' disk use: the last measurement, whether another one is under
+// way, and how the use grew. The zero value has no measurement.
+type diskReading struct {
+	Reading
+
+	asked  bool
+	growth growth
+	noted  time.Time // when the measurement was requested that growth has last
+}
+
+// note has the growth include the last measurement, once.
+func (d *diskReading) note(uses *decide.Uses, sample *pressure.Sample) {
+	if d.noted != d.At {
+		d.noted = d.At
+		d.growth.note(uses, sample)
+	}
+}
+
 // Measured returns the channel of the requested measurements of the disks; each of them goes to
 // [Measurer.Observe].
 func (m *Measurer) Measured() <-chan Reading { return m.measured }
 
 // Observe takes a measurement of the disks.
 func (m *Measurer) Observe(reading Reading) {
-	m.disk, m.asked = reading, false
+	m.disk.Reading, m.disk.asked = reading, false
 	if reading.Err != nil {
 		m.options.Fault(SourceDisk, reading.Err)
 	}
@@ -69,11 +87,8 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 	if uses.Outdated = before.text(p); uses.Outdated != "" {
 		uses.Notes = []string{uses.Outdated}
 	}
-	if m.diskNoted != m.disk.At {
-		m.diskNoted = m.disk.At
-		m.diskGrowth.note(uses, q.Sample)
-	}
-	uses.Growth = m.diskGrowth.since(uses, p)
+	m.disk.note(uses, q.Sample)
+	uses.Growth = m.disk.growth.since(uses, p)
 	return uses, decide.HoldNone, ""
 }
 
@@ -114,10 +129,10 @@ func (m *Measurer) RefreshDisk(ctx context.Context, now time.Time, pods []*nodep
 
 // askDisk starts a measurement unless one is under way.
 func (m *Measurer) askDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod) {
-	if m.asked {
+	if m.disk.asked {
 		return
 	}
-	m.asked = true
+	m.disk.asked = true
 	go func() {
 		bounded, cancel := context.WithTimeout(ctx, DiskTimeout)
 		defer cancel()

@@ -62,19 +62,16 @@ type Measurer struct {
 	options    Options
 	definition pressure.MemoryDefinition
 
-	read       []usage.Pod // what was read last; the next reading writes over it
-	lastRead   lastRead
-	waits      [pressure.SignalCount]unreadWaits
-	warmed     time.Time
-	growth     growth
-	stalls     stallReadings
-	disk       Reading
-	diskNoted  time.Time // when the measurement was requested that diskGrowth has last
-	diskGrowth growth
-	asked      bool // a measurement of the disks is under way
-	measured   chan Reading
-	images     imageCount
-	space      [pressure.SignalCount][]spaceReading // of disks under pressure, the oldest first
+	read     []usage.Pod // what was read last; the next reading writes over it
+	lastRead lastRead
+	waits    [pressure.SignalCount]unreadWaits
+	warmed   time.Time
+	growth   growth
+	stalls   stallReadings
+	disk     diskReading
+	measured chan Reading
+	images   imageCount
+	space    [pressure.SignalCount][]spaceReading // of disks under pressure, the oldest first
 }
 
 // New returns a Measurer that has read nothing.
