@@ -125,11 +125,11 @@ bench-agents: cluster-build ## What calm agents cost one API server, and its res
 		--window $${WINDOW:-20s} --windows $${WINDOWS:-3} --rounds $${ROUNDS:-10} --restarts $${RESTARTS:-3} \
 		--churn $${CHURN:-10} --density $${DENSITY:-110}
 
-# AGENTS, SLOTS (permits of a workload), WORKLOADS and PODS (on each node) make it smaller;
+# AGENTS, PERMITS (permits of a workload), WORKLOADS and PODS (on each node) make it smaller;
 # go run ./bench/permits --help lists all.
 .PHONY: bench-permits
 bench-permits: cluster-build ## 200 agents under pressure at once against one API server, without permits and with them (five minutes)
-	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/permits --agents $${AGENTS:-200} --slots $${SLOTS:-5} \
+	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/permits --agents $${AGENTS:-200} --permits $${PERMITS:-5} \
 		--workloads $${WORKLOADS:-10} --pods $${PODS:-5}
 
 # Minimizing what is merely interesting takes up to a minute for one input by default,

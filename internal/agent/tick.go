@@ -173,7 +173,7 @@ func (a *Agent) reconcileInDoubt(now time.Time) {
 	if a.acting != nil {
 		return
 	}
-	for _, open := range a.memories.Victims.Settled(now) {
+	for _, open := range a.memories.Victims.ReconcileInDoubt(now) {
 		if !a.memories.Victims.Booked(open.UID()) { // by one before in this loop
 			a.takeReport(execute.Reconciled(open, "the watch of the pods"))
 		}

@@ -78,7 +78,7 @@ func (r *Report) reconcile(open *decide.InDoubt, how string) {
 	attempt := open.Attempt
 	attempt.Result = evict.Result{
 		Outcome: accepted(&attempt),
-		Message: "there was no response to the request; " + how + " settled it",
+		Message: "there was no response to the request; " + how + " told its outcome",
 	}
 	if attempt.Bypassed != nil {
 		r.BestEffort = decide.BestEffortDeleted

@@ -126,9 +126,9 @@ func (f *Follower) stays(uid string) bool {
 	return f.is(uid, func(pod *nodepods.Pod) bool { return !pod.Terminating })
 }
 
-// Settled returns the requests in doubt that the watch has settled: their pods are terminating, or
+// ReconcileInDoubt returns the requests in doubt of which the watch tells the outcome: their pods are terminating, or
 // not listed any more.
-func (f *Follower) Settled(now time.Time) []*decide.InDoubt {
+func (f *Follower) ReconcileInDoubt(now time.Time) []*decide.InDoubt {
 	if !f.Synced() {
 		return nil
 	}

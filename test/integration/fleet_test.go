@@ -15,7 +15,7 @@ func TestManyAgentsViolateNoBudgetAndKeepToThePermits(t *testing.T) {
 	const agents, held, victims = 20, 2, 2
 	result, err := fleet.Run(t.Context(), fleet.Options{
 		Config: unlimited(), Nodes: agents, Workloads: 3, PodsPerNode: 4, Victims: victims,
-		Unavailable: 5, Slots: held, Patience: 3 * time.Minute,
+		Unavailable: 5, Permits: held, Patience: 3 * time.Minute,
 	})
 	if result == nil {
 		t.Fatal(err)
@@ -30,8 +30,8 @@ func TestManyAgentsViolateNoBudgetAndKeepToThePermits(t *testing.T) {
 	if result.Outcomes[evict.Evicted] != agents*victims {
 		t.Errorf("%d evictions were accepted, want %d", result.Outcomes[evict.Evicted], agents*victims)
 	}
-	if result.MostSlots < 1 || result.MostSlots > held {
-		t.Errorf("%d permits of one workload were held at once, want 1 to %d", result.MostSlots, held)
+	if result.MostPermits < 1 || result.MostPermits > held {
+		t.Errorf("%d permits of one workload were held at once, want 1 to %d", result.MostPermits, held)
 	}
 	if result.WithoutPermit == 0 && result.MostLeaving > held {
 		t.Errorf("%d pods of one workload were in flight at once, want %d at most", result.MostLeaving, held)

@@ -23,7 +23,7 @@ import (
 func main() { os.Exit(measure.Run("permits", run)) }
 
 func parse(arguments []string) (fleet.Options, error) {
-	const nodes, workloads, pods, victims, unavailable, slots = 200, 10, 5, 2, 15, 5
+	const nodes, workloads, pods, victims, unavailable, permits = 200, 10, 5, 2, 15, 5
 	o := fleet.Options{Log: os.Stdout}
 	flags := flag.NewFlagSet("permits", flag.ContinueOnError)
 	flags.IntVar(&o.Nodes, "agents", nodes, "agents, each on a node of its own")
@@ -31,12 +31,12 @@ func parse(arguments []string) (fleet.Options, error) {
 	flags.IntVar(&o.PodsPerNode, "pods", pods, "pods on each node")
 	flags.IntVar(&o.Victims, "victims", victims, "pods that must end on each node")
 	flags.IntVar(&o.Unavailable, "unavailable", unavailable, "maxUnavailable of each budget")
-	flags.IntVar(&o.Slots, "slots", slots, "permits of each workload, in the run with permits")
+	flags.IntVar(&o.Permits, "permits", permits, "permits of each workload, in the run with permits")
 	flags.DurationVar(&o.Patience, "patience", 4*time.Minute, "how long the pressure may last") //nolint:mnd // a default
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	if o.Nodes < 1 || o.Workloads < 1 || o.Slots < 1 || o.Unavailable < 1 || o.Victims < 1 || o.Victims > o.PodsPerNode {
+	if o.Nodes < 1 || o.Workloads < 1 || o.Permits < 1 || o.Unavailable < 1 || o.Victims < 1 || o.Victims > o.PodsPerNode {
 		return o, errors.New("at least one of each, and no more victims than pods")
 	}
 	return o, nil
@@ -55,11 +55,11 @@ func run(ctx context.Context, arguments []string) error {
 
 // compare runs the agents without permits and with them, and prints both.
 func compare(ctx context.Context, options fleet.Options) error {
-	slots := options.Slots
+	permits := options.Permits
 	var rows [][]string
 	var faults error
-	for _, options.Slots = range []int{0, slots} {
-		fmt.Println(name(options.Slots) + ":")
+	for _, options.Permits = range []int{0, permits} {
+		fmt.Println(name(options.Permits) + ":")
 		result, err := fleet.Run(ctx, options)
 		if result == nil {
 			return err
@@ -75,24 +75,24 @@ func compare(ctx context.Context, options fleet.Options) error {
 	return errors.Join(faults, measure.Table(os.Stdout, header(), rows))
 }
 
-func name(slots int) string {
-	if slots == 0 {
+func name(permits int) string {
+	if permits == 0 {
 		return "none"
 	}
-	return strconv.Itoa(slots) + " slots"
+	return strconv.Itoa(permits) + " permits"
 }
 
 // judge returns an error for a violated invariant.
 func judge(o *fleet.Options, r *fleet.Result) error {
 	var faults error
 	if r.Violated > 0 {
-		faults = fmt.Errorf("permits %s: budgets were violated %d times: %s", name(o.Slots), r.Violated, strings.Join(r.Budgets, ", "))
+		faults = fmt.Errorf("permits %s: budgets were violated %d times: %s", name(o.Permits), r.Violated, strings.Join(r.Budgets, ", "))
 	}
-	if r.MostSlots > o.Slots {
-		faults = errors.Join(faults, fmt.Errorf("permits %s: %d permits of one workload were held at once", name(o.Slots), r.MostSlots))
+	if r.MostPermits > o.Permits {
+		faults = errors.Join(faults, fmt.Errorf("permits %s: %d permits of one workload were held at once", name(o.Permits), r.MostPermits))
 	}
-	if o.Slots > 0 && r.MostLeaving > o.Slots && r.WithoutPermit == 0 {
-		faults = errors.Join(faults, fmt.Errorf("permits %s: %d pods of one workload were in flight at once", name(o.Slots), r.MostLeaving))
+	if o.Permits > 0 && r.MostLeaving > o.Permits && r.WithoutPermit == 0 {
+		faults = errors.Join(faults, fmt.Errorf("permits %s: %d pods of one workload were in flight at once", name(o.Permits), r.MostLeaving))
 	}
 	return faults
 }
@@ -100,8 +100,8 @@ func judge(o *fleet.Options, r *fleet.Result) error {
 func header() []string {
 	return []string{
 		"permits", "evictions asked / accepted / refused by a budget", "sent without a permit", "requests", "peak requests/s",
-		"peak evictions/s", "eviction p50 / p99 ms", "slot p50 / p99 ms", "budgets violated", "most of a workload leaving",
-		"most slots held", "over after s",
+		"peak evictions/s", "eviction p50 / p99 ms", "permit p50 / p99 ms", "budgets violated", "most of a workload leaving",
+		"most permits held", "over after s",
 	}
 }
 
@@ -110,15 +110,15 @@ func row(o *fleet.Options, r *fleet.Result) []string {
 	for _, n := range r.Outcomes {
 		asked += n
 	}
-	slots := ""
-	if len(r.Slots) > 0 {
-		slots = quantiles(r.Slots)
+	permits := ""
+	if len(r.Permits) > 0 {
+		permits = quantiles(r.Permits)
 	}
 	return []string{
-		name(o.Slots),
+		name(o.Permits),
 		fmt.Sprintf("%d / %d / %d", asked, r.Outcomes[evict.Evicted], r.Outcomes[evict.BlockedByBudget]+r.Outcomes[evict.BudgetPending]),
 		strconv.Itoa(r.WithoutPermit), strconv.Itoa(r.Requests), strconv.Itoa(r.Peak), strconv.Itoa(r.PeakEvictions),
-		quantiles(r.Evictions), slots, strconv.Itoa(r.Violated), strconv.Itoa(r.MostLeaving), strconv.Itoa(r.MostSlots),
+		quantiles(r.Evictions), permits, strconv.Itoa(r.Violated), strconv.Itoa(r.MostLeaving), strconv.Itoa(r.MostPermits),
 		fmt.Sprintf("%.1f", r.Took.Seconds()),
 	}
 }

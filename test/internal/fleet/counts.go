@@ -13,7 +13,7 @@ type kind uint8
 
 const (
 	anEviction kind = iota
-	aSlot
+	aPermit
 	other
 	kinds
 )
@@ -53,7 +53,7 @@ func kindOf(r *http.Request) kind {
 	case strings.HasSuffix(r.URL.Path, "/eviction"):
 		return anEviction
 	case strings.Contains(r.URL.Path, "/leases"):
-		return aSlot
+		return aPermit
 	default:
 		return other
 	}

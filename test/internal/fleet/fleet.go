@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Options configure a run; all must be set except Slots and Log.
+// Options configure a run; all must be set except Permits and Log.
 type Options struct {
 	// Config are the administrator's credentials.
 	Config *rest.Config
@@ -32,8 +32,8 @@ type Options struct {
 	Victims int
 	// Unavailable is the budgets' maxUnavailable, in pods.
 	Unavailable int
-	// Slots is how many permits each workload has; 0 sets no limit.
-	Slots int
+	// Permits is how many permits each workload has; 0 sets no limit.
+	Permits int
 	// Patience is how long the pressure may last on all nodes.
 	Patience time.Duration
 	// Log receives the progress; nil discards it.

@@ -37,16 +37,16 @@ type member struct {
 
 // tally is an agent's recorder, which counts.
 type tally struct {
-	mu       sync.Mutex
-	outcomes map[evict.Outcome]int
-	slotless int // evicted although the permits were unknown
-	verdicts map[permits.Verdict]int
-	unlucky  []string // messages of outcomes that a healthy API server does not return
+	mu            sync.Mutex
+	outcomes      map[evict.Outcome]int
+	withoutPermit int // evicted although the permits were unknown
+	verdicts      map[permits.Verdict]int
+	unlucky       []string // messages of outcomes that a healthy API server does not return
 }
 
 // newMember creates an agent with a client set-up of its own, as the shipped one has it. Own is
-// the namespace of the permits' Leases, slots how many of them each workload has.
-func newMember(clients *apiclient.Clients, nodeName, own string, slots int) (*member, error) {
+// the namespace of the permits' Leases, perWorkload how many of them each workload has.
+func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int) (*member, error) {
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
 	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[permits.Verdict]int{}
 	m.pods = nodepods.New(clients.Watching, nodepods.Options{NodeName: nodeName, Now: time.Now})
@@ -58,7 +58,7 @@ func newMember(clients *apiclient.Clients, nodeName, own string, slots int) (*me
 		Policy: agent.Policy{
 			Policy: decide.Policy{
 				Thresholds:         []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
-				PermitsPerWorkload: slots,
+				PermitsPerWorkload: perWorkload,
 			},
 			// Many nodes share this machine's cores: sampling each every 10 ms would leave
 			// none for the API server. The requests do not depend on the interval.
@@ -99,7 +99,7 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 		if err != nil {
 			return stop, err
 		}
-		m, err := newMember(clients, f.nodeName(i), f.own, f.options.Slots)
+		m, err := newMember(clients, f.nodeName(i), f.own, f.options.Permits)
 		if err != nil {
 			return stop, err
 		}
@@ -158,7 +158,7 @@ func (t *tally) Decision(d *decide.Decision) {
 	}
 	for _, note := range d.Notes {
 		if strings.Contains(note, "without a permit") {
-			t.slotless++
+			t.withoutPermit++
 			t.unlucky = append(t.unlucky, note)
 		}
 	}

@@ -23,15 +23,15 @@ type Result struct {
 	// Requests counts all requests of the agents; Peak is the most in one second, and
 	// PeakEvictions the most eviction requests.
 	Requests, Peak, PeakEvictions int
-	// Evictions and Slots are the durations of the requests for each.
-	Evictions, Slots []time.Duration
+	// Evictions and Permits are the durations of the requests for each.
+	Evictions, Permits []time.Duration
 	// Violated counts how often fewer pods of a workload were ready than its budget
 	// requires, and Budgets names these budgets.
 	Violated int
 	Budgets  []string
-	// MostLeaving is the most pods of one workload that were terminating at once, MostSlots
+	// MostLeaving is the most pods of one workload that were terminating at once, MostPermits
 	// the most permits of one that were held.
-	MostLeaving, MostSlots int
+	MostLeaving, MostPermits int
 	// Unlucky are messages that a healthy API server does not return.
 	Unlucky []string
 }
@@ -46,19 +46,19 @@ func (f *fleet) result(begin time.Time, took time.Duration) *Result {
 		for verdict, n := range m.tally.verdicts {
 			r.Verdicts[verdict] += n
 		}
-		r.WithoutPermit += m.tally.slotless
+		r.WithoutPermit += m.tally.withoutPermit
 		r.Unlucky = append(r.Unlucky, m.tally.unlucky...)
 		m.tally.mu.Unlock()
 	}
-	all, evictions, slots := f.counts.of(kinds), f.counts.of(anEviction), f.counts.of(aSlot)
+	all, evictions, held := f.counts.of(kinds), f.counts.of(anEviction), f.counts.of(aPermit)
 	r.Requests, r.Peak, r.PeakEvictions = len(all), peak(all, begin), peak(evictions, begin)
-	r.Evictions, r.Slots = latencies(evictions), latencies(slots)
+	r.Evictions, r.Permits = latencies(evictions), latencies(held)
 	f.watcher.mu.Lock()
 	defer f.watcher.mu.Unlock()
 	for _, n := range f.watcher.violated {
 		r.Violated += n
 	}
 	r.Budgets = slices.Sorted(maps.Keys(f.watcher.violated))
-	r.MostLeaving, r.MostSlots = f.watcher.most.leaving, f.watcher.most.slots
+	r.MostLeaving, r.MostPermits = f.watcher.most.leaving, f.watcher.most.permits
 	return r
 }

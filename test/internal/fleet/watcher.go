@@ -22,18 +22,18 @@ type watcher struct {
 	mu       sync.Mutex
 	ready    map[string]map[string]bool // by workload: the UIDs that are ready and not terminating
 	leaving  map[string]map[string]bool
-	slots    map[string]map[string]bool // by workload: the Leases
+	permits  map[string]map[string]bool // by workload: the Leases
 	least    map[string]int32           // desiredHealthy, by workload
 	violated map[string]int
 	most     most
 }
 
 // most is the maximum that was seen at once for one workload.
-type most struct{ leaving, slots int }
+type most struct{ leaving, permits int }
 
 func newWatcher(f *fleet) *watcher {
 	return &watcher{
-		f: f, ready: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, slots: map[string]map[string]bool{},
+		f: f, ready: map[string]map[string]bool{}, leaving: map[string]map[string]bool{}, permits: map[string]map[string]bool{},
 		least: map[string]int32{}, violated: map[string]int{},
 	}
 }
@@ -129,5 +129,5 @@ func (w *watcher) lease(object any, gone bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	held := !gone && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
-	w.most.slots = max(w.most.slots, note(w.slots, lease.Annotations[permits.AnnotationWorkload], lease.Name, held))
+	w.most.permits = max(w.most.permits, note(w.permits, lease.Annotations[permits.AnnotationWorkload], lease.Name, held))
 }
