@@ -6,10 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/evictd/evictd/pkg/rank"
 )
+
+// podTemplateHash is the label by which a Deployment distinguishes its ReplicaSets. Package
+// k8s.io/api/apps/v1, which has it as DefaultDeploymentUniqueLabelKey, would link all types of its
+// group.
+const podTemplateHash = "pod-template-hash"
 
 // WorkloadOf returns the workload of a pod, for example "shop/Deployment/web": the
 // topmost owner that can be told from the pod alone. "" is a pod without a controller,
@@ -24,7 +27,7 @@ func WorkloadOf(pod *rank.Pod) string {
 		return ""
 	}
 	owner := pod.Owner
-	hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	hash := pod.Labels[podTemplateHash]
 	if set, is := strings.CutPrefix(owner, "ReplicaSet/"); is && hash != "" {
 		if name, made := strings.CutSuffix(set, "-"+hash); made && name != "" {
 			owner = "Deployment/" + name
