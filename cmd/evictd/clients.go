@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/apiclient"
@@ -13,9 +12,13 @@ import (
 type clients struct {
 	config   *rest.Config
 	origin   string // where the credentials are from, in words
-	watching kubernetes.Interface
-	evicting kubernetes.Interface
-	telling  kubernetes.Interface
+	watching *apiclient.Client
+	evicting *apiclient.Client
+	telling  *apiclient.Client
+
+	// By the client for telling:
+	nodes   nodeReader
+	reviews accessReviewer
 }
 
 // newClients builds the clients with the credentials that the flags name. They report failed
@@ -33,5 +36,6 @@ func newClients(flags *whereFlags, tell apiclient.Failed) (*clients, error) {
 	return &clients{
 		config: base, origin: flags.origin(),
 		watching: made.Watching, evicting: made.Evicting, telling: made.Telling,
+		nodes: made.Telling.Nodes(), reviews: made.Telling.AccessReviews(),
 	}, nil
 }

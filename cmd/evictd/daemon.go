@@ -82,7 +82,7 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 		return err
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	d.events = record.NewEvents(d.clients.telling, d.flags.nodeName, "evictd", time.Now)
+	d.events = record.NewEvents(d.clients.telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
 		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods).Memory, OOMKills: d.oomKills,
@@ -95,7 +95,7 @@ func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, 
 
 // connect creates the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
-	d.pods = nodepods.New(d.clients.watching, nodepods.Options{
+	d.pods = nodepods.New(d.clients.watching.Pods(), nodepods.Options{
 		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
 	})
 	d.recorder.WatchAge(d.pods.Age)
@@ -109,7 +109,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Cgroups:    d.host.tree,
 		Disk:       newDisk(d.clients, &d.flags.whereFlags, d.inForce.Load, d.host.dedicatedImageFS),
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
-		Evictor:    evict.New(d.clients.evicting.CoreV1().RESTClient(), time.Now),
+		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
 		Recorder:   d.recorder,
 		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),

@@ -42,7 +42,7 @@ func TestUnusedImagesOfTheNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := &images{
-				clients: &clients{telling: fake.NewClientset(test.node)}, nodeName: "node-1",
+				clients: &clients{nodes: fake.NewClientset(test.node).CoreV1().Nodes()}, nodeName: "node-1",
 				dedicatedImageFS: func() (bool, error) { return test.dedicated, test.fault },
 			}
 			got, err := i.Unused(t.Context(), []*nodepods.Pod{nodepods.FromAPI(pod)})

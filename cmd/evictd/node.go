@@ -17,10 +17,15 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
+// nodeReader reads nodes, as client-go's client of nodes does.
+type nodeReader interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error)
+}
+
 // getNode reads the node. A missing node has its own error text: it is nearly always a wrong
 // --node-name.
 func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error) {
-	node, err := c.telling.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := c.nodes.Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case evict.IsNotFound(err):
 		return nil, fmt.Errorf("reading node %s: the API server has no such node; check --node-name: %w", name, err)

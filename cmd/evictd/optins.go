@@ -33,13 +33,13 @@ func checkOptIns(c *config.EvictdConfiguration) error {
 // newOptIns creates both. They use the same client as evictions, which they precede.
 func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	made := optIns{taints: taint.New(taint.Options{
-		Nodes: d.clients.evicting.CoreV1().Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
+		Nodes: d.clients.evicting.Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
 	})}
 	if ownNamespace() == "" {
 		return made
 	}
 	made.permits = permits.New(permits.Options{
-		Leases: d.clients.evicting.CoordinationV1().Leases(ownNamespace()), Node: d.flags.nodeName,
+		Leases: d.clients.evicting.Leases(ownNamespace()), Node: d.flags.nodeName,
 		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.PermitsPerWorkload > 0,
 	})
 	return made

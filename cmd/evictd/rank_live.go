@@ -62,12 +62,12 @@ func (l *liveNode) inquiry() *inquiry {
 	if l.flags.budgets == 0 {
 		return nil
 	}
-	return newInquiry(evict.New(l.clients.evicting.CoreV1().RESTClient(), time.Now), l.flags.budgets, l.flags.why, time.Now)
+	return newInquiry(evict.New(l.clients.evicting.Core(), time.Now), l.flags.budgets, l.flags.why, time.Now)
 }
 
 // look reads the node: what the ranking needs, or everything when it is saved.
 func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
-	pods, err := nodepods.List(ctx, l.clients.telling, l.flags.nodeName)
+	pods, err := nodepods.List(ctx, l.clients.telling.Pods(), l.flags.nodeName)
 	if err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", l.flags.nodeName, l.clients.explain(err, "list pods"))
 	}

@@ -116,13 +116,21 @@ func (d *daemon) checkRights(ctx context.Context, c *config.EvictdConfiguration)
 	}
 }
 
+// accessReviewer asks the API server for rights, as client-go's client of
+// SelfSubjectAccessReviews does.
+type accessReviewer interface {
+	Create(
+		ctx context.Context, review *authorizationv1.SelfSubjectAccessReview, options metav1.CreateOptions,
+	) (*authorizationv1.SelfSubjectAccessReview, error)
+}
+
 // missing returns the rights that the account lacks, in RBAC's terms.
 func (c *clients) missing(ctx context.Context, rights []authorizationv1.ResourceAttributes) ([]string, error) {
 	var missing []string
 	for i := range rights {
 		right := &rights[i]
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}
-		answer, err := c.telling.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		answer, err := c.reviews.Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, withoutURL(err))
 		}

@@ -40,7 +40,7 @@ func TestFaultMissingBaseRightIsSaidAtTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		core, said := observer.New(zap.InfoLevel)
-		d := &daemon{clients: &clients{telling: client}, logger: zap.New(core)}
+		d := &daemon{clients: &clients{reviews: client.AuthorizationV1().SelfSubjectAccessReviews()}, logger: zap.New(core)}
 		d.checkBaseRights(t.Context())
 		lines := said.All()
 		if want == "" {

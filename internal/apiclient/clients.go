@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 )
@@ -26,11 +25,11 @@ const readTimeout = 15 * time.Second
 // handshake.
 type Clients struct {
 	// Watching is for the pods. It has no timeout, or it would end the watch.
-	Watching kubernetes.Interface
+	Watching *Client
 	// Evicting is for evictions, taints and permits. Each request's context sets its timeout.
-	Evicting kubernetes.Interface
+	Evicting *Client
 	// Telling is for Events, and for reads that can wait.
-	Telling kubernetes.Interface
+	Telling *Client
 }
 
 // New makes the clients with the credentials of base, which it changes: the token file is
@@ -38,6 +37,10 @@ type Clients struct {
 // to tell; nil reports none.
 func New(base *rest.Config, tell Failed) (*Clients, error) {
 	if err := lostConnection(); err != nil {
+		return nil, err
+	}
+	scheme, err := newScheme()
+	if err != nil {
 		return nil, err
 	}
 	followToken(base)
@@ -49,10 +52,10 @@ func New(base *rest.Config, tell Failed) (*Clients, error) {
 	c := &Clients{}
 	for _, one := range []struct {
 		config *rest.Config
-		client *kubernetes.Interface
+		client **Client
 	}{{pods, &c.Watching}, {evictions, &c.Evicting}, {others, &c.Telling}} {
 		countFailures(one.config, tell)
-		made, err := kubernetes.NewForConfig(one.config)
+		made, err := newClient(one.config, scheme)
 		if err != nil {
 			return nil, fmt.Errorf("building a client of the API server: %w", err)
 		}

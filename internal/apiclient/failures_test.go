@@ -32,12 +32,12 @@ func (f *failures) tell(request, class string) {
 
 // ask sends one request of each kind.
 func ask(ctx context.Context, c *Clients) {
-	evict.New(c.Evicting.CoreV1().RESTClient(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
-	_, _ = c.Watching.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	_, _ = c.Watching.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
-	_, _ = c.Telling.CoreV1().Events("shop").Create(ctx, &corev1.Event{}, metav1.CreateOptions{})
-	_, _ = c.Telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
-	_, _ = c.Telling.CoreV1().Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
+	evict.New(c.Evicting.Core(), time.Now).Evict(ctx, evict.Request{Namespace: "shop", Name: "web", UID: "u"})
+	_, _ = c.Watching.Pods().List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.Watching.Pods().Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
+	_, _ = c.Telling.EventSink().Create(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}}) //nolint:contextcheck // as client-go's queue of Events, which passes none
+	_, _ = c.Telling.Nodes().Get(ctx, "node-1", metav1.GetOptions{})
+	_, _ = c.Telling.Nodes().Patch(ctx, "node-1", "application/merge-patch+json", []byte("{}"), metav1.PatchOptions{})
 }
 
 // counted sends requests to a server that returns the code, and returns the reported
@@ -113,7 +113,7 @@ func TestRequestsThatAreGivenUpAreNoFailures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = c.Telling.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil {
+	if _, err = c.Telling.Nodes().Get(ctx, "node-1", metav1.GetOptions{}); err == nil {
 		t.Fatal("an answer came")
 	}
 	if len(f.count) != 0 {

@@ -14,10 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
+
+// Client lists and watches pods in all namespaces. Client-go's clients of pods do so. One that cannot
+// stream the first list says so by IsWatchListSemanticsUnSupported, as client-go's fake clientset does.
+type Client interface {
+	// List returns the pods that the options select.
+	List(ctx context.Context, options metav1.ListOptions) (*corev1.PodList, error)
+	// Watch returns their changes.
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
 
 // Options are the settings of [Pods]. Only the last two may be missing.
 type Options struct {
@@ -55,7 +63,7 @@ func backoff() *wait.Backoff {
 }
 
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
-func New(client kubernetes.Interface, options Options) *Pods {
+func New(client Client, options Options) *Pods {
 	p := &Pods{now: options.Now, store: store{killed: options.OnOOMKilled}}
 	onError := options.OnError
 	if onError == nil {
@@ -109,8 +117,8 @@ func (p *Pods) List() []*Pod { return p.store.list() }
 func (p *Pods) Get(namespace, name string) (*Pod, bool) { return p.store.get(namespace, name) }
 
 // List requests the pods of a node from the API server once. The error is the client's own.
-func List(ctx context.Context, client kubernetes.Interface, node string) ([]*Pod, error) {
-	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector(node)})
+func List(ctx context.Context, client Client, node string) ([]*Pod, error) {
+	list, err := client.List(ctx, metav1.ListOptions{FieldSelector: selector(node)})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller knows what it asked for
 	}
@@ -141,7 +149,7 @@ func (p *Pods) touch() {
 
 // source lists and watches one node's pods.
 type source struct {
-	client    kubernetes.Interface
+	client    Client
 	selector  string
 	delivered func()            // a list came
 	opened    func()            // a watch was answered
@@ -158,7 +166,7 @@ func (s *source) listWatcher() cache.ListerWatcher {
 
 func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.FieldSelector = s.selector
-	list, err := s.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, options)
+	list, err := s.client.List(ctx, options)
 	if err != nil {
 		s.report(ctx, "listing", err)
 		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
@@ -169,7 +177,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.FieldSelector = s.selector
-	inner, err := s.client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, options)
+	inner, err := s.client.Watch(ctx, options)
 	if err != nil {
 		// A server that cannot stream the first list calls the request invalid, and
 		// the reflector falls back to a list: nothing is wrong.

@@ -89,10 +89,20 @@ func fullPod(name string) *corev1.Pod {
 	}
 }
 
+// fakeClient is the fake clientset's client of pods. It cannot stream the first list.
+type fakeClient struct {
+	nodepods.Client
+	*fake.Clientset
+}
+
+func fakeOf(client *fake.Clientset) fakeClient {
+	return fakeClient{client.CoreV1().Pods(metav1.NamespaceAll), client}
+}
+
 // start runs a Pods against the client until the test ends.
 func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *nodepods.Pods {
 	t.Helper()
-	pods := nodepods.New(client, options)
+	pods := nodepods.New(fakeOf(client), options)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- pods.Run(ctx) }()
@@ -227,7 +237,7 @@ func TestPodsReportErrors(t *testing.T) {
 
 func TestPodsThatNeverRanKnowNothing(t *testing.T) {
 	t.Parallel()
-	pods := nodepods.New(fake.NewClientset(), nodepods.Options{NodeName: "n", Now: time.Now})
+	pods := nodepods.New(fakeOf(fake.NewClientset()), nodepods.Options{NodeName: "n", Now: time.Now})
 	if _, known := pods.Age(); known || pods.Synced() || len(pods.List()) != 0 {
 		t.Error("pods that never ran know something")
 	}
@@ -254,7 +264,7 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		reported := make(chan error, 100)
-		pods := nodepods.New(client, nodepods.Options{
+		pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{
 			NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
 		})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -67,10 +67,24 @@ type Recorder interface {
 	PermitError(err error)
 }
 
+// Client reads and writes the Leases of one namespace, as client-go's client of Leases does.
+type Client interface {
+	// Get returns a Lease.
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*coordinationv1.Lease, error)
+	// List returns the Leases that the options select.
+	List(ctx context.Context, options metav1.ListOptions) (*coordinationv1.LeaseList, error)
+	// Create makes a Lease and returns it as it was written.
+	Create(ctx context.Context, lease *coordinationv1.Lease, options metav1.CreateOptions) (*coordinationv1.Lease, error)
+	// Update changes a Lease in the version that it names, and returns it as it was written.
+	Update(ctx context.Context, lease *coordinationv1.Lease, options metav1.UpdateOptions) (*coordinationv1.Lease, error)
+	// Delete removes a Lease.
+	Delete(ctx context.Context, name string, options metav1.DeleteOptions) error
+}
+
 // Options are what a [Semaphore] needs; all of them, except Restore.
 type Options struct {
 	// Leases is the client of the API, for evictd's own namespace.
-	Leases coordinationv1client.LeaseInterface
+	Leases Client
 	// Node is the name of the node, the holder's name.
 	Node string
 	// Now is the clock. Its times are compared with each other only.

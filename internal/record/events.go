@@ -13,7 +13,7 @@ import (
 )
 
 // EventWriter takes Kubernetes Events, as client-go's record.EventRecorder and
-// [Events] do. It must not wait for the API server.
+// [Events] do. The objects are ObjectReferences. It must not wait for the API server.
 type EventWriter interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 	// AnnotatedEventf is Event with annotations.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	ktesting "k8s.io/client-go/testing"
 
@@ -233,7 +234,7 @@ func (s *server) events(t *testing.T) *record.Events {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return record.NewEvents(client, "node-1", "evictd", time.Now)
+	return record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}, "node-1", "evictd", time.Now)
 }
 
 // recorder is one that writes to the server.
@@ -279,7 +280,8 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 	for _, event := range s.created {
 		uids[string(event.InvolvedObject.UID)]++
 		if event.Reason != record.ReasonRequested || strings.Contains(event.Message, "combined") ||
-			event.Namespace != "shop" || event.Source.Component != "evictd" {
+			event.Namespace != "shop" || event.Source.Component != "evictd" ||
+			event.InvolvedObject.APIVersion != map[string]string{"Pod": "v1", "StatefulSet": "apps/v1"}[event.InvolvedObject.Kind] {
 			t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
 		}
 	}
@@ -312,7 +314,7 @@ func kept(t *testing.T, refuse func(*corev1.Event) error) (*record.Recorder, *re
 		taken = append(taken, *event)
 		return true, event, nil
 	})
-	e := record.NewEvents(client, "node-1", "evictd", time.Now)
+	e := record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)}, "node-1", "evictd", time.Now)
 	return recorder(t, e), e, func() []corev1.Event {
 		mu.Lock()
 		defer mu.Unlock()

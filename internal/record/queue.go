@@ -11,9 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 )
 
@@ -47,15 +45,11 @@ type Events struct {
 }
 
 // NewEvents returns a writer of Events and starts its queue; [Events.Close] ends
-// it. The client should be one of its own, so that Events and evictions do not
-// wait for each other, with a timeout, because client-go sends Events without a
-// context. Now is the clock.
-func NewEvents(client kubernetes.Interface, nodeName, component string, now func() time.Time) *Events {
-	sink := &endingSink{
-		EventSink: &typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(corev1.NamespaceAll)},
-		now:       now,
-		ended:     make(chan struct{}),
-	}
+// it. What sends the Events should have a client of its own, so that Events and
+// evictions do not wait for each other, with a timeout, because client-go sends
+// Events without a context. Now is the clock.
+func NewEvents(send record.EventSink, nodeName, component string, now func() time.Time) *Events {
+	sink := &endingSink{EventSink: send, now: now, ended: make(chan struct{})}
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{
 		LRUCacheSize: eventsRemembered,
 		BurstSize:    eventsPerObject,
@@ -64,8 +58,9 @@ func NewEvents(client kubernetes.Interface, nodeName, component string, now func
 		KeyFunc:      aggregateKey,
 	})
 	broadcaster.StartRecordingToSink(sink)
+	// Every object is an ObjectReference, which has its kind and version. So no scheme is needed.
 	return &Events{
-		EventRecorder: broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component, Host: nodeName}),
+		EventRecorder: broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component, Host: nodeName}),
 		broadcaster:   broadcaster,
 		sink:          sink,
 		node:          nodeName,

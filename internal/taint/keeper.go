@@ -9,8 +9,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -72,10 +73,20 @@ type Recorder interface {
 	TaintError(err error)
 }
 
+// Client reads and patches nodes, as client-go's client of nodes does.
+type Client interface {
+	// Get returns a node.
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error)
+	// Patch changes a node and returns it.
+	Patch(
+		ctx context.Context, name string, kind types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string,
+	) (*corev1.Node, error)
+}
+
 // Options are what a [Keeper] needs; all of them.
 type Options struct {
 	// Nodes is the client of the API.
-	Nodes typedcorev1.NodeInterface
+	Nodes Client
 	// Node is the name of the node.
 	Node string
 	// Recorder is told of changes.

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -40,7 +41,7 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return unready == nil
 	})
-	events := record.NewEvents(client, w.node, "evictd", time.Now)
+	events := record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)}, w.node, "evictd", time.Now)
 	logger, err := record.NewLogger("error", "json", io.Discard)
 	w.must(err)
 	recorder := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.node, Now: time.Now})

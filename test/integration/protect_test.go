@@ -69,7 +69,7 @@ func (w *world) informed(encoding string, count int) []*nodepods.Pod {
 	credentials.ContentConfig = rest.ContentConfig{ContentType: encoding}
 	client, err := kubernetes.NewForConfig(credentials)
 	w.must(err)
-	pods := nodepods.New(client, nodepods.Options{NodeName: w.node, Now: time.Now})
+	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{NodeName: w.node, Now: time.Now})
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- pods.Run(ctx) }()

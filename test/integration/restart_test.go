@@ -241,7 +241,7 @@ func liveOnce() error {
 	if err != nil {
 		return fmt.Errorf("preparing to read the node: %w", err)
 	}
-	pods := nodepods.New(client, nodepods.Options{NodeName: os.Getenv(nodeVariable), Now: time.Now})
+	pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{NodeName: os.Getenv(nodeVariable), Now: time.Now})
 	evictor := evict.New(client.CoreV1().RESTClient(), time.Now)
 	parts := &mortal{Sampler: node, Pods: pods, Cgroups: tree, Evictor: evictor, step: os.Getenv(stepVariable)}
 	options := agent.Options{

@@ -45,8 +45,8 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	if a.member, err = newMember(clients, NodeName(i), account, 0); err != nil {
 		return nil, err
 	}
-	a.events = record.NewEvents(clients.Telling, NodeName(i), account, time.Now)
-	a.taints = taint.New(taint.Options{Nodes: clients.Evicting.CoreV1().Nodes(), Node: NodeName(i)})
+	a.events = record.NewEvents(clients.Telling.EventSink(), NodeName(i), account, time.Now)
+	a.taints = taint.New(taint.Options{Nodes: clients.Evicting.Nodes(), Node: NodeName(i)})
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the agents outlive the wait
 	a.cancel = cancel
 	a.group, running = errgroup.WithContext(running)
@@ -68,7 +68,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 // checkNode sends what cmd/evictd sends once at the start; TestCalmAgentAsksAsEvictdDoes in
 // test/integration compares the two.
 func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, name string) error {
-	node, err := clients.Telling.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	node, err := clients.Telling.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("reading node %s as its agent: %w", name, err)
 	}
@@ -76,7 +76,7 @@ func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, n
 	for _, right := range []authorizationv1.ResourceAttributes{
 		{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "eviction"},
 	} {
-		answer, err := clients.Telling.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		answer, err := clients.Telling.AccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
 		}, metav1.CreateOptions{})
 		if err != nil || !answer.Status.Allowed {

@@ -49,9 +49,9 @@ type tally struct {
 func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int) (*member, error) {
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
 	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[permits.Verdict]int{}
-	m.pods = nodepods.New(clients.Watching, nodepods.Options{NodeName: nodeName, Now: time.Now})
+	m.pods = nodepods.New(clients.Watching.Pods(), nodepods.Options{NodeName: nodeName, Now: time.Now})
 	m.permits = permits.New(permits.Options{
-		Leases: clients.Evicting.CoordinationV1().Leases(own), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
+		Leases: clients.Evicting.Leases(own), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})
 	var err error
 	m.agent, err = agent.New(agent.Options{
@@ -65,7 +65,7 @@ func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
 		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Permits: m.permits,
-		Evictor: evict.New(clients.Evicting.CoreV1().RESTClient(), time.Now),
+		Evictor: evict.New(clients.Evicting.Core(), time.Now),
 		Wake:    m.wake, Random: rand.Float64,
 	})
 	if err != nil {
