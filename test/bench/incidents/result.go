@@ -70,9 +70,9 @@ type Result struct {
 	// PodGap and KubeletGap are the longest heartbeat gaps, in seconds.
 	PodGap     float64 `json:"podGap"`
 	KubeletGap float64 `json:"kubeletGap"`
-	// Timeline and Trace are for reading.
+	// Timeline is for reading, and so is Trace, which has a file of its own.
 	Timeline []Moment `json:"timeline"`
-	Trace    []Point  `json:"trace"`
+	Trace    []Point  `json:"-"`
 }
 
 // line returns what was seen of a line of the scenario's signal; the zero value where the result
@@ -103,17 +103,19 @@ func (r *Result) by(causes ...string) tally { return count(r.Ends, r.Smallest, r
 
 func (r *Result) file() string { return fmt.Sprintf("%02d-%s-%d", r.Scenario, r.Arm, r.Run) }
 
-// write keeps a result.
+// write keeps a result, and its trace beside it.
 func (r *Result) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // it is for reading
 		return fmt.Errorf("making the folder of the results: %w", err)
 	}
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return fmt.Errorf("encoding a result: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, r.file()+".json"), append(text, '\n'), 0o644); err != nil { //nolint:gosec // it is for reading
-		return fmt.Errorf("keeping a result: %w", err)
+	for name, value := range map[string]any{r.file() + ".json": r, r.file() + ".trace": r.Trace} {
+		text, err := json.MarshalIndent(value, "", " ")
+		if err != nil {
+			return fmt.Errorf("encoding a result: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), append(text, '\n'), 0o644); err != nil { //nolint:gosec // it is for reading
+			return fmt.Errorf("keeping a result: %w", err)
+		}
 	}
 	return nil
 }
