@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -88,9 +89,6 @@ func TestSmallPodsBesideALeakThatCannotGo(t *testing.T) {
 		"it has a higher priority": func(n *fakeNode, _ *Policy) {
 			n.pods["uid-leak"].api.Spec.Priority = new(int32(100))
 		},
-		"a process of the host takes most of the memory": func(n *fakeNode, _ *Policy) {
-			n.leakFrom(10*time.Second, 60*mebi, time.Minute)
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,4 +102,61 @@ func TestSmallPodsBesideALeakThatCannotGo(t *testing.T) {
 			})
 		})
 	}
+}
+
+// hostTakesFrom is a node of 6000 MiB whose host takes 40 MiB a second from the tenth second on, for so
+// long. Beside small pods there are three larger ones, within their requests.
+func hostTakesFrom(during time.Duration) *fakeNode {
+	n := newFakeNode(6000)
+	for _, name := range []string{"within-a", "within-b", "within-c"} {
+		n.run(name, 750, 800)
+		n.pods["uid-"+name].api.Spec.TerminationGracePeriodSeconds = new(int64(3))
+	}
+	n.run("modest", 120, 100)
+	for _, web := range []string{"web-a", "web-b", "web-c"} {
+		n.run(web, 60, 64)
+	}
+	n.run("beat", 10, 32)
+	n.host = 6000*mebi - 2560*mebi - 800*mebi
+	n.leakFrom(10*time.Second, 40*mebi, during)
+	return n
+}
+
+// TestHostThatTakesMemoryCostsOnePod: what the small pods hold would be used up within seconds. None is
+// evicted for the soft threshold, and when the memory runs out one pod that suffices is.
+func TestHostThatTakesMemoryCostsOnePod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostTakesFrom(18 * time.Second)
+		watch(t, n, shippedPolicy(), 2*time.Minute)
+		n.wantVictims(t, "within-a")
+		if d := n.acted(t); !d.Pressure.Threshold.Hard {
+			t.Errorf("evicted for the threshold of %v", d.Pressure.Threshold)
+		}
+		if !slices.Contains(n.holds(), decide.HoldInsufficientReclaim) {
+			t.Errorf("holds %v, want one because the reclaim is insufficient", n.holds())
+		}
+	})
+}
+
+// TestHostThatStopsInTimeCostsNoPod: the host stops between the thresholds, and frees it again.
+func TestHostThatStopsInTimeCostsNoPod(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostTakesFrom(11 * time.Second)
+		n.after(21*time.Second, func() { n.host -= 400 * mebi })
+		watch(t, n, shippedPolicy(), 2*time.Minute)
+		n.wantVictims(t)
+	})
+}
+
+// TestHostBesideALeak: the leak is evicted when the memory runs out, although the host takes more.
+func TestHostBesideALeak(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := leakingNode()
+		n.leakFrom(10*time.Second, 60*mebi, 8*time.Second)
+		watch(t, n, shippedPolicy(), time.Minute)
+		n.wantVictims(t, "leak")
+	})
 }

@@ -27,8 +27,14 @@ type Growth struct {
 	// gave something back.
 	Grown int64
 	// ByUID is how much more a pod's end should free than then. A pod that is missing was not
-	// read at both times.
-	ByUID map[string]int64
+	// read at both times; Unread is what the ends of those should free.
+	ByUID  map[string]int64
+	Unread int64
+}
+
+// outside reports whether most of what was used up was not used by the pods.
+func (g *Growth) outside() bool {
+	return g.Over > 0 && g.Taken > 0 && 2*(g.Grown+g.Unread) < g.Taken
 }
 
 // by reports whether a pod grew by at least a quarter of what was used up.
@@ -38,13 +44,16 @@ func (g *Growth) by(uid string) bool {
 }
 
 // outgrown withholds the candidates whose reclaim would be used up again within seconds: of memory by
-// pods that are evicted next, of a disk by whatever the figures do not show yet.
+// pods that are evicted next or by what is outside of the pods, of a disk by whatever the figures do not
+// show yet.
 func outgrown(s *Situation, d *Decision) (Hold, string) {
 	switch {
 	case s.Policy.MinimumReclaim.IsZero(): // no candidate counts as too small
 		return HoldNone, ""
 	case s.Pressure.Threshold.Signal.OnDisk():
 		return outgrownUnseen(s, d)
+	case s.Uses.Growth.outside():
+		return outgrownOutside(s, d)
 	default:
 		return outgrownWithin(s, d)
 	}

@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -118,6 +119,57 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 		}
 		if len(plan.Candidates) == 0 && test.withheld && hold != decide.HoldInsufficientReclaim {
 			t.Errorf("%s: held by %q: %s", name, hold, detail)
+		}
+	}
+}
+
+// TestSmallCandidateWhileTheHostUsesItUp: where the pods did not use up what is missing, a candidate that
+// is used up within 30 seconds is withheld until the signal runs out, and then where a larger one must go.
+func TestSmallCandidateWhileTheHostUsesItUp(t *testing.T) {
+	t.Parallel()
+	runsOut := func(s *decide.Situation) { available(s, 49) } // less than half of the line
+	for name, test := range map[string]struct {
+		change   func(*decide.Situation)
+		withheld bool
+	}{
+		"as it is":                        {func(*decide.Situation) {}, true},
+		"the pods used up a half":         {func(s *decide.Situation) { s.Uses.Growth.Grown = 10 }, false},
+		"new pods hold a half":            {func(s *decide.Situation) { s.Uses.Growth.Unread = 10 }, false},
+		"the growth is not known":         {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
+		"the forecast is not known":       {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, false},
+		"it is not used up any more":      {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 0 }, false},
+		"it lasts by the forecast":        {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 1 }, false},
+		"it lasts by the readings":        {func(s *decide.Situation) { s.Uses.Growth.Over = 20 * second }, false},
+		"no reclaim is too small":         {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, false},
+		"it runs out":                     {runsOut, true},
+		"it runs out, and it alone grows": {func(s *decide.Situation) { runsOut(s); s.Uses.Growth.ByUID["small"] = 5 }, false},
+		"it runs out, and the larger one counts for more": {func(s *decide.Situation) {
+			runsOut(s)
+			s.Pods[0].Priority = 1
+		}, false},
+		"it runs out, and the larger one does not suffice": {func(s *decide.Situation) {
+			runsOut(s)
+			s.Uses.ByUID["leak"] = usage(50)
+		}, false},
+		"it runs out, and the larger one need not go then": {func(s *decide.Situation) {
+			runsOut(s)
+			s.Pressure.Forecast.Least = 1.5
+			s.Uses.Growth.Over = 2 * second
+		}, false},
+	} {
+		s := growing()
+		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 8, Least: 8, Over: time.Minute}
+		s.Uses.Growth = decide.Growth{Over: 5 * second, Taken: 20, ByUID: map[string]int64{"leak": 0, "small": 0}}
+		test.change(s)
+		plan, hold, detail := decide.Decide(s)
+		protection := rank.NotProtected
+		for _, e := range plan.Decision.Ranking.Protected {
+			if e.Pod.Name == "small" {
+				protection = e.Protection
+			}
+		}
+		if got := protection == rank.ProtectedReclaimTooSmall; got != test.withheld {
+			t.Errorf("%s: small is protected as %q, withheld should be %v (%s: %s)", name, protection, test.withheld, hold, detail)
 		}
 	}
 }

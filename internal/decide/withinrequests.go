@@ -50,24 +50,35 @@ func (r *Remainder) RunsOut(within time.Duration) bool {
 	if !r.Hard || r.Available >= r.Line {
 		return false
 	}
-	if r.Available < r.Line/2 || r.Available <= r.Kubelet {
-		return true
-	}
-	after, expected := r.Forecast.Until(r.Available - r.Kubelet)
+	return r.Available < r.Line/2 || r.Available <= r.Kubelet || r.endsWith(0, within)
+}
+
+// endsWith reports whether the kubelet's threshold will be met within that time although so much more is
+// available.
+func (r *Remainder) endsWith(more int64, within time.Duration) bool {
+	after, expected := r.Forecast.Until(r.Available + more - r.Kubelet)
 	return expected && after <= within
+}
+
+// remainder returns what is left of the signal.
+func (s *Situation) remainder() Remainder {
+	p := &s.Pressure
+	return Remainder{
+		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: p.Forecast,
+		Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
+	}
+}
+
+// endsAfter returns how long a pod may take to end.
+func (s *Situation) endsAfter(pod *rank.Pod) time.Duration {
+	return GracePeriod(s.Policy.grace(s.Pressure.Threshold.Hard, pod)) + inflight.DeadlineMargin
 }
 
 // withinRequests protects the pods within their requests, and holds the decision where no candidate
 // is left because of that.
 func withinRequests(s *Situation, d *Decision) (Hold, string) {
-	p := &s.Pressure
-	left := Remainder{
-		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: p.Forecast,
-		Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
-	}
-	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, func(pod *rank.Pod) bool {
-		return left.RunsOut(GracePeriod(s.Policy.grace(p.Threshold.Hard, pod)) + inflight.DeadlineMargin)
-	})
+	left := s.remainder()
+	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, func(pod *rank.Pod) bool { return left.RunsOut(s.endsAfter(pod)) })
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}

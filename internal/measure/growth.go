@@ -56,9 +56,12 @@ func (g *growth) since(uses *decide.Uses, p *pressure.Pressure) decide.Growth {
 	for uid := range uses.ByUID {
 		now, knownNow := uses.ByUID[uid].Expected.Of(signal)
 		before, knownBefore := earlier.pods[uid].Expected.Of(signal)
-		if knownNow && knownBefore {
+		switch {
+		case knownNow && knownBefore:
 			changed.ByUID[uid] = now - before
 			changed.Grown += max(0, now-before)
+		case knownNow:
+			changed.Unread += now
 		}
 	}
 	return changed

@@ -1,0 +1,41 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// outgrownOutside withholds small candidates while something outside of the pods uses the signal up: no
+// eviction ends that, and the pods would be evicted one after the other. Until the signal runs out none of
+// them is evicted. Then a pod is withheld where a larger one must be evicted in any case.
+func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
+	forecast, growth := &s.Pressure.Forecast, &s.Uses.Growth
+	if !forecast.Known || forecast.Rate <= 0 {
+		return HoldNone, ""
+	}
+	soon := int64(min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds()) * relief.Seconds())
+	left, all := s.remainder(), slices.Clone(d.Ranking.Candidates)
+	withheld := s.withholdOutgrown(d, soon, "what is outside of the pods", func(e *rank.Entry) bool {
+		return s.grows(e) || left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, &left, all)
+	})
+	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
+		return HoldNone, ""
+	}
+	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods: look at %s",
+		withheld, relief, elsewhere(s.Pressure.Threshold.Signal))
+}
+
+// largerMustGo reports whether one of the candidates must be evicted even if this one is, and suffices
+// alone: the signal would run out while it ends. A pod with a higher priority is not evicted in place of
+// one with a lower.
+func (s *Situation) largerMustGo(e *rank.Entry, left *Remainder, candidates []rank.Entry) bool {
+	signal, missing := s.Pressure.Threshold.Signal, s.Shortage().Missing
+	frees := s.Uses.reclaim(signal, e.Pod.UID).Amount
+	return slices.ContainsFunc(candidates, func(o rank.Entry) bool {
+		r := s.Uses.reclaim(signal, o.Pod.UID)
+		return r.Known && r.Amount > frees && r.Amount >= missing &&
+			o.EffectivePriority() <= e.EffectivePriority() && left.endsWith(frees, s.endsAfter(o.Pod))
+	})
+}
