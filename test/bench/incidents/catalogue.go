@@ -157,9 +157,9 @@ func otherScenarios() []Scenario {
 		},
 		{
 			Number: 17, Name: "a host process takes the memory",
-			What:     "A process outside of the pods takes 40 MB a second, to below the kubelet's line, and keeps it. Three pods within their requests are beside it: one of them would be enough.",
-			AboveMiB: above, Pods: []Pod{
-				{Workload: node.Workload{Name: "within", Replicas: 3, UsesMiB: 250, AsksMiB: 300, LimitMiB: 350}},
+			What:     "A process outside of the pods takes 40 MB a second, to below the kubelet's line, and keeps it. Three pods within their requests are beside it: one of them would be enough. Replacements have another node.",
+			AboveMiB: above, Elsewhere: true, Pods: []Pod{
+				{Workload: node.Workload{Name: "within", Replicas: 3, UsesMiB: 750, AsksMiB: 800, LimitMiB: 850}},
 			},
 			Steps: []Step{{What: "the incident begins", Do: func(_ context.Context, t *turn) error {
 				return t.hostTakes(above+endMiB-50, 40*megabyte)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Moment is one line of a run's timeline.
@@ -25,8 +22,7 @@ type Moment struct {
 	What string  `json:"what"`
 }
 
-// observer follows what the API server tells of the pods and budgets of one run. It survives an
-// API server that is away: the informers read again what they have missed.
+// observer follows what the API server tells of the pods and budgets of one run.
 type observer struct {
 	mu      sync.Mutex
 	began   time.Time // zero before the incident begins
@@ -35,26 +31,17 @@ type observer struct {
 	moments []Moment
 }
 
-// observe starts to follow a namespace, and returns when all that is there has been seen.
+// observe starts to follow a namespace until ctx is done, and returns when all that is there has been seen.
 func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*observer, error) {
 	o := &observer{lives: map[string]*life{}, budgets: map[string]*violation{}}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
-	_, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { o.pod(object, false) },
-		UpdateFunc: func(_, object any) { o.pod(object, false) },
-		DeleteFunc: func(object any) { o.pod(object, true) },
-	})
-	_, refused := factory.Policy().V1().PodDisruptionBudgets().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { o.budget(object) },
-		UpdateFunc: func(_, object any) { o.budget(object) },
-	})
-	if err = errors.Join(err, refused); err != nil {
-		return nil, fmt.Errorf("following the pods: %w", err)
-	}
-	factory.Start(ctx.Done())
-	for kind, seen := range factory.WaitForCacheSync(ctx.Done()) {
-		if !seen {
-			return nil, fmt.Errorf("following the pods: no %v were listed: %w", kind, ctx.Err())
+	pods, budgets := newFollowed(o.pod), newFollowed(func(object any, _ bool) { o.budget(object) })
+	follow(ctx, client.CoreV1().RESTClient(), "pods", namespace, &corev1.Pod{}, pods)
+	follow(ctx, client.PolicyV1().RESTClient(), "poddisruptionbudgets", namespace, &policyv1.PodDisruptionBudget{}, budgets)
+	for _, each := range []*followed{pods, budgets} {
+		select {
+		case <-each.listed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("following the pods and budgets: %w", context.Cause(ctx))
 		}
 	}
 	return o, nil
@@ -84,9 +71,6 @@ func (o *observer) noteAt(at time.Time, what string) {
 }
 
 func (o *observer) pod(object any, removed bool) {
-	if last, lost := object.(cache.DeletedFinalStateUnknown); lost {
-		object = last.Obj
-	}
 	pod, is := object.(*corev1.Pod)
 	if !is {
 		return

@@ -36,6 +36,9 @@ type Scenario struct {
 	Smallest map[string]int
 	// Innocents are the apps that did not cause the incident, besides the common ones.
 	Innocents []string
+	// Elsewhere has replacements of the pods wait for another node: the node is cordoned when all pods
+	// run. Otherwise they come back to it at once, in the middle of the incident.
+	Elsewhere bool
 	// Config are further lines of evictd's configuration.
 	Config string
 	// Lasts is how long the steps and what follows may take. The run ends earlier once the

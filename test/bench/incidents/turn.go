@@ -75,6 +75,11 @@ func (b *bench) run(ctx context.Context, s *Scenario, arm string, number int) (r
 	if err := t.deploy(ctx); err != nil {
 		return nil, err
 	}
+	if s.Elsewhere {
+		if _, err := b.node.Kubectl(ctx, "cordon", b.node.Name()); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.place(ctx, number); err != nil {
 		return nil, err
 	}
@@ -283,5 +288,6 @@ func (t *turn) end(ctx context.Context) error {
 	if t.arm != kubeletArm {
 		kept = t.keepLog(ctx, t.name)
 	}
-	return errors.Join(freed, kept, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
+	_, cordoned := t.node.Kubectl(ctx, "uncordon", t.node.Name())
+	return errors.Join(freed, kept, cordoned, t.room.limit(-1), t.room.ballast.Set(0), t.clear(ctx), t.removeImages(ctx))
 }
