@@ -127,7 +127,10 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 // is used up within 30 seconds is withheld until the signal runs out, and then where a larger one must go.
 func TestSmallCandidateWhileTheHostUsesItUp(t *testing.T) {
 	t.Parallel()
-	runsOut := func(s *decide.Situation) { available(s, 49) } // less than half of the line
+	runsOut := func(s *decide.Situation) { // less than half of the line is left, and the larger pod ends in 25 s
+		available(s, 49)
+		s.Pods[0].GraceSeconds = 10
+	}
 	for name, test := range map[string]struct {
 		change   func(*decide.Situation)
 		withheld bool
@@ -153,12 +156,11 @@ func TestSmallCandidateWhileTheHostUsesItUp(t *testing.T) {
 		}, false},
 		"it runs out, and the larger one need not go then": {func(s *decide.Situation) {
 			runsOut(s)
-			s.Pressure.Forecast.Least = 1.5
-			s.Uses.Growth.Over = 2 * second
+			s.Pods[0].GraceSeconds = 1
 		}, false},
 	} {
 		s := growing()
-		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 8, Least: 8, Over: time.Minute}
+		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 4, Least: 4, Over: time.Minute}
 		s.Uses.Growth = decide.Growth{Over: 5 * second, Taken: 20, ByUID: map[string]int64{"leak": 0, "small": 0}}
 		test.change(s)
 		plan, hold, detail := decide.Decide(s)

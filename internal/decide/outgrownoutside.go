@@ -15,10 +15,10 @@ func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 	if !forecast.Known || forecast.Rate <= 0 {
 		return HoldNone, ""
 	}
-	soon := int64(min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds()) * relief.Seconds())
+	rate := min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds())
 	left, all := s.remainder(), slices.Clone(d.Ranking.Candidates)
-	withheld := s.withholdOutgrown(d, soon, "what is outside of the pods", func(e *rank.Entry) bool {
-		return s.grows(e) || left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, &left, all)
+	withheld := s.withholdOutgrown(d, int64(rate*relief.Seconds()), "what is outside of the pods", func(e *rank.Entry) bool {
+		return s.grows(e) || left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
@@ -28,14 +28,14 @@ func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 }
 
 // largerMustGo reports whether one of the candidates must be evicted even if this one is, and suffices
-// alone: the signal would run out while it ends. A pod with a higher priority is not evicted in place of
-// one with a lower.
-func (s *Situation) largerMustGo(e *rank.Entry, left *Remainder, candidates []rank.Entry) bool {
+// alone: at that rate, what is left of the signal is used up before it has ended. A pod with a higher
+// priority is not evicted in place of one with a lower.
+func (s *Situation) largerMustGo(e *rank.Entry, left int64, rate float64, candidates []rank.Entry) bool {
 	signal, missing := s.Pressure.Threshold.Signal, s.Shortage().Missing
 	frees := s.Uses.reclaim(signal, e.Pod.UID).Amount
 	return slices.ContainsFunc(candidates, func(o rank.Entry) bool {
 		r := s.Uses.reclaim(signal, o.Pod.UID)
-		return r.Known && r.Amount > frees && r.Amount >= missing &&
-			o.EffectivePriority() <= e.EffectivePriority() && left.endsWith(frees, s.endsAfter(o.Pod))
+		return r.Known && r.Amount > frees && r.Amount >= missing && o.EffectivePriority() <= e.EffectivePriority() &&
+			float64(left+frees) <= rate*s.endsAfter(o.Pod).Seconds()
 	})
 }

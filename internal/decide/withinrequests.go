@@ -50,13 +50,10 @@ func (r *Remainder) RunsOut(within time.Duration) bool {
 	if !r.Hard || r.Available >= r.Line {
 		return false
 	}
-	return r.Available < r.Line/2 || r.Available <= r.Kubelet || r.endsWith(0, within)
-}
-
-// endsWith reports whether the kubelet's threshold will be met within that time although so much more is
-// available.
-func (r *Remainder) endsWith(more int64, within time.Duration) bool {
-	after, expected := r.Forecast.Until(r.Available + more - r.Kubelet)
+	if r.Available < r.Line/2 || r.Available <= r.Kubelet {
+		return true
+	}
+	after, expected := r.Forecast.Until(r.Available - r.Kubelet)
 	return expected && after <= within
 }
 
