@@ -97,12 +97,34 @@ func (t *trend) note(now time.Time, available int64) {
 	t.count -= old
 	t.times[t.count], t.available[t.count] = now, float64(available)
 	t.count++
+	t.forgetRecovered()
 	if t.known() {
 		var room [trendPairs]float64
 		all := t.slopes(0, &room)
 		t.rate, t.least = median(all), surely(all)
 		t.least = min(t.least, surely(t.slopes(t.recent(), &room)))
 	}
+}
+
+// trendRecovered is how many readings must stand clear of all before them: one may be an outlier.
+const trendRecovered = 2
+
+// forgetRecovered drops the readings from before a recovery: when a victim has returned more than was used
+// up, what was falling has ended, and its slope would be the median for seconds. The last readings stand
+// clear of the others when they are above all of them, by half of what those differ.
+func (t *trend) forgetRecovered() {
+	before := t.count - trendRecovered
+	if before < trendFewest {
+		return
+	}
+	high := slices.Max(t.available[:before])
+	above := high + (high-slices.Min(t.available[:before]))/2
+	if slices.Min(t.available[before:t.count]) <= above {
+		return
+	}
+	copy(t.times[:], t.times[before:t.count])
+	copy(t.available[:], t.available[before:t.count])
+	t.count = trendRecovered
 }
 
 // stale reports whether the oldest reading must be dropped when the next one is added, given

@@ -68,6 +68,39 @@ func TestForecast(t *testing.T) {
 	}
 }
 
+// What a victim has returned ends the fall before it: its slope cuts no grace afterwards. One reading that
+// is too high, and a return of less than was used up, end nothing.
+func TestForecastForgetsAFallThatHasEnded(t *testing.T) {
+	t.Parallel()
+	const mebibyte, ended = 1 << 20, 10 * time.Second
+	falling := func(at time.Duration) int64 { return 6*gibibyte - int64(at.Seconds()*100*mebibyte) }
+	for _, test := range []struct {
+		name      string
+		available func(at time.Duration) int64
+		falls     bool
+	}{
+		{"it goes on", falling, true},
+		{"twice as much is returned", func(at time.Duration) int64 { return falling(min(at, ended)) + returned(at, ended, 2000*mebibyte) }, false},
+		{"a half of it is returned, and it goes on", func(at time.Duration) int64 { return falling(at) + returned(at, ended, 500*mebibyte) }, true},
+		{"one reading is too high", func(at time.Duration) int64 {
+			return falling(at) + returned(at, ended, 2000*mebibyte) - returned(at, ended+trendSpacing, 2000*mebibyte)
+		}, true},
+	} {
+		f := follow(watching(), trendSpacing, ended+2*time.Second, test.available).Forecasts[MemoryAvailable]
+		if falls := f.Known && f.Rate > 0; falls != test.falls {
+			t.Errorf("%s: known %v, %.1f MiB a second", test.name, f.Known, f.Rate/mebibyte)
+		}
+	}
+}
+
+// returned is what is returned at once at a time.
+func returned(at, when time.Duration, amount int64) int64 {
+	if at < when {
+		return 0
+	}
+	return amount
+}
+
 func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	t.Parallel()
 	falling := func(at time.Duration) int64 { return 8*gibibyte - int64(at.Seconds()*gibibyte) }
