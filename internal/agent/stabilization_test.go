@@ -246,6 +246,31 @@ func TestDiskIsMeasuredWithinTheStabilizationWindow(t *testing.T) {
 	})
 }
 
+// A disk that will be short within seconds is measured before it is. So the first decision knows which pod
+// fills it, and evicts that one although what it holds would be used up soon.
+func TestDiskIsMeasuredBeforeItIsShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const begins, lasts, perSecond = 35 * time.Second, 12500 * time.Millisecond, 20
+		short := begins + 10*time.Second
+		n := &spaceNode{signal: pressure.NodeFSAvailable, available: sloped(begins, lasts, 300, 50)}
+		n.prepare()
+		for at := time.Second; at <= lasts; at += time.Second {
+			n.after(begins+at, func() {
+				used := 90 + perSecond*int64(at/time.Second)
+				n.measured["uid-large"] = measuretest.DiskUse(used, used, used, used)
+			})
+		}
+		policy := n.policy()
+		policy.MinimumReclaim = pressure.Fraction(0.05)
+		runFor(t, n.agent(t, policy), time.Minute)
+		n.wantVictims(t, "large")
+		if at := n.acted(t).Time.Sub(n.started); at > short+time.Second {
+			t.Errorf("evicted after %v, want it when the disk is short, after %v", at, short)
+		}
+	})
+}
+
 // Memory that runs short meanwhile is dealt with at once.
 func TestStabilizationWindowDoesNotDelayMemory(t *testing.T) {
 	t.Parallel()

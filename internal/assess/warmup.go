@@ -1,9 +1,26 @@
 package assess
 
 import (
+	"context"
+
+	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
+
+// Approach has the pods' disk use measured while a disk is expected to reach its hard threshold soon.
+func (a *Assessor) Approach(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
+	if !a.options.Pods.Synced() {
+		return
+	}
+	for signal := range verdict.Forecasts {
+		forecast := &verdict.Forecasts[signal]
+		if pressure.Signal(signal).OnDisk() && forecast.Known && forecast.After > 0 && forecast.After <= measure.ApproachesWithin {
+			a.options.Measurer.Approach(ctx, sample, a.options.Pods.List())
+			return
+		}
+	}
+}
 
 // WarmUp runs an assessment up to the ranking and discards the result. Otherwise the first decision
 // of a process, which may come after a month, would open three files for each pod and run code that

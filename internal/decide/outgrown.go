@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -50,10 +51,12 @@ func outgrown(s *Situation, d *Decision) (Hold, string) {
 	switch {
 	case s.Policy.MinimumReclaim.IsZero(): // no candidate counts as too small
 		return HoldNone, ""
-	case s.Pressure.Threshold.Signal.OnDisk():
+	case s.unseen():
 		return outgrownUnseen(s, d)
 	case s.Uses.Growth.outside():
 		return outgrownOutside(s, d)
+	case s.Pressure.Threshold.Signal.OnDisk():
+		return HoldNone, ""
 	default:
 		return outgrownWithin(s, d)
 	}
@@ -75,11 +78,17 @@ func (s *Situation) withholdOutgrown(d *Decision, soon int64, by string, kept fu
 	return withheld
 }
 
-// outgrownUnseen withholds small candidates for a disk while figures are from before the pressure: what
-// fills the disk is not among them, and a measurement that shows it is awaited.
+// unseen reports whether the figures of a disk do not show what fills it: they are from before the
+// pressure, or there is no earlier measurement to compare them with.
+func (s *Situation) unseen() bool {
+	return s.Pressure.Threshold.Signal.OnDisk() && (s.Uses.Outdated != "" || s.Uses.Growth.Over == 0)
+}
+
+// outgrownUnseen withholds small candidates for a disk while the figures do not show what fills it, and a
+// measurement that does is awaited.
 func outgrownUnseen(s *Situation, d *Decision) (Hold, string) {
 	forecast := &s.Pressure.Forecast
-	if s.Uses.Outdated == "" || !forecast.Known {
+	if !forecast.Known {
 		return HoldNone, ""
 	}
 	soon := int64(forecast.Least * relief.Seconds())
@@ -87,7 +96,8 @@ func outgrownUnseen(s *Situation, d *Decision) (Hold, string) {
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return HoldUsageUnknown, fmt.Sprintf("what each of the %d candidates would return is used up within %v, and %s", withheld, relief, s.Uses.Outdated)
+	return HoldUsageUnknown, fmt.Sprintf("what each of the %d candidates would return is used up within %v, and %s",
+		withheld, relief, cmp.Or(s.Uses.Outdated, "the pods are measured again to see which of them grows"))
 }
 
 // growing are the pods that use the signal up, within their requests or beyond.

@@ -36,16 +36,29 @@ func usage(amount int64) decide.Use {
 	return decide.Use{Value: amount, Known: true, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, amount)}
 }
 
-// TestSmallCandidateWhileAPodFillsTheDisk: while figures are from before the pressure, a candidate whose
-// space would be used up within 30 seconds is withheld, but for one that is seen to grow.
+// TestSmallCandidateWhileAPodFillsTheDisk: while figures are from before the pressure, or alone, or show that
+// the host fills the disk, a candidate whose space would be used up within 30 seconds is withheld, but for
+// one that is seen to grow.
 func TestSmallCandidateWhileAPodFillsTheDisk(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*decide.Situation)
 		hold   decide.Hold
 	}{
-		"as it is":                      {func(*decide.Situation) {}, decide.HoldUsageUnknown},
-		"the figures are new":           {func(s *decide.Situation) { s.Uses.Outdated = "" }, decide.HoldNone},
+		"as it is": {func(*decide.Situation) {}, decide.HoldUsageUnknown},
+		"the figures are new, and the pods fill it": {func(s *decide.Situation) {
+			s.Uses.Outdated, s.Uses.Growth.Grown = "", 10
+		}, decide.HoldNone},
+		"the figures are new, and the host fills it": {func(s *decide.Situation) { s.Uses.Outdated = "" }, decide.HoldInsufficientReclaim},
+		"the host fills it slowly": {func(s *decide.Situation) {
+			s.Uses.Outdated, s.Pressure.Forecast.Rate = "", 2
+		}, decide.HoldNone},
+		"the host fills it, and almost nothing is left": {func(s *decide.Situation) {
+			s.Uses.Outdated, s.Pressure.Observed.Available = "", 50
+		}, decide.HoldInsufficientReclaim},
+		"there is no earlier measurement": {func(s *decide.Situation) {
+			s.Uses.Outdated, s.Uses.Growth = "", decide.Growth{}
+		}, decide.HoldUsageUnknown},
 		"its space lasts":               {func(s *decide.Situation) { s.Pressure.Forecast.Least = 2 }, decide.HoldNone},
 		"the forecast is not known":     {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, decide.HoldNone},
 		"no reclaim is too small":       {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, decide.HoldNone},
@@ -57,7 +70,7 @@ func TestSmallCandidateWhileAPodFillsTheDisk(t *testing.T) {
 		measured(s, 60)
 		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 3, Least: 3}
 		s.Uses.Outdated = "the figures of 2 pods are from before the pressure"
-		s.Uses.Growth = decide.Growth{Taken: 20, ByUID: map[string]int64{"uid-hog": 0}}
+		s.Uses.Growth = decide.Growth{Over: 5 * second, Taken: 20, ByUID: map[string]int64{"uid-hog": 0}}
 		test.change(s)
 		if _, hold, detail := decide.Decide(s); hold != test.hold {
 			t.Errorf("%s: held by %q, want %q: %s", name, hold, test.hold, detail)

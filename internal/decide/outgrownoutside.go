@@ -8,17 +8,18 @@ import (
 )
 
 // outgrownOutside withholds small candidates while something outside of the pods uses the signal up: no
-// eviction ends that, and the pods would be evicted one after the other. Until the signal runs out none of
-// them is evicted. Then a pod is withheld where a larger one must be evicted in any case.
+// eviction ends that, and the pods would be evicted one after the other. Until memory or PIDs run out none
+// of them is evicted. Then a pod is withheld where a larger one must be evicted in any case. A disk that is
+// full ends no process, and pods that hold little do not prevent it.
 func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 	forecast, growth := &s.Pressure.Forecast, &s.Uses.Growth
 	if !forecast.Known || forecast.Rate <= 0 {
 		return HoldNone, ""
 	}
 	rate := min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds())
-	left, all := s.remainder(), slices.Clone(d.Ranking.Candidates)
+	left, all, onDisk := s.remainder(), slices.Clone(d.Ranking.Candidates), s.Pressure.Threshold.Signal.OnDisk()
 	withheld := s.withholdOutgrown(d, int64(rate*relief.Seconds()), "what is outside of the pods", func(e *rank.Entry) bool {
-		return s.grows(e) || left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
+		return s.grows(e) || !onDisk && left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""

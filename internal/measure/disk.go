@@ -105,6 +105,19 @@ func (m *Measurer) Prepare(ctx context.Context, q *Query) {
 	m.RefreshDisk(ctx, p.SampleTime, q.Pods, every)
 }
 
+// ApproachesWithin is how soon a disk's hard threshold must be expected for the pods to be measured before
+// it is met: two measurements show which of them grow.
+const ApproachesWithin = 30 * time.Second
+
+// Approach has the pods' disk use measured before a threshold is met, and remembers what was measured, so
+// that the first decision can tell which pods fill the disk.
+func (m *Measurer) Approach(ctx context.Context, sample *pressure.Sample, pods []*nodepods.Pod) {
+	m.RefreshDisk(ctx, sample.Time, pods, growthLeast)
+	if m.disk.Err == nil && len(m.disk.Uses) > 0 {
+		m.disk.note(DiskUses(pressure.NodeFSAvailable, pods, m.disk.Uses, 0), sample)
+	}
+}
+
 // current reports whether the last measurement was requested since the pressure began, and after what
 // the query names.
 func (m *Measurer) current(q *Query) bool {
