@@ -11,7 +11,7 @@ TOOLS := $(BIN)/tools
 CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
-MODULES := . test test/cluster test/parity
+MODULES := . test test/chart test/cluster test/parity
 # Prints a line for each package, and at the end every failure and every skip with
 # its reason, counted.
 GOTEST = $(TOOLS)/gotestsum --format pkgname --
@@ -48,6 +48,7 @@ test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API 
 	$(GOTEST) -race ./...
 	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test/parity && $(GOTEST) ./...
+	cd test/chart && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test && $(GOTEST) ./bench/... ./internal/...
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 -parallel 8 ./integration/...
 
@@ -183,9 +184,11 @@ verify-lint: tools
 	done
 
 .PHONY: verify-manifest
-verify-manifest: ## The shipped configuration validates
+verify-manifest: ## The shipped configuration validates, and the chart gives the same objects as deploy/
 	@go test -count=1 -run TestShippedManifest ./cmd/evictd >/dev/null || { echo "deploy/daemonset.yaml: go test -run TestShippedManifest ./cmd/evictd says what is wrong"; exit 1; }
 	@echo "deploy/daemonset.yaml: valid"
+	@cd test/chart && go test -count=1 -run '^Test(ChartAndKustomize|DefaultValues|Schema|Values|EachValue)' . >/dev/null || { echo "deploy/chart/evictd differs from deploy/: 'cd test/chart && go test .' says where"; exit 1; }
+	@echo "deploy/chart/evictd: gives the objects of deploy/"
 
 .PHONY: verify-vuln
 verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the database cannot be reached

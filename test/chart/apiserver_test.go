@@ -1,0 +1,149 @@
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+// started is the control plane of the tests that need one. The first of them starts it.
+var started struct {
+	sync.Mutex
+	cluster *cluster.Cluster
+	dir     string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started.cluster != nil {
+		if err := started.cluster.Stop(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		_ = os.RemoveAll(started.dir)
+	}
+	os.Exit(code)
+}
+
+// apiServer is a real API server, with the administrator's credentials.
+type apiServer struct {
+	t       *testing.T
+	config  *rest.Config
+	client  kubernetes.Interface
+	dynamic dynamic.Interface
+	kinds   *restmapper.DeferredDiscoveryRESTMapper
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	config := rest.CopyConfig(startControlPlane(t).RESTConfig())
+	config.QPS = -1
+	s := &apiServer{t: t, config: config, client: clientFor(t, config)}
+	var err error
+	if s.dynamic, err = dynamic.NewForConfig(config); err != nil {
+		t.Fatal(err)
+	}
+	found, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kinds = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(found))
+	return s
+}
+
+func startControlPlane(t *testing.T) *cluster.Cluster {
+	t.Helper()
+	started.Lock()
+	defer started.Unlock()
+	if started.cluster != nil {
+		return started.cluster
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // it may have to be built
+	defer cancel()
+	bin := os.Getenv("EVICTD_CLUSTER_BIN")
+	var err error
+	if bin == "" {
+		if bin, err = cluster.DefaultBinDir(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err = cluster.Build(ctx, bin, false, os.Stderr); err != nil {
+		t.Fatalf("building the control plane: %v", err)
+	}
+	if started.dir, err = os.MkdirTemp("", "evictd-chart-"); err != nil { //nolint:usetesting // it outlives the test
+		t.Fatal(err)
+	}
+	if started.cluster, err = cluster.Start(ctx, cluster.Options{Dir: started.dir, BinDir: bin, Log: os.Stderr}); err != nil {
+		t.Fatal(err)
+	}
+	return started.cluster
+}
+
+func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// resource returns the client for an object's kind.
+func (s *apiServer) resource(object *unstructured.Unstructured) dynamic.ResourceInterface {
+	s.t.Helper()
+	kind := object.GroupVersionKind()
+	mapping, err := s.kinds.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind}, kind.Version)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.dynamic.Resource(mapping.Resource).Namespace(object.GetNamespace())
+}
+
+// apply applies an object on the server, as Helm does. Unknown fields are errors.
+func (s *apiServer) apply(object map[string]any, dryRun ...string) error {
+	s.t.Helper()
+	o := &unstructured.Unstructured{Object: object}
+	text, err := json.Marshal(object)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, err = s.resource(o).Patch(s.t.Context(), o.GetName(), "application/apply-patch+yaml", text,
+		metav1.PatchOptions{FieldManager: "helm", Force: new(true), FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun})
+	return err
+}
+
+// remove removes an object, after the test's own context has ended.
+func (s *apiServer) remove(object map[string]any) {
+	s.t.Helper()
+	o := &unstructured.Unstructured{Object: object}
+	_ = s.resource(o).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{})
+}
+
+// until waits until the condition is met.
+func (s *apiServer) until(what string, met func(context.Context) bool) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for !met(ctx) {
+		select {
+		case <-ctx.Done():
+			s.t.Fatalf("waited a minute: %s", what)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

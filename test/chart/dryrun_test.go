@@ -1,0 +1,96 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// A real API server takes every object of every variant, in a server-side dry run that refuses
+// unknown fields: those of the chart and of kustomize, and whatever a value of the chart changes.
+func TestAPIServerTakesEachVariant(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	for _, name := range []string{namespace, "node-agents"} { // a dry run of a namespace leaves none
+		_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range variants() {
+		s.takes(v.name+", chart", render(t, v.namespace, v.values).objects)
+		s.takes(v.name+", kustomize", kustomize(t, v.kustomization))
+	}
+	s.takes("helm test", render(t, namespace, "").tests)
+	shipped := render(t, namespace, "").objects
+	for _, r := range rows(t) {
+		changed := objects{}
+		for key, object := range render(t, namespace, r.Given+"\n"+r.Set).objects {
+			if len(objects{key: shipped[key]}.changes(objects{key: object})) > 0 {
+				changed[key] = object
+			}
+		}
+		s.takes(r.Set, changed)
+	}
+}
+
+// takes fails the test where the API server refuses one of the objects.
+func (s *apiServer) takes(what string, all objects) {
+	s.t.Helper()
+	for key, object := range all {
+		if object["kind"] == "PodMonitor" {
+			continue // TestPodMonitorIsOne
+		}
+		if err := s.apply(object, metav1.DryRunAll); err != nil {
+			s.t.Errorf("%s: %s: %v", what, key, err)
+		}
+	}
+}
+
+// The API server refuses what is wrong: otherwise its consent would prove nothing.
+func TestAPIServerRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	for values, want := range map[string]string{
+		"resources: {limits: {cpu: 10m}}":      "must be less than or equal to cpu limit",
+		"tolerations: [{operators: Exists}]":   ".spec.template.spec.tolerations[0].operators",
+		"podLabels: {team: 'two words'}":       "a valid label must be",
+		"resources: {requests: {memory: 1GB}}": "quantities must match",
+	} {
+		err := s.apply(render(t, "default", values).objects["DaemonSet default/evictd"], metav1.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", values, err, want)
+		}
+	}
+}
+
+// The PodMonitor has the fields of the Prometheus Operator's own type, and selects the metrics
+// port of evictd's pods.
+func TestPodMonitorIsOne(t *testing.T) {
+	t.Parallel()
+	for _, r := range rows(t) {
+		if !strings.HasPrefix(r.Value, "podMonitor.") {
+			continue
+		}
+		all := render(t, namespace, r.Given+"\n"+r.Set).objects
+		text, err := yaml.Marshal(all["PodMonitor evictd/evictd"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var monitor monitoringv1.PodMonitor
+		if err := yaml.UnmarshalStrict(text, &monitor); err != nil {
+			t.Errorf("%s: %v", r.Set, err)
+			continue
+		}
+		pod := fields(all["DaemonSet evictd/evictd"])
+		endpoint := monitor.Spec.PodMetricsEndpoints[0]
+		if label := `"` + monitor.Spec.Selector.MatchLabels["app.kubernetes.io/name"] + `"`; endpoint.Port == nil ||
+			label != pod["spec.template.metadata.labels.app.kubernetes.io/name"] || pod["spec.template.spec.containers[evictd].ports["+*endpoint.Port+"].name"] == "" {
+			t.Errorf("%s: the PodMonitor selects other pods or another port: %s", r.Set, text)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package chart
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// kustomize returns what kustomize makes of a kustomization, a YAML text in which DEPLOY is the path of deploy and IMAGE
+// the shipped image's name.
+func kustomize(t *testing.T, text string) objects {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs(deployDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deploy, err = filepath.EvalSymlinks(deploy); err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, deploy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, _ := loadChart(t).Values["image"].(map[string]any)
+	text = strings.NewReplacer("DEPLOY", relative, "IMAGE", fmt.Sprint(image["repository"])).Replace(text) + "\nsortOptions: {order: fifo}\n"
+	if err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified     // the kustomization says it
+	options.LoadRestrictions = types.LoadRestrictionsNone // the patch of the kubelet's file is named by its path
+	resources, err := krusty.MakeKustomizer(options).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		t.Fatalf("building\n%s\n%v", text, err)
+	}
+	result := objects{}
+	for _, resource := range resources.Resources() {
+		if resource.GetKind() == "FlowSchema" {
+			// kustomize does not know that the kind has no namespace; the API server ignores it.
+			if err := resource.SetNamespace(""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		document, err := resource.AsYAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		result.add(t, string(document))
+	}
+	return result
+}
