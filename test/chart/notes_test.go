@@ -14,7 +14,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{
 			"shipped", "",
-			[]string{"is in DRY RUN", "would do", "helm upgrade evictd CHART -n node-agents --reuse-values --set config.dryRun=false", "helm test evictd -n node-agents", "kubectl -n node-agents exec"},
+			[]string{"is in DRY RUN", "would do", "helm upgrade evictd CHART -n node-agents --reset-then-reuse-values --set config.dryRun=false", "helm test evictd -n node-agents", "kubectl -n node-agents exec"},
 			[]string{"EVICTS PODS", "WARNING"},
 		},
 		{"acts", "config: {dryRun: false}", []string{"EVICTS PODS", "--set config.dryRun=true"}, []string{"DRY RUN", "would do"}},
