@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,8 @@ import (
 var started struct {
 	sync.Mutex
 	cluster *cluster.Cluster
-	dir     string
+	// dir is its directory, bin that of its binaries.
+	dir, bin string
 }
 
 func TestMain(m *testing.M) {
@@ -91,6 +93,7 @@ func startControlPlane(t *testing.T) *cluster.Cluster {
 	if started.cluster, err = cluster.Start(ctx, cluster.Options{Dir: started.dir, BinDir: bin, Log: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
+	started.bin = bin
 	return started.cluster
 }
 
@@ -101,6 +104,14 @@ func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return client
+}
+
+func (s *apiServer) namespace(name string) {
+	s.t.Helper()
+	_, err := s.client.CoreV1().Namespaces().Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // resource returns the client for an object's kind.

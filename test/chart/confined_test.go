@@ -53,10 +53,7 @@ func TestMovedReleaseIsConfined(t *testing.T) {
 func (s *apiServer) isConfined(m moved) {
 	t := s.t
 	t.Helper()
-	_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: m.namespace}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.namespace(m.namespace)
 	all := m.objects(t)
 	t.Cleanup(func() {
 		for _, object := range all {

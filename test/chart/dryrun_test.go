@@ -1,11 +1,12 @@
 package chart
 
 import (
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -16,10 +17,7 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
 	for _, name := range []string{namespace, "node-agents"} { // a dry run of a namespace leaves none
-		_, err := s.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.namespace(name)
 	}
 	for _, v := range variants() {
 		s.takes(v.name+", chart", render(t, v.namespace, v.values).objects)
@@ -35,6 +33,40 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 			}
 		}
 		s.takes(r.Set, changed)
+	}
+}
+
+// kubectl has a kustomize of its own, of another version. It takes each kustomization, and
+// moves the policies too.
+func TestKubectlTakesEachKustomization(t *testing.T) {
+	t.Parallel()
+	s := newAPIServer(t)
+	kubectl := func(arguments ...string) string {
+		command := exec.CommandContext(t.Context(), filepath.Join(started.bin, "kubectl"), append(arguments, "--kubeconfig", started.cluster.Kubeconfig())...)
+		output, err := command.CombinedOutput()
+		if err != nil {
+			t.Errorf("kubectl %s: %v: %s", strings.Join(arguments, " "), err, output)
+		}
+		return string(output)
+	}
+	const another = "by-kubectl"
+	s.namespace(another)
+	for _, v := range variants() {
+		if strings.Contains(v.kustomization, ".patch.yaml") {
+			continue // kubectl reads no file outside of the kustomization's directory
+		}
+		text := v.kustomization
+		if v.namespace == namespace {
+			text += "\nnamespace: " + another + "\ntransformers: [DEPLOY/transformers/namespace]"
+		} else {
+			text = strings.ReplaceAll(text, v.namespace, another)
+		}
+		dir := kustomization(t, text)
+		kubectl("apply", "--dry-run=server", "-k", dir)
+		text = kubectl("kustomize", dir)
+		if here, there := strings.Count(text, "'system:serviceaccount:"+another+":evictd'"), strings.Count(text, ":evictd:evictd'"); here < 4 || there > 0 {
+			t.Errorf("%s: %d policies of the account, and %d of one that is not there", v.name, here, there)
+		}
 	}
 }
 

@@ -12,30 +12,10 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// kustomize returns what kustomize makes of a kustomization, a YAML text in which DEPLOY is the path of deploy and IMAGE
-// the shipped image's name.
+// kustomize returns what kustomize makes of a kustomization.
 func kustomize(t *testing.T, text string) objects {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	deploy, err := filepath.Abs(deployDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if deploy, err = filepath.EvalSymlinks(deploy); err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel(dir, deploy)
-	if err != nil {
-		t.Fatal(err)
-	}
-	image, _ := loadChart(t).Values["image"].(map[string]any)
-	text = strings.NewReplacer("DEPLOY", relative, "IMAGE", fmt.Sprint(image["repository"])).Replace(text) + "\nsortOptions: {order: fifo}\n"
-	if err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	dir := kustomization(t, text)
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified     // the kustomization says it
 	options.LoadRestrictions = types.LoadRestrictionsNone // the patch of the kubelet's file is named by its path
@@ -58,4 +38,31 @@ func kustomize(t *testing.T, text string) objects {
 		result.add(t, string(document))
 	}
 	return result
+}
+
+// kustomization writes a kustomization into a directory: a YAML text in which DEPLOY is the path
+// of deploy, and IMAGE the shipped image's name.
+func kustomization(t *testing.T, text string) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	deploy, err := filepath.Abs(deployDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if deploy, err = filepath.EvalSymlinks(deploy); err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, deploy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, _ := loadChart(t).Values["image"].(map[string]any)
+	text = strings.NewReplacer("DEPLOY", relative, "IMAGE", fmt.Sprint(image["repository"])).Replace(text) + "\nsortOptions: {order: fifo}\n"
+	if err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
