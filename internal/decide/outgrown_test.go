@@ -148,17 +148,18 @@ func TestSmallCandidateWhileTheHostUsesItUp(t *testing.T) {
 		change   func(*decide.Situation)
 		withheld bool
 	}{
-		"as it is":                        {func(*decide.Situation) {}, true},
-		"the pods used up a half":         {func(s *decide.Situation) { s.Uses.Growth.Grown = 10 }, false},
-		"new pods hold a half":            {func(s *decide.Situation) { s.Uses.Growth.Unread = 10 }, false},
-		"the growth is not known":         {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
-		"the forecast is not known":       {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, false},
-		"it is not used up any more":      {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 0 }, false},
-		"it lasts by the forecast":        {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 1 }, false},
-		"it lasts by the readings":        {func(s *decide.Situation) { s.Uses.Growth.Over = 20 * second }, false},
-		"no reclaim is too small":         {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, false},
-		"it runs out":                     {runsOut, true},
-		"it runs out, and it alone grows": {func(s *decide.Situation) { runsOut(s); s.Uses.Growth.ByUID["small"] = 5 }, false},
+		"as it is":                   {func(*decide.Situation) {}, true},
+		"the pods used up a half":    {func(s *decide.Situation) { s.Uses.Growth.Grown = 10 }, false},
+		"new pods hold a half":       {func(s *decide.Situation) { s.Uses.Growth.Unread = 10 }, false},
+		"the growth is not known":    {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
+		"the forecast is not known":  {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, false},
+		"it is not used up any more": {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 0 }, false},
+		"it lasts by the forecast":   {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 1 }, false},
+		"it lasts by the readings":   {func(s *decide.Situation) { s.Uses.Growth.Over = 20 * second }, false},
+		"no reclaim is too small":    {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, false},
+		"it runs out":                {runsOut, true},
+		"it grew by a twentieth":     {func(s *decide.Situation) { s.Uses.Growth.ByUID["small"] = 1 }, false},
+		"it was not read before":     {func(s *decide.Situation) { delete(s.Uses.Growth.ByUID, "small") }, false},
 		"it runs out, and the larger one counts for more": {func(s *decide.Situation) {
 			runsOut(s)
 			s.Pods[0].Priority = 1

@@ -19,13 +19,20 @@ func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 	rate := min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds())
 	left, all, onDisk := s.remainder(), slices.Clone(d.Ranking.Candidates), s.Pressure.Threshold.Signal.OnDisk()
 	withheld := s.withholdOutgrown(d, int64(rate*relief.Seconds()), "what is outside of the pods", func(e *rank.Entry) bool {
-		return s.grows(e) || !onDisk && left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
+		return growth.mayFill(e.Pod.UID) || !onDisk && left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
 	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods: look at %s",
 		withheld, relief, elsewhere(s.Pressure.Threshold.Signal))
+}
+
+// mayFill reports whether a pod may use the signal up now: it grew by a twentieth of what was used up since
+// the earlier reading, in which it may not have grown yet for most of the time, or it was not read then.
+func (g *Growth) mayFill(uid string) bool {
+	grown, known := g.ByUID[uid]
+	return !known || 20*grown >= g.Taken
 }
 
 // largerMustGo reports whether one of the candidates must be evicted even if this one is, and suffices
