@@ -15,7 +15,7 @@ type Hierarchy struct {
 	Unified bool
 	// Memory is the directory of the memory hierarchy.
 	Memory string
-	// PIDs is that of the pids hierarchy; "" when it is not mounted.
+	// PIDs is that of the pids hierarchy; "" when it is not mounted, or not enabled.
 	PIDs string
 }
 
@@ -26,6 +26,8 @@ func HierarchyOf(mount string) (Hierarchy, error) {
 	switch {
 	case err == nil && !slices.Contains(strings.Fields(string(controllers)), "memory"):
 		return Hierarchy{}, fmt.Errorf("the cgroups at %s do not account for memory: its controllers are %q", mount, controllers)
+	case err == nil && !slices.Contains(strings.Fields(string(controllers)), "pids"):
+		return Hierarchy{Unified: true, Memory: mount}, nil
 	case err == nil:
 		return Hierarchy{Unified: true, Memory: mount, PIDs: mount}, nil
 	case !errors.Is(err, os.ErrNotExist):
