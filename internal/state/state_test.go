@@ -385,3 +385,28 @@ func BenchmarkSave(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(text)), "bytes") // the loop's start forgets what was reported before
 }
+
+// A directory is tried beside the file of a process that runs, and nothing is left of it.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kept := filepath.Join(dir, FileName)
+	if err := os.WriteFile(kept, []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Try(dir); err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(kept)
+	if err != nil || string(text) != "kept" {
+		t.Errorf("the state file: %q, %v", text, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+	for name, dir := range map[string]string{"a file": kept, "nothing": filepath.Join(dir, "absent")} {
+		if err := Try(dir); err == nil {
+			t.Errorf("%s can be written to", name)
+		}
+	}
+}

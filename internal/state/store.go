@@ -159,14 +159,36 @@ func (s *Store) replace(state State, own Identity) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.options.Dir, FileName)
-	fresh := path + ".new" // one name: what a process that was killed leaves is overwritten
-	if err = os.WriteFile(fresh, text, 0o600); err != nil {
-		return fmt.Errorf("writing the state file: %w", err)
-	}
-	if err = os.Rename(fresh, path); err != nil {
-		return fmt.Errorf("replacing the state file: %w", err)
+	if err = replaceFile(filepath.Join(s.options.Dir, FileName), text); err != nil {
+		return err
 	}
 	s.written = body
+	return nil
+}
+
+// replaceFile puts a file in place of the one before.
+func replaceFile(path string, text []byte) error {
+	fresh := path + ".new" // one name: what a process that was killed leaves is overwritten
+	if err := os.WriteFile(fresh, text, 0o600); err != nil {
+		return fmt.Errorf("writing the state file: %w", err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return fmt.Errorf("replacing the state file: %w", err)
+	}
+	return nil
+}
+
+// Try writes a file in a state directory as a [Store] writes its own, and removes it again. It
+// does not touch the store's file, which another process may be writing. The error says why
+// states cannot be kept there.
+func Try(dir string) error {
+	path := filepath.Join(dir, FileName+".try")
+	if err := replaceFile(path, make([]byte, MaxSize)); err != nil {
+		_ = os.Remove(path + ".new") // it may be there in part, as where the volume is full
+		return err
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("removing the state file that was tried: %w", err)
+	}
 	return nil
 }
