@@ -152,6 +152,22 @@ func (n *Node) findImages(sys system) (string, error) {
 	return "", nil
 }
 
+// Directory returns the directory whose filesystem a signal is about, below the host root; "" for
+// other signals and those that were not requested.
+func (n *Node) Directory(s Signal) string {
+	if n.nodefs == nil || !n.wanted[s] {
+		return ""
+	}
+	switch s {
+	case NodeFSAvailable, NodeFSInodesFree:
+		return n.nodefs.path
+	case ImageFSAvailable, ImageFSInodesFree, ContainerFSAvailable, ContainerFSInodesFree:
+		return n.imagefs.path
+	default:
+		return ""
+	}
+}
+
 // DedicatedImageFS reports whether the runtime's images are currently on their own
 // filesystem, which the kubelet's ranking by disk usage depends on. It compares device
 // numbers, so two subvolumes of one btrfs count as two filesystems. It looks at each call,

@@ -72,6 +72,18 @@ func TestFilesystems(t *testing.T) {
 					t.Errorf("%s is %+v; want %+v", signal, got, tc.wantImages)
 				}
 			}
+			images := root + "/var/lib/kubelet"
+			if len(tc.dirs) > 0 {
+				images = filepath.Join(root, tc.dirs[len(tc.dirs)-1])
+			}
+			if tc.wantDedicated {
+				images = filepath.Join(root, "var/lib/containerd")
+			}
+			for signal, want := range map[Signal]string{NodeFSAvailable: root + "/var/lib/kubelet", ImageFSInodesFree: images, MemoryAvailable: ""} {
+				if got := n.Directory(signal); got != want {
+					t.Errorf("Directory of %s is %q; want %q", signal, got, want)
+				}
+			}
 			if got, err := n.DedicatedImageFS(); err != nil || got != tc.wantDedicated {
 				t.Errorf("DedicatedImageFS is %t, %v; want %t", got, err, tc.wantDedicated)
 			}
