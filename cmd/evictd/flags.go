@@ -40,11 +40,16 @@ func (f *whereFlags) check() error {
 	if f.config == "" {
 		faults = append(faults, errors.New("--config is missing: name the configuration file"))
 	}
-	if f.nodeName == "" {
-		faults = append(faults, errors.New("--node-name is missing and $NODE_NAME is not set: name the node"))
-	}
+	faults = append(faults, f.checkNodeName())
 	if err := errors.Join(faults...); err != nil {
 		return usageError{err}
+	}
+	return nil
+}
+
+func (f *whereFlags) checkNodeName() error {
+	if f.nodeName == "" {
+		return errors.New("--node-name is missing and $NODE_NAME is not set: name the node")
 	}
 	return nil
 }

@@ -26,21 +26,29 @@ type host struct {
 
 // openHost finds the pods' cgroups and prepares to read the signals.
 func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressure.Signal) (*host, error) {
-	h := &host{flags: flags, kubepods: flags.kubepods}
-	mount := flags.host(cgroupMount)
-	var err error
-	if h.kubepods == "" {
-		if h.kubepods, err = usage.FindKubepods(mount); err != nil {
-			return nil, flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
-		}
-	}
-	if h.tree, err = usage.Open(mount, h.kubepods); err != nil {
-		return nil, flags.notThere(fmt.Errorf("opening the pods' cgroup: %w", err))
+	h := &host{flags: flags}
+	err := h.openPods()
+	if err != nil {
+		return nil, err
 	}
 	if h.sampler, err = h.openSampler(c, signals); err != nil {
 		return nil, errors.Join(err, h.tree.Close())
 	}
 	return h, nil
+}
+
+// openPods finds and opens the pods' cgroups.
+func (h *host) openPods() (err error) {
+	mount := h.flags.host(cgroupMount)
+	if h.kubepods = h.flags.kubepods; h.kubepods == "" {
+		if h.kubepods, err = usage.FindKubepods(mount); err != nil {
+			return h.flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
+		}
+	}
+	if h.tree, err = usage.Open(mount, h.kubepods); err != nil {
+		return h.flags.notThere(fmt.Errorf("opening the pods' cgroup: %w", err))
+	}
+	return nil
 }
 
 // openSampler prepares to read the signals.
@@ -62,6 +70,28 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 		return nil, h.flags.notThere(fmt.Errorf("preparing to read the node: %w", err))
 	}
 	return sampler, nil
+}
+
+// observe reads one signal, and returns the directory whose filesystem was read, "" for other
+// signals. A signal that cannot be prepared is unknown.
+func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, now time.Time) (seen pressure.Observation, directory string) {
+	sampler, err := h.openSampler(c, []pressure.Signal{signal})
+	if err != nil {
+		return pressure.Observation{State: pressure.Unknown, Err: err}, ""
+	}
+	defer sampler.Close() //nolint:errcheck // only files that were read
+	sample := sampler.Sample(now)
+	return sample.Of(signal), sampler.Directory(signal)
+}
+
+// dedicatedImageFSNow reports whether images have their own filesystem where no sampler is kept.
+func (h *host) dedicatedImageFSNow(c *config.EvictdConfiguration) (bool, error) {
+	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable})
+	if err != nil {
+		return false, err
+	}
+	defer sampler.Close() //nolint:errcheck // only files that were read
+	return sampler.DedicatedImageFS()
 }
 
 // replace closes the sampler that the loop no longer uses.

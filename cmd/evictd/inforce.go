@@ -69,16 +69,22 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 // warn reports settings that are valid but probably mistakes on this node, given a sample of
 // it.
 func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
+	for _, warning := range warningsOn(c, seen) {
+		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
+	}
+	if err := checkDisk(d.flags.hostRoot, c); err != nil {
+		d.logger.Warn("the pods' disk use cannot be measured; no pod is evicted for disk until it can", zap.Error(err))
+	}
+}
+
+// warningsOn returns the settings that are valid but probably mistakes on this node, given a sample
+// of it.
+func warningsOn(c *config.EvictdConfiguration, seen *pressure.Sample) []string {
 	capacity := func(signal pressure.Signal) int64 {
 		if of := seen.Of(signal); of.State == pressure.Known {
 			return of.Capacity
 		}
 		return 0
 	}
-	for _, warning := range append(c.Warnings(), c.WarningsOn(capacity)...) {
-		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
-	}
-	if err := checkDisk(d.flags.hostRoot, c); err != nil {
-		d.logger.Warn("the pods' disk use cannot be measured; no pod is evicted for disk until it can", zap.Error(err))
-	}
+	return append(c.Warnings(), c.WarningsOn(capacity)...)
 }

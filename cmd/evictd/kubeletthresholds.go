@@ -69,14 +69,23 @@ func (d *daemon) checkKubeletThresholds(
 	}
 	d.uncheckedWhy = ""
 	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: thresholds, definition: c.MemoryDefinition()})
-	sample, byKubelet := sampler.Sample(time.Now()), d.host.read(pressure.Kernel, pressure.KubeletMemoryAvailable)
-	dedicated, err := sampler.DedicatedImageFS()
-	result := kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
-		Sample:           &sample,
+	sample := sampler.Sample(time.Now())
+	result := d.host.compareThresholds(c, thresholds, kubelet, &sample, sampler.DedicatedImageFS)
+	d.recorder.KubeletThresholds(kubelet, &result)
+	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
+}
+
+// compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.
+func (h *host) compareThresholds(
+	c *config.EvictdConfiguration, thresholds []pressure.Threshold, kubelet *kubeletconfig.Configuration,
+	sample *pressure.Sample, dedicatedImageFS func() (bool, error),
+) kubeletconfig.Result {
+	byKubelet := h.read(pressure.Kernel, pressure.KubeletMemoryAvailable)
+	dedicated, err := dedicatedImageFS()
+	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
+		Sample:           sample,
 		Definition:       c.MemoryDefinition(),
 		KubeletMemory:    byKubelet.Of(pressure.KubeletMemoryAvailable),
 		DedicatedImageFS: dedicated || err != nil, // irrelevant without a filesystem's threshold
 	})
-	d.recorder.KubeletThresholds(kubelet, &result)
-	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }

@@ -84,23 +84,34 @@ func (d *daemon) checkNode(ctx context.Context) error {
 // compareCapacity warns when this machine's memory is not the node's: lxcfs, a wrong mount
 // or a wrong --node-name. It is not an error, because the kubelet may reserve a little.
 func (d *daemon) compareCapacity(node *corev1.Node) {
-	const tolerance = 0.02
-	reported := node.Status.Capacity.Memory().Value()
-	sample := d.host.read(pressure.Kernel, pressure.MemoryAvailable)
-	seen := sample.Of(pressure.MemoryAvailable)
-	read, err := seen.Capacity, seen.Err
-	if err == nil && reported == 0 {
-		err = errors.New("the node reports no capacity yet")
-	}
-	if err != nil {
+	compared, err := d.host.compareCapacity(node)
+	switch {
+	case err != nil:
 		d.logger.Warn("whether the memory that is read is the node's could not be checked", zap.Error(err))
-		return
-	}
-	difference := float64(read-reported) / float64(reported)
-	if difference > tolerance || difference < -tolerance {
+	case compared.differ():
 		d.logger.Warn("the memory that is read is not the node's capacity: check --host-root and --node-name",
-			zap.Int64("read_bytes", read), zap.Int64("node_bytes", reported))
+			zap.Int64("read_bytes", compared.read), zap.Int64("node_bytes", compared.reported))
 	}
+}
+
+// capacities are this machine's memory as evictd reads it, and as the Node reports it, in bytes.
+type capacities struct{ read, reported int64 }
+
+func (c capacities) differ() bool {
+	const tolerance = 0.02
+	difference := float64(c.read-c.reported) / float64(c.reported)
+	return difference > tolerance || difference < -tolerance
+}
+
+// compareCapacity returns both; an error says that one of them is not known.
+func (h *host) compareCapacity(node *corev1.Node) (capacities, error) {
+	sample := h.read(pressure.Kernel, pressure.MemoryAvailable)
+	seen := sample.Of(pressure.MemoryAvailable)
+	both := capacities{seen.Capacity, node.Status.Capacity.Memory().Value()}
+	if seen.Err == nil && both.reported == 0 {
+		return both, errors.New("the node reports no capacity yet")
+	}
+	return both, seen.Err
 }
 
 // defaultKubeletPort is the kubelet's port where the Node has none.

@@ -102,13 +102,8 @@ func (l *liveNode) everySignal(now time.Time) []snapshot.Signal {
 }
 
 func (l *liveNode) observe(signal pressure.Signal, now time.Time) pressure.Observation {
-	sampler, err := l.host.openSampler(l.loaded, []pressure.Signal{signal})
-	if err != nil {
-		return pressure.Observation{State: pressure.Unknown, Err: err}
-	}
-	defer sampler.Close() //nolint:errcheck // only files that were read
-	sample := sampler.Sample(now)
-	return sample.Of(signal)
+	seen, _ := l.host.observe(l.loaded, signal, now)
+	return seen
 }
 
 // dedicatedImageFS reports whether images have their own filesystem, which only a sampler of
@@ -118,10 +113,5 @@ func (l *liveNode) dedicatedImageFS() (bool, error) {
 	if !errors.Is(err, pressure.ErrUnasked) {
 		return dedicated, err
 	}
-	sampler, err := l.host.openSampler(l.loaded, []pressure.Signal{pressure.NodeFSAvailable})
-	if err != nil {
-		return false, err
-	}
-	defer sampler.Close() //nolint:errcheck // only files that were read
-	return sampler.DedicatedImageFS()
+	return l.host.dedicatedImageFSNow(l.loaded)
 }

@@ -24,13 +24,13 @@ type need struct {
 }
 
 // needs returns what a configuration requires.
-func (d *daemon) needs(c *config.EvictdConfiguration) []need {
+func (f *whereFlags) needs(c *config.EvictdConfiguration) []need {
 	var needs []need
 	if c.DisruptionBudgets == config.BudgetsBestEffort {
 		needs = append(needs, bestEffortNeeds())
 	}
 	if c.TaintNode {
-		needs = append(needs, taintNeeds(d.flags.nodeName))
+		needs = append(needs, taintNeeds(f.nodeName))
 	}
 	if c.EvictionPermits.PerWorkload > 0 {
 		needs = append(needs, permitsNeeds(ownNamespace()))
@@ -82,6 +82,23 @@ func baseRights() []authorizationv1.ResourceAttributes {
 	}
 }
 
+// shippedNeeds returns the rights of deploy/daemonset.yaml, and what happens without them.
+func shippedNeeds(node string) []need {
+	get := func(resource, subresource, name string) []authorizationv1.ResourceAttributes {
+		return []authorizationv1.ResourceAttributes{{Verb: "get", Resource: resource, Subresource: subresource, Name: name}}
+	}
+	return []need{
+		{without: "no pod is evicted", rights: baseRights()},
+		{without: "after an eviction without an answer no other pod is evicted for a while", rights: get("pods", "", "")},
+		{without: "the node's capacity is not checked and no pod is evicted for disk", rights: get("nodes", "", node)},
+		{without: "the kubelet's Summary API refuses evictd, and no pod is evicted for disk", rights: get("nodes", "stats", node)},
+		{
+			without: "there is no Event on evicted pods and their controllers",
+			rights:  []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "events"}, {Verb: "patch", Resource: "events"}},
+		},
+	}
+}
+
 // checkBaseRights reports at startup that the account may not evict. Otherwise that would
 // only be found when an eviction is needed.
 func (d *daemon) checkBaseRights(ctx context.Context) {
@@ -100,7 +117,7 @@ func (d *daemon) checkBaseRights(ctx context.Context) {
 // checkRights reports, at startup and when the file changes, that a configuration needs a
 // right that the account lacks. Otherwise that would only be found when the right is needed.
 func (d *daemon) checkRights(ctx context.Context, c *config.EvictdConfiguration) {
-	for _, n := range d.needs(c) {
+	for _, n := range d.flags.needs(c) {
 		missing, err := d.clients.missing(ctx, n.rights)
 		switch {
 		case ctx.Err() != nil:
@@ -129,16 +146,25 @@ func (c *clients) missing(ctx context.Context, rights []authorizationv1.Resource
 	var missing []string
 	for i := range rights {
 		right := &rights[i]
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}
-		answer, err := c.reviews.Create(ctx, review, metav1.CreateOptions{})
+		allowed, err := c.may(ctx, right)
 		if err != nil {
-			return nil, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, withoutURL(err))
+			return nil, err
 		}
-		if !answer.Status.Allowed {
+		if !allowed {
 			missing = append(missing, right.Verb+" "+askedOf(right))
 		}
 	}
 	return missing, nil
+}
+
+// may reports whether the account has a right.
+func (c *clients) may(ctx context.Context, right *authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: right}}
+	answer, err := c.reviews.Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking for the right to %s %s: %w", right.Verb, right.Resource, withoutURL(err))
+	}
+	return answer.Status.Allowed, nil
 }
 
 // askedOf names a right in RBAC's terms.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 	"k8s.io/klog/v2"
 
@@ -36,13 +37,18 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 		},
 	}
 	flags.add(cmd.Flags())
+	flags.addFiles(cmd.Flags())
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "evict no pod: every request is a server-side dry run")
-	cmd.Flags().StringVar(&flags.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
 	cmd.Flags().StringVar(&flags.address, "http-bind-address", ":9464", "where /metrics, /livez, /readyz and /debug/decisions are served")
-	cmd.Flags().StringVar(&flags.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
 	cmd.Flags().StringVar(&flags.logLevel, "log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&flags.logFormat, "log-format", "json", "json or console")
 	return cmd
+}
+
+// addFiles adds the flags for files beside the configuration.
+func (f *runFlags) addFiles(flags *pflag.FlagSet) {
+	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
+	flags.StringVar(&f.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
 }
 
 // runAgent reports faults before anything starts, then runs until the end.
