@@ -1,0 +1,196 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer Server
+		fault  error
+		server expectation
+		clock  expectation
+	}{
+		"answers": {
+			Server{Host: "https://api", Version: "v1.37.1", Date: noon, Now: noon.Add(5 * time.Second)},
+			nil,
+			expectation{OK, "https://api answers, Kubernetes v1.37.1", "", ""},
+			expectation{OK, "within 5s", "", ""},
+		},
+		"the node's clock is ahead": {
+			Server{Host: "h", Version: "v", Date: noon, Now: noon.Add(time.Minute)},
+			nil,
+			expectation{OK, "", "", ""},
+			expectation{Degraded, "1m0s ahead of", "tokens", "NTP"},
+		},
+		"the node's clock is behind": {
+			Server{Host: "h", Version: "v", Date: noon, Now: noon.Add(-time.Minute)},
+			nil,
+			expectation{OK, "", "", ""},
+			expectation{Degraded, "1m0s behind", "tokens", "NTP"},
+		},
+		"without a date": {
+			Server{Host: "h", Version: "v", Now: noon},
+			nil,
+			expectation{OK, "", "", ""},
+			expectation{Unknown, "no date", "tokens", "clocks"},
+		},
+		"no answer": {
+			Server{},
+			errPlanted,
+			expectation{Missing, "planted", "no pod is evicted", "credentials"},
+			expectation{Unknown, "not checked", "", serverName},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := server(t.Context(), &API{Server: func(context.Context) (Server, error) { return c.answer, c.fault }})
+			c.server.check(t, got[0])
+			c.clock.check(t, got[1])
+		})
+	}
+}
+
+func TestNode(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		given Node
+		fault error
+		want  expectation
+	}{
+		"this machine":    {Node{Read: 8 << 20, Reported: 8 << 20}, nil, expectation{OK, "8 MiB", "", ""}},
+		"another machine": {Node{Read: 8 << 20, Reported: 9 << 20, Differ: true}, nil, expectation{Missing, "8 MiB, and the Node reports 9 MiB", "another machine", "--node-name"}},
+		"not compared":    {Node{Err: errPlanted}, nil, expectation{Unknown, "planted", "another machine", "memory.available"}},
+		"no such node":    {Node{}, errPlanted, expectation{Missing, "planted", "no pod for disk", "--node-name"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.want.check(t, node(t.Context(), func(context.Context) (Node, error) { return c.given, c.fault }))
+		})
+	}
+}
+
+func TestToken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		given Account
+		fault error
+		want  expectation
+	}{
+		"bound to a pod here": {Account{"sa", true, "node-1"}, nil, expectation{OK, "sa on node node-1", "", ""}},
+		"of another node":     {Account{"sa", true, "node-2"}, nil, expectation{Missing, "names node node-2", "every eviction", "--node-name"}},
+		"without a node":      {Account{"sa", true, ""}, nil, expectation{Missing, "names no node", "every eviction", "1.30"}},
+		"of a person":         {Account{"admin", false, ""}, nil, expectation{Degraded, "those of admin", "about that user", "kubectl exec"}},
+		"not known":           {Account{}, errPlanted, expectation{Unknown, "planted", "may refuse", "SelfSubjectReview"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.want.check(t, token(t.Context(), func(context.Context) (Account, error) { return c.given, c.fault }, "node-1"))
+		})
+	}
+}
+
+// asking answers for a right.
+func asking(name string, allowed bool, fault error) Right {
+	return Right{Name: name, Without: "no pod is evicted", Allowed: func(context.Context) (bool, error) { return allowed, fault }}
+}
+
+func TestRights(t *testing.T) {
+	t.Parallel()
+	got := rights(t.Context(), []Right{asking("list pods", true, nil), asking("watch pods", false, nil), asking("get nodes", false, errPlanted)})
+	for i, want := range []expectation{
+		{OK, "granted", "", ""},
+		{Missing, "lacks", "no pod is evicted", "ClusterRole"},
+		{Unknown, "planted", "if it is missing, no pod is evicted", "again"},
+	} {
+		want.check(t, got[i])
+	}
+	if got[1].Name != "right/watch pods" {
+		t.Errorf("name %q", got[1].Name)
+	}
+}
+
+func TestOptIns(t *testing.T) {
+	t.Parallel()
+	opt := func(rights ...Right) OptIn {
+		return OptIn{Field: "taintNode", With: "the node is tainted", Without: "the node is not tainted", Grants: "deploy/overlays/taint", Rights: rights}
+	}
+	got := optIns(t.Context(), []OptIn{
+		opt(asking("get nodes", true, nil), asking("patch nodes", true, nil)),
+		opt(asking("get nodes", false, nil), asking("patch nodes", false, nil)),
+		opt(asking("get nodes", true, nil), asking("patch nodes", false, errPlanted)),
+	})
+	for i, want := range []expectation{
+		{OK, "granted: the node is tainted", "", ""},
+		{Missing, "may not get nodes, nor patch nodes", "the node is not tainted", "deploy/overlays/taint"},
+		{Unknown, "planted", "if a right is missing, the node is not tainted", "again"},
+	} {
+		want.check(t, got[i])
+	}
+}
+
+// A policy that evictd may not read is tried; where it can be neither read nor tried, it is never
+// ok.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault   string
+		unread  error
+		answer  Answer
+		untried error
+		want    expectation
+	}{
+		"read":                    {"", nil, Accepted, errPlanted, expectation{OK, "binding denies", "", ""}},
+		"read, with a fault":      {"it only warns", nil, RefusedByPolicy, nil, expectation{Missing, "it only warns", "can evict", "daemonset.yaml"}},
+		"tried":                   {"", errPlanted, RefusedByPolicy, nil, expectation{OK, "in force", "", ""}},
+		"refused by RBAC already": {"", errPlanted, RefusedByRBAC, nil, expectation{OK, "not needed", "", ""}},
+		"tried, and accepted":     {"", errPlanted, Accepted, nil, expectation{Missing, "not in force", "can evict", "daemonset.yaml"}},
+		"nothing to try it with":  {"", errPlanted, Accepted, fmt.Errorf("%w: one node", ErrNothingToTry), expectation{Degraded, "one node", "if it is missing", "kubectl get"}},
+		"neither read nor tried":  {"", errPlanted, Accepted, errPlanted, expectation{Unknown, "not read: planted; fault; not tried: planted; fault", "if it is missing", "kubectl get"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := policies(t.Context(), []Policy{{
+				Name: "own-node", Without: "a token can evict everywhere",
+				Read: func(context.Context) (string, error) { return c.fault, c.unread },
+				Try:  func(context.Context) (Answer, error) { return c.answer, c.untried },
+			}})
+			c.want.check(t, got[0])
+		})
+	}
+}
+
+func TestPodDisk(t *testing.T) {
+	t.Parallel()
+	disk := []pressure.Threshold{{Signal: pressure.NodeFSAvailable}}
+	for name, c := range map[string]struct {
+		fault      error
+		thresholds []pressure.Threshold
+		want       State
+	}{
+		"answers":                     {nil, disk, OK},
+		"fails":                       {errPlanted, disk, Missing},
+		"fails without need of it":    {errPlanted, []pressure.Threshold{{Signal: pressure.MemoryAvailable}}, Degraded},
+		"fails without any threshold": {errPlanted, nil, Degraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			byKubelet := summary(t.Context(), func(context.Context) error { return c.fault }, c.thresholds)
+			byFiles := podFiles(func() error { return c.fault }, c.thresholds)
+			for _, got := range []Finding{byKubelet[0], byFiles[0]} {
+				expectation{state: c.want}.check(t, got)
+			}
+		})
+	}
+	if got := append(summary(t.Context(), nil, disk), podFiles(nil, disk)...); len(got) > 0 {
+		t.Errorf("a source that is not configured has a line: %+v", got)
+	}
+}

@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"context"
+	"strings"
+)
+
+// Right is one right that evictd needs.
+type Right struct {
+	// Name is the verb and the resource, such as "create pods/eviction".
+	Name string
+	// Without is what happens where the account lacks it.
+	Without string
+	// Allowed asks the API server.
+	Allowed func(context.Context) (bool, error)
+}
+
+// OptIn is a field of the configuration that needs rights of its own.
+type OptIn struct {
+	// Field is the field's name.
+	Field string
+	// With is what evictd does where it has all of them, Without where one is missing.
+	With, Without string
+	// Grants is what to apply for the rights.
+	Grants string
+	// Rights are what it needs.
+	Rights []Right
+}
+
+func rightNames(s *Subject) []string {
+	var names []string
+	for i := range s.API.Rights {
+		names = append(names, rightName(&s.API.Rights[i]))
+	}
+	return names
+}
+
+func rightName(r *Right) string { return "right/" + r.Name }
+
+// rights returns one line for each right.
+func rights(ctx context.Context, all []Right) []Finding {
+	var findings []Finding
+	for i := range all {
+		findings = append(findings, right(ctx, &all[i]))
+	}
+	return findings
+}
+
+func right(ctx context.Context, r *Right) Finding {
+	allowed, err := r.Allowed(ctx)
+	switch {
+	case err != nil:
+		return Finding{rightName(r), Unknown, oneLine(err), "if it is missing, " + r.Without, "run evictd doctor again"}
+	case !allowed:
+		return Finding{
+			rightName(r), Missing, "the account lacks it", r.Without,
+			"apply the ClusterRole and the ClusterRoleBinding of deploy/daemonset.yaml",
+		}
+	default:
+		return fine(rightName(r), "granted")
+	}
+}
+
+func optInNames(s *Subject) []string {
+	var names []string
+	for i := range s.API.OptIns {
+		names = append(names, optInName(&s.API.OptIns[i]))
+	}
+	return names
+}
+
+func optInName(o *OptIn) string { return "opt-in/" + o.Field }
+
+// optIns returns one line for each field that is set.
+func optIns(ctx context.Context, all []OptIn) []Finding {
+	var findings []Finding
+	for i := range all {
+		findings = append(findings, optIn(ctx, &all[i]))
+	}
+	return findings
+}
+
+func optIn(ctx context.Context, o *OptIn) Finding {
+	var missing []string
+	for i := range o.Rights {
+		r := &o.Rights[i]
+		allowed, err := r.Allowed(ctx)
+		if err != nil {
+			return Finding{optInName(o), Unknown, oneLine(err), "if a right is missing, " + o.Without, "run evictd doctor again"}
+		}
+		if !allowed {
+			missing = append(missing, r.Name)
+		}
+	}
+	if len(missing) > 0 {
+		return Finding{optInName(o), Missing, "the account may not " + strings.Join(missing, ", nor "), o.Without, "apply " + o.Grants}
+	}
+	return fine(optInName(o), "its rights are granted: "+o.With)
+}
