@@ -53,6 +53,6 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagFault)
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newConfigCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
 	return root
 }

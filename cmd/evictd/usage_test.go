@@ -36,8 +36,8 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no command":           {nil, []string{"name a command: config, rank, run or version (see evictd --help)"}},
-		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: config, rank, run or version (see evictd --help)`}},
+		"no command":           {nil, []string{"name a command: config, doctor, rank, run or version (see evictd --help)"}},
+		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: config, doctor, rank, run or version (see evictd --help)`}},
 		"no such config":       {[]string{"config", "show"}, []string{`no command "show": name a command: defaults or validate (see evictd config --help)`}},
 		"validate nothing":     {[]string{"config", "validate"}, []string{"name one configuration file, not 0: evictd config validate FILE"}},
 		"validate two":         {[]string{"config", "validate", "a", "b"}, []string{"name one configuration file, not 2: evictd config validate FILE"}},
