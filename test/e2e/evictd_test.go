@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -19,44 +18,6 @@ import (
 
 	"github.com/evictd/evictd/test/internal/node"
 )
-
-func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
-	s := &scene{T: t}
-	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(t.Context(), metav1.ListOptions{})
-	s.must(err)
-	if len(pods.Items) != 1 || pods.Items[0].Status.ContainerStatuses[0].RestartCount != 0 {
-		t.Fatalf("want one evictd that never restarted: %+v", pods.Items)
-	}
-	families, err := live.Metrics(t.Context())
-	s.must(err)
-	if dry, there := node.Value(families, "evictd_dry_run", nil); !there || dry != 1 {
-		t.Errorf("evictd_dry_run = %v, %v; the shipped configuration must be a dry run", dry, there)
-	}
-	for _, page := range []string{"/livez", "/readyz"} {
-		if _, code, fault := live.Get(t.Context(), page); fault != nil || code != http.StatusOK {
-			t.Errorf("%s: status %d, %v", page, code, fault)
-		}
-	}
-	rights, err := node.Rights(t.Context(), live.Client)
-	s.must(err)
-	for right, allowed := range rights {
-		if want := slices.Contains(granted(), right); allowed != want {
-			t.Errorf("evictd's account may %s: %v, want %v", right, allowed, want)
-		}
-	}
-	for _, right := range granted() {
-		if _, checked := rights[right]; !checked {
-			t.Errorf("node.Rights does not check whether evictd's account may %s", right)
-		}
-	}
-}
-
-// granted returns the rights of the shipped ClusterRole, as docs/security.md lists them.
-func granted() []string {
-	return []string{
-		"get pods", "list pods", "watch pods", "create pods/eviction", "create events", "patch events", "get nodes", "get nodes/stats",
-	}
-}
 
 func TestDryRunEvictsNoPodAndNamesTheCandidate(t *testing.T) {
 	s := newScene(t, true, "")
