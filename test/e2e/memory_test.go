@@ -82,8 +82,10 @@ func (s *scene) evictedByTheKubelet(ctx context.Context) []string {
 	s.must(err)
 	var names []string
 	for i := range list.Items {
-		// The kubelet's own reason in its Event: pkg/kubelet/eviction/eviction_manager.go.
-		if e := &list.Items[i]; e.Reason == "Evicted" && e.Source.Component == "kubelet" && e.Type == corev1.EventTypeWarning {
+		// The kubelet's own reason in its Event: pkg/kubelet/eviction/eviction_manager.go. A kubelet that
+		// starts under pressure gives the same one to a running pod that it does not admit.
+		if e := &list.Items[i]; e.Reason == "Evicted" && e.Source.Component == "kubelet" && e.Type == corev1.EventTypeWarning &&
+			!strings.HasPrefix(e.Message, "The node had condition") {
 			names = append(names, e.InvolvedObject.Name)
 		}
 	}
