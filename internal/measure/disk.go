@@ -113,7 +113,7 @@ const ApproachesWithin = 30 * time.Second
 // that the first decision can tell which pods fill the disk.
 func (m *Measurer) Approach(ctx context.Context, sample *pressure.Sample, pods []*nodepods.Pod) {
 	m.RefreshDisk(ctx, sample.Time, pods, growthLeast)
-	if m.disk.Err == nil && len(m.disk.Uses) > 0 {
+	if m.disk.noted != m.disk.At && m.disk.Err == nil && len(m.disk.Uses) > 0 {
 		m.disk.note(DiskUses(pressure.NodeFSAvailable, pods, m.disk.Uses, 0), sample)
 	}
 }
