@@ -27,7 +27,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// api is what evictd uses of a client, whoever made it.
+// api is what evictd uses of a client: its own, or the clientset.
 type api struct {
 	core    rest.Interface
 	pods    nodepods.Client

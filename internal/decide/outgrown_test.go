@@ -27,6 +27,16 @@ func growing() *decide.Situation {
 	return s
 }
 
+// protectionOfSmall returns how the pod small of growing is protected by a plan.
+func protectionOfSmall(plan *decide.Plan) rank.Protection {
+	for _, e := range plan.Decision.Ranking.Protected {
+		if e.Pod.Name == "small" {
+			return e.Protection
+		}
+	}
+	return rank.NotProtected
+}
+
 func available(s *decide.Situation, amount int64) {
 	s.Pressure.Observed.Available = amount
 	s.Sample.Observations[pressure.MemoryAvailable].Available = amount
@@ -121,12 +131,7 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 		s := growing()
 		test.change(s)
 		plan, hold, detail := decide.Decide(s)
-		protection := rank.NotProtected
-		for _, e := range plan.Decision.Ranking.Protected {
-			if e.Pod.Name == "small" {
-				protection = e.Protection
-			}
-		}
+		protection := protectionOfSmall(&plan)
 		if got := protection == rank.ProtectedReclaimTooSmall; got != test.withheld {
 			t.Errorf("%s: small is protected as %q, withheld should be %v (%s: %s)", name, protection, test.withheld, hold, detail)
 		}
@@ -178,12 +183,7 @@ func TestSmallCandidateWhileTheHostUsesItUp(t *testing.T) {
 		s.Uses.Growth = decide.Growth{Over: 5 * second, Taken: 20, ByUID: map[string]int64{"leak": 0, "small": 0}}
 		test.change(s)
 		plan, hold, detail := decide.Decide(s)
-		protection := rank.NotProtected
-		for _, e := range plan.Decision.Ranking.Protected {
-			if e.Pod.Name == "small" {
-				protection = e.Protection
-			}
-		}
+		protection := protectionOfSmall(&plan)
 		if got := protection == rank.ProtectedReclaimTooSmall; got != test.withheld {
 			t.Errorf("%s: small is protected as %q, withheld should be %v (%s: %s)", name, protection, test.withheld, hold, detail)
 		}
