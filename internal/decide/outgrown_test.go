@@ -37,6 +37,35 @@ func protectionOfSmall(plan *decide.Plan) rank.Protection {
 	return rank.NotProtected
 }
 
+// TestGrowingPodConfirmsTheForecast: where readings vary so much that no rate is certain, a pod within its
+// request that grows is evicted when it would use up what is left; where the pods do not grow, it is not.
+func TestGrowingPodConfirmsTheForecast(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change  func(*decide.Situation)
+		evicted bool
+	}{
+		"as it is":                    {func(*decide.Situation) {}, true},
+		"the pods grow slower":        {func(s *decide.Situation) { s.Uses.Growth.Grown = 24 }, false},
+		"the fall is slower":          {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 4.8 }, false},
+		"it does not fall":            {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 0 }, false},
+		"the growth is not known":     {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
+		"they grew for a short while": {func(s *decide.Situation) { s.Uses.Growth.Over /= 2; s.Uses.Growth.Grown /= 2 }, false},
+		"the fall is certain": {func(s *decide.Situation) {
+			s.Pressure.Forecast.Least, s.Uses.Growth = 5.5, decide.Growth{}
+		}, true},
+	} {
+		s := growing()
+		s.Pods, s.Uses.Growth.Grown = s.Pods[:1], 30
+		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 5.5, Over: 10 * second}
+		test.change(s)
+		plan, hold, detail := decide.Decide(s)
+		if got := len(plan.Candidates) > 0; got != test.evicted {
+			t.Errorf("%s: evicted %v, want %v (%s: %s)", name, got, test.evicted, hold, detail)
+		}
+	}
+}
+
 func available(s *decide.Situation, amount int64) {
 	s.Pressure.Observed.Available = amount
 	s.Sample.Observations[pressure.MemoryAvailable].Available = amount

@@ -60,8 +60,12 @@ func (r *Remainder) RunsOut(within time.Duration) bool {
 // remainder returns what is left of the signal.
 func (s *Situation) remainder() Remainder {
 	p := &s.Pressure
+	forecast := p.Forecast
+	if s.Uses.Outdated == "" {
+		forecast = s.Uses.Growth.confirm(forecast)
+	}
 	return Remainder{
-		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: p.Forecast,
+		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: forecast,
 		Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
 	}
 }
