@@ -34,9 +34,24 @@ type Growth struct {
 	Unread int64
 }
 
+// growth returns what changed, with no more used up than by the forecast's rate. Noise moves a single
+// reading, and a step between the two readings has passed.
+func (s *Situation) growth() Growth {
+	growth, forecast := s.Uses.Growth, &s.Pressure.Forecast
+	if forecast.Known {
+		growth.Taken = min(growth.Taken, int64(forecast.Rate*growth.Over.Seconds()))
+	}
+	return growth
+}
+
 // outside reports whether most of what was used up was not used by the pods.
 func (g *Growth) outside() bool {
 	return g.Over > 0 && g.Taken > 0 && 2*(g.Grown+g.Unread) < g.Taken
+}
+
+// say states how much of what was used up some pods used.
+func (g *Growth) say(signal pressure.Signal, grown int64) string {
+	return fmt.Sprintf("%s of %s in %v", wording.Amount(signal, grown), wording.Amount(signal, g.Taken), g.Over.Round(100*time.Millisecond))
 }
 
 // by reports whether a pod grew by at least a quarter of what was used up.
@@ -62,12 +77,13 @@ func (g *Growth) confirm(f pressure.Forecast) pressure.Forecast {
 // pods that are evicted next or by what is outside of the pods, of a disk by whatever the figures do not
 // show yet.
 func outgrown(s *Situation, d *Decision) (Hold, string) {
+	growth := s.growth()
 	switch {
 	case s.Policy.MinimumReclaim.IsZero(): // no candidate counts as too small
 		return HoldNone, ""
 	case s.unseen():
 		return outgrownUnseen(s, d)
-	case s.Uses.Growth.outside():
+	case growth.outside():
 		return outgrownOutside(s, d)
 	case s.Pressure.Threshold.Signal.OnDisk():
 		return HoldNone, ""
@@ -105,8 +121,8 @@ func outgrownUnseen(s *Situation, d *Decision) (Hold, string) {
 	if !forecast.Known {
 		return HoldNone, ""
 	}
-	soon := int64(forecast.Least * relief.Seconds())
-	withheld := s.withholdOutgrown(d, soon, "what fills the disk", func(e *rank.Entry) bool { return s.Uses.Growth.by(e.Pod.UID) })
+	soon, growth := int64(forecast.Least*relief.Seconds()), s.growth()
+	withheld := s.withholdOutgrown(d, soon, "what fills the disk", func(e *rank.Entry) bool { return growth.by(e.Pod.UID) })
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
@@ -126,26 +142,27 @@ type growing struct {
 // their requests once it runs out, and then suffice. How fast they use it up is by their own figures:
 // what is available on the node moves for other reasons too.
 func outgrownWithin(s *Situation, d *Decision) (Hold, string) {
-	by, growth := s.growing(d), &s.Uses.Growth
+	by, growth := s.growing(d), s.growth()
 	if len(by.names) == 0 || 2*by.grown < growth.Taken || by.frees < s.Shortage().Missing {
 		return HoldNone, ""
 	}
 	names, soon := wording.Few(by.names), int64(float64(by.grown)*float64(relief)/float64(growth.Over))
 	withheld := s.withholdOutgrown(d, soon, names, func(e *rank.Entry) bool {
-		return s.grows(e) || e.EffectivePriority() < by.priority
+		return s.grows(&growth, e) || e.EffectivePriority() < by.priority
 	})
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
 	return HoldInsufficientReclaim, fmt.Sprintf(
-		"what each of the %d candidates would return is used up within %v: %s use up %s within their requests, and are evicted first when it runs out",
-		withheld, relief, names, s.Pressure.Threshold.Signal)
+		"what each of the %d candidates would return is used up within %v: %s use up %s within their requests (%s), and are evicted first when it runs out",
+		withheld, relief, names, s.Pressure.Threshold.Signal, growth.say(s.Pressure.Threshold.Signal, by.grown))
 }
 
 // growing returns the pods that use the signal up and may be evicted, now or once it runs out. It knows
 // none where the readings do not tell.
 func (s *Situation) growing(d *Decision) growing {
 	var by growing
+	growth := s.growth()
 	if !s.Policy.WithinRequests.untilExhaustion() {
 		return by
 	}
@@ -153,14 +170,14 @@ func (s *Situation) growing(d *Decision) growing {
 		for i := range entries {
 			e := &entries[i]
 			r := s.Uses.reclaim(s.Pressure.Threshold.Signal, e.Pod.UID)
-			if !s.grows(e) || !r.Known {
+			if !s.grows(&growth, e) || !r.Known {
 				continue
 			}
 			if priority := e.EffectivePriority(); len(by.names) == 0 || priority < by.priority {
 				by.priority = priority
 			}
 			by.names = append(by.names, e.Pod.Key())
-			by.grown += s.Uses.Growth.ByUID[e.Pod.UID]
+			by.grown += growth.ByUID[e.Pod.UID]
 			by.frees += r.Amount
 		}
 	}
@@ -169,7 +186,7 @@ func (s *Situation) growing(d *Decision) growing {
 
 // grows reports whether a pod may be evicted, now or once the signal runs out, and is one of those
 // that use it up.
-func (s *Situation) grows(e *rank.Entry) bool {
-	return s.Uses.Growth.by(e.Pod.UID) &&
+func (s *Situation) grows(growth *Growth, e *rank.Entry) bool {
+	return growth.by(e.Pod.UID) &&
 		(e.Protection == rank.NotProtected || e.Protection == rank.ProtectedWithinRequests)
 }

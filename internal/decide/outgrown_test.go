@@ -102,7 +102,7 @@ func TestSmallCandidateWhileAPodFillsTheDisk(t *testing.T) {
 		"the forecast is not known":     {func(s *decide.Situation) { s.Pressure.Forecast.Known = false }, decide.HoldNone},
 		"no reclaim is too small":       {func(s *decide.Situation) { s.Policy.MinimumReclaim = pressure.Quantity{} }, decide.HoldNone},
 		"it grows":                      {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 5 }, decide.HoldNone},
-		"it grows by too little":        {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 4 }, decide.HoldUsageUnknown},
+		"it grows by too little":        {func(s *decide.Situation) { s.Uses.Growth.ByUID["uid-hog"] = 3 }, decide.HoldUsageUnknown},
 		"it grows while space is freed": {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["uid-hog"] = -1, 5 }, decide.HoldNone},
 	} {
 		s := short(pressure.NodeFSAvailable)
@@ -133,6 +133,12 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 		"it grew by less than a half":   {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 9 }, false},
 		"it grew by a half":             {func(s *decide.Situation) { s.Uses.Growth.ByUID["leak"] = 10 }, true},
 		"the host freed as much":        {func(s *decide.Situation) { s.Uses.Growth.Taken = -1 }, true},
+		"a step between the readings": {func(s *decide.Situation) {
+			s.Uses.Growth.Taken, s.Pressure.Forecast = 100, pressure.Forecast{Known: true, Rate: 4}
+		}, true},
+		"by the forecast the pods grew by less than a half": {func(s *decide.Situation) {
+			s.Uses.Growth.Taken, s.Pressure.Forecast = 100, pressure.Forecast{Known: true, Rate: 7.5}
+		}, false},
 		"it shrank":                     {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["leak"] = -1, -1 }, false},
 		"it does not suffice":           {func(s *decide.Situation) { s.Uses.ByUID["leak"] = usage(24) }, false},
 		"it would free an unknown amount": {func(s *decide.Situation) {

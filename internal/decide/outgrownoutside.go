@@ -12,11 +12,11 @@ import (
 // of them is evicted. Then a pod is withheld where a larger one must be evicted in any case. A disk that is
 // full ends no process, and pods that hold little do not prevent it.
 func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
-	forecast, growth := &s.Pressure.Forecast, &s.Uses.Growth
+	forecast, growth := &s.Pressure.Forecast, s.growth()
 	if !forecast.Known || forecast.Rate <= 0 {
 		return HoldNone, ""
 	}
-	rate := min(forecast.Rate, float64(growth.Taken)/growth.Over.Seconds())
+	rate := float64(growth.Taken) / growth.Over.Seconds()
 	left, all, onDisk := s.remainder(), slices.Clone(d.Ranking.Candidates), s.Pressure.Threshold.Signal.OnDisk()
 	withheld := s.withholdOutgrown(d, int64(rate*relief.Seconds()), "what is outside of the pods", func(e *rank.Entry) bool {
 		return growth.mayFill(e.Pod.UID) || !onDisk && left.RunsOut(s.endsAfter(e.Pod)) && !s.largerMustGo(e, left.Available-left.Kubelet, rate, all)
@@ -24,8 +24,8 @@ func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods: look at %s",
-		withheld, relief, elsewhere(s.Pressure.Threshold.Signal))
+	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods (they use %s more): look at %s",
+		withheld, relief, growth.say(s.Pressure.Threshold.Signal, growth.Grown+growth.Unread), elsewhere(s.Pressure.Threshold.Signal))
 }
 
 // mayFill reports whether a pod may use the signal up now: it grew by a twentieth of what was used up since
