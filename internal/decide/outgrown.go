@@ -49,9 +49,10 @@ func (g *Growth) outside() bool {
 	return g.Over > 0 && g.Taken > 0 && 2*(g.Grown+g.Unread) < g.Taken
 }
 
-// say states how much of what was used up some pods used.
+// say compares by how much pods grew with what was used up.
 func (g *Growth) say(signal pressure.Signal, grown int64) string {
-	return fmt.Sprintf("%s of %s in %v", wording.Amount(signal, grown), wording.Amount(signal, g.Taken), g.Over.Round(100*time.Millisecond))
+	return fmt.Sprintf("in %v the pods grew by %s, and %s was used up",
+		g.Over.Round(100*time.Millisecond), wording.Amount(signal, grown), wording.Amount(signal, g.Taken))
 }
 
 // by reports whether a pod grew by at least a quarter of what was used up.

@@ -139,8 +139,8 @@ func TestSmallCandidateBesideAGrowingPod(t *testing.T) {
 		"by the forecast the pods grew by less than a half": {func(s *decide.Situation) {
 			s.Uses.Growth.Taken, s.Pressure.Forecast = 100, pressure.Forecast{Known: true, Rate: 7.5}
 		}, false},
-		"it shrank":                     {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["leak"] = -1, -1 }, false},
-		"it does not suffice":           {func(s *decide.Situation) { s.Uses.ByUID["leak"] = usage(24) }, false},
+		"it shrank":           {func(s *decide.Situation) { s.Uses.Growth.Taken, s.Uses.Growth.ByUID["leak"] = -1, -1 }, false},
+		"it does not suffice": {func(s *decide.Situation) { s.Uses.ByUID["leak"] = usage(24) }, false},
 		"it would free an unknown amount": {func(s *decide.Situation) {
 			s.Uses.ByUID["leak"] = decide.Use{Value: 500, Known: true}
 		}, false},

@@ -24,7 +24,7 @@ func outgrownOutside(s *Situation, d *Decision) (Hold, string) {
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods (they use %s more): look at %s",
+	return HoldInsufficientReclaim, fmt.Sprintf("what each of the %d candidates would return is used up within %v by what is outside of the pods (%s): look at %s",
 		withheld, relief, growth.say(s.Pressure.Threshold.Signal, growth.Grown+growth.Unread), elsewhere(s.Pressure.Threshold.Signal))
 }
 
