@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,22 +92,30 @@ func wobble(ctx context.Context, r *rand.Rand, n *fakeNode) {
 func TestInvariant04ASpikeWorthOneVictimTakesOne(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(spikeSeeds) {
-		if victims := spike(t, seed, true); len(victims) != 1 || victims[0] != "largest" {
-			t.Errorf("seed %d: %v, want the largest pod alone", seed, victims)
-		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			if victims := spike(t, seed, true); len(victims) != 1 || victims[0] != "largest" {
+				t.Errorf("%v, want the largest pod alone", victims)
+			}
+		})
 	}
 }
 
 // The same without a ledger takes more: the test above can fail.
 func TestWithoutALedgerASpikeTakesMore(t *testing.T) {
 	t.Parallel()
-	more := 0
-	for seed := range uint64(spikeSeeds) {
-		if len(spike(t, seed, false)) > 1 {
-			more++
+	more := atomic.Int32{}
+	t.Run("seeds", func(t *testing.T) {
+		for seed := range uint64(spikeSeeds) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				if len(spike(t, seed, false)) > 1 {
+					more.Add(1)
+				}
+			})
 		}
-	}
-	if more < spikeSeeds/2 {
-		t.Errorf("only %d of %d spikes took more than one", more, spikeSeeds)
+	})
+	if more.Load() < spikeSeeds/2 {
+		t.Errorf("only %d of %d spikes took more than one", more.Load(), spikeSeeds)
 	}
 }
