@@ -52,7 +52,8 @@ type settings struct {
 	evictds int // runs of evictd for each of the kubelet's
 	pods    int
 	fresh   bool
-	rates   []int64 // bytes a second
+	settle  time.Duration // before each run
+	rates   []int64       // bytes a second
 }
 
 func main() { os.Exit(measure.Run("reaction", run)) }
@@ -64,6 +65,8 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.evictds, "evictds", 1, "runs of evictd for each run of the kubelet's")
 	flags.IntVar(&s.pods, "pods", 110, "pods on the node in all")
 	flags.BoolVar(&s.fresh, "fresh", false, "evictd alone, in a new process for each run: its first decision")
+	flags.DurationVar(&s.settle, "settle", 0,
+		"rest before each run; after 75s evictd no longer counts memory of the last victim on the per-CPU lists as in flight")
 	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
@@ -75,8 +78,8 @@ func parse(arguments []string) (settings, error) {
 		}
 		s.rates = append(s.rates, rate*megabyte)
 	}
-	if s.runs < 1 || s.evictds < 1 || s.pods < ownPods || s.pods > maxPods {
-		return s, fmt.Errorf("at least one run, and %d to %d pods", ownPods, maxPods)
+	if s.runs < 1 || s.evictds < 1 || s.settle < 0 || s.pods < ownPods || s.pods > maxPods {
+		return s, fmt.Errorf("at least one run, no negative rest, and %d to %d pods", ownPods, maxPods)
 	}
 	return s, nil
 }

@@ -98,6 +98,11 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 			return r, err
 		}
 	}
+	select {
+	case <-time.After(b.settings.settle):
+	case <-ctx.Done():
+		return r, ctx.Err()
+	}
 	distance := max(rate, closest)
 	if a == byKubelet {
 		distance = max(rate*kubeletWay/gigabyte, closest)
