@@ -105,35 +105,42 @@ func asking(name string, allowed bool, fault error) Right {
 
 func TestRights(t *testing.T) {
 	t.Parallel()
-	got := rights(t.Context(), []Right{asking("list pods", true, nil), asking("watch pods", false, nil), asking("get nodes", false, errPlanted)})
-	for i, want := range []expectation{
-		{OK, "granted", "", ""},
-		{Missing, "lacks", "no pod is evicted", "ClusterRole"},
-		{Unknown, "planted", "if it is missing, no pod is evicted", "again"},
+	for _, c := range []struct {
+		given Right
+		want  expectation
+	}{
+		{asking("list pods", true, nil), expectation{OK, "granted", "", ""}},
+		{asking("watch pods", false, nil), expectation{Missing, "lacks", "no pod is evicted", "ClusterRole"}},
+		{asking("get nodes", false, errPlanted), expectation{Unknown, "planted", "if it is missing, no pod is evicted", "again"}},
 	} {
-		want.check(t, got[i])
-	}
-	if got[1].Name != "right/watch pods" {
-		t.Errorf("name %q", got[1].Name)
+		got := right(t.Context(), &c.given)
+		c.want.check(t, got)
+		if want := "right/" + c.given.Name; got.Name != want {
+			t.Errorf("name %q, want %q", got.Name, want)
+		}
 	}
 }
 
 func TestOptIns(t *testing.T) {
 	t.Parallel()
-	opt := func(rights ...Right) OptIn {
-		return OptIn{Field: "taintNode", With: "the node is tainted", Without: "the node is not tainted", Grants: "deploy/overlays/taint", Rights: rights}
+	opt := func(rights ...Right) *OptIn {
+		return &OptIn{Field: "taintNode", With: "the node is tainted", Without: "the node is not tainted", Grants: "deploy/overlays/taint", Rights: rights}
 	}
-	got := optIns(t.Context(), []OptIn{
-		opt(asking("get nodes", true, nil), asking("patch nodes", true, nil)),
-		opt(asking("get nodes", false, nil), asking("patch nodes", false, nil)),
-		opt(asking("get nodes", true, nil), asking("patch nodes", false, errPlanted)),
-	})
-	for i, want := range []expectation{
-		{OK, "granted: the node is tainted", "", ""},
-		{Missing, "may not get nodes, nor patch nodes", "the node is not tainted", "deploy/overlays/taint"},
-		{Unknown, "planted", "if a right is missing, the node is not tainted", "again"},
+	for _, c := range []struct {
+		given *OptIn
+		want  expectation
+	}{
+		{opt(asking("get nodes", true, nil), asking("patch nodes", true, nil)), expectation{OK, "granted: the node is tainted", "", ""}},
+		{
+			opt(asking("get nodes", false, nil), asking("patch nodes", false, nil)),
+			expectation{Missing, "may not get nodes, nor patch nodes", "the node is not tainted", "deploy/overlays/taint"},
+		},
+		{
+			opt(asking("get nodes", true, nil), asking("patch nodes", false, errPlanted)),
+			expectation{Unknown, "planted", "if a right is missing, the node is not tainted", "again"},
+		},
 	} {
-		want.check(t, got[i])
+		c.want.check(t, optIn(t.Context(), c.given))
 	}
 }
 
@@ -158,12 +165,11 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := policies(t.Context(), []Policy{{
+			c.want.check(t, policy(t.Context(), &Policy{
 				Name: "own-node", Without: "a token can evict everywhere",
 				Read: func(context.Context) (string, error) { return c.fault, c.unread },
 				Try:  func(context.Context) (Answer, error) { return c.answer, c.untried },
-			}})
-			c.want.check(t, got[0])
+			}))
 		})
 	}
 }

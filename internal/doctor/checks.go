@@ -44,9 +44,9 @@ func rows() []row {
 		{run: func(ctx context.Context, s *Subject) []Finding { return server(ctx, &s.API) }},
 		asked(named(nodeName), func(ctx context.Context, s *Subject) []Finding { return one(node(ctx, s.API.Node)) }),
 		asked(named(tokenName), func(ctx context.Context, s *Subject) []Finding { return one(token(ctx, s.API.Account, s.API.NodeName)) }),
-		asked(rightNames, func(ctx context.Context, s *Subject) []Finding { return rights(ctx, s.API.Rights) }),
-		asked(optInNames, func(ctx context.Context, s *Subject) []Finding { return optIns(ctx, s.API.OptIns) }),
-		asked(policyNames, func(ctx context.Context, s *Subject) []Finding { return policies(ctx, s.API.Policies) }),
+		askedForEach(func(s *Subject) []Right { return s.API.Rights }, rightName, right),
+		askedForEach(func(s *Subject) []OptIn { return s.API.OptIns }, optInName, optIn),
+		askedForEach(func(s *Subject) []Policy { return s.API.Policies }, policyName, policy),
 		asked(summaryNames, func(ctx context.Context, s *Subject) []Finding {
 			return summary(ctx, s.API.Summary, s.Configuration.Thresholds)
 		}),
@@ -61,6 +61,24 @@ func named(name string) func(*Subject) []string {
 
 func asked(names func(*Subject) []string, run func(context.Context, *Subject) []Finding) row {
 	return row{api: true, names: names, run: run}
+}
+
+// askedForEach is a check of each thing in a list, one line each.
+func askedForEach[T any](all func(*Subject) []T, name func(*T) string, find func(context.Context, *T) Finding) row {
+	names := func(s *Subject) (names []string) {
+		things := all(s)
+		for i := range things {
+			names = append(names, name(&things[i]))
+		}
+		return names
+	}
+	return asked(names, func(ctx context.Context, s *Subject) (findings []Finding) {
+		things := all(s)
+		for i := range things {
+			findings = append(findings, find(ctx, &things[i]))
+		}
+		return findings
+	})
 }
 
 // Examine runs every check and returns the findings in the order of the list. It changes nothing:

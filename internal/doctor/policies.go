@@ -37,24 +37,7 @@ const (
 	RefusedByRBAC
 )
 
-func policyNames(s *Subject) []string {
-	var names []string
-	for i := range s.API.Policies {
-		names = append(names, policyName(&s.API.Policies[i]))
-	}
-	return names
-}
-
 func policyName(p *Policy) string { return "policy/" + p.Name }
-
-// policies returns one line for each policy.
-func policies(ctx context.Context, all []Policy) []Finding {
-	var findings []Finding
-	for i := range all {
-		findings = append(findings, policy(ctx, &all[i]))
-	}
-	return findings
-}
 
 func policy(ctx context.Context, p *Policy) Finding {
 	const do = "apply deploy/daemonset.yaml; ValidatingAdmissionPolicies need Kubernetes 1.30"

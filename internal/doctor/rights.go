@@ -27,24 +27,7 @@ type OptIn struct {
 	Rights []Right
 }
 
-func rightNames(s *Subject) []string {
-	var names []string
-	for i := range s.API.Rights {
-		names = append(names, rightName(&s.API.Rights[i]))
-	}
-	return names
-}
-
 func rightName(r *Right) string { return "right/" + r.Name }
-
-// rights returns one line for each right.
-func rights(ctx context.Context, all []Right) []Finding {
-	var findings []Finding
-	for i := range all {
-		findings = append(findings, right(ctx, &all[i]))
-	}
-	return findings
-}
 
 func right(ctx context.Context, r *Right) Finding {
 	allowed, err := r.Allowed(ctx)
@@ -61,25 +44,9 @@ func right(ctx context.Context, r *Right) Finding {
 	}
 }
 
-func optInNames(s *Subject) []string {
-	var names []string
-	for i := range s.API.OptIns {
-		names = append(names, optInName(&s.API.OptIns[i]))
-	}
-	return names
-}
-
 func optInName(o *OptIn) string { return "opt-in/" + o.Field }
 
-// optIns returns one line for each field that is set.
-func optIns(ctx context.Context, all []OptIn) []Finding {
-	var findings []Finding
-	for i := range all {
-		findings = append(findings, optIn(ctx, &all[i]))
-	}
-	return findings
-}
-
+// optIn returns the line of a field that is set.
 func optIn(ctx context.Context, o *OptIn) Finding {
 	var missing []string
 	for i := range o.Rights {
