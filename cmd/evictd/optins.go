@@ -23,8 +23,8 @@ func ownNamespace() string { return self().Namespace }
 
 // checkOptIns rejects what is configured but cannot work here.
 func checkOptIns(c *config.EvictdConfiguration) error {
-	if c.EvictionPermits.PerWorkload > 0 && ownNamespace() == "" {
-		return errors.New("evictionPermits.perWorkload is set and evictd's own namespace, where its Leases are, is not known: " +
+	if c.EvictionPermits != (config.EvictionPermits{}) && ownNamespace() == "" {
+		return errors.New("evictionPermits is set and evictd's own namespace, where its Leases are, is not known: " +
 			"set the environment variable POD_NAMESPACE, as deploy/daemonset.yaml does")
 	}
 	return nil
@@ -40,7 +40,7 @@ func (d *daemon) newOptIns(policy *agent.Policy) optIns {
 	}
 	made.permits = permits.New(permits.Options{
 		Leases: d.clients.evicting.Leases(ownNamespace()), Node: d.flags.nodeName,
-		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.PermitsPerWorkload > 0,
+		Now: time.Now, Random: rand.Float64, Recorder: d.recorder, Restore: policy.Permits.Any(),
 	})
 	return made
 }

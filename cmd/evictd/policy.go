@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -19,18 +20,18 @@ func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) 
 	}
 	return agent.Policy{
 		Policy: decide.Policy{
-			DryRun:             c.DryRun || dryRun,
-			Thresholds:         thresholds,
-			MemoryAvailable:    c.MemoryDefinition(),
-			Rules:              c.Rules(),
-			WithinRequests:     decide.WithinRequests(c.Protect.WithinRequests),
-			SoftGrace:          int64(c.EvictionMaxPodGracePeriod),
-			HardGrace:          int64(c.EvictionHardPodGracePeriod),
-			MinimumReclaim:     c.MinimumReclaimShare(),
-			BestEffort:         c.DisruptionBudgets == config.BudgetsBestEffort,
-			TaintNode:          c.TaintNode,
-			PermitsPerWorkload: int(c.EvictionPermits.PerWorkload),
-			Stabilization:      c.Disk.StabilizationWindow.Duration,
+			DryRun:          c.DryRun || dryRun,
+			Thresholds:      thresholds,
+			MemoryAvailable: c.MemoryDefinition(),
+			Rules:           c.Rules(),
+			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),
+			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),
+			HardGrace:       int64(c.EvictionHardPodGracePeriod),
+			MinimumReclaim:  c.MinimumReclaimShare(),
+			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
+			TaintNode:       c.TaintNode,
+			Permits:         pools.Limits{PerWorkload: int(c.EvictionPermits.PerWorkload), PerCluster: int(c.EvictionPermits.PerCluster)},
+			Stabilization:   c.Disk.StabilizationWindow.Duration,
 		},
 		CutGrace:   c.EvictionSoftGraceForecast,
 		Transition: c.EvictionPressureTransitionPeriod.Duration,

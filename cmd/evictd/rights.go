@@ -32,7 +32,7 @@ func (f *whereFlags) needs(c *config.EvictdConfiguration) []need {
 	if c.TaintNode {
 		needs = append(needs, taintNeeds(f.nodeName))
 	}
-	if c.EvictionPermits.PerWorkload > 0 {
+	if c.EvictionPermits != (config.EvictionPermits{}) {
 		needs = append(needs, permitsNeeds(ownNamespace()))
 	}
 	return needs
@@ -61,8 +61,8 @@ func taintNeeds(node string) need {
 
 func permitsNeeds(namespace string) need {
 	permits := need{
-		field: "evictionPermits.perWorkload is set", overlay: "deploy/overlays/permits",
-		with:    "a pod of a workload is evicted when one of its permits is free",
+		field: "evictionPermits is set", overlay: "deploy/overlays/permits",
+		with:    "a pod is evicted when a permit of its workload, and one of the cluster, is free, as far as they are limited",
 		without: "soft evictions wait and hard ones go ahead without a permit, or permits are held for too long",
 	}
 	for _, verb := range []string{"get", "list", "create", "update", "delete"} {

@@ -25,7 +25,6 @@ import (
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/memories"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -93,7 +92,7 @@ func (a *Agent) newMemories() *memories.Memories {
 		SentLast: func(uid string) bool { return a.acting != nil && a.executor.SentLast(uid) },
 	})
 	incidents := incident.New(incident.Sources{OOMKills: o.OOMKills, Evicted: follower.Evicted, Fault: o.Recorder.ReadError})
-	return memories.New(follower, cooldown.New(o.Policy.Limits, o.Random, permits.WorkloadOf), incidents, o.Memory)
+	return memories.New(follower, cooldown.New(o.Policy.Limits, o.Random), incidents, o.Memory)
 }
 
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
@@ -115,7 +114,7 @@ func (a *Agent) adopt(policy Policy) {
 		a.executor.Cancel(errors.New("the configuration changed"))
 	}
 	a.policy = policy
-	a.memories.Adopt(policy.MemoryAvailable, policy.Limits, policy.DryRun)
+	a.memories.Adopt(policy.MemoryAvailable, policy.Limits, policy.Permits, policy.DryRun)
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.assessor.Adopt(&policy.Policy)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{

@@ -22,7 +22,6 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -445,5 +444,5 @@ func errPlanted() error { return errors.New("planted") }
 
 // newCooldown returns a cooldown that remembers nothing and draws that number.
 func newCooldown(limits cooldown.Limits, drawn float64) *cooldown.Tracker {
-	return cooldown.New(limits, func() float64 { return drawn }, permits.WorkloadOf)
+	return cooldown.New(limits, func() float64 { return drawn })
 }

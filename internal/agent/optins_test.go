@@ -17,6 +17,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/permits"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -89,7 +90,7 @@ func (f *fakePermits) Acquire(ctx context.Context, r permits.Request) permits.An
 	}
 	f.mu.Lock()
 	f.asked = append(f.asked, r)
-	answer, set := f.answers[permits.WorkloadOf(r.Pod)]
+	answer, set := f.answers[pools.WorkloadOf(r.Pod)]
 	f.mu.Unlock()
 	if !set {
 		answer.Verdict = permits.Granted
@@ -240,7 +241,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 
 func permitsPolicy() Policy {
 	policy := hardPolicy()
-	policy.PermitsPerWorkload = 2
+	policy.Permits.PerWorkload = 2
 	return policy
 }
 
@@ -271,7 +272,7 @@ func TestPermitIsAcquiredBeforeTheRequestAndReleasedWhenTheVictimHasEnded(t *tes
 			t.Errorf("the order (-want +got):\n%s", diff)
 		}
 		r := b.asked[1]
-		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.PerWorkload != 2 || r.DryRun {
+		if want := 35*time.Second + 5*time.Second + 30*time.Second + 15*time.Second; r.Lasts != want || r.Limits.PerWorkload != 2 || r.DryRun {
 			t.Errorf("requested %+v, want 2 permits for %v, for real", r, want)
 		}
 		if !maps.Equal(b.leave, map[string]bool{"uid-other": true}) {

@@ -34,7 +34,7 @@ type Taints interface {
 	Want(w taint.Wanted)
 }
 
-// Permits limits how many pods of one workload are in flight at once, on all nodes together.
+// Permits limits how many pods of a pool are in flight at once, on all nodes together.
 type Permits interface {
 	execute.Permits
 	victims.Permits

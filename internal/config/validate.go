@@ -199,13 +199,21 @@ func (v *validator) limits() {
 	}
 }
 
-// permitsMost is the largest number of permits for a workload: they are tried one after the other.
-const permitsMost = 100
+// The largest numbers of permits: one request reads all of a pool, and each is a Lease.
+const (
+	permitsOfWorkload = 100
+	permitsOfCluster  = 1000
+)
 
 func (v *validator) evictionPermits() {
-	if n := v.c.EvictionPermits.PerWorkload; n < 0 || n > permitsMost {
-		v.add(field.Invalid(field.NewPath("evictionPermits", "perWorkload"), n,
-			fmt.Sprintf("must be between 0, which sets no limit, and %d", permitsMost)))
+	path, permits := field.NewPath("evictionPermits"), &v.c.EvictionPermits
+	v.permits(path.Child("perWorkload"), permits.PerWorkload, permitsOfWorkload)
+	v.permits(path.Child("perCluster"), permits.PerCluster, permitsOfCluster)
+}
+
+func (v *validator) permits(path *field.Path, n, most int32) {
+	if n < 0 || n > most {
+		v.add(field.Invalid(path, n, fmt.Sprintf("must be between 0, which sets no limit, and %d", most)))
 	}
 }
 

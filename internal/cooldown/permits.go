@@ -3,16 +3,20 @@ package cooldown
 import (
 	"maps"
 	"time"
+
+	"github.com/evictd/evictd/internal/pools"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
-// permitBackOff is how long a workload that had no free permit is not tried again, and half as
+// permitBackOff is how long a pool that had no free permit is not tried again, and half as
 // long again at random: a permit becomes free when a victim ends, which takes seconds.
 const permitBackOff = 2 * time.Second
 
-// permits remembers which workloads had no free permit. Its zero value remembers none.
+// permits remembers which pools had no free permit. Its zero value has no limits and remembers none.
 type permits struct {
-	full map[string]noPermit // by workload
-	// unknown holds soft evictions of all workloads after the API server could not tell whether a
+	limits pools.Limits
+	full   map[string]noPermit // by pool
+	// unknown holds soft evictions of all pools after the API server could not tell whether a
 	// permit is free.
 	unknown noPermit
 }
@@ -33,22 +37,24 @@ func (p *permits) observe(r *Report, now time.Time, random func() float64) {
 	if p.full == nil {
 		p.full = map[string]noPermit{}
 	}
-	for workload, why := range r.NoPermit {
-		p.full[workload] = noPermit{until, why}
+	for pool, why := range r.NoPermit {
+		p.full[pool] = noPermit{until, why}
 	}
 	if r.Unknown != "" {
 		p.unknown = noPermit{until, r.Unknown}
 	}
 }
 
-// waits returns why a pod of the workload waits; "" is a pod that needs no permit.
-func (p *permits) waits(workload string, hard bool, now time.Time) (Reason, bool) {
-	why := p.full[workload]
-	if !now.Before(why.until) && !hard {
-		why = p.unknown
+// waits returns why a pod waits.
+func (p *permits) waits(pod *rank.Pod, hard bool, now time.Time) (Reason, bool) {
+	for _, pool := range p.limits.Of(pod) {
+		why := p.full[pool.Name]
+		if !now.Before(why.until) && !hard {
+			why = p.unknown
+		}
+		if now.Before(why.until) {
+			return Reason{Kind: NoPermit, Until: why.until, Detail: why.why}, true
+		}
 	}
-	if workload == "" || !now.Before(why.until) {
-		return Reason{}, false
-	}
-	return Reason{Kind: NoPermit, Until: why.until, Detail: why.why}, true
+	return Reason{}, false
 }

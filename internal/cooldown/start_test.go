@@ -49,7 +49,7 @@ func TestCarefulStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tracker := New(Limits{PerMinute: 6}, nil, nil)
+			tracker := New(Limits{PerMinute: 6}, nil)
 			if !test.known {
 				tracker.StartCarefully(75 * time.Second)
 			}

@@ -9,13 +9,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
 func newTracker() *Tracker {
-	return New(Limits{PerMinute: 6, PerOwnerPerHour: 5, SoftJitter: time.Minute}, noJitter, func(pod *rank.Pod) string { return pod.Owner })
+	limits := Limits{PerMinute: 6, PerOwnerPerHour: 5, SoftJitter: time.Minute}
+	tracker := New(limits, noJitter)
+	tracker.SetLimits(limits, pools.Limits{PerWorkload: 2})
+	return tracker
 }
 
 // restarted returns a new tracker with what the first one exports, as it comes back from a file.

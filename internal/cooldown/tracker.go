@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -20,7 +21,7 @@ const (
 	OwnerBackOff
 	// OwnerLimit: as many pods of the owner were evicted as may be in an hour.
 	OwnerLimit
-	// NoPermit: the workload had no free eviction permit, or that was not known.
+	// NoPermit: the workload or the cluster had no free eviction permit, or that was not known.
 	NoPermit
 	// NodeLimit: as many pods were evicted on the node as may be in a minute.
 	NodeLimit
@@ -80,7 +81,7 @@ type Report struct {
 	// Stale says that the plan ended because it was too old: the next plan continues with the pods
 	// that were not tried yet.
 	Stale bool
-	// NoPermit says which workloads had no free permit, and why; Unknown why the API server
+	// NoPermit says which pools had no free permit, and why; Unknown why the API server
 	// could not tell, "" where it could.
 	NoPermit map[string]string
 	Unknown  string
@@ -97,7 +98,6 @@ const bypassBackOff = 10 * time.Second
 // Tracker remembers what waits. It is not safe for concurrent use.
 type Tracker struct {
 	random   func() float64
-	workload func(*rank.Pod) string
 	refusals *refusals
 	owners   *owners
 	limiter  *limiter
@@ -108,19 +108,17 @@ type Tracker struct {
 	start    start
 }
 
-// New returns a tracker that remembers nothing. Random returns numbers in [0,1); workload
-// names the workload whose permits a pod needs, "" for none.
-func New(limits Limits, random func() float64, workload func(*rank.Pod) string) *Tracker {
+// New returns a tracker that remembers nothing. Random returns numbers in [0,1).
+func New(limits Limits, random func() float64) *Tracker {
 	return &Tracker{
-		random: random, workload: workload,
+		random:   random,
 		refusals: newRefusals(random), owners: newOwners(), limiter: newLimiter(limits),
 	}
 }
 
-// SetLimits changes the limits and keeps what was counted. Permits may have changed with
-// them: no workload waits for one any more.
-func (t *Tracker) SetLimits(limits Limits) {
-	t.limiter.limits, t.permits = limits, permits{}
+// SetLimits changes the limits and keeps what was counted. No pod waits for a permit any more.
+func (t *Tracker) SetLimits(limits Limits, shared pools.Limits) {
+	t.limiter.limits, t.permits = limits, permits{limits: shared}
 }
 
 // Observe learns from what became of a plan.
@@ -174,7 +172,7 @@ func (t *Tracker) Pod(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) 
 	if r, waits := t.limiter.owner(pod.OwnerUID, now); waits {
 		return r, true
 	}
-	return t.permits.waits(t.workload(pod), in.Hard, now)
+	return t.permits.waits(pod, in.Hard, now)
 }
 
 // refused returns the refusal for which a pod waits: by its back-off, or because it was tried

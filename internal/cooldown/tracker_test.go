@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -180,7 +181,7 @@ func TestPermits(t *testing.T) {
 	tracker := newTracker()
 	web, db := podOf("web"), podOf("db")
 	web.Owner, db.Owner = "ReplicaSet/web", "ReplicaSet/db"
-	tracker.Observe(&Report{NoPermit: map[string]string{web.Owner: "full"}, Unknown: "no answer"}, at(0))
+	tracker.Observe(&Report{NoPermit: map[string]string{pools.WorkloadOf(web): "full"}, Unknown: "no answer"}, at(0))
 	for _, test := range []struct {
 		pod   *rank.Pod
 		hard  bool
@@ -199,7 +200,14 @@ func TestPermits(t *testing.T) {
 			t.Errorf("%s, hard %v, after %v: %q, want %q", test.pod.UID, test.hard, test.after, why.Detail, test.want)
 		}
 	}
-	tracker.SetLimits(Limits{})
+	tracker.SetLimits(Limits{}, pools.Limits{PerWorkload: 2, PerCluster: 5})
+	tracker.Observe(&Report{NoPermit: map[string]string{pools.Cluster: "all full"}}, at(0))
+	for _, pod := range []*rank.Pod{web, podOf("bare")} {
+		if why, _ := tracker.Pod(pod, Pressure{Hard: true}, at(0)); why.Detail != "all full" {
+			t.Errorf("%s: %q while the cluster has no permit", pod.UID, why.Detail)
+		}
+	}
+	tracker.SetLimits(Limits{}, pools.Limits{})
 	if why, waits := tracker.Pod(web, Pressure{Hard: true}, at(0)); waits {
 		t.Errorf("permits that may have been switched off keep a pod: %s", why.Detail)
 	}

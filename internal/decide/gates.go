@@ -40,7 +40,7 @@ func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
 func Decide(s *Situation) (Plan, Hold, string) {
 	plan := Plan{
 		Decision: s.newDecision(), GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard),
-		PermitsPerWorkload: s.Policy.PermitsPerWorkload, Taint: s.Policy.TaintNode,
+		Permits: s.Policy.Permits, Taint: s.Policy.TaintNode,
 	}
 	d := &plan.Decision
 	if s.Uses == nil {

@@ -44,7 +44,7 @@ const (
 	HoldSoftJitter Hold = "SoftJitter"
 	// HoldLimitReached: the limit of evictions in a time is reached.
 	HoldLimitReached Hold = "LimitReached"
-	// HoldNoPermit: the workloads of all candidates have no free permit, or it is not known.
+	// HoldNoPermit: the candidates' workloads, or the cluster, have no free permit, or it is not known.
 	HoldNoPermit Hold = "NoPermit"
 	// HoldInsufficientReclaim: all candidates together could not free enough; see sufficient.go.
 	HoldInsufficientReclaim Hold = "InsufficientReclaim"

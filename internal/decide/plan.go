@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -22,9 +23,8 @@ type Plan struct {
 	Candidates []Candidate
 	// GraceCap caps the pods' own grace periods, in seconds; 0 leaves each its own.
 	GraceCap int64
-	// PermitsPerWorkload is how many pods of one workload may be evicted at once, on all nodes
-	// together; 0 means no such limit.
-	PermitsPerWorkload int
+	// Permits limit how many pods may be in flight at once, on all nodes together.
+	Permits pools.Limits
 	// Taint has the first request wait, for a moment, until the node carries its taint.
 	Taint bool
 	// BypassPDB lets one pod be deleted although its PodDisruptionBudget blocks it, see docs/adr/0013.

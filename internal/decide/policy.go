@@ -3,6 +3,7 @@ package decide
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -37,9 +38,8 @@ type Policy struct {
 	MinimumReclaim pressure.Quantity
 	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
 	TaintNode bool
-	// PermitsPerWorkload is how many pods of one workload may be in flight at once, on all
-	// nodes together; 0 means no such limit.
-	PermitsPerWorkload int
+	// Permits limit how many pods may be in flight at once, on all nodes together.
+	Permits pools.Limits
 }
 
 // graceCap returns the cap of a grace period, in seconds; 0 is none.

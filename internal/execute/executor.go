@@ -33,11 +33,11 @@ type Evictor interface {
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
-// Permits bound how many pods of one workload are evicted at once, on all nodes together.
+// Permits bound how many pods of a pool are evicted at once, on all nodes together.
 type Permits interface {
-	// Acquire acquires a permit for a pod before its request is sent.
+	// Acquire acquires the permits that a pod needs, before its request is sent.
 	Acquire(ctx context.Context, r permits.Request) permits.Answer
-	// Release releases the permit of a pod that stays. It does not wait.
+	// Release releases the permits of a pod that stays. It does not wait.
 	Release(uid string)
 }
 

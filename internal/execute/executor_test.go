@@ -15,6 +15,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/permits"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -48,17 +49,17 @@ func TestTheOrderOfARun(t *testing.T) {
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
 		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldAwaitingNewerSample},
 		{"no permit, and it is released after a refusal", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = permits.Granted, 1
+			f.permits, p.Permits.PerWorkload = permits.Granted, 1
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
 		{"all permits are taken", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = permits.Full, 1
+			f.permits, p.Permits.PerWorkload = permits.Full, 1
 		}, []string{"acquire a", "acquire b"}, decide.HoldNoPermit},
 		{"permits are not known, soft", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload = permits.Unknown, 1
+			f.permits, p.Permits.PerWorkload = permits.Unknown, 1
 		}, []string{"acquire a"}, decide.HoldNoPermit},
 		{"permits are not known, hard", func(f *fake, p *decide.Plan) {
-			f.permits, p.PermitsPerWorkload, p.Decision.Pressure.Threshold.Hard = permits.Unknown, 1, true
+			f.permits, p.Permits.PerWorkload, p.Decision.Pressure.Threshold.Hard = permits.Unknown, 1, true
 		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
@@ -192,7 +193,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 300 {
 		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, permits.Granted })
-		p := decide.Plan{BypassPDB: random.IntN(2) == 0, PermitsPerWorkload: 1}
+		p := decide.Plan{BypassPDB: random.IntN(2) == 0, Permits: pools.Limits{PerWorkload: 1}}
 		p.Decision.Pressure.Threshold.Hard = true
 		if random.IntN(2) == 0 {
 			f.budgets = map[string]evict.Budget{"web": {Name: "web", Desired: 1}, "job": {Name: "job", Desired: 2}}

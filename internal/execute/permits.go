@@ -3,10 +3,12 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/permits"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -14,28 +16,27 @@ import (
 // permitsKnown is what a run knows of eviction permits.
 type permitsKnown struct {
 	from    Permits           // nil when there are none
-	full    map[string]string // why, by the workload
+	full    map[string]string // why, by the pool
 	unknown string            // why the API server could not tell; "" when it could
 	last    string            // what was said last
 }
 
-// acquire acquires a permit for a pod and reports whether its request may be sent. When the API
+// acquire acquires the permits that a pod needs and reports whether its request may be sent. When the API
 // server cannot tell, a soft eviction is not sent, and a hard one is sent without a permit, because
 // the kernel does not wait.
 func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
-	p, pod := &r.permits, attempt.Entry.Pod
-	workload := permits.WorkloadOf(pod)
-	if p.from == nil || workload == "" {
+	p, pod, limits := &r.permits, attempt.Entry.Pod, r.plan.Permits
+	needs := limits.Of(pod)
+	if p.from == nil || len(needs) == 0 {
 		return true
 	}
-	if p.full[workload] != "" {
+	if slices.ContainsFunc(needs, func(pool pools.Pool) bool { return p.full[pool.Name] != "" }) {
 		return false
 	}
 	if p.unknown != "" {
 		return r.goesOn(pod)
 	}
-	most := r.plan.PermitsPerWorkload
-	answer := p.from.Acquire(ctx, permits.Request{Pod: pod, PerWorkload: most, Lasts: lasts(attempt), DryRun: r.plan.Decision.DryRun})
+	answer := p.from.Acquire(ctx, permits.Request{Pod: pod, Limits: limits, Lasts: lasts(attempt), DryRun: r.plan.Decision.DryRun})
 	if r.stops(ctx) {
 		p.from.Release(pod.UID)
 		return false
@@ -47,13 +48,21 @@ func (r *run) acquire(ctx context.Context, attempt *decide.Attempt) bool {
 		if p.full == nil {
 			p.full = map[string]string{}
 		}
-		p.full[workload] = fmt.Sprintf("%s has no free permit of %d: %s", workload, most, answer.Detail)
-		r.notePermit(p.full[workload])
+		p.full[answer.Pool.Name] = fmt.Sprintf("%s has no free permit of %d: %s", told(answer.Pool), answer.Pool.Size, answer.Detail)
+		r.notePermit(p.full[answer.Pool.Name])
 		return false
 	default:
-		p.unknown = "whether " + workload + " has a free permit is not known: " + answer.Detail
+		p.unknown = "whether " + told(answer.Pool) + " has a free permit is not known: " + answer.Detail
 		return r.goesOn(pod)
 	}
+}
+
+// told names a pool in a message.
+func told(pool pools.Pool) string {
+	if pool.Name == pools.Cluster {
+		return "the cluster"
+	}
+	return pool.Name
 }
 
 // goesOn reports whether a request is sent although it is not known whether there is a permit.
@@ -71,8 +80,8 @@ func (r *run) notePermit(text string) {
 	r.note(text)
 }
 
-// release releases the permit of a pod that stays. A pod whose request is in doubt may be in flight
-// and keeps its permit.
+// release releases the permits of a pod that stays. A pod whose request is in doubt may be in flight
+// and keeps its permits.
 func (r *run) release(attempt *decide.Attempt) {
 	if o := attempt.Result.Outcome; r.permits.from != nil && !o.Accepted() && o != evict.Unconfirmed {
 		r.permits.from.Release(attempt.Entry.Pod.UID)

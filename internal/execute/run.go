@@ -48,7 +48,7 @@ func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
 	}
-	if p.PermitsPerWorkload > 0 {
+	if p.Permits.Any() {
 		r.permits.from = e.options.Permits
 	}
 	return r

@@ -8,6 +8,7 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -31,9 +32,9 @@ func New(follower *victims.Follower, waits *cooldown.Tracker, incidents *inciden
 	return m
 }
 
-// Adopt puts a configuration in force: how memory.available is measured, the limits, and the dry
-// run. What a dry run simulated is forgotten with its end.
-func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, dryRun bool) {
+// Adopt puts a configuration in force: how memory.available is measured, the limits of this node and
+// those shared with others, and the dry run. What a dry run simulated is forgotten with its end.
+func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, shared pools.Limits, dryRun bool) {
 	if !dryRun {
 		m.Victims.ForgetDryRuns()
 		m.Cooldown.ForgetDryRuns()
@@ -42,7 +43,7 @@ func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limit
 	m.keeper.Changed(m.dryRun && !dryRun)
 	m.dryRun = dryRun
 	m.Victims.Adopt(memory)
-	m.Cooldown.SetLimits(limits)
+	m.Cooldown.SetLimits(limits, shared)
 }
 
 // ForgetGone ends what is known of pods that have gone, and returns the victims among them.

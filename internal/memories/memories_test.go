@@ -10,6 +10,7 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/evict"
@@ -44,10 +45,10 @@ func starting(to *kept, known *state.State, dryRun bool) *Memories {
 		Pods: node{}, Cgroups: node{}, Fault: fault, SentLast: func(string) bool { return false },
 		Measurer: measure.New(measure.Options{Cgroups: node{}, Fault: fault}),
 	})
-	waits := cooldown.New(policy(), func() float64 { return 0 }, func(*rank.Pod) string { return "" })
+	waits := cooldown.New(policy(), func() float64 { return 0 })
 	m := New(follower, waits, incident.New(incident.Sources{}), to)
 	m.Restore(known, noon())
-	m.Adopt(pressure.Kernel, policy(), dryRun)
+	m.Adopt(pressure.Kernel, policy(), pools.Limits{}, dryRun)
 	m.Restored()
 	return m
 }
@@ -118,7 +119,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Booked("uid-victim") {
 		t.Errorf("in the dry run: limited %v, in flight %v; want both", limited, m.Victims.Booked("uid-victim"))
 	}
-	m.Adopt(pressure.Kernel, policy(), false)
+	m.Adopt(pressure.Kernel, policy(), pools.Limits{}, false)
 	m.Save()
 	for when, now := range map[string]*Memories{"at once": m, "after a restart": starting(&kept{}, &to.last, false)} {
 		_, limited := now.Cooldown.Node(noon())

@@ -11,12 +11,12 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// look reads the Leases of a workload, by their names. It reads from the API server's cache
+// look reads the Leases of a pool, by their names. It reads from the API server's cache
 // (resource version 0), which costs the server little when many nodes read at once. A stale Lease
 // makes a request too late, or repeats it, and never gives a permit two holders.
-func (b *Semaphore) look(ctx context.Context, workload string) (map[string]*coordinationv1.Lease, error) {
+func (b *Semaphore) look(ctx context.Context, pool string) (map[string]*coordinationv1.Lease, error) {
 	list, err := b.options.Leases.List(ctx, metav1.ListOptions{
-		LabelSelector: LabelPermit + "=" + hashOf(workload), ResourceVersion: "0",
+		LabelSelector: LabelPermit + "=" + hashOf(pool), ResourceVersion: "0",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Leases of its permits: %w", err)
@@ -30,21 +30,20 @@ func (b *Semaphore) look(ctx context.Context, workload string) (map[string]*coor
 
 // try acquires a permit by its Lease, nil when there is none, and reports whether it was in time.
 // An error means that the result is not known.
-func (b *Semaphore) try(ctx context.Context, lease *coordinationv1.Lease, index int, r *Request) (won bool, err error) {
-	workload := WorkloadOf(r.Pod)
+func (b *Semaphore) try(ctx context.Context, lease *coordinationv1.Lease, pool string, index int, r *Request) (won bool, err error) {
 	if lease == nil {
-		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(workload, index)}}
+		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(pool, index)}}
 	}
 	taken := permit{
-		workload: workload, index: index, lease: lease.Name, identity: b.identity(r.Pod.UID),
+		pool: pool, index: index, lease: lease.Name, identity: b.identity(r.Pod.UID),
 		expires: b.options.Now().Add(r.Lasts), dryRun: r.DryRun,
 	}
-	b.fill(lease, r)
+	b.fill(lease, pool, r)
 	written, err := b.write(ctx, lease, r.DryRun)
 	switch {
 	case err == nil:
 		taken.uid, taken.version = written.UID, written.ResourceVersion
-		b.hold(r.Pod.UID, taken)
+		b.hold(taken)
 		return true, nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), evict.IsNotFound(err):
 		return false, nil

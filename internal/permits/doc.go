@@ -1,4 +1,4 @@
-// Package permits is a semaphore for all nodes together: it limits how many pods of one workload
+// Package permits is a semaphore for all nodes together: it limits how many pods of a pool
 // are in flight at once. A permit is a Lease in evictd's own namespace, which is acquired before a
 // pod is evicted and released when the pod has ended.
 //
@@ -8,7 +8,7 @@
 // in client-go's leader election, the clocks of two nodes are never compared. A node that is
 // running renews the Lease of a victim that takes longer.
 //
-// Acquiring a permit is two requests, or one when none is free: the Leases of the workload are
+// Acquiring a permit is two requests, or one when none is free: the Leases of the pool are
 // listed, and a free one is written.
 //
 // A Lease is deleted when its permit is released, so that a calm cluster has none. See

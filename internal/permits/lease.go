@@ -1,6 +1,9 @@
 package permits
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,9 +13,9 @@ import (
 
 // What a permit's Lease says besides its holder.
 const (
-	// LabelPermit marks the Leases of permits; its value stands for the workload.
+	// LabelPermit marks the Leases of permits; its value stands for the pool.
 	LabelPermit = "evictd.dev/permit"
-	// AnnotationWorkload names the workload, "shop/Deployment/web".
+	// AnnotationWorkload names the pool: the workload, "shop/Deployment/web", or "cluster".
 	AnnotationWorkload = "evictd.dev/workload"
 	// AnnotationVictim names the pod that is evicted, "shop/web-5d4-x".
 	AnnotationVictim = "evictd.dev/victim"
@@ -25,16 +28,15 @@ const unsaid = time.Hour
 func (b *Semaphore) identity(uid string) string { return b.options.Node + "/" + uid }
 
 // fill writes the request's holder into a Lease.
-func (b *Semaphore) fill(lease *coordinationv1.Lease, r *Request) {
+func (b *Semaphore) fill(lease *coordinationv1.Lease, pool string, r *Request) {
 	now := metav1.NewMicroTime(b.options.Now())
 	identity, seconds := b.identity(r.Pod.UID), int32(r.Lasts/time.Second) //nolint:gosec // a year at most
 	transitions := int32(0)
 	if before := lease.Spec.LeaseTransitions; before != nil {
 		transitions = *before + 1
 	}
-	workload := WorkloadOf(r.Pod)
-	lease.Labels = map[string]string{LabelPermit: hashOf(workload)}
-	lease.Annotations = map[string]string{AnnotationWorkload: workload, AnnotationVictim: r.Pod.Key()}
+	lease.Labels = map[string]string{LabelPermit: hashOf(pool)}
+	lease.Annotations = map[string]string{AnnotationWorkload: pool, AnnotationVictim: r.Pod.Key()}
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: &identity, LeaseDurationSeconds: &seconds, LeaseTransitions: &transitions,
 		AcquireTime: &now, RenewTime: &now,
@@ -61,4 +63,17 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 func told(lease *coordinationv1.Lease) string {
 	node, _, _ := strings.Cut(holderOf(lease), "/")
 	return lease.Annotations[AnnotationVictim] + " on " + node
+}
+
+// leaseName returns the name of the Lease of a pool's permit.
+func leaseName(pool string, permit int) string {
+	return "evictd-permit-" + hashOf(pool) + "-" + strconv.Itoa(permit)
+}
+
+// hashOf stands for a pool in names and labels, for which a workload's name may be too long, and
+// it contains a slash.
+func hashOf(pool string) string {
+	const enough = 16 // bytes: no two pools have the same hash
+	sum := sha256.Sum256([]byte(pool))
+	return hex.EncodeToString(sum[:enough])
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -19,15 +20,15 @@ import (
 // without one.
 const acquireTimeout = 5 * time.Second
 
-// Request requests a permit for one victim.
+// Request requests the permits of one victim.
 type Request struct {
-	// Pod is the victim; one without a workload needs no permit.
+	// Pod is the victim.
 	Pod *rank.Pod
-	// PerWorkload is how many the workload has; 0 sets no limit.
-	PerWorkload int
-	// Lasts is how long the permit is held without an update from the node: until the victim must
-	// have ended. While this node reports that the victim is terminating, the victim keeps the
-	// permit, see [Semaphore.ReleaseEnded].
+	// Limits are the sizes of the pools of which it needs a permit each.
+	Limits pools.Limits
+	// Lasts is how long a permit is held without an update from the node: until the victim must
+	// have ended. While this node reports that the victim is terminating, the victim keeps its
+	// permits, see [Semaphore.ReleaseEnded].
 	Lasts time.Duration
 	// DryRun sends the requests as server-side dry runs.
 	DryRun bool
@@ -38,9 +39,9 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Granted: the pod has a permit, or needs none.
+	// Granted: the pod has a permit of each pool, or needs none.
 	Granted Verdict = "Granted"
-	// Full: all permits of the workload are taken.
+	// Full: all permits of a pool are taken.
 	Full Verdict = "Full"
 	// Unknown: the API server could not tell, or there was no response.
 	Unknown Verdict = "Unknown"
@@ -52,13 +53,15 @@ func Verdicts() []Verdict { return []Verdict{Granted, Full, Unknown} }
 // Answer is a verdict and why.
 type Answer struct {
 	Verdict Verdict
+	// Pool is the one of which there was no permit; the zero value when Granted.
+	Pool pools.Pool
 	// Detail names the holders of the permits, or the error; "" when Granted.
 	Detail string
 }
 
 // Recorder receives what the semaphore does.
 type Recorder interface {
-	// Permit reports the result of a request to the API server for a permit.
+	// Permit reports the result of requesting a pod's permits from the API server.
 	Permit(v Verdict)
 	// PermitsHeld reports how many permits this node holds now.
 	PermitsHeld(n int)
@@ -99,7 +102,7 @@ type Options struct {
 
 // permit is one that this node holds, or may hold.
 type permit struct {
-	workload string
+	pool     string // its name
 	index    int
 	lease    string    // the Lease's name
 	identity string    // its holder
@@ -109,6 +112,15 @@ type permit struct {
 	due      bool      // it is to be renewed
 	asked    time.Time // the time of the last such request
 	dryRun   bool
+}
+
+// key is a victim, by its UID, and the pool of one of its permits.
+type key struct{ victim, pool string }
+
+// key returns whose permit it is.
+func (p *permit) key() key {
+	_, victim, _ := strings.Cut(p.identity, "/")
+	return key{victim, p.pool}
 }
 
 // seen is a Lease of another holder, and since when it has not changed.
@@ -125,55 +137,75 @@ type Semaphore struct {
 	returned  chan struct{} // holds one value after something was released
 	outlasted chan struct{} // holds one value after a permit became due for renewal
 
-	mu        sync.Mutex        // guards all below
-	held      map[string]permit // by the victim's UID
-	acquiring string            // the UID of the pod that a permit is being taken for; "" when none is
-	others    map[string]seen   // by the Lease's name
-	back      []permit          // to be released
+	mu        sync.Mutex // guards all below
+	held      map[key]permit
+	acquiring string          // the UID of the pod that permits are being taken for; "" when none are
+	others    map[string]seen // by the Lease's name
+	back      []permit        // to be released
 }
 
 // New returns a semaphore that holds nothing.
 func New(options Options) *Semaphore {
 	return &Semaphore{
 		options: options, returned: make(chan struct{}, 1), outlasted: make(chan struct{}, 1),
-		held: map[string]permit{}, others: map[string]seen{},
+		held: map[key]permit{}, others: map[string]seen{},
 	}
 }
 
-// Acquire takes a free permit of the pod's workload. A pod that has one keeps it, for as long
-// as the request says from now on.
+// Acquire takes a free permit of each pool of the pod's, or none. A pod that has one keeps it, for
+// as long as the request says from now on.
 func (b *Semaphore) Acquire(ctx context.Context, r Request) Answer {
-	workload := WorkloadOf(r.Pod)
-	if workload == "" || r.PerWorkload == 0 {
+	all := r.Limits.Of(r.Pod)
+	if len(all) == 0 {
 		return Answer{Verdict: Granted}
 	}
 	ctx, cancel := context.WithTimeout(ctx, acquireTimeout)
 	defer cancel()
-	answer := b.acquireOne(ctx, workload, &r)
-	b.end()
+	answer := b.acquireAll(ctx, all, &r)
 	b.options.Recorder.Permit(answer.Verdict)
 	return answer
 }
 
+// acquireAll takes a permit of each pool. When one has none, it releases those that it has taken.
+func (b *Semaphore) acquireAll(ctx context.Context, all []pools.Pool, r *Request) Answer {
+	b.acquire(r.Pod.UID)
+	defer b.acquire("")
+	var taken []key
+	for _, pool := range all {
+		k := key{r.Pod.UID, pool.Name}
+		had := b.holds(k)
+		answer := b.acquireOne(ctx, pool, r)
+		if answer.Verdict != Granted {
+			b.release(taken)
+			answer.Pool = pool
+			return answer
+		}
+		if !had {
+			taken = append(taken, k)
+		}
+	}
+	return Answer{Verdict: Granted}
+}
+
 // acquireOne reads all permits by one request and tries the free ones one after the other. The
 // result of the read may be stale by then: only the write decides.
-func (b *Semaphore) acquireOne(ctx context.Context, workload string, r *Request) Answer {
-	leases, err := b.look(ctx, workload)
+func (b *Semaphore) acquireOne(ctx context.Context, pool pools.Pool, r *Request) Answer {
+	leases, err := b.look(ctx, pool.Name)
 	if err != nil {
 		return Answer{Verdict: Unknown, Detail: err.Error()}
 	}
-	first, busy := b.begin(r)
+	first, busy := b.begin(pool, r)
 	holders := b.holders(leases, busy, r)
-	for i := range r.PerWorkload {
-		if len(holders) >= r.PerWorkload { // more than there are, where there were more before
+	for i := range pool.Size {
+		if len(holders) >= pool.Size { // more than there are, where there were more before
 			break
 		}
-		index := (first + i) % r.PerWorkload
-		name := leaseName(workload, index)
+		index := (first + i) % pool.Size
+		name := leaseName(pool.Name, index)
 		if holders[name] != "" {
 			continue
 		}
-		won, err := b.try(ctx, leases[name], index, r)
+		won, err := b.try(ctx, leases[name], pool.Name, index, r)
 		switch {
 		case err != nil:
 			return Answer{Verdict: Unknown, Detail: err.Error()}
@@ -200,49 +232,57 @@ func (b *Semaphore) holders(leases map[string]*coordinationv1.Lease, busy map[st
 	return holders
 }
 
-// begin returns the permit to try first and the Leases that this node holds for other
+// begin returns the permit of a pool to try first and the Leases that this node holds for other
 // victims. What dry runs hold means nothing to a request that is none.
-func (b *Semaphore) begin(r *Request) (first int, busy map[string]bool) {
+func (b *Semaphore) begin(pool pools.Pool, r *Request) (first int, busy map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.acquiring = r.Pod.UID
-	first = int(b.options.Random() * float64(r.PerWorkload))
+	first = int(b.options.Random() * float64(pool.Size))
 	busy = map[string]bool{}
-	for uid, s := range b.held {
+	for k, s := range b.held {
 		switch {
 		case s.dryRun && !r.DryRun:
-			delete(b.held, uid)
-		case uid == r.Pod.UID && s.index < r.PerWorkload:
-			first = s.index
-		case uid != r.Pod.UID && s.workload == WorkloadOf(r.Pod):
+			delete(b.held, k)
+		case k.pool != pool.Name:
+		case k.victim != r.Pod.UID:
 			busy[s.lease] = true
+		case s.index < pool.Size:
+			first = s.index
 		}
 	}
 	b.options.Recorder.PermitsHeld(len(b.held))
 	return first, busy
 }
 
-func (b *Semaphore) end() {
+// acquire records for which pod permits are being taken.
+func (b *Semaphore) acquire(uid string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.acquiring = ""
+	b.acquiring = uid
+}
+
+func (b *Semaphore) holds(k key) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, held := b.held[k]
+	return held
 }
 
 // uses reports whether the victim of a permit has it again, or is taking one.
 func (b *Semaphore) uses(s permit) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, uid, _ := strings.Cut(s.identity, "/")
-	now, held := b.held[uid]
-	return held && now.lease == s.lease || uid == b.acquiring
+	k := s.key()
+	now, held := b.held[k]
+	return held && now.lease == s.lease || k.victim == b.acquiring
 }
 
-// hold records a permit of the victim's, and releases another one that it had, whose index is no
-// longer valid because there are fewer permits now.
-func (b *Semaphore) hold(uid string, s permit) {
+// hold records a permit of the victim's, and releases another one of the pool that it had, whose index
+// is no longer valid because there are fewer permits now.
+func (b *Semaphore) hold(s permit) {
 	b.mu.Lock()
-	before, held := b.held[uid]
-	b.note(uid, s)
+	before, held := b.held[s.key()]
+	b.note(s)
 	b.mu.Unlock()
 	if held && before.lease != s.lease {
 		b.releaseLater(before)
@@ -250,8 +290,8 @@ func (b *Semaphore) hold(uid string, s permit) {
 }
 
 // note does so where the lock is held.
-func (b *Semaphore) note(uid string, s permit) {
-	b.held[uid] = s
+func (b *Semaphore) note(s permit) {
+	b.held[s.key()] = s
 	delete(b.others, s.lease)
 	b.options.Recorder.PermitsHeld(len(b.held))
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,30 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	kubetesting "k8s.io/client-go/testing"
 
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/rank"
 )
-
-func TestWorkloadOf(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ owner, hash, want string }{
-		{"", "", ""},
-		{"ReplicaSet/web-5d4", "5d4", "shop/Deployment/web"},
-		{"ReplicaSet/web-5d4", "", "shop/ReplicaSet/web-5d4"},
-		{"ReplicaSet/web-5d4", "6e5", "shop/ReplicaSet/web-5d4"},
-		{"ReplicaSet/-5d4", "5d4", "shop/ReplicaSet/-5d4"},
-		{"ReplicaSet/web5d4", "5d4", "shop/ReplicaSet/web5d4"},
-		{"StatefulSet/db-5d4", "5d4", "shop/StatefulSet/db-5d4"},
-		{"Job/night", "", "shop/Job/night"},
-	} {
-		pod := &rank.Pod{Namespace: "shop", Owner: c.owner}
-		if c.hash != "" {
-			pod.Labels = map[string]string{"pod-template-hash": c.hash}
-		}
-		if got := WorkloadOf(pod); got != c.want {
-			t.Errorf("%s with hash %q: %q, want %q", c.owner, c.hash, got, c.want)
-		}
-	}
-}
 
 func TestLeaseNames(t *testing.T) {
 	t.Parallel()
@@ -92,7 +72,7 @@ func versioned(t *testing.T) *fake.Clientset {
 }
 
 func request(uid string) Request {
-	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, PerWorkload: 2, Lasts: time.Minute}
+	return Request{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid, Owner: "Job/night"}, Limits: pools.Limits{PerWorkload: 2}, Lasts: time.Minute}
 }
 
 func TestVictimKeepsItsPermit(t *testing.T) {
@@ -113,11 +93,14 @@ func TestVictimKeepsItsPermit(t *testing.T) {
 	}
 }
 
+// nightly is the key of a victim's permit of the only workload.
+func nightly(uid string) key { return key{uid, "shop/Job/night"} }
+
 func TestPodWithoutAWorkloadNeedsNoPermit(t *testing.T) {
 	t.Parallel()
 	client := fake.NewClientset()
 	bare, off := request("a"), request("b")
-	bare.Pod.Owner, off.PerWorkload = "", 0
+	bare.Pod.Owner, off.Limits.PerWorkload = "", 0
 	for _, r := range []Request{bare, off} {
 		if answer := newSemaphore(t, client).Acquire(t.Context(), r); answer.Verdict != Granted || len(client.Actions()) != 0 {
 			t.Errorf("%+v, and asked %v", answer, client.Actions())
@@ -221,19 +204,19 @@ func renewing(t *testing.T, client *fake.Clientset) (*Semaphore, permit) {
 	b.options.Now = func() time.Time { return start.Add(time.Minute - ahead/2) }
 	r := request("a")
 	b.Acquire(t.Context(), r)
-	held := b.held["a"]
+	held := b.held[nightly("a")]
 	held.expires = start.Add(r.Lasts)
-	b.held["a"] = held
+	b.held[nightly("a")] = held
 	b.ReleaseEnded(always, always)
-	due, ok := b.due()["a"]
-	if !ok {
+	due := b.due()
+	if len(due) != 1 {
 		t.Fatalf("%+v is not due", held)
 	}
 	b.ReleaseEnded(always, always)
 	if len(b.due()) != 0 {
 		t.Fatal("it is due again at once")
 	}
-	return b, due
+	return b, due[0]
 }
 
 func leasesOf(t *testing.T, client *fake.Clientset) []coordinationv1.Lease {
@@ -264,7 +247,7 @@ func TestPermitThatIsReleasedWhileItIsRenewedLeavesNothing(t *testing.T) {
 			}
 			return true, nil, errors.New("connection reset")
 		})
-		if err := b.renew(t.Context(), "a", due); (err == nil) != answered {
+		if err := b.renew(t.Context(), due); (err == nil) != answered {
 			t.Errorf("%s: %v", name, err)
 		}
 		for _, s := range b.back {
@@ -287,10 +270,10 @@ func TestRenewalWithoutAResponseIsTriedAgain(t *testing.T) {
 	client.PrependReactor("update", "leases", func(kubetesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewInternalError(errors.New("planted"))
 	})
-	if err := b.renew(t.Context(), "a", due); err == nil {
+	if err := b.renew(t.Context(), due); err == nil {
 		t.Error("no error")
 	}
-	if got := b.held["a"]; !got.expires.Equal(due.expires) || got.version != "" {
+	if got := b.held[nightly("a")]; !got.expires.Equal(due.expires) || got.version != "" {
 		t.Errorf("held as %+v, want it to end as before, in an unknown version", got)
 	}
 	now := b.options.Now().Add(renewalPause)
@@ -321,7 +304,7 @@ func TestLostPermitIsForgottenAndSaid(t *testing.T) {
 			}
 		}
 		before := leasesOf(t, client)
-		err := b.renew(t.Context(), "a", due)
+		err := b.renew(t.Context(), due)
 		if err == nil || !strings.Contains(err.Error(), "is still terminating") || len(b.held) != 0 || len(b.back) != 0 {
 			t.Errorf("deleted %t: %v, holds %v, releases %v", deleted, err, b.held, b.back)
 		}
@@ -369,7 +352,7 @@ func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
 	unread := due
 	unread.version = ""
 	client.PrependReactor("*", "leases", func(kubetesting.Action) (bool, runtime.Object, error) { return true, nil, page() })
-	if err := b.renew(t.Context(), "a", due); err == nil || len(b.held) != 1 {
+	if err := b.renew(t.Context(), due); err == nil || len(b.held) != 1 {
 		t.Errorf("renewing: %v, holds %v", err, b.held)
 	}
 	for _, s := range []permit{due, unread} {
@@ -389,13 +372,13 @@ func TestPageOfAProxySaysNothingOfALease(t *testing.T) {
 func TestPermitTakenDuringTheRestoreStays(t *testing.T) {
 	t.Parallel()
 	b := newSemaphore(t, fake.NewClientset())
-	newer := permit{lease: "x-0", identity: "n/a", version: "2"}
+	newer := permit{pool: "shop/Job/night", lease: "x-0", identity: "n/a", version: "2"}
 	b.options.Now = func() time.Time {
-		b.hold("a", newer) // as by a Acquire on the loop's goroutine
+		b.hold(newer) // as by a Acquire on the loop's goroutine
 		return time.Time{}
 	}
-	b.readopt("a", permit{lease: "x-0", identity: "n/a", version: "1"}, time.Minute)
-	if got := b.held["a"]; got != newer {
+	b.readopt(permit{pool: "shop/Job/night", lease: "x-0", identity: "n/a", version: "1"}, time.Minute)
+	if got := b.held[nightly("a")]; got != newer {
 		t.Errorf("holds %+v, want %+v", got, newer)
 	}
 }
@@ -501,7 +484,7 @@ func TestFaultFewerPermitsLoseNoLease(t *testing.T) {
 	}
 	b.Release("a") // of index 0
 	fewer := request("b")
-	fewer.PerWorkload = 1
+	fewer.Limits.PerWorkload = 1
 	for _, s := range b.back { // as Run does
 		if err := b.remove(t.Context(), s); err != nil {
 			t.Fatal(err)
@@ -523,5 +506,79 @@ func TestFaultFewerPermitsLoseNoLease(t *testing.T) {
 	list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != leaseName("shop/Job/night", 0) {
 		t.Errorf("%v, Leases %v, want that of index 0 alone", err, list.Items)
+	}
+}
+
+// TestPermitOfTheClusterBesideTheWorkloads: a victim needs both; where one is missing it keeps none that it
+// did not have before, and its end releases both.
+func TestPermitOfTheClusterBesideTheWorkloads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := versioned(t)
+		b := newSemaphore(t, client)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = b.Run(ctx) }()
+		both := func(uid, owner string) Request {
+			r := request(uid)
+			r.Pod.Owner, r.Limits = owner, pools.Limits{PerWorkload: 1, PerCluster: 2}
+			return r
+		}
+		held := func() (names []string) {
+			t.Helper()
+			synctest.Wait()
+			list, err := client.CoordinationV1().Leases("evictd").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list.Items {
+				names = append(names, list.Items[i].Annotations[AnnotationWorkload]+" "+list.Items[i].Annotations[AnnotationVictim])
+			}
+			slices.Sort(names)
+			return names
+		}
+		for _, step := range []struct {
+			uid, owner string
+			verdict    Verdict
+			pool       string
+		}{
+			{"a", "Job/night", Granted, ""},
+			{"b", "Job/night", Full, "shop/Job/night"},
+			{"c", "Job/day", Granted, ""},
+			{"d", "Job/noon", Full, pools.Cluster},
+			{"e", "", Full, pools.Cluster},
+			{"a", "Job/night", Granted, ""},
+		} {
+			if answer := b.Acquire(ctx, both(step.uid, step.owner)); answer.Verdict != step.verdict || answer.Pool.Name != step.pool {
+				t.Errorf("%s: %+v, want %s by %q", step.uid, answer, step.verdict, step.pool)
+			}
+		}
+		want := []string{"cluster shop/a", "cluster shop/c", "shop/Job/day shop/c", "shop/Job/night shop/a"}
+		if diff := cmp.Diff(want, held()); diff != "" {
+			t.Errorf("Leases (-want +got):\n%s", diff)
+		}
+		b.ReleaseEnded(func(uid string) bool { return uid == "c" }, func(string) bool { return false })
+		if diff := cmp.Diff(want[1:3], held()); diff != "" {
+			t.Errorf("Leases after the end of a (-want +got):\n%s", diff)
+		}
+		if answer := b.Acquire(ctx, both("e", "")); answer.Verdict != Granted {
+			t.Errorf("a pod without a workload: %+v", answer)
+		}
+	})
+}
+
+// TestVictimInFlightKeepsItsPermitWhereTheClusterIsFull: a limit that is set later costs a victim nothing.
+func TestVictimInFlightKeepsItsPermitWhereTheClusterIsFull(t *testing.T) {
+	t.Parallel()
+	client := versioned(t)
+	b := newSemaphore(t, client)
+	first, other := request("a"), request("b")
+	other.Pod.Owner, other.Limits = "", pools.Limits{PerCluster: 1}
+	if b.Acquire(t.Context(), first).Verdict != Granted || b.Acquire(t.Context(), other).Verdict != Granted {
+		t.Fatal("no permit")
+	}
+	first.Limits.PerCluster = 1
+	if answer := b.Acquire(t.Context(), first); answer.Verdict != Full || answer.Pool.Name != pools.Cluster || !b.holds(nightly("a")) {
+		t.Errorf("%+v; holds its permit: %v", answer, b.holds(nightly("a")))
 	}
 }

@@ -30,15 +30,29 @@ const (
 	abandoned = 24 * time.Hour
 )
 
-// Release releases the permit of a pod that stays. It does not wait for the API server.
+// Release releases the permits of a pod that stays. It does not wait for the API server.
 func (b *Semaphore) Release(uid string) {
 	b.mu.Lock()
-	s, held := b.held[uid]
-	delete(b.held, uid)
-	b.options.Recorder.PermitsHeld(len(b.held))
+	var all []key
+	for k := range b.held {
+		if k.victim == uid {
+			all = append(all, k)
+		}
+	}
 	b.mu.Unlock()
-	if held {
-		b.releaseLater(s)
+	b.release(all)
+}
+
+func (b *Semaphore) release(all []key) {
+	for _, k := range all {
+		b.mu.Lock()
+		s, held := b.held[k]
+		delete(b.held, k)
+		b.options.Recorder.PermitsHeld(len(b.held))
+		b.mu.Unlock()
+		if held {
+			b.releaseLater(s)
+		}
 	}
 }
 
@@ -141,11 +155,11 @@ func (b *Semaphore) restore(ctx context.Context) error {
 	}
 	for i := range list.Items {
 		lease := &list.Items[i]
-		s := permit{workload: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
-		node, victim, _ := strings.Cut(s.identity, "/")
+		s := permit{pool: lease.Annotations[AnnotationWorkload], lease: lease.Name, identity: holderOf(lease), uid: lease.UID, version: lease.ResourceVersion}
+		node, _, _ := strings.Cut(s.identity, "/")
 		switch {
 		case node == b.options.Node:
-			b.readopt(victim, s, durationOf(lease))
+			b.readopt(s, durationOf(lease))
 		case b.isAbandoned(lease):
 			if err := b.remove(ctx, s); err != nil {
 				b.options.Recorder.PermitError(err) // and the next start tries again
@@ -156,16 +170,16 @@ func (b *Semaphore) restore(ctx context.Context) error {
 }
 
 // readopt takes over a permit whose victim is not known to this process. When the process already
-// holds a permit of the victim's, it has acquired the permit again itself.
-func (b *Semaphore) readopt(victim string, s permit, lasts time.Duration) {
+// holds one of the pool for the victim, it has acquired the permit again itself.
+func (b *Semaphore) readopt(s permit, lasts time.Duration) {
 	s.expires = b.options.Now().Add(lasts)
 	if index, err := strconv.Atoi(s.lease[strings.LastIndex(s.lease, "-")+1:]); err == nil {
 		s.index = index // it only says where to look first
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, held := b.held[victim]; !held {
-		b.note(victim, s)
+	if _, held := b.held[s.key()]; !held {
+		b.note(s)
 	}
 }
 

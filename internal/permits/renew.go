@@ -30,32 +30,30 @@ const (
 func (b *Semaphore) ReleaseEnded(there, leaving func(uid string) bool) {
 	b.mu.Lock()
 	now := b.options.Now()
-	var over []string
-	for uid, s := range b.held {
+	var over []key
+	for k, s := range b.held {
 		left := s.expires.Sub(now)
 		switch {
-		case !there(uid):
-			over = append(over, uid)
+		case !there(k.victim):
+			over = append(over, k)
 		case left > ahead:
-		case !s.dryRun && leaving(uid):
-			b.askToRenew(uid, s, now)
+		case !s.dryRun && leaving(k.victim):
+			b.askToRenew(s, now)
 		case left < 0:
-			over = append(over, uid)
+			over = append(over, k)
 		}
 	}
 	b.mu.Unlock()
-	for _, uid := range over {
-		b.Release(uid)
-	}
+	b.release(over)
 }
 
 // askToRenew has a permit renewed. The lock is held.
-func (b *Semaphore) askToRenew(uid string, s permit, now time.Time) {
+func (b *Semaphore) askToRenew(s permit, now time.Time) {
 	if now.Sub(s.asked) < renewalPause {
 		return
 	}
 	s.due, s.asked = true, now
-	b.held[uid] = s
+	b.held[s.key()] = s
 	select {
 	case b.outlasted <- struct{}{}:
 	default: // it is awake already
@@ -71,9 +69,9 @@ func (b *Semaphore) keep(ctx context.Context) {
 			return
 		case <-b.outlasted:
 		}
-		for uid, s := range b.due() {
+		for _, s := range b.due() {
 			bounded, cancel := context.WithTimeout(ctx, requestTimeout)
-			err := b.renew(bounded, uid, s)
+			err := b.renew(bounded, s)
 			cancel()
 			if err != nil && ctx.Err() == nil {
 				b.options.Recorder.PermitError(err)
@@ -82,15 +80,16 @@ func (b *Semaphore) keep(ctx context.Context) {
 	}
 }
 
-// due returns the permits that are to be renewed, by their victims' UIDs.
-func (b *Semaphore) due() map[string]permit {
+// due returns the permits that are to be renewed.
+func (b *Semaphore) due() []permit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	due := map[string]permit{}
-	for uid, s := range b.held {
+	var due []permit
+	for k, s := range b.held {
 		if s.due {
 			s.due = false
-			b.held[uid], due[uid] = s, s
+			b.held[k] = s
+			due = append(due, s)
 		}
 	}
 	return due
@@ -98,15 +97,15 @@ func (b *Semaphore) due() map[string]permit {
 
 // renew writes the Lease of a permit anew. A permit that another holder has by now, because the API
 // server was unavailable for too long, is lost. One whose Lease was deleted is meant to be free.
-func (b *Semaphore) renew(ctx context.Context, uid string, s permit) error {
+func (b *Semaphore) renew(ctx context.Context, s permit) error {
 	lease, err := b.options.Leases.Get(ctx, s.lease, metav1.GetOptions{})
 	switch {
 	case evict.IsNotFound(err):
-		return b.lose(uid, s, "was deleted")
+		return b.lose(s, "was deleted")
 	case err != nil:
 		return fmt.Errorf("reading Lease %s, to renew its permit: %w", s.lease, err)
 	case holderOf(lease) != s.identity:
-		return b.lose(uid, s, "is held for "+told(lease))
+		return b.lose(s, "is held for "+told(lease))
 	}
 	start, seconds := b.options.Now(), int32(longer/time.Second)
 	now := metav1.NewMicroTime(start)
@@ -114,27 +113,28 @@ func (b *Semaphore) renew(ctx context.Context, uid string, s permit) error {
 	written, err := b.options.Leases.Update(ctx, lease, metav1.UpdateOptions{})
 	switch {
 	case err == nil:
-		b.renewed(uid, s, permit{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
+		b.renewed(s, permit{uid: written.UID, version: written.ResourceVersion, expires: start.Add(longer)})
 		return nil
 	case apierrors.IsConflict(err), evict.IsNotFound(err):
 		return nil // the next try reads what became of it
 	case evict.MayBeDone(err):
-		b.renewed(uid, s, permit{expires: s.expires})
+		b.renewed(s, permit{expires: s.expires})
 	}
 	return fmt.Errorf("renewing the permit of Lease %s: %w", s.lease, err)
 }
 
 // renewed records the version in which a Lease was written, or, without a version, that it may have
 // been. A permit that was released meanwhile is released in this version too.
-func (b *Semaphore) renewed(uid string, before, as permit) {
+func (b *Semaphore) renewed(before, as permit) {
 	after := before
 	after.uid, after.version, after.expires = as.uid, as.version, as.expires
 	b.mu.Lock()
-	now, held := b.held[uid]
+	k := before.key()
+	now, held := b.held[k]
 	if held && now.lease == before.lease {
 		if now.version == before.version { // else it was taken again since
 			after.due, after.asked = now.due, now.asked
-			b.held[uid] = after
+			b.held[k] = after
 		}
 		b.mu.Unlock()
 		return
@@ -145,13 +145,14 @@ func (b *Semaphore) renewed(uid string, before, as permit) {
 
 // lose forgets a permit that this node does not hold any more, and returns an error when its victim
 // should have one.
-func (b *Semaphore) lose(uid string, s permit, why string) error {
+func (b *Semaphore) lose(s permit, why string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now, held := b.held[uid]; !held || now.version != s.version {
+	k := s.key()
+	if now, held := b.held[k]; !held || now.version != s.version {
 		return nil // it was released, or taken again
 	}
-	delete(b.held, uid)
+	delete(b.held, k)
 	b.options.Recorder.PermitsHeld(len(b.held))
-	return fmt.Errorf("renewing the permit of Lease %s: it %s, and the victim %s is still terminating", s.lease, why, uid)
+	return fmt.Errorf("renewing the permit of Lease %s: it %s, and the victim %s is still terminating", s.lease, why, k.victim)
 }

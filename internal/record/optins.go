@@ -23,7 +23,7 @@ func newOptIns(by registrar) optIns {
 	o := optIns{
 		taints:       by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
 		taintErrors:  by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
-		permits:      by.counters("permit_requests_total", "Requests for an eviction permit of a workload, by the answer.", "answer"),
+		permits:      by.counters("permit_requests_total", "Requests for the eviction permits of a pod, by the answer.", "answer"),
 		held:         by.gauge("permits_held", "Eviction permits that this node holds for its victims."),
 		permitErrors: by.counter("permit_errors_total", "Failures to renew or release a permit, or to find those from before the start; they are tried again."),
 	}

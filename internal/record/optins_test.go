@@ -53,7 +53,7 @@ func TestFailuresOfTaintAndPermitsAreCountedAndLoggedOnceAMinute(t *testing.T) {
 	if lines := r.lines(t); len(lines) != 3 || lines[2]["repeats"] != 2. || lines[2]["error"] != "planted" {
 		t.Errorf("logged %v", lines)
 	}
-	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(`# HELP evictd_permit_requests_total Requests for an eviction permit of a workload, by the answer.
+	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(`# HELP evictd_permit_requests_total Requests for the eviction permits of a pod, by the answer.
 # TYPE evictd_permit_requests_total counter
 evictd_permit_requests_total{answer="Full"} 1
 evictd_permit_requests_total{answer="Granted"} 0

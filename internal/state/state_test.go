@@ -330,7 +330,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("what was decoded is not decoded again: %v", err)
 		}
 		ledger := inflight.New()
-		waits := cooldown.New(cooldown.Limits{PerMinute: 6}, func() float64 { return 0 }, func(*rank.Pod) string { return "" })
+		waits := cooldown.New(cooldown.Limits{PerMinute: 6}, func() float64 { return 0 })
 		ledger.Restore(got.InFlight, noon())
 		waits.Restore(got.Cooldown, noon())
 		for _, b := range ledger.All() {

@@ -56,8 +56,8 @@ const (
 	// ProtectedOwnerBackOff: its owner's pods returned to the node that evicted them and had
 	// to be evicted again, or limits.perOwnerPerHour of them were evicted.
 	ProtectedOwnerBackOff Protection = "OwnerBackOff"
-	// ProtectedNoPermit: its workload had no free permit a moment ago
-	// (evictionPermits.perWorkload).
+	// ProtectedNoPermit: its workload, or the cluster, had no free permit a moment ago
+	// (evictionPermits).
 	ProtectedNoPermit Protection = "NoPermit"
 	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
 	// of the deficit, and the larger candidates suffice; or what it reclaims would be used up

@@ -297,7 +297,7 @@ func optIn(options *agent.Options, parts *mortal, client kubernetes.Interface) f
 			Leases: client.CoordinationV1().Leases(strings.TrimPrefix(name, "node-")), Node: name,
 			Now: time.Now, Random: options.Random, Recorder: quiet, Restore: true,
 		})
-		options.Permits, options.Policy.PermitsPerWorkload = mortalPermits{one, parts}, 1
+		options.Permits, options.Policy.Permits.PerWorkload = mortalPermits{one, parts}, 1
 		return one.Run
 	case afterTheDelete:
 		options.Policy.BestEffort = true

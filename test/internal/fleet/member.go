@@ -21,6 +21,7 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/permits"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -57,8 +58,8 @@ func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int
 	m.agent, err = agent.New(agent.Options{
 		Policy: agent.Policy{
 			Policy: decide.Policy{
-				Thresholds:         []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
-				PermitsPerWorkload: perWorkload,
+				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
+				Permits:    pools.Limits{PerWorkload: perWorkload},
 			},
 			// Many nodes share this machine's cores: sampling each every 10 ms would leave
 			// none for the API server. The requests do not depend on the interval.

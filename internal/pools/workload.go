@@ -1,9 +1,6 @@
-package permits
+package pools
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
 	"strings"
 
 	"github.com/evictd/evictd/pkg/rank"
@@ -34,17 +31,4 @@ func WorkloadOf(pod *rank.Pod) string {
 		}
 	}
 	return pod.Namespace + "/" + owner
-}
-
-// leaseName returns the name of the Lease of a workload's permit.
-func leaseName(workload string, permit int) string {
-	return "evictd-permit-" + hashOf(workload) + "-" + strconv.Itoa(permit)
-}
-
-// hashOf stands for a workload in names and labels, for which its own name may be too
-// long, and it holds a slash.
-func hashOf(workload string) string {
-	const enough = 16 // bytes: no two workloads have the same hash
-	sum := sha256.Sum256([]byte(workload))
-	return hex.EncodeToString(sum[:enough])
 }
