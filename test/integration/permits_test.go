@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/evictd/evictd/internal/permits"
+	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -81,8 +82,8 @@ func (s *permitWorld) outlast(n *permitsNode) {
 // victim is a pod of the only workload.
 func victim(uid string) permits.Request {
 	return permits.Request{
-		Pod:         &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
-		PerWorkload: 3, Lasts: permitLasts,
+		Pod:    &rank.Pod{Namespace: "shop", Name: "web-5d4-" + uid, UID: uid, Owner: "ReplicaSet/web-5d4", Labels: map[string]string{"pod-template-hash": "5d4"}},
+		Limits: pools.Limits{PerWorkload: 3}, Lasts: permitLasts,
 	}
 }
 
@@ -227,13 +228,59 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 	}
 }
 
+// Ten nodes request permits at the same moment, each for a pod of another workload. The cluster's
+// permits are shared by all; a node that gets none of them keeps none of its workload's.
+func TestPermitsOfTheClusterAreSharedByAllWorkloads(t *testing.T) {
+	t.Parallel()
+	s := &permitWorld{world: newWorld(t)}
+	const nodes, rounds, most = 10, 20, 3
+	all := make([]*permitsNode, nodes)
+	for i := range all {
+		all[i] = s.node(t.Context(), fmt.Sprintf("node-%d", i), 0, false)
+	}
+	total := 0
+	for round := range rounds {
+		var granted atomic.Int32
+		begin := make(chan struct{})
+		var racing sync.WaitGroup
+		for i, n := range all {
+			racing.Go(func() {
+				<-begin
+				r := victim(fmt.Sprintf("%d-%d", round, i))
+				r.Pod.Owner, r.Limits = fmt.Sprintf("Job/night-%d", i), pools.Limits{PerWorkload: 1, PerCluster: most}
+				switch answer := surely(t.Context(), n.Semaphore, r); {
+				case answer.Verdict == permits.Granted:
+					granted.Add(1)
+				case answer.Verdict == permits.Unknown || answer.Pool.Name != pools.Cluster:
+					t.Errorf("round %d, %s: %+v", round, n.name, answer)
+				}
+			})
+		}
+		close(begin)
+		racing.Wait()
+		held := int(granted.Load())
+		if held > most {
+			t.Fatalf("round %d: %d nodes hold one of %d permits", round, held, most)
+		}
+		total += held
+		s.until("the others have released the permits of their workloads", func(ctx context.Context) bool { return len(s.leases(ctx)) == 2*held })
+		for _, n := range all {
+			n.ReleaseEnded(never, never)
+		}
+		s.until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+	}
+	if total < rounds {
+		t.Errorf("%d permits were granted in %d rounds: the test shows nothing", total, rounds)
+	}
+}
+
 // A permit is free when its victim has ended, and not before, even if the process that
 // acquired it was killed; nothing is left behind.
 func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
 	request := victim("one")
-	request.PerWorkload = 1
+	request.Limits.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
 	if answer := s.node(life, "node-a", 0, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
@@ -242,7 +289,7 @@ func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	s.cached(1)
 	again, other := s.node(t.Context(), "node-a", 0, true), s.node(t.Context(), "node-b", -5*time.Hour, false)
 	next := victim("two")
-	next.PerWorkload = 1
+	next.Limits.PerWorkload = 1
 	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
 		t.Fatalf("another node's request while the permit is held: %+v", answer)
 	}
@@ -262,7 +309,7 @@ func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
 	request, next := victim("one"), victim("two")
-	request.PerWorkload, next.PerWorkload = 1, 1
+	request.Limits.PerWorkload, next.Limits.PerWorkload = 1, 1
 	life, kill := context.WithCancel(t.Context())
 	n, other := s.node(life, "node-a", 0, false), s.node(t.Context(), "node-b", 3*time.Hour, false)
 	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted {
@@ -298,7 +345,7 @@ func TestPermitOfALostNode(t *testing.T) {
 	t.Parallel()
 	s := &permitWorld{world: newWorld(t)}
 	request := victim("one")
-	request.PerWorkload = 1
+	request.Limits.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
 	if answer := s.node(life, "lost", 3*time.Hour, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
@@ -306,7 +353,7 @@ func TestPermitOfALostNode(t *testing.T) {
 	kill()
 	s.cached(1)
 	next := victim("two")
-	next.PerWorkload = 1
+	next.Limits.PerWorkload = 1
 	other := s.node(t.Context(), "node-b", 0, false)
 	take := func(want permits.Verdict, when string) {
 		t.Helper()
@@ -329,12 +376,12 @@ func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	s := &permitWorld{world: newWorld(t)}
 	n := s.node(t.Context(), "node-a", 0, false)
 	request := victim("one")
-	request.PerWorkload, request.DryRun = 1, true
+	request.Limits.PerWorkload, request.DryRun = 1, true
 	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 0 {
 		t.Errorf("%+v, and %d Leases, want none", answer, len(s.leases(t.Context())))
 	}
 	next := victim("two")
-	next.PerWorkload, next.DryRun = 1, true
+	next.Limits.PerWorkload, next.DryRun = 1, true
 	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Full {
 		t.Errorf("the second of this node's: %+v, want what it would be for real", answer)
 	}

@@ -363,8 +363,8 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 func TestPermitsOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account and role are the cluster's
 	const overlay = "../../deploy/overlays/permits/permits.yaml"
-	const settings, lacks = "evictionPermits: {perWorkload: 1}\n", "evictionPermits.perWorkload is set and the account lacks rights for it"
-	const may = "evictionPermits.perWorkload is set: a pod of a workload is evicted when one of its permits is free"
+	const settings, lacks = "evictionPermits: {perWorkload: 1}\n", "evictionPermits is set and the account lacks rights for it"
+	const may = "evictionPermits is set: a pod is evicted when a permit of its workload, and one of the cluster, is free"
 	f.says(settings, lacks, may, "the right to get leases and to list leases and to create leases and to update leases and to delete leases is missing; apply deploy/overlays/permits")
 	f.kubectl(t.Context(), "", "apply", "-f", overlay)
 	t.Cleanup(func() { f.kubectl(context.Background(), "", "delete", "-f", overlay) })
