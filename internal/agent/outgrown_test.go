@@ -139,6 +139,31 @@ func TestHostThatTakesMemoryCostsOnePod(t *testing.T) {
 	})
 }
 
+// TestHostThatTakesMemoryAfterPodsHaveStarted: pods that were not there at the earlier reading say nothing of
+// who takes memory now. The pods are read again when the forecast is near a threshold, not only every 30 seconds.
+func TestHostThatTakesMemoryAfterPodsHaveStarted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := hostTakesFrom(18 * time.Second)
+		later := map[string]*fakePod{}
+		for uid, pod := range n.pods {
+			if strings.HasPrefix(uid, "uid-within-") {
+				later[uid] = pod
+				delete(n.pods, uid)
+				n.host += pod.memory
+			}
+		}
+		n.after(3*time.Second, func() {
+			for uid, pod := range later {
+				n.pods[uid] = pod
+				n.host -= pod.memory
+			}
+		})
+		watch(t, n, shippedPolicy(), 2*time.Minute)
+		n.wantVictims(t, "within-a")
+	})
+}
+
 // TestHostThatStopsInTimeCostsNoPod: the host stops between the thresholds, and frees it again.
 func TestHostThatStopsInTimeCostsNoPod(t *testing.T) {
 	t.Parallel()

@@ -105,8 +105,8 @@ func (m *Measurer) Prepare(ctx context.Context, q *Query) {
 	m.RefreshDisk(ctx, p.SampleTime, q.Pods, every)
 }
 
-// ApproachesWithin is how soon a disk's hard threshold must be expected for the pods to be measured before
-// it is met: two measurements show which of them grow.
+// ApproachesWithin is how soon a hard threshold must be expected for the pods to be measured before it is
+// met: two measurements show which of them grow.
 const ApproachesWithin = 30 * time.Second
 
 // Approach has the pods' disk use measured before a threshold is met, and remembers what was measured, so

@@ -56,17 +56,17 @@ func TestGrowthSinceAnEarlierReading(t *testing.T) {
 	}
 }
 
-// TestWarmUpIsMoreFrequentWhileAThresholdWaits: a calm node's pods are read every 30 seconds, and every
-// three while a threshold is met whose grace period is not over.
-func TestWarmUpIsMoreFrequentWhileAThresholdWaits(t *testing.T) {
+// TestWarmUpIsMoreFrequentNearAThreshold: a calm node's pods are read every 30 seconds, and every three
+// near a threshold.
+func TestWarmUpIsMoreFrequentNearAThreshold(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	m := New(Options{})
 	m.warmed = start
 	for _, test := range []struct {
-		after   time.Duration
-		waiting bool
-		want    bool
+		after time.Duration
+		near  bool
+		want  bool
 	}{
 		{2 * time.Second, true, false},
 		{3 * time.Second, true, true},
@@ -74,8 +74,8 @@ func TestWarmUpIsMoreFrequentWhileAThresholdWaits(t *testing.T) {
 		{29 * time.Second, false, false},
 		{30 * time.Second, false, true},
 	} {
-		if got := m.WarmUpDue(start.Add(test.after), test.waiting); got != test.want {
-			t.Errorf("after %v, waiting %v: %v", test.after, test.waiting, got)
+		if got := m.WarmUpDue(start.Add(test.after), test.near); got != test.want {
+			t.Errorf("after %v, near %v: %v", test.after, test.near, got)
 		}
 	}
 }

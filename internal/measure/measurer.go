@@ -141,11 +141,11 @@ func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now tim
 }
 
 // WarmUpDue reports whether the pods should be read again although no threshold has been met for its
-// grace period. Waiting says that one is met: what the pods take until its grace period is over
-// tells a later decision which of them use the signal up.
-func (m *Measurer) WarmUpDue(now time.Time, waiting bool) bool {
+// grace period. Near says that one is met, or is expected to be soon: what the pods take until a decision
+// tells it which of them use the signal up.
+func (m *Measurer) WarmUpDue(now time.Time, near bool) bool {
 	every := WarmUpEvery
-	if waiting {
+	if near {
 		every = growthLeast
 	}
 	return m.warmed.IsZero() || now.Sub(m.warmed) >= every
