@@ -3,6 +3,7 @@ package cluster
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,6 +32,10 @@ type ImageConfig struct {
 	WorkingDir string
 	// Labels are the image's labels.
 	Labels map[string]string
+	// Architecture is the one that the image is for, by Go's name; empty is that of this process.
+	Architecture string
+	// Created is the image's own time; the zero time is 1970.
+	Created time.Time
 }
 
 // imageDocument is an image's configuration in the format of the OCI image specification.
@@ -72,8 +77,11 @@ func WriteImage(target, ref string, files map[string]string, config ImageConfig)
 		return fmt.Errorf("making the layer of image %s: %w", ref, err)
 	}
 	layerID := digest(layer)
+	if config.Created.IsZero() {
+		config.Created = time.Unix(0, 0)
+	}
 	document, err := json.Marshal(imageDocument{
-		Created: time.Unix(0, 0).UTC().Format(time.RFC3339), Architecture: runtime.GOARCH, OS: "linux",
+		Created: config.Created.UTC().Format(time.RFC3339), Architecture: cmp.Or(config.Architecture, runtime.GOARCH), OS: "linux",
 		Config: imageContainer{
 			User: config.User, Env: config.Env, Entrypoint: config.Entrypoint,
 			Cmd: config.Cmd, WorkingDir: config.WorkingDir, Labels: config.Labels,
