@@ -20,6 +20,7 @@ func (d *daemon) run(ctx context.Context) error {
 	}
 	d.logger.Info("started",
 		zap.String("version", buildVersion()),
+		zap.String("revision", revision),
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
 		thisHost(ctx, d.reader),

@@ -9,8 +9,12 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker (-X main.version=v1.2.3).
-var version string
+// The linker sets both: -X main.version=v1.2.3 -X main.revision=v1.2.3-4-gabcdef0.
+var (
+	version string
+	// revision is the commit as git describes it, with -dirty if files differ from it.
+	revision string //nolint:gochecknoglobals // only the linker can set it
+)
 
 // buildVersion returns the version that was linked in, otherwise the module's, otherwise
 // "devel".
@@ -26,7 +30,9 @@ func buildVersion() string {
 
 // buildInfo is what `evictd version -o json` prints.
 type buildInfo struct {
-	Version   string `json:"version"`
+	Version string `json:"version"`
+	// Revision is the commit; empty if it is not known.
+	Revision  string `json:"revision,omitempty"`
 	GoVersion string `json:"goVersion"`
 	Platform  string `json:"platform"`
 }
@@ -38,10 +44,14 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := buildInfo{buildVersion(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			b := buildInfo{buildVersion(), revision, runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			switch output {
 			case "":
-				_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s, %s)\n", b.Version, b.GoVersion, b.Platform)
+				source := ""
+				if b.Revision != "" {
+					source = b.Revision + ", "
+				}
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "evictd %s (%s%s, %s)\n", b.Version, source, b.GoVersion, b.Platform)
 				return err
 			case "json":
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
