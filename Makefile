@@ -4,20 +4,36 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-IMAGE_TAG ?= v0.1.0
+# The version of evictd, of its image and of its chart.
+VERSION := $(shell cat $(CURDIR)/VERSION)
+# The source that is built; empty outside of a git checkout.
+COMMIT := $(shell git describe --tags --always --dirty 2>/dev/null)
+REVISION := $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
+# The image's time, in seconds since 1970: that of the commit, so that two builds are equal.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+# The name of the image in the manifests. IMAGE_TAG is a tag of it, or a whole name:tag, which is
+# taken as it is.
+IMAGE_NAME := evictd/evictd
+IMAGE_TAG ?= $(VERSION)
+IMAGE_REF := $(if $(or $(findstring /,$(IMAGE_TAG)),$(findstring :,$(IMAGE_TAG))),$(IMAGE_TAG),$(IMAGE_NAME):$(IMAGE_TAG))
+IMAGE_ARCHITECTURES := amd64 arm64
+IMAGE_FLAGS = --ref '$(IMAGE_REF)' --version $(VERSION) --revision '$(REVISION)' --created $(SOURCE_DATE_EPOCH)
+# What packs runs here, also where GOOS and GOARCH are set to build for another platform.
+HOST_GO := GOOS=$(shell go env GOHOSTOS) GOARCH=$(shell go env GOHOSTARCH) go
 BIN := $(CURDIR)/bin
 TOOLS := $(BIN)/tools
 CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
-MODULES := . test test/chart test/cluster test/parity
+MODULES := . test test/chart test/cluster test/image test/image/registry test/parity
 # Prints a line for each package, and at the end every failure and every skip with
 # its reason, counted.
 GOTEST = $(TOOLS)/gotestsum --format pkgname --
 # The same with a line for each test.
 GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname --
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(COMMIT)
+# Without the stamp of the checkout: a binary depends on its source, not on how that was fetched.
+GOBUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help
 help: ## This list
@@ -25,11 +41,29 @@ help: ## This list
 
 .PHONY: build
 build: ## bin/evictd, static
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/evictd ./cmd/evictd
+	$(GOBUILD) -o $(BIN)/evictd ./cmd/evictd
 
 .PHONY: image
-image: build ## bin/evictd-image.tar, a docker-archive, without a Docker engine
-	cd test && go run ./image --binary $(BIN)/evictd --tag $(IMAGE_TAG) --output $(BIN)/evictd-image.tar
+image: image-archive image-layout ## The image, without an engine: bin/evictd-image.tar of this platform, bin/evictd-oci of all, SBOMs
+
+# What the tests import: it does not wait for the build for other platforms.
+.PHONY: image-archive
+image-archive: build ## bin/evictd-image.tar alone, a docker-archive
+	cd test/image && $(HOST_GO) run . $(IMAGE_FLAGS) --binary $(BIN)/evictd --output $(BIN)/evictd-image.tar
+
+.PHONY: image-layout
+image-layout: ## bin/evictd-oci alone, an OCI image layout for linux/amd64 and linux/arm64, and the SBOM of each
+	for architecture in $(IMAGE_ARCHITECTURES); do \
+		GOOS=linux GOARCH=$$architecture $(GOBUILD) -o $(BIN)/image/linux-$$architecture/evictd ./cmd/evictd; \
+	done
+	cd test/image && $(HOST_GO) run ./layout $(IMAGE_FLAGS) --output $(BIN)/evictd-oci \
+		$(foreach architecture,$(IMAGE_ARCHITECTURES),linux/$(architecture)=$(BIN)/image/linux-$(architecture)/evictd)
+
+# REGISTRY=host[:port]/repository, with the tag IMAGE_TAG; or IMAGE_TAG=host/repository:tag alone.
+.PHONY: image-push
+image-push: needs-registry image-layout ## Push bin/evictd-oci to REGISTRY=host[:port]/repository, and print how to install it by its digest
+	@cd test/image && $(HOST_GO) run ./push --layout $(BIN)/evictd-oci --manifest-name $(IMAGE_NAME) \
+		--ref '$(if $(REGISTRY),$(REGISTRY):$(lastword $(subst :, ,$(IMAGE_TAG))),$(IMAGE_REF))'
 
 .PHONY: tools
 tools: ## Build the pinned linters into bin/tools
@@ -49,6 +83,7 @@ test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API 
 	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test/parity && $(GOTEST) ./...
 	cd test/chart && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
+	cd test/image && $(GOTEST) ./...
 	cd test && $(GOTEST) ./bench/... ./internal/...
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 -parallel 8 ./integration/...
 
@@ -62,18 +97,18 @@ test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual 
 
 # RUN=TestName runs some.
 .PHONY: e2e
-e2e: needs-root tools node-build image ## The shipped manifest on a real kubelet (root)
+e2e: needs-root tools node-build image-archive ## The shipped manifest on a real kubelet (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m -run "$${RUN:-.}" ./e2e/...
 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
-e2e-cgroup2: node-build image ## Some of e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
+e2e-cgroup2: node-build image-archive ## Some of e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
 	cd test && go run ./cgroup2node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$${RUN:-}"
 
 # SEED repeats the order of a run.
 .PHONY: soak
-soak: needs-root node-build image ## A real node through random incidents and faults for DURATION (30m): no wrong victim, no growth (root)
+soak: needs-root node-build image-archive ## A real node through random incidents and faults for DURATION (30m): no wrong victim, no growth (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./soak --duration $${DURATION:-30m} $${SEED:+--seed $$SEED}
 
@@ -81,7 +116,7 @@ soak: needs-root node-build image ## A real node through random incidents and fa
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root)
 	@echo "make demo: builds a real Kubernetes node (about 10 minutes the first time on 2 cores, seconds later),"
 	@echo "runs it for one to three minutes, tells what happens and removes everything again."
-	@$(MAKE) --no-print-directory node-build image
+	@$(MAKE) --no-print-directory node-build image-archive
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd go run ./demo
 
 .PHONY: bench
@@ -100,7 +135,7 @@ bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figu
 # FRESH=1 measures evictd alone, in a new process for each run. SETTLE=80s rests before each run, so that
 # it does not count memory of the last victim as in flight.
 .PHONY: bench-reaction
-bench-reaction: needs-root node-build image ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
+bench-reaction: needs-root node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} $${FRESH:+--fresh}
 
@@ -108,10 +143,10 @@ bench-reaction: needs-root node-build image ## From a threshold's crossing to th
 # that. Results are kept in RESULTS, and what has one of the same source is not run again: so a
 # series can be finished in pieces. TABLE=1 only makes the table.
 .PHONY: bench-incidents
-bench-incidents: needs-root node-build image ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
+bench-incidents: needs-root node-build image-archive ## The same incidents, the kubelet alone and with evictd, on a real node (root, hours; ONLY=1 RUNS=1: three minutes)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./bench/incidents --runs $${RUNS:-3} --only "$${ONLY:-}" --arms "$${ARMS:-kubelet,evictd,evictd-node}" --begins $${BEGINS:-0} \
-		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(VERSION) $${TABLE:+--table}
+		--results "$${RESULTS:-$(BIN)/incidents}" --page "$${PAGE:-}" --commit $(or $(COMMIT),devel) $${TABLE:+--table}
 
 .PHONY: bench-idle
 bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd beside 110 pods (root, ten minutes; WINDOW=60s)
@@ -197,6 +232,10 @@ verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the
 	if grep -qiE 'fetching vulnerabilities|dial tcp|no such host|connection refused|403 Forbidden|i/o timeout' <<<"$$out"; then \
 		echo "govulncheck: skipped, its database cannot be reached from here: $$(tail -1 <<<"$$out")"; \
 	else echo "$$out"; exit 1; fi
+
+.PHONY: needs-registry
+needs-registry:
+	@[ -n "$(REGISTRY)" ] || [ '$(IMAGE_REF)' = '$(IMAGE_TAG)' ] || { echo "name REGISTRY=host[:port]/repository, or IMAGE_TAG=host/repository:tag"; exit 1; }
 
 .PHONY: needs-root needs-gcc
 needs-root:

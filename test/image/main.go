@@ -1,5 +1,6 @@
-// Command image writes evictd's container image as a docker-archive: one layer
-// with one static binary, no shell, no libc, no Docker engine needed to build it.
+// Command image writes evictd's container image for one platform as a docker-archive: one
+// layer with one static binary, no shell, no libc, no Docker engine needed to build it.
+// Command image/layout makes an image for several platforms of such archives.
 package main
 
 import (
@@ -8,20 +9,22 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
-	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/image/internal/program"
 )
 
-// user is evictd's own user and group. No other pod should run as it, so that evictd shares
-// nothing with other pods. deploy/daemonset.yaml has the same.
-const user = "64535:64535"
-
 func main() {
-	binary := flag.String("binary", "bin/evictd", "the static binary")
-	tag := flag.String("tag", "", "the image's tag")
+	var r program.Release
+	binary := flag.String("binary", "bin/evictd", "the static binary; the image is for its platform")
 	output := flag.String("output", "bin/evictd-image.tar", "the docker-archive to write")
+	created := flag.Int64("created", 0, "the time of the commit, in seconds since 1970")
+	flag.StringVar(&r.Ref, "ref", "", "the name of the image, with its tag")
+	flag.StringVar(&r.Version, "version", "", "the version of evictd")
+	flag.StringVar(&r.Revision, "revision", "", "the commit; empty if it is not known")
 	flag.Parse()
-	err := write(*binary, *tag, *output)
+	r.Created = time.Unix(*created, 0).UTC()
+	err := program.WriteArchive(*output, *binary, r)
 	if err == nil {
 		err = printSizes(*binary, *output)
 	}
@@ -53,19 +56,4 @@ func printSizes(binary, archive string) error {
 	fmt.Printf("%s: the binary has %.1f MB, the image %.1f MB compressed\n",
 		archive, float64(len(plain))/megabyte, float64(compressed.Len())/megabyte)
 	return nil
-}
-
-func write(binary, tag, output string) error {
-	if tag == "" {
-		return fmt.Errorf("writing %s: name a --tag", output)
-	}
-	return cluster.WriteImage(output, "evictd/evictd:"+tag, map[string]string{"/evictd": binary}, cluster.ImageConfig{
-		Entrypoint: []string{"/evictd"},
-		User:       user,
-		Labels: map[string]string{
-			"org.opencontainers.image.title":    "evictd",
-			"org.opencontainers.image.source":   "https://github.com/evictd/evictd",
-			"org.opencontainers.image.licenses": "Apache-2.0",
-		},
-	})
 }
