@@ -117,7 +117,9 @@ func leaves(path string, values map[string]any) []string {
 }
 
 // kubernetesOwn are the values with defaults whose fields are Kubernetes' own.
-func kubernetesOwn() []string { return []string{"resources", "updateStrategy", "nodeSelector"} }
+func kubernetesOwn() []string {
+	return []string{"resources", "updateStrategy", "nodeSelector", "affinity"}
+}
 
 func read(t *testing.T, path string) string {
 	t.Helper()
