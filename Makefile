@@ -11,9 +11,10 @@ COMMIT := $(shell git describe --tags --always --dirty 2>/dev/null)
 REVISION := $(shell git describe --always --dirty --abbrev=40 --exclude='*' 2>/dev/null)
 # The image's time, in seconds since 1970: that of the commit, so that two builds are equal.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
-# The name of the image in the manifests. IMAGE_TAG is a tag of it, or a whole name:tag, which is
-# taken as it is.
-IMAGE_NAME := evictd/evictd
+# The name of the image in the manifests, which 'make generate' writes there. It cannot be pulled by
+# accident: RFC 2606 reserves the domain. IMAGE_TAG is a tag of it, or a whole name:tag, which is taken
+# as it is.
+IMAGE_NAME := registry.example/evictd/evictd
 IMAGE_TAG ?= $(VERSION)
 IMAGE_REF := $(if $(or $(findstring /,$(IMAGE_TAG)),$(findstring :,$(IMAGE_TAG))),$(IMAGE_TAG),$(IMAGE_NAME):$(IMAGE_TAG))
 IMAGE_ARCHITECTURES := amd64 arm64
@@ -26,6 +27,9 @@ CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
 MODULES := . test test/chart test/cluster test/image test/image/registry test/parity
+# What 'make generate' writes, or writes lines of.
+GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
+	deploy/daemonset.yaml deploy/chart/evictd/values.yaml deploy/chart/evictd/Chart.yaml Dockerfile
 # Prints a line for each package, and at the end every failure and every skip with
 # its reason, counted.
 GOTEST = $(TOOLS)/gotestsum --format pkgname --
@@ -181,9 +185,14 @@ fuzz: ## Each fuzzer for FUZZTIME (10s)
 	done
 
 .PHONY: generate
-generate: ## Write the generated pages again: docs/configuration.md, docs/metrics.md
+generate: ## Write the generated pages again, and the name of the image and the version in the manifests
 	go generate ./...
 	go test -count=1 -run '^TestMetricsDoc$$' ./internal/record -update >/dev/null
+	sed -i -E 's|^( +image: ).*|\1$(IMAGE_NAME):$(VERSION)|' deploy/daemonset.yaml
+	sed -i -E 's|^(  repository: ).*|\1$(IMAGE_NAME)|' deploy/chart/evictd/values.yaml
+	sed -i -E 's|^(version: ).*|\1$(VERSION:v%=%)|; s|^(appVersion: ).*|\1$(VERSION)|' deploy/chart/evictd/Chart.yaml
+	sed -i -E 's|^(ARG VERSION=).*|\1$(VERSION)|' Dockerfile
+	sed -i -E 's|^(- \{name: )[^,]*(.* newTag: ).*\}$$|\1$(IMAGE_NAME)\2$(VERSION)}|' docs/install.md
 
 .PHONY: fmt
 fmt: tools ## Format everything
@@ -205,11 +214,11 @@ verify-tidy:
 
 .PHONY: verify-generate
 verify-generate:
-	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp docs/configuration.md docs/metrics.md "$$before" && $(MAKE) --no-print-directory -s generate \
-		&& for page in configuration metrics; do \
-			cmp -s "$$before/$$page.md" docs/$$page.md || { echo "docs/$$page.md was out of date and has been written again: commit it"; exit 1; }; \
+	@before=$$(mktemp -d) && trap 'rm -rf "$$before"' EXIT && cp --parents $(GENERATED) "$$before" && $(MAKE) --no-print-directory -s generate \
+		&& for file in $(GENERATED); do \
+			cmp -s "$$before/$$file" $$file || { echo "$$file was out of date and has been written again: commit it"; exit 1; }; \
 		done
-	@echo "generated pages: up to date"
+	@echo "generated files: up to date"
 
 .PHONY: verify-lint
 verify-lint: tools

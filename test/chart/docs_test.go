@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -30,8 +31,9 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 		text := strings.ReplaceAll(block[1], "sortOptions: {order: fifo}", "") // kustomize adds it
 		built = append(built, kustomize(t, regexp.MustCompile(`\bdeploy\b`).ReplaceAllString(text, "DEPLOY")))
 	}
-	if image := fields(built[0]["DaemonSet evictd/evictd"])["spec.template.spec.containers[evictd].image"]; image != `"registry.example/evictd:v0.1.0"` {
-		t.Errorf("the image is %s", image)
+	want := fmt.Sprintf("%q", "registry.corp.example/evictd:"+loadChart(t).Metadata.AppVersion)
+	if image := fields(built[0]["DaemonSet evictd/evictd"])["spec.template.spec.containers[evictd].image"]; image != want {
+		t.Errorf("the image is %s, want %s", image, want)
 	}
 	if _, ok := built[1]["DaemonSet node-agents/evictd"]; !ok {
 		t.Error("the namespace is another one")

@@ -28,8 +28,8 @@ func variants() []variant {
 patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "evictd-evicts-on-own-node"}}'}]`,
 		},
 		{
-			"another image", namespace, "image: {repository: registry.example/evictd, tag: v9}",
-			"resources: [DEPLOY]\nimages: [{name: IMAGE, newName: registry.example/evictd, newTag: v9}]",
+			"another image", namespace, "image: {repository: registry.corp.example/evictd, tag: v9}",
+			"resources: [DEPLOY]\nimages: [{name: IMAGE, newName: registry.corp.example/evictd, newTag: v9}]",
 		},
 		{
 			"another namespace", "node-agents", "taint: {enabled: true}\npermits: {enabled: true}\nbestEffort: {enabled: true}",

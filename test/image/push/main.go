@@ -17,7 +17,7 @@ import (
 func main() {
 	layout := flag.String("layout", "bin/evictd-oci", "the OCI image layout")
 	ref := flag.String("ref", "", "where to: registry/repository:tag")
-	manifest := flag.String("manifest-name", "evictd/evictd", "the name without a tag that the manifests have for the image")
+	manifest := flag.String("manifest-name", "", "the name without a tag that the manifests have for the image")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	pushed, err := oci.Push(ctx, *layout, *ref)
