@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,45 +11,71 @@ import (
 	"github.com/evictd/evictd/test/image/internal/program"
 )
 
-// The file VERSION is the version of the binary, the image, the manifest and the chart.
+// The file VERSION is the version of the binary, the image, the manifest, the chart and the
+// Dockerfile.
 func TestOneVersion(t *testing.T) {
 	t.Parallel()
-	version := strings.TrimSpace(read(t, "VERSION"))
+	version := version(t)
 	if !regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9a-z.]+)?$`).MatchString(version) {
 		t.Fatalf("VERSION is %q", version)
 	}
-	for file, pattern := range map[string]string{
-		"deploy/daemonset.yaml":          `(?m)^ +image: \S+:(\S+)$`,
-		"deploy/chart/evictd/Chart.yaml": `(?m)^appVersion: "?([^"\s]+)`,
-		"Dockerfile":                     `(?m)^ARG VERSION=(\S+)$`,
+	for place, pattern := range map[string]string{
+		"deploy/daemonset.yaml image":               `(?m)^ +image: \S+:(\S+)$`,
+		"deploy/chart/evictd/Chart.yaml appVersion": `(?m)^appVersion: "?([^"\s]+)`,
+		"deploy/chart/evictd/Chart.yaml version":    `(?m)^version: "?([^"\s]+)`,
+		"Dockerfile VERSION":                        `(?m)^ARG VERSION=(\S+)$`,
+		"docs/install.md newTag":                    `newTag: (\S+)\}`,
 	} {
-		found := regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, file), -1)
-		if len(found) == 0 {
-			t.Errorf("%s: no version", file)
-		}
-		for _, match := range found {
-			if match[1] != version {
-				t.Errorf("%s has %s, VERSION has %s", file, match[1], version)
-			}
+		file, _, _ := strings.Cut(place, " ")
+		found := regexp.MustCompile(pattern).FindStringSubmatch(read(t, file))
+		if found == nil || "v"+strings.TrimPrefix(found[1], "v") != version {
+			t.Errorf("%s is %q, VERSION has %s: run 'make generate'", place, found, version)
 		}
 	}
-	commands := makeSays(t, "image")
-	for _, want := range []string{"-X main.version=" + version + " ", "--version " + version + " "} {
-		if strings.Count(commands, want) != 2 { // for the archive and for the layout
-			t.Errorf("make image does not have %q twice:\n%s", want, commands)
-		}
+	bin := t.TempDir()
+	runMake(t, repository, nil, "build", "BIN="+bin)
+	if printed := versionOf(t, bin); printed.Version != version {
+		t.Errorf("evictd version prints %s, VERSION has %s", printed.Version, version)
+	}
+	if commands := makeSays(t, "image"); strings.Count(commands, "--version "+version+" ") != 2 { // the archive and the layout
+		t.Errorf("make image does not have --version %s twice:\n%s", version, commands)
 	}
 	if got := (program.Release{Version: version}).Labels()["org.opencontainers.image.version"]; got != version {
 		t.Errorf("the image's label is %q", got)
 	}
 }
 
-// The manifest's image is the one that make image writes.
+// The manifest's image is the one that make image writes, and so is the chart's. Nothing can be
+// pulled by that name.
 func TestManifestNamesTheImage(t *testing.T) {
 	t.Parallel()
-	found := regexp.MustCompile(`(?m)^ +image: (\S+)$`).FindStringSubmatch(read(t, "deploy/daemonset.yaml"))
-	if found == nil || !strings.Contains(makeSays(t, "image-archive"), "--ref '"+found[1]+"'") {
-		t.Errorf("make image-archive does not write %q", found)
+	found := regexp.MustCompile(`(?m)^ +image: (\S+)$`).FindAllStringSubmatch(read(t, "deploy/daemonset.yaml"), -1)
+	if len(found) != 1 || !strings.Contains(makeSays(t, "image-archive"), "--ref '"+found[0][1]+"'") {
+		t.Errorf("make image-archive does not write %q: run 'make generate'", found)
+	}
+	if chart := read(t, "deploy/chart/evictd/values.yaml"); !strings.Contains(chart, "\n  repository: "+imageName(t)+"\n") {
+		t.Errorf("the chart does not have the repository %s: run 'make generate'", imageName(t))
+	}
+	registry, _, _ := strings.Cut(imageName(t), "/")
+	if !strings.HasSuffix(registry, ".example") {
+		t.Errorf("%s is not below .example, which RFC 2606 reserves: somebody may register it", registry)
+	}
+}
+
+// The DaemonSet runs where the image does.
+func TestManifestNamesTheArchitectures(t *testing.T) {
+	t.Parallel()
+	words := regexp.MustCompile(`linux/(\w+)=`).FindAllStringSubmatch(makeSays(t, "image-layout"), -1)
+	var architectures []string
+	for _, word := range words {
+		architectures = append(architectures, word[1])
+	}
+	want := "values: [" + strings.Join(architectures, ", ") + "]"
+	for _, file := range []string{"deploy/daemonset.yaml", "deploy/chart/evictd/values.yaml"} {
+		_, after, _ := strings.Cut(read(t, file), "key: kubernetes.io/arch")
+		if len(architectures) == 0 || !regexp.MustCompile(`^,?\s+operator: In,?\s+`+regexp.QuoteMeta(want)).MatchString(after) {
+			t.Errorf("%s does not have kubernetes.io/arch In %s", file, want)
+		}
 	}
 }
 
@@ -94,10 +121,26 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
+// version returns the content of the file VERSION.
+func version(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(read(t, "VERSION"))
+}
+
+// imageName returns the name of the image in the manifest, without its tag.
+func imageName(t *testing.T) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^ +image: (\S+):[^:/]+$`).FindStringSubmatch(read(t, "deploy/daemonset.yaml"))
+	if found == nil {
+		t.Fatal("deploy/daemonset.yaml names no image")
+	}
+	return found[1]
+}
+
 // makeSays returns the commands that make would run for a target.
 func makeSays(t *testing.T, target string, variables ...string) string {
 	t.Helper()
-	command := exec.Command("make", append([]string{"--no-print-directory", "--dry-run", "-C", "../..", target}, variables...)...)
+	command := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "--dry-run", "-C", repository, target}, variables...)...)
 	command.Env = append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL=")
 	output, err := command.CombinedOutput()
 	if err != nil {
@@ -108,7 +151,7 @@ func makeSays(t *testing.T, target string, variables ...string) string {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	content, err := os.ReadFile("../../" + path)
+	content, err := os.ReadFile(filepath.Join(repository, path))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"github.com/evictd/evictd/test/image/internal/oci"
+	"github.com/evictd/evictd/test/image/internal/program"
+	"github.com/evictd/evictd/test/image/internal/registrytest"
+)
+
+const repository = "../.."
+
+// What make image writes for one commit is the same byte by byte for both architectures, also from
+// another directory, in another time zone. What make image-push pushes
+// comes back from the registry as it was built.
+func TestMakeImageTwice(t *testing.T) {
+	t.Parallel()
+	address := registrytest.Start(t, "registry")
+	first, second := t.TempDir(), t.TempDir()
+	printed := runMake(t, repository, nil, "image", "image-push", "BIN="+first, "REGISTRY="+address+"/some/evictd")
+
+	revision, commit := labelOfRevision(t, first), versionOf(t, first).Revision
+	copied := copyCheckout(t)
+	runMake(t, copied, []string{"TZ=Asia/Tokyo"}, "image", "BIN="+second, "REVISION="+revision, "COMMIT="+commit, "SOURCE_DATE_EPOCH="+epoch(t))
+	sameFiles(t, first, second)
+
+	index, err := oci.Read(filepath.Join(first, "evictd-oci"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holdsBothPrograms(t, index)
+	digest, err := index.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		address + "/some/evictd@" + digest.String() + "\n",
+		"--set image.repository=" + address + "/some/evictd --set image.digest=" + digest.String() + "\n",
+		"kustomize edit set image " + imageName(t) + "=" + address + "/some/evictd@" + digest.String() + "\n",
+	} {
+		if !strings.Contains(printed, line) {
+			t.Errorf("make image-push does not print %q:\n%s", line, printed)
+		}
+	}
+	tag, err := name.NewTag(address + "/some/evictd:" + version(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := remote.Index(tag, remote.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = validate.Index(back); err != nil { // reads each layer
+		t.Error(err)
+	}
+	if got, err := back.Digest(); err != nil || got != digest {
+		t.Errorf("the registry returns %s, pushed was %s: %v", got, digest, err)
+	}
+}
+
+// holdsBothPrograms checks that the image of each platform has a program for that platform.
+func holdsBothPrograms(t *testing.T, index v1.ImageIndex) {
+	t.Helper()
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, descriptor := range manifest.Manifests {
+		image, err := index.Image(descriptor.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := program.Read(unpack(t, image))
+		if err != nil || found.Platform() != descriptor.Platform.String() {
+			t.Errorf("the image for %s holds a program for %s: %v", descriptor.Platform, found.Platform(), err)
+		}
+		platforms = append(platforms, found.Platform())
+	}
+	if got := strings.Join(platforms, " "); got != "linux/amd64 linux/arm64" {
+		t.Errorf("the index is for %s", got)
+	}
+}
+
+// unpack writes the one file of an image and returns its path.
+func unpack(t *testing.T, image v1.Image) string {
+	t.Helper()
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		t.Fatalf("%d layers: %v", len(layers), err)
+	}
+	content, err := layers[0].Uncompressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	archive := tar.NewReader(content)
+	if _, err = archive.Next(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "evictd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.Copy(file, archive)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return file.Name()
+}
+
+// labelOfRevision returns the revision that the image of this machine's platform has.
+func labelOfRevision(t *testing.T, bin string) string {
+	t.Helper()
+	index, err := oci.Read(filepath.Join(bin, "evictd-oci"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Annotations["org.opencontainers.image.revision"]
+}
+
+// epoch returns the image's time as make has it.
+func epoch(t *testing.T) string {
+	t.Helper()
+	_, rest, found := strings.Cut(makeSays(t, "image-archive"), "--created ")
+	seconds, _, _ := strings.Cut(rest, " ")
+	if !found || seconds == "" {
+		t.Fatal("make image-archive has no --created")
+	}
+	return seconds
+}
+
+// copyCheckout copies the repository, without what git and make keep in it, and returns where to.
+func copyCheckout(t *testing.T) string {
+	t.Helper()
+	target := t.TempDir()
+	entries, err := os.ReadDir(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		from, to := filepath.Join(repository, entry.Name()), filepath.Join(target, entry.Name())
+		switch {
+		case entry.Name() == ".git" || entry.Name() == "bin":
+		case entry.IsDir():
+			err = os.CopyFS(to, os.DirFS(from))
+		default:
+			var content []byte
+			if content, err = os.ReadFile(from); err == nil {
+				err = os.WriteFile(to, content, 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return target
+}
+
+// sameFiles checks that two directories have the same files.
+func sameFiles(t *testing.T, first, second string) {
+	t.Helper()
+	count := 0
+	err := filepath.WalkDir(first, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		count++
+		relative, err := filepath.Rel(first, path)
+		if err != nil {
+			return err
+		}
+		one, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		other, err := os.ReadFile(filepath.Join(second, relative))
+		if err != nil || !bytes.Equal(one, other) {
+			t.Errorf("%s differs between two builds of one commit: %v", relative, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The archive and its binary; for each platform its binary, its SBOM, a manifest, a
+	// configuration and a layer; the index, index.json and oci-layout.
+	if want := 2 + 2*5 + 3; count != want {
+		t.Errorf("make image wrote %d files, want %d", count, want)
+	}
+}
+
+// printedVersion is what `evictd version -o json` prints.
+type printedVersion struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+}
+
+func versionOf(t *testing.T, bin string) printedVersion {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), filepath.Join(bin, "evictd"), "version", "-o", "json").Output()
+	var printed printedVersion
+	if err == nil {
+		err = json.Unmarshal(output, &printed)
+	}
+	if err != nil {
+		t.Fatalf("evictd version: %v\n%s", err, output)
+	}
+	return printed
+}
+
+// runMake runs make in a directory and returns what it prints.
+func runMake(t *testing.T, dir string, environment []string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-C", dir}, arguments...)...)
+	command.Env = append(append(os.Environ(), "MAKEFLAGS=", "MAKELEVEL="), environment...)
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("make %s: %v\n%s", strings.Join(arguments, " "), err, output)
+	}
+	return string(output)
+}
