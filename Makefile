@@ -99,6 +99,10 @@ parity: ## evictd's order against the kubelet's own eviction manager, on STATES 
 test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu)
 	cd test && go run ./cgroup2 --dir $(BIN)/cgroup2 --debian $(BIN)/vm
 
+.PHONY: test-arm64
+test-arm64: image-layout ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
+	cd test && go run ./arm64 --binary $(BIN)/image/linux-arm64/evictd --version $(VERSION) --debian $(BIN)/vm
+
 # RUN=TestName runs some.
 .PHONY: e2e
 e2e: needs-root tools node-build image-archive ## The shipped manifest on a real kubelet (root)

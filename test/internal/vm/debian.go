@@ -114,7 +114,7 @@ func (u Userland) Command(ctx context.Context, program string, args ...string) e
 func (d Debian) download(ctx context.Context, name, what, words string) error {
 	for _, program := range []string{"apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("%s is missing: the virtual machine is made of Debian's packages, on Debian", program)
+			return fmt.Errorf("%s is missing: getting %s needs it, on Debian", program, what)
 		}
 	}
 	fmt.Printf("Downloading %s and unpacking them.\n", what)
