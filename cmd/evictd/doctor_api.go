@@ -115,6 +115,11 @@ func (a *seenAPI) node(ctx context.Context) (doctor.Node, error) {
 }
 
 func (a *seenAPI) account(ctx context.Context) (doctor.Account, error) {
+	return accountOf(ctx, a.core)
+}
+
+// accountOf asks the API server whose credentials a client has.
+func accountOf(ctx context.Context, core rest.Interface) (doctor.Account, error) {
 	var review struct {
 		Status struct {
 			UserInfo struct {
@@ -123,7 +128,7 @@ func (a *seenAPI) account(ctx context.Context) (doctor.Account, error) {
 			} `json:"userInfo"`
 		} `json:"status"`
 	}
-	err := send(ctx, a.core.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
+	err := send(ctx, core.Post().AbsPath("/apis/authentication.k8s.io/v1/selfsubjectreviews").
 		SetHeader("Content-Type", mediaJSON).Body([]byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`)), &review)
 	if err != nil {
 		return doctor.Account{}, fmt.Errorf("asking whose credentials these are: %w", err)

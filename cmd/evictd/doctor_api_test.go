@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -112,6 +113,8 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		return a.node(), nil
 	case path == "/api/v1/nodes/node-1":
 		return a.node(), a.denied("evictd-taints-own-node")
+	case path == "/api/v1/namespaces/evictd/pods": // of evictd on other nodes: this is the only one
+		return object{"items": []object{}}, nil
 	case path == "/api/v1/pods":
 		if r.URL.Query().Get("fieldSelector") != "spec.nodeName!=node-1" || a.alone {
 			return object{"items": []object{}}, nil
@@ -127,7 +130,10 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		}
 		return object{"spec": object{"policyName": last, "failurePolicy": "Fail", "validationActions": json.RawMessage(a.readable)}}, nil
 	case strings.HasSuffix(path, "/pods/theirs/eviction"):
-		return object{"kind": "Status", "apiVersion": "v1", "status": "Success"}, a.denied("evictd-evicts-on-own-node")
+		if err := a.denied("evictd-evicts-on-own-node"); err != nil {
+			return nil, err
+		}
+		return nil, apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "theirs", errors.New("the UID in the precondition does not match"))
 	case strings.HasSuffix(path, "/eviction"):
 		if err := a.denied("evictd-on-own-node"); err != nil {
 			return nil, err

@@ -411,7 +411,7 @@ func TestDoctorKnowsTheShippedManifest(t *testing.T) {
 	for i := range s.policies {
 		shippedPolicies = append(shippedPolicies, s.policies[i].Name)
 	}
-	for _, policy := range (&seenAPI{}).policies() {
+	for _, policy := range (&prober{}).policies() {
 		known = append(known, policy.Name)
 	}
 	slices.Sort(granted)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -151,24 +152,26 @@ func TestPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   string
 		unread  error
-		answer  Answer
+		answer  confined.Answer
 		untried error
 		want    expectation
 	}{
-		"read":                    {"", nil, Accepted, errPlanted, expectation{OK, "binding denies", "", ""}},
-		"read, with a fault":      {"it only warns", nil, RefusedByPolicy, nil, expectation{Missing, "it only warns", "can evict", "daemonset.yaml"}},
-		"tried":                   {"", errPlanted, RefusedByPolicy, nil, expectation{OK, "in force", "", ""}},
-		"refused by RBAC already": {"", errPlanted, RefusedByRBAC, nil, expectation{OK, "not needed", "", ""}},
-		"tried, and accepted":     {"", errPlanted, Accepted, nil, expectation{Missing, "not in force", "can evict", "daemonset.yaml"}},
-		"nothing to try it with":  {"", errPlanted, Accepted, fmt.Errorf("%w: one node", ErrNothingToTry), expectation{Degraded, "one node", "if it is missing", "kubectl get"}},
-		"neither read nor tried":  {"", errPlanted, Accepted, errPlanted, expectation{Unknown, "not read: planted; fault; not tried: planted; fault", "if it is missing", "kubectl get"}},
+		"read":                    {"", nil, confined.Accepted, errPlanted, expectation{OK, "binding denies", "", ""}},
+		"read, with a fault":      {"it only warns", nil, confined.RefusedByPolicy, nil, expectation{Missing, "it only warns", "can evict", "daemonset.yaml"}},
+		"tried":                   {"", errPlanted, confined.RefusedByPolicy, nil, expectation{OK, "in force", "", ""}},
+		"refused by RBAC already": {"", errPlanted, confined.RefusedByRBAC, nil, expectation{OK, "not needed", "", ""}},
+		"tried, and accepted":     {"", errPlanted, confined.Accepted, nil, expectation{Missing, "not in force", "can evict", "daemonset.yaml"}},
+		"nothing to try it with":  {"", errPlanted, confined.Accepted, fmt.Errorf("%w: one node", confined.ErrNothingToTry), expectation{Degraded, "one node", "if it is missing", "kubectl get"}},
+		"neither read nor tried":  {"", errPlanted, confined.Accepted, errPlanted, expectation{Unknown, "not read: planted; fault; not tried: planted; fault", "if it is missing", "kubectl get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.want.check(t, policy(t.Context(), &Policy{
-				Name: "own-node", Without: "a token can evict everywhere",
+				Policy: confined.Policy{
+					Name: "own-node", Without: "a token can evict everywhere",
+					Try: func(context.Context) (confined.Answer, error) { return c.answer, c.untried },
+				},
 				Read: func(context.Context) (string, error) { return c.fault, c.unread },
-				Try:  func(context.Context) (Answer, error) { return c.answer, c.untried },
 			}))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -67,7 +68,7 @@ func working() *Subject {
 			},
 			Rights:   []Right{{Name: "list pods", Without: "no pod is evicted", Allowed: granted}},
 			OptIns:   []OptIn{{Field: "taintNode", With: "x", Without: "y", Grants: "z", Rights: []Right{{Name: "patch nodes", Allowed: granted}}}},
-			Policies: []Policy{{Name: "own-node", Without: "x", Read: func(context.Context) (string, error) { return "", nil }}},
+			Policies: []Policy{{Policy: confined.Policy{Name: "own-node", Without: "x"}, Read: func(context.Context) (string, error) { return "", nil }}},
 			Summary:  func(context.Context) error { return nil },
 		},
 	}

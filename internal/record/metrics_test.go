@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
@@ -353,6 +354,7 @@ func everything(r *rig) {
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
 	r.KubeletHeadroom(0, true)
+	r.Confined(confined.Result{State: confined.Confined})
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {

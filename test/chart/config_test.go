@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// evictd returns what a command of the real evictd prints, and its exit code.
-func evictd(t *testing.T, arguments ...string) (string, int) {
+// built builds the real evictd.
+func built(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "evictd")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/evictd")
@@ -24,7 +24,13 @@ func evictd(t *testing.T, arguments ...string) (string, int) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building evictd: %v: %s", err, output)
 	}
-	output, err := exec.CommandContext(t.Context(), binary, arguments...).CombinedOutput()
+	return binary
+}
+
+// evictd returns what a command of the real evictd prints, and its exit code.
+func evictd(t *testing.T, arguments ...string) (string, int) {
+	t.Helper()
+	output, err := exec.CommandContext(t.Context(), built(t), arguments...).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return string(output), exit.ExitCode()
 	}

@@ -19,9 +19,10 @@ type moved struct {
 	objects                  func(t *testing.T) objects
 }
 
-// Wherever evictd is installed, its policies confine the account that it runs with: with the
-// same token, another node's pod may be evicted before the policies are there, and not
-// afterwards.
+// A moved namespace is still confined. Wherever evictd is installed, its policies confine the account
+// that it runs with: with the same token, another node's pod may be evicted before the policies are
+// there, and not afterwards; and evictd finds that by itself. Kustomize's namespace: alone changes the
+// account and not the policies' text, and evictd warns.
 func TestMovedReleaseIsConfined(t *testing.T) {
 	s := newAPIServer(t) // not parallel: the policies are the cluster's
 	for _, node := range []string{"near", "far"} {
@@ -48,23 +49,21 @@ func TestMovedReleaseIsConfined(t *testing.T) {
 			in.isConfined(m)
 		})
 	}
+	t.Run("kustomize without the transformer", func(t *testing.T) {
+		in := *s
+		in.t = t
+		in.isNotConfined(moved{"", "account-alone-moved", "evictd", func(t *testing.T) objects {
+			t.Helper()
+			return kustomize(t, "resources: [DEPLOY]\nnamespace: account-alone-moved")
+		}})
+	})
 }
 
 func (s *apiServer) isConfined(m moved) {
 	t := s.t
 	t.Helper()
-	s.namespace(m.namespace)
-	all := m.objects(t)
-	t.Cleanup(func() {
-		for _, object := range all {
-			s.remove(object)
-		}
-	})
-	s.applyKinds(all, "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
-	evictd := s.as(m.namespace, m.account, s.pod(m.namespace, "evictd", "near", m.account))
-	s.until("the rights are in force, and no policy is", func(ctx context.Context) bool {
-		return evict(ctx, t, evictd, "on-far") == nil
-	})
+	all, token := s.installed(m)
+	evictd := clientFor(t, token)
 	s.applyKinds(all, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
 	var refused string
 	s.until("the policy refuses another node's pod", func(ctx context.Context) bool {
@@ -81,6 +80,55 @@ func (s *apiServer) isConfined(m moved) {
 	if err := evict(t.Context(), t, evictd, "on-near"); err != nil {
 		t.Errorf("evicting a pod of its own node: %v", err)
 	}
+	s.finds(m, token, "1")
+}
+
+func (s *apiServer) isNotConfined(m moved) {
+	s.t.Helper()
+	all, token := s.installed(m)
+	s.applyKinds(all, "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+	log := s.finds(m, token, "0")
+	const warning = `"msg":"evictd is not confined to its node"`
+	if strings.Count(log, warning) != 1 || !strings.Contains(log, "evictd's token can evict the pods of every node") {
+		s.t.Errorf("no warning, or more than one:\n%s", log)
+	}
+}
+
+// installed installs evictd without its policies, and returns all objects and the token of its pod
+// on the near node.
+func (s *apiServer) installed(m moved) (all objects, token *rest.Config) {
+	t := s.t
+	t.Helper()
+	s.namespace(m.namespace)
+	all = m.objects(t)
+	t.Cleanup(func() {
+		for _, object := range all {
+			s.remove(object)
+		}
+	})
+	s.applyKinds(all, "ServiceAccount", "ClusterRole", "ClusterRoleBinding")
+	token = s.as(m.namespace, m.account, s.pod(m.namespace, "evictd", "near", m.account))
+	evictd := clientFor(t, token)
+	s.until("the rights are in force, and no policy is", func(ctx context.Context) bool {
+		return evict(ctx, t, evictd, "on-far") == nil
+	})
+	return all, token
+}
+
+// finds fails the test unless a running evictd finds that it is confined, "1", or not, "0". It returns
+// evictd's log.
+func (s *apiServer) finds(m moved, token *rest.Config, want string) string {
+	s.t.Helper()
+	evictd := run(s.t, token, "near", m.namespace)
+	var got string
+	s.until("evictd knows whether it is confined", func(ctx context.Context) (known bool) {
+		got, known = evictd.confined(ctx)
+		return known
+	})
+	if got != want {
+		s.t.Errorf("evictd_confined is %s, want %s", got, want)
+	}
+	return evictd.said()
 }
 
 // applyKinds applies the objects of these kinds.
@@ -114,8 +162,8 @@ func (s *apiServer) pod(in, name, node, account string) *corev1.Pod {
 	return pod
 }
 
-// as returns a client with the account's token of a pod, which names its node.
-func (s *apiServer) as(in, account string, pod *corev1.Pod) kubernetes.Interface {
+// as returns the account's token of a pod, which names its node.
+func (s *apiServer) as(in, account string, pod *corev1.Pod) *rest.Config {
 	s.t.Helper()
 	token, err := s.client.CoreV1().ServiceAccounts(in).CreateToken(s.t.Context(), account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
@@ -127,7 +175,7 @@ func (s *apiServer) as(in, account string, pod *corev1.Pod) kubernetes.Interface
 	}
 	config := rest.AnonymousClientConfig(s.config)
 	config.QPS, config.BearerToken = -1, token.Status.Token
-	return clientFor(s.t, config)
+	return config
 }
 
 // evict asks for a pod's eviction, in a dry run: the policies are the same.

@@ -14,7 +14,8 @@ import (
 )
 
 // The agents of `make bench-agents` send what the shipped program sends when it starts: otherwise
-// the benchmark would measure something else. The audit log has the requests of both.
+// the benchmark would measure something else. The audit log has the requests of both. Evictd's check of
+// its policies comes later, 10 seconds after the start at the earliest, and is not part of either.
 func TestCalmAgentAsksAsEvictdDoes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
