@@ -144,10 +144,11 @@ type End struct {
 	Exit    *int32 `json:"exit,omitempty"`
 }
 
-// endOf describes the end of a pod. The journal is what the pod itself wrote.
+// endOf describes the end of a pod. The journal is what the pod itself wrote. A pod that ended before the
+// incident began is left over from the run before.
 func endOf(l *life, journal string, began, now time.Time) (End, bool) {
 	first, ended := l.ends(now)
-	if !ended {
+	if !ended || first.at.Before(began) {
 		return End{}, false
 	}
 	e := End{App: l.app, Pod: l.name, By: first.by, At: first.at.Sub(began).Seconds(), Request: l.request, Exit: l.exit}

@@ -357,3 +357,14 @@ func TestReportFromFiles(t *testing.T) {
 		}
 	}
 }
+
+// A pod of the run before, which is still listed when the incident begins, is no end of this incident.
+func TestEndBeforeTheIncidentDoesNotCount(t *testing.T) {
+	l := &life{app: "web", finished: at(4), started: at(1), gone: true}
+	if e, ended := endOf(l, "", at(5), at(10)); ended {
+		t.Errorf("%+v", e)
+	}
+	if _, ended := endOf(l, "", at(3), at(10)); !ended {
+		t.Error("an end within the incident is missing")
+	}
+}
