@@ -52,7 +52,8 @@ func newRootCommand(clientGo func(klog.Logger)) *cobra.Command {
 		RunE:          oneOf,
 	}
 	root.SetFlagErrorFunc(flagFault)
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand())
+	root.AddCommand(newRunCommand(clientGo), newRankCommand(), newDoctorCommand(), newConfigCommand(), newVersionCommand(),
+		newCompletionCommand())
+	completeValues(root)
 	return root
 }

@@ -36,9 +36,10 @@ func TestWrongCallsSayWhatToDo(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"no command":           {nil, []string{"name a command: config, doctor, rank, run or version (see evictd --help)"}},
-		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: config, doctor, rank, run or version (see evictd --help)`}},
+		"no command":           {nil, []string{"name a command: completion, config, doctor, rank, run or version (see evictd --help)"}},
+		"no such command":      {[]string{"evict"}, []string{`no command "evict": name a command: completion, config, doctor, rank, run or version (see evictd --help)`}},
 		"no such config":       {[]string{"config", "show"}, []string{`no command "show": name a command: defaults or validate (see evictd config --help)`}},
+		"no such shell":        {[]string{"completion", "tcsh"}, []string{"name one shell: bash, zsh or fish (see evictd completion --help)"}},
 		"validate nothing":     {[]string{"config", "validate"}, []string{"name one configuration file, not 0: evictd config validate FILE"}},
 		"validate two":         {[]string{"config", "validate", "a", "b"}, []string{"name one configuration file, not 2: evictd config validate FILE"}},
 		"arguments":            {[]string{"run", "x"}, []string{`run takes no arguments and got "x" (see evictd run --help)`}},
