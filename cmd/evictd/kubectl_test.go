@@ -3,10 +3,13 @@ package main
 import (
 	"bytes"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/yaml"
 )
 
 // callAs runs the program as main does when its file has that name.
@@ -60,6 +63,46 @@ func TestWrongCallsOfThePlugin(t *testing.T) {
 		code, stdout, stderr := callAs(t, pluginFile, args...)
 		if code != exitUsage || stdout != "" || stderr != "evictd: "+want+"\n" {
 			t.Errorf("%q: code %d, stdout %q, stderr %q; want 2 and %q", args, code, stdout, stderr, want)
+		}
+	}
+}
+
+// The template of the Krew manifest names the program, for the architectures of the image, and
+// `make krew` fills in every gap.
+func TestKrewTemplate(t *testing.T) {
+	t.Parallel()
+	text := readDoc(t, "deploy/krew/evictd.yaml")
+	var manifest struct {
+		Kind     string
+		Metadata struct{ Name string }
+		Spec     struct {
+			Platforms []struct {
+				Selector struct{ MatchLabels map[string]string }
+				URI, Bin string
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Kind != "Plugin" || "kubectl-"+manifest.Metadata.Name != pluginFile {
+		t.Errorf("it is %s %s", manifest.Kind, manifest.Metadata.Name)
+	}
+	var architectures []string
+	for _, p := range manifest.Spec.Platforms {
+		arch := p.Selector.MatchLabels["arch"]
+		architectures = append(architectures, arch)
+		if p.Bin != pluginFile || p.Selector.MatchLabels["os"] != "linux" || !strings.HasSuffix(p.URI, "/"+pluginFile+"-linux-"+arch+".tar.gz") {
+			t.Errorf("%s: %+v", arch, p)
+		}
+	}
+	if diff := cmp.Diff([]string{"amd64", "arm64"}, architectures); diff != "" {
+		t.Errorf("architectures (-want +got):\n%s", diff)
+	}
+	filled := readDoc(t, "Makefile")
+	for _, gap := range regexp.MustCompile(`"[^"]*(@\w+@)[^"]*"`).FindAllStringSubmatch(text, -1) {
+		if name := strings.NewReplacer("amd64", "$$arch", "arm64", "$$arch").Replace(gap[1]); !strings.Contains(filled, "s|"+name+"|") {
+			t.Errorf("make krew does not fill in %s", gap[1])
 		}
 	}
 }
