@@ -75,11 +75,11 @@ krew: ## bin/krew: the kubectl plugin's archives and its Krew manifest (KREW_VER
 	rm -rf $(BIN)/krew && mkdir -p $(BIN)/krew/files && cp LICENSE $(BIN)/krew/files && cp deploy/krew/evictd.yaml $(BIN)/krew/evictd.yaml
 	for arch in amd64 arm64; do \
 		archive=kubectl-evictd-linux-$$arch.tar.gz; \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/krew/files/kubectl-evictd ./cmd/evictd; \
+		GOOS=linux GOARCH=$$arch $(GOBUILD) -o $(BIN)/krew/files/kubectl-evictd ./cmd/evictd; \
 		tar -C $(BIN)/krew/files --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -n >$(BIN)/krew/$$archive; \
 		sed -i "s|@SHA256_$$arch@|$$(sha256sum $(BIN)/krew/$$archive | cut -d' ' -f1)|" $(BIN)/krew/evictd.yaml; \
 	done
-	sed -i -e '/^#/d' -e 's|@VERSION@|$(or $(KREW_VERSION),$(IMAGE_TAG))|' -e 's|@DOWNLOADS@|$(or $(DOWNLOADS),https://evictd.example/$(IMAGE_TAG))|' \
+	sed -i -e '/^#/d' -e 's|@VERSION@|$(or $(KREW_VERSION),$(VERSION))|' -e 's|@DOWNLOADS@|$(or $(DOWNLOADS),https://evictd.example/$(VERSION))|' \
 		-e 's|@HOMEPAGE@|$(or $(HOMEPAGE),https://evictd.example)|' $(BIN)/krew/evictd.yaml
 	rm -r $(BIN)/krew/files
 
