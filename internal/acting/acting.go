@@ -1,0 +1,163 @@
+// Package acting answers: does this agent act, and why not?
+//
+// An agent that does not act decides and records as one that does, and sends every eviction as a
+// server-side dry run. Its configuration may say so, the ConfigMap [StopName] stops all agents at
+// once, and act.nodeSelector may leave its node out. What is not known counts against acting. See
+// docs/adr/0035-one-answer-whether-an-agent-acts.md.
+package acting
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Reason is why an agent does not act.
+type Reason string
+
+// The reasons, in their order: the first that holds is reported.
+const (
+	// Acts: there is none.
+	Acts Reason = ""
+	// Stopped: the ConfigMap exists that stops all agents.
+	Stopped Reason = "Stopped"
+	// Configured: dryRun or --dry-run is set.
+	Configured Reason = "Configured"
+	// NotSelected: the agent's node lacks a label of act.nodeSelector.
+	NotSelected Reason = "NotSelected"
+	// StopUnknown: it is not known whether the ConfigMap exists.
+	StopUnknown Reason = "StopUnknown"
+	// NodeUnknown: the labels of the agent's node are not known.
+	NodeUnknown Reason = "NodeUnknown"
+)
+
+// Reasons returns every reason not to act, so that metrics can be created at start.
+func Reasons() []Reason {
+	return []Reason{Stopped, Configured, NotSelected, StopUnknown, NodeUnknown}
+}
+
+// Unknown reports whether something is not known, and the agent might act if it were.
+func (r Reason) Unknown() bool { return r == StopUnknown || r == NodeUnknown }
+
+// State is whether an agent acts. The zero State acts.
+type State struct {
+	// Reason is why it does not; [Acts] when it does.
+	Reason Reason
+	// Why is the reason in one clause; "" when it acts.
+	Why string
+	// Do is how to change that, in one clause; "" when it acts, when the state is intended, and
+	// while an answer is still awaited.
+	Do string
+}
+
+// Acts reports whether the agent acts.
+func (s State) Acts() bool { return s.Reason == Acts }
+
+// String returns the state as a sentence without its full stop.
+func (s State) String() string {
+	if s.Acts() {
+		return "evictd acts"
+	}
+	return "evictd does not act: " + s.Why
+}
+
+// Configuration is what the configuration says about acting.
+type Configuration struct {
+	// DryRun is the field of the file, Flag is --dry-run.
+	DryRun, Flag bool
+	// NodeSelector are the labels that the agent's node must have; with none every agent acts.
+	NodeSelector map[string]string
+}
+
+// Options are what an [Acting] needs; all of them.
+type Options struct {
+	// ConfigMaps is the client of the ConfigMaps of Namespace.
+	ConfigMaps ConfigMaps
+	// Namespace is that of the ConfigMap [StopName].
+	Namespace string
+	// ReadLabels reads the labels of the agent's own node from the API server.
+	ReadLabels func(ctx context.Context) (map[string]string, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Acting follows what decides whether an agent acts. Its methods may be called from several
+// goroutines.
+type Acting struct {
+	stop    *stop
+	node    *node
+	changed chan struct{} // holds one value after a change
+}
+
+// New returns an Acting that sends nothing yet; see [Acting.Run]. Until then nothing is known.
+func New(options Options) *Acting {
+	a := &Acting{changed: make(chan struct{}, 1)}
+	a.stop = newStop(&options, a.notify)
+	a.node = newNode(&options, a.notify)
+	return a
+}
+
+// notify never blocks.
+func (a *Acting) notify() {
+	select {
+	case a.changed <- struct{}{}:
+	default: // it is noted already
+	}
+}
+
+// Changed returns the channel that holds a value after something was found out: what [Acting.Of]
+// returns may have changed.
+func (a *Acting) Changed() <-chan struct{} { return a.changed }
+
+// Run follows the ConfigMap, and the node's labels where they are needed, until the context ends. It
+// may be called once.
+func (a *Acting) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.stop.run(ctx) })
+	group.Go(func() error { return a.node.run(ctx) })
+	return group.Wait() //nolint:wrapcheck // it says what failed
+}
+
+// Of returns whether an agent with that configuration acts now.
+func (a *Acting) Of(c Configuration) State {
+	stop, node := a.stop.state(), a.node.state(c.NodeSelector)
+	switch {
+	case stop.Reason == Stopped:
+		return stop
+	case c.Flag:
+		return State{Reason: Configured, Why: "--dry-run is set"}
+	case c.DryRun:
+		return State{Reason: Configured, Why: "dryRun is true in its configuration"}
+	case node.Reason == NotSelected:
+		return node
+	case !stop.Acts():
+		return stop
+	default:
+		return node
+	}
+}
+
+// Lacks returns the labels of a selector that a node with those labels lacks, as key=value.
+func Lacks(selector, labels map[string]string) []string {
+	var lacks []string
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if value, has := labels[key]; !has || value != selector[key] {
+			lacks = append(lacks, key+"="+selector[key])
+		}
+	}
+	return lacks
+}
+
+// selects returns the state of an agent whose node has those labels.
+func selects(selector, labels map[string]string) State {
+	lacks := Lacks(selector, labels)
+	if lacks == nil {
+		return State{}
+	}
+	return State{Reason: NotSelected, Why: fmt.Sprintf("its node lacks %s of act.nodeSelector", strings.Join(lacks, " and "))}
+}

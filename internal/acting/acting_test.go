@@ -1,0 +1,303 @@
+package acting
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// TestMain switches off what client-go does about errors: it waits by a time that all tests share,
+// and each bubble has its own.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil //nolint:reassign // client-go has no other way to say so
+	os.Exit(m.Run())
+}
+
+// api is an API server with one ConfigMap and one node.
+type api struct {
+	mu      sync.Mutex
+	stop    *corev1.ConfigMap // nil where there is none
+	labels  map[string]string
+	fault   error // of requests for the ConfigMap; nil when they are answered
+	unread  error // of the node
+	watches *watch.FakeWatcher
+	reads   int
+}
+
+func (a *api) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if options.FieldSelector != "metadata.name="+StopName {
+		return nil, errors.New("the Role allows one name alone: " + options.FieldSelector)
+	}
+	if a.fault != nil {
+		return nil, a.fault
+	}
+	list := &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: "1"}}
+	if a.stop != nil {
+		list.Items = append(list.Items, *a.stop)
+	}
+	return list, nil
+}
+
+func (a *api) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if options.FieldSelector != "metadata.name="+StopName {
+		return nil, errors.New("the Role allows one name alone: " + options.FieldSelector)
+	}
+	if a.fault != nil {
+		return nil, a.fault
+	}
+	a.watches = watch.NewFakeWithChanSize(10, false)
+	return a.watches, nil
+}
+
+// IsWatchListSemanticsUnSupported says that this is a list, and then a watch.
+func (*api) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (a *api) readLabels(context.Context) (map[string]string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reads++
+	return maps.Clone(a.labels), a.unread
+}
+
+func (a *api) change(do func()) {
+	a.mu.Lock()
+	do()
+	a.mu.Unlock()
+	synctest.Wait()
+}
+
+func stopFor(reason string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "evictd", Name: StopName, ResourceVersion: "2"}, Data: map[string]string{"reason": reason},
+	}
+}
+
+func forbidden() error {
+	return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, StopName, errors.New("no right"))
+}
+
+// start runs an Acting in the bubble until the test ends.
+func start(t *testing.T, a *api) *Acting {
+	t.Helper()
+	made := New(Options{ConfigMaps: a, Namespace: "evictd", ReadLabels: a.readLabels, Now: time.Now})
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- made.Run(ctx) }()
+	t.Cleanup(func() {
+		end()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return made
+}
+
+// want fails the test unless the state has that reason and its text those parts.
+func want(t *testing.T, s State, reason Reason, parts ...string) {
+	t.Helper()
+	if s.Reason != reason || s.Acts() != (reason == Acts) {
+		t.Errorf("%q, want %q: %+v", s.Reason, reason, s)
+	}
+	for _, part := range parts {
+		if !strings.Contains(s.Why+"; "+s.Do, part) {
+			t.Errorf("%+v lacks %q", s, part)
+		}
+	}
+}
+
+// Without an answer of the API server no agent acts.
+func TestNothingIsKnownAtTheStart(t *testing.T) {
+	t.Parallel()
+	a := New(Options{ConfigMaps: &api{}, Namespace: "evictd", Now: time.Now})
+	want(t, a.Of(Configuration{}), StopUnknown, "not known yet", "evictd/evictd-stop")
+	want(t, a.Of(Configuration{NodeSelector: map[string]string{"a": "b"}}), StopUnknown)
+	if do := a.Of(Configuration{}).Do; do != "" {
+		t.Errorf("an answer that is awaited needs nothing to be done: %q", do)
+	}
+}
+
+func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &api{}
+		a := start(t, server)
+		synctest.Wait()
+		want(t, a.Of(Configuration{}), Acts)
+		<-a.Changed()
+
+		server.change(func() { server.watches.Add(stopFor("bad\nrules")) })
+		want(t, a.Of(Configuration{}), Stopped, `ConfigMap evictd/evictd-stop stops it: "bad\nrules"`, "delete ConfigMap")
+		select {
+		case <-a.Changed():
+		default:
+			t.Error("the loop is not woken")
+		}
+		server.change(func() { server.watches.Modify(stopFor("")) })
+		want(t, a.Of(Configuration{}), Stopped, "gives no reason")
+		server.change(func() { server.watches.Delete(stopFor("")) })
+		want(t, a.Of(Configuration{}), Acts)
+	})
+}
+
+// The reason is quoted up to a length, between two characters.
+func TestReasonIsBounded(t *testing.T) {
+	t.Parallel()
+	got := quoted(strings.Repeat("é", reasonLimit))
+	if len(got) > reasonLimit+len(`"..."`) || !utf8.ValidString(got) || !strings.HasSuffix(got, `..."`) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
+// A new binary under an old Role does not act, and says what to do; the same each time, so that it
+// is said once.
+func TestWithoutTheRightNoAgentActs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &api{fault: forbidden()}
+		a := start(t, server)
+		synctest.Wait()
+		said := a.Of(Configuration{})
+		want(t, said, StopUnknown, "may not watch", "apply the Role")
+		time.Sleep(10 * time.Minute)
+		if again := a.Of(Configuration{}); again != said {
+			t.Errorf("%+v, then %+v", said, again)
+		}
+		want(t, a.Of(Configuration{DryRun: true}), Configured) // it would not act anyway
+
+		server.change(func() { server.fault = nil })
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		want(t, a.Of(Configuration{}), Acts)
+	})
+}
+
+// Without an API server no eviction can be sent either: what was known last holds. A stop that was
+// made meanwhile is in force within five seconds after the API server is back.
+func TestWithoutAnAPIServerTheLastStateHolds(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[Reason]*corev1.ConfigMap{Acts: nil, Stopped: stopFor("x")} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &api{stop: before}
+			a := start(t, server)
+			synctest.Wait()
+			server.change(func() {
+				server.fault = errors.New("connection refused")
+				server.watches.Stop()
+			})
+			time.Sleep(time.Hour)
+			want(t, a.Of(Configuration{}), name)
+
+			server.change(func() { server.fault, server.stop = nil, stopFor("made meanwhile") })
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			want(t, a.Of(Configuration{}), Stopped, "made meanwhile")
+		})
+	}
+}
+
+// An API server that refuses the watch may still accept evictions: its last answer holds for a
+// moment alone.
+func TestLastStateOfARefusedWatchEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &api{}
+		a := start(t, server)
+		synctest.Wait()
+		server.change(func() {
+			server.fault = forbidden()
+			server.watches.Stop()
+		})
+		time.Sleep(refusedFor - 5*time.Second)
+		want(t, a.Of(Configuration{}), Acts)
+		time.Sleep(10 * time.Second)
+		want(t, a.Of(Configuration{}), StopUnknown, "may not watch")
+	})
+}
+
+func TestNodeSelector(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &api{labels: map[string]string{"pool": "batch"}}
+		a := start(t, server)
+		c := Configuration{NodeSelector: map[string]string{"pool": "batch", "zone": "a"}}
+		synctest.Wait()
+		want(t, a.Of(Configuration{}), Acts)
+		if server.reads != 0 {
+			t.Errorf("%d readings of a node whose labels are not needed", server.reads)
+		}
+		want(t, a.Of(c), NodeUnknown, "not known yet")
+		synctest.Wait()
+		want(t, a.Of(c), NotSelected, "lacks zone=a of act.nodeSelector")
+		server.change(func() { server.labels["zone"] = "a" })
+		time.Sleep(36 * time.Second)
+		want(t, a.Of(c), Acts)
+		server.change(func() { server.labels["pool"] = "web" })
+		time.Sleep(36 * time.Second)
+		want(t, a.Of(c), NotSelected, "lacks pool=batch")
+
+		// Labels from before the field was set are old.
+		want(t, a.Of(Configuration{}), Acts)
+		want(t, a.Of(c), NodeUnknown)
+		synctest.Wait()
+		want(t, a.Of(c), NotSelected)
+
+		server.change(func() { server.labels["pool"], server.unread = "batch", forbidden() })
+		time.Sleep(2 * time.Minute)
+		want(t, a.Of(c), NodeUnknown, "no right", "check the right to get nodes")
+	})
+}
+
+// The first reason that holds is reported: an administrator who stops evictd sees by it which
+// agents know.
+func TestOrderOfReasons(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := &api{stop: stopFor("x")}
+		a := start(t, server)
+		selector := map[string]string{"pool": "batch"}
+		a.Of(Configuration{NodeSelector: selector})
+		synctest.Wait()
+		want(t, a.Of(Configuration{DryRun: true, NodeSelector: selector}), Stopped)
+		server.change(func() { server.watches.Delete(stopFor("x")) })
+		want(t, a.Of(Configuration{DryRun: true, NodeSelector: selector}), Configured, "dryRun is true")
+		want(t, a.Of(Configuration{Flag: true, DryRun: true}), Configured, "--dry-run")
+		a.Of(Configuration{NodeSelector: selector})
+		synctest.Wait()
+		want(t, a.Of(Configuration{NodeSelector: selector}), NotSelected)
+	})
+}
+
+// The loop asks at each tick, and notes a change.
+func TestInForceNotesAChange(t *testing.T) {
+	t.Parallel()
+	now := State{Reason: StopUnknown}
+	f := By(func() State { return now })
+	if !f.Asks() || !f.Ask() || f.Ask() {
+		t.Error("the first answer is a change, and the same again is none")
+	}
+	if now = (State{}); !f.Ask() || !f.Acts() || f.String() != "evictd acts" {
+		t.Errorf("%+v", f)
+	}
+	var none InForce
+	if none.Asks() || none.Ask() || !none.Acts() {
+		t.Errorf("the zero value %+v", none)
+	}
+}
