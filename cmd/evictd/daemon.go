@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.uber.org/zap"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/hostinfo"
@@ -38,6 +39,8 @@ type daemon struct {
 	reader       *hostinfo.Reader
 	kills        *usage.OOMKills // nil where the cgroups do not count them
 	optIns       optIns
+	acting       *acting.Acting
+	actingKnown  atomic.Bool // once it has been known whether evictd acts
 	agent        *agent.Agent
 	state        *state.Store // nil where none is kept
 	server       *httpd.Server
@@ -50,11 +53,10 @@ type daemon struct {
 func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfiguration, logger *zap.Logger) (*daemon, error) {
 	d := &daemon{flags: flags, logger: logger}
 	d.inForce.Store(loaded)
-	policy, err := policyOf(loaded, flags.dryRun)
+	policy, err := d.policyOf(loaded)
 	if err != nil {
 		return nil, err
 	}
-	policy.ImageReclaim = flags.imageReclaim()
 	if err = checkOptIns(loaded); err != nil {
 		return nil, err
 	}
@@ -65,7 +67,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
 		return nil, err
 	}
-	d.recorder.InForce(policy.DryRun, policy.Thresholds)
+	d.recorder.InForce(policy.Thresholds)
 	seen := d.host.current().Sample(time.Now())
 	d.warn(loaded, &seen)
 	policy.KubeletHard = d.checkKubeletThresholds(loaded, policy.Thresholds, d.host.current())
@@ -101,6 +103,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	d.recorder.WatchAge(d.pods.Age)
 	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
 	d.optIns = d.newOptIns(&policy)
+	d.acting = d.newActing()
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),
@@ -113,6 +116,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Recorder:   d.recorder,
 		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
+		Acting:     d.acting.Changed(),
 		KubeletGap: d.host.kubeletGap().at,
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
@@ -132,7 +136,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	d.server = httpd.New(registry, httpd.Options{
 		Addr:      d.flags.address,
 		Live:      func() error { return d.agent.Health().Alive(time.Now()) },
-		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Health().Ready()) },
+		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Health().Ready(), d.readyToAct()) },
 		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
 	})

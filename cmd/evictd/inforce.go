@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -40,11 +42,10 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 // putInForce passes a new configuration to the loop, with its own sampler: its thresholds
 // may use signals that were not read before.
 func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) error {
-	policy, err := policyOf(c, d.flags.dryRun)
+	policy, err := d.policyOf(c)
 	if err != nil {
 		return err
 	}
-	policy.ImageReclaim = d.flags.imageReclaim()
 	if err = checkOptIns(c); err != nil {
 		return err
 	}
@@ -58,12 +59,20 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 		return errors.Join(ctx.Err(), sampler.Close())
 	}
 	d.inForce.Store(c)
-	d.recorder.InForce(policy.DryRun, policy.Thresholds)
+	d.recorder.InForce(policy.Thresholds)
 	d.warn(c, &seen)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
 	}
 	return nil
+}
+
+// policyOf returns the policy of a configuration on this node.
+func (d *daemon) policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
+	policy, err := policyOf(c)
+	policy.ImageReclaim = d.flags.imageReclaim()
+	policy.Acting = acting.By(func() acting.State { return d.actingBy(c) })
+	return policy, err
 }
 
 // warn reports settings that are valid but probably mistakes on this node, given a sample of

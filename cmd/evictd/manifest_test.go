@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/state"
 )
@@ -26,6 +27,7 @@ type shipped struct {
 	config    corev1.ConfigMap
 	daemonSet appsv1.DaemonSet
 	role      rbacv1.ClusterRole
+	stop      rbacv1.Role
 	account   corev1.ServiceAccount
 	policies  []admissionregistrationv1.ValidatingAdmissionPolicy
 	bindings  []admissionregistrationv1.ValidatingAdmissionPolicyBinding
@@ -42,6 +44,8 @@ func (s *shipped) into(kind string) any {
 		return &s.daemonSet
 	case "ClusterRole":
 		return &s.role
+	case "Role":
+		return &s.stop
 	case "ServiceAccount":
 		return &s.account
 	case "ValidatingAdmissionPolicy":
@@ -153,6 +157,18 @@ func TestShippedManifestRequestsTheLeast(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, rights); diff != "" {
 		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+}
+
+// One ConfigMap, by its name, in evictd's own namespace.
+func TestShippedManifestLetsEvictdBeStopped(t *testing.T) {
+	t.Parallel()
+	role := readShipped(t).stop
+	want := []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{acting.StopName}, Verbs: []string{"get", "list", "watch"},
+	}}
+	if diff := cmp.Diff(want, role.Rules); diff != "" || role.Namespace != readShipped(t).account.Namespace {
+		t.Errorf("the Role in %s (-want +got):\n%s", role.Namespace, diff)
 	}
 }
 

@@ -11,16 +11,14 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// policyOf turns a configuration into the agent's policy. The --dry-run flag can only add a
-// dry run, never lift one.
-func policyOf(c *config.EvictdConfiguration, dryRun bool) (agent.Policy, error) {
+// policyOf turns a configuration into the agent's policy, without what says whether evictd acts.
+func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 	thresholds, err := c.Thresholds()
 	if err != nil {
 		return agent.Policy{}, fmt.Errorf("reading the thresholds: %w", err)
 	}
 	return agent.Policy{
 		Policy: decide.Policy{
-			DryRun:          c.DryRun || dryRun,
 			Thresholds:      thresholds,
 			MemoryAvailable: c.MemoryDefinition(),
 			Rules:           c.Rules(),

@@ -21,7 +21,7 @@ disruptionBudgets: bestEffort
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, err := policyOf(c, false)
+	policy, err := policyOf(c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.pods.Run(ctx) })
+	group.Go(func() error { return d.acting.Run(ctx) })
 	group.Go(func() error { return d.agent.Run(ctx) })
 	group.Go(func() error { return d.server.Run(ctx) })
 	group.Go(func() error { return d.followConfiguration(ctx) })

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/httpd"
 )
@@ -102,7 +103,7 @@ func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused erro
 	if err := d.openRecorder(registry); err != nil {
 		return nil, err
 	}
-	d.recorder.InForce(true, nil) // no pod is evicted
+	d.recorder.Acting(acting.State{Reason: acting.Configured, Why: insteadIdle})
 	d.server = httpd.New(registry, httpd.Options{
 		Addr: flags.address, Live: func() error { return nil }, Ready: d.refused.ready, Note: d.refused.sentence,
 		Decisions: d.recorder.Decisions(),

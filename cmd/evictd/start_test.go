@@ -188,8 +188,8 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 	}
 	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
 	log.await(patience(t), t, "configuration applied")
-	if _, text := r.page("/metrics"); !strings.Contains(text, "evictd_dry_run 0") {
-		t.Error("it is in dry run still")
+	if _, text := r.page("/metrics"); !strings.Contains(text, `evictd_dry_run_reason{reason="Configured"} 0`) {
+		t.Error("its configuration says that it does not act")
 	}
 	if _, text := r.page("/readyz"); strings.Contains(text, "refused") {
 		t.Errorf("/readyz: %s", text)

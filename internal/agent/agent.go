@@ -10,18 +10,15 @@ package agent
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/evictd/evictd/internal/assess"
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/health"
-	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/memories"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -29,9 +26,8 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Agent is the loop. One goroutine decides and owns everything below. It starts a second one for
-// each eviction request, which returns its report, so that a slow API server never stops the loop
-// from watching the node.
+// Agent is the loop. One goroutine decides and owns everything below. A second one carries out a
+// plan and returns its report, so that a slow API server never stops the loop from watching.
 type Agent struct {
 	inForce
 
@@ -40,15 +36,15 @@ type Agent struct {
 	memories  *memories.Memories
 	assessor  *assess.Assessor
 	executor  *execute.Executor
-	acting    *decide.Decision // the plan's that the executor carries out; nil when it has none
+	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
 	decisions *decisions.Journal
 	health    *health.Health
 }
 
 // inForce is the policy in force, and what judges the node by it.
 type inForce struct {
-	policy  Policy
-	reload  chan change
+	policy  Policy // with what Acting says for DryRun
+	reload  chan func()
 	judge   *pressure.Judge
 	pacer   *pressure.Pacer
 	watched time.Time // since when the node has been judged by this policy
@@ -65,13 +61,13 @@ func New(options Options) (*Agent, error) {
 	}
 	a := &Agent{
 		options: options,
-		inForce: inForce{reload: make(chan change)},
+		inForce: inForce{reload: make(chan func())},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),
 		decisions: decisions.New(options.Recorder.Decision, options.Host), health: health.New(options.Pods),
 	}
-	a.memories = a.newMemories()
+	a.memories = a.newMemories(&options)
 	a.assessor = assess.New(assess.Options{
 		Self: options.Self, Pods: options.Pods, Measurer: a.measurer, Memories: a.memories,
 		Sample: a.sample, KubeletGap: options.KubeletGap,
@@ -84,39 +80,34 @@ func New(options Options) (*Agent, error) {
 }
 
 // newMemories returns what the agent remembers, which is nothing yet.
-func (a *Agent) newMemories() *memories.Memories {
-	o := &a.options
-	follower := victims.New(victims.Options{
-		Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer, FreeOnCPULists: o.FreeOnCPULists,
-		Fault: o.Recorder.ReadError, Permits: o.Permits,
-		SentLast: func(uid string) bool { return a.acting != nil && a.executor.SentLast(uid) },
+func (a *Agent) newMemories(o *Options) *memories.Memories {
+	return memories.New(memories.Options{
+		Victims: victims.Options{
+			Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer, FreeOnCPULists: o.FreeOnCPULists,
+			Fault: o.Recorder.ReadError, Permits: o.Permits,
+			SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
+		},
+		Limits: o.Policy.Limits, Random: o.Random, OOMKills: o.OOMKills, Kept: o.Memory,
 	})
-	incidents := incident.New(incident.Sources{OOMKills: o.OOMKills, Evicted: follower.Evicted, Fault: o.Recorder.ReadError})
-	return memories.New(follower, cooldown.New(o.Policy.Limits, o.Random), incidents, o.Memory)
 }
 
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
 func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
 		Evictor: a.options.Evictor, Permits: a.options.Permits, Taints: a.options.Taints,
-		Listed: func(uid string) bool {
-			return slices.ContainsFunc(a.options.Pods.List(), func(one *nodepods.Pod) bool { return one.UID == uid })
-		},
+		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
 		BeforeSend: a.memories.BeforeSend, Intent: a.options.Recorder.Intent,
 		Held: a.options.Held, Now: a.options.Clock.Now,
 	})
 }
 
-// adopt puts a policy in force. Thresholds start from calm, which can delay an
-// eviction and never hastens one.
+// adopt puts a policy in force. Thresholds start from calm, which can delay an eviction and never
+// hastens one.
 func (a *Agent) adopt(policy Policy) {
-	if a.acting != nil {
-		a.executor.Cancel(errors.New("the configuration changed"))
-	}
 	a.policy = policy
-	a.memories.Adopt(policy.MemoryAvailable, policy.Limits, policy.Permits, policy.DryRun)
+	a.policy.Acting.Ask()
+	a.putActing("the configuration changed")
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
-	a.assessor.Adopt(&policy.Policy)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
 	})
@@ -124,18 +115,25 @@ func (a *Agent) adopt(policy Policy) {
 	a.watched = a.options.Clock.Now()
 }
 
-// change is what Reload hands to the loop.
-type change struct {
-	policy  Policy
-	sampler Sampler
+// putActing puts in force whether the agent acts. What was met of thresholds stays: a stop and its
+// end neither delay nor hasten what the configuration says. A plan is made for one of the two.
+func (a *Agent) putActing(cause string) {
+	if a.planned != nil {
+		a.executor.Cancel(errors.New(cause))
+	}
+	if now := &a.policy.Acting; now.Asks() {
+		a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
+		a.options.Recorder.Acting(now.State)
+	}
+	a.memories.Adopt(a.policy.MemoryAvailable, a.policy.Limits, a.policy.Permits, a.policy.DryRun)
+	a.assessor.Adopt(&a.policy.Policy)
 }
 
-// Reload puts a policy in force before the next tick, with a sampler that reads the signals of its
-// thresholds. It returns true when the loop has taken both and no longer uses the sampler before,
-// and false when the context ended first.
+// Reload puts a policy in force before the next tick, with a sampler for its thresholds. It returns
+// true when the loop no longer uses the sampler before, and false when the context ended first.
 func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool {
 	select {
-	case a.reload <- change{policy, sampler}:
+	case a.reload <- func() { a.options.Sampler = sampler; a.adopt(policy) }:
 		return true
 	case <-ctx.Done():
 		return false
@@ -153,14 +151,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			if a.acting != nil {
+			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
 			a.memories.SaveNow()
 			return nil
-		case to := <-a.reload:
-			a.options.Sampler = to.sampler
-			a.adopt(to.policy)
+		case adopt := <-a.reload:
+			adopt()
+		case <-a.options.Acting: // the tick asks
 		case done := <-a.executor.Reports():
 			a.takeReport(done)
 		case reading := <-a.measurer.Measured():

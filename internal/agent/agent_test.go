@@ -235,7 +235,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		n.pods["uid-first"].memory = 550 * mebi
 		a.memories.Victims.Book(inflight.Booking{UID: "uid-gone", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
-		if len(n.evictions) != 0 || a.acting != nil {
+		if len(n.evictions) != 0 || a.planned != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")
 		}
 		if diff := cmp.Diff([]decide.Hold{decide.HoldAwaitingNewerSample}, n.holds()); diff != "" {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
@@ -97,6 +98,7 @@ func (*silence) Ledger(time.Time, []inflight.Booking)       {}
 func (*silence) ReadError(string, error)                    {}
 func (*silence) VictimEnded(*inflight.Ended)                {}
 func (*silence) LeftAlone(_, _, _ int)                      {}
+func (*silence) Acting(acting.State)                        {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()
@@ -130,7 +132,7 @@ func BenchmarkTickCalm110(b *testing.B) {
 	for b.Loop() {
 		a.tick(b.Context())
 	}
-	if a.acting != nil || decidedBy(a) != 0 {
+	if a.planned != nil || decidedBy(a) != 0 {
 		b.Fatal("a calm node was acted on")
 	}
 }
@@ -143,7 +145,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	for b.Loop() {
 		a.memories.Victims.Tracker, a.memories.Cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
-		if a.acting == nil {
+		if a.planned == nil {
 			b.Fatal("no pod was chosen")
 		}
 		a.takeReport(<-a.executor.Reports())
@@ -155,7 +157,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 func BenchmarkTickWaits110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 3<<10+200))
 	a.tick(b.Context())
-	if a.acting == nil {
+	if a.planned == nil {
 		b.Fatal("no pod was chosen")
 	}
 	a.takeReport(<-a.executor.Reports())
@@ -164,7 +166,7 @@ func BenchmarkTickWaits110(b *testing.B) {
 	for b.Loop() {
 		a.tick(b.Context())
 	}
-	if a.acting != nil || decidedBy(a) > decided+1 {
+	if a.planned != nil || decidedBy(a) > decided+1 {
 		b.Fatal("another one was chosen")
 	}
 }

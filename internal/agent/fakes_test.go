@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
@@ -340,6 +341,7 @@ func (recorder) Tick(time.Time, time.Duration)              {}
 func (recorder) IncidentBegan(*incident.Incident)           {}
 func (recorder) Ledger(time.Time, []inflight.Booking)       {}
 func (recorder) LeftAlone(_, _, _ int)                      {}
+func (recorder) Acting(acting.State)                        {}
 
 // victims returns the names of the pods in the order of their requests.
 func (n *fakeNode) victims() []string {

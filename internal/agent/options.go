@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/assess"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -48,9 +49,9 @@ type Recorder interface {
 	Decision(d *decide.Decision)
 	Ledger(now time.Time, bookings []inflight.Booking)
 	ReadError(source string, err error)
-	// IncidentBegan and IncidentEnded report each shortage, once.
-	IncidentBegan(i *incident.Incident)
-	IncidentEnded(i *incident.Incident)
+	// Acting reports whether the agent acts, at the start and after each change.
+	Acting(s acting.State)
+	incident.Recorder
 	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *inflight.Ended)
 	// LeftAlone reports at each tick how many owners are in back-off, and how many pods are because
@@ -76,6 +77,8 @@ type Options struct {
 	Permits  Permits
 	// Host may be nil: then no decision contains the memory use outside the pods.
 	Host decisions.Host
+	// Acting makes the loop ask Policy.Acting at once; nil asks at each tick alone.
+	Acting <-chan struct{}
 	// Wake makes the loop take a sample at once, but never sooner after the last one
 	// than Pacing.Min: the kernel's pressure-stall triggers. A channel that holds one
 	// value loses no wake-up that comes during a tick. Nil means pacing alone.
@@ -120,6 +123,8 @@ type Policy struct {
 	Pacing pressure.Pacing
 	// Limits bounds how many pods may be evicted in a time.
 	Limits cooldown.Limits
+	// Acting is whether the agent acts, and replaces DryRun; the zero value leaves it.
+	Acting acting.InForce
 	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
 	ImageReclaim measure.ImageReclaim
 }

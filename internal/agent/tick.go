@@ -15,12 +15,15 @@ import (
 // tick reads the node once, judges, and acts or says why not. It returns the time
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
+	if a.policy.Acting.Ask() {
+		a.putActing(a.policy.Acting.String())
+	}
 	started := a.options.Clock.Now()
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
 	a.observe(sample, verdict, ended)
 	next := a.pacer.Next(sample)
-	if a.acting != nil {
+	if a.planned != nil {
 		a.cancelWhenOutdated(ctx, sample, verdict)
 	} else {
 		next = min(next, a.relieve(ctx, sample, verdict))
@@ -90,8 +93,8 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 	if a.options.Taints == nil || verdict.Stale {
 		return
 	}
-	var want taint.Wanted
-	if a.policy.TaintNode {
+	want := taint.Wanted{Keep: a.policy.Acting.Reason.Unknown()}
+	if a.policy.TaintNode && !want.Keep {
 		want = taint.WantedBy(verdict, verdict.Time.Sub(a.watched), a.policy.Transition, a.policy.DryRun)
 	}
 	a.options.Taints.Want(want)
@@ -100,7 +103,7 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 // cancelWhenOutdated cancels what is being carried out when the node does not need it any more,
 // needs another sooner, or cannot be read.
 func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
-	switch why, giveWay := a.assessor.Outdated(ctx, a.acting, sample, verdict); {
+	switch why, giveWay := a.assessor.Outdated(ctx, a.planned, sample, verdict); {
 	case giveWay:
 		a.executor.GiveWay(errors.New(why))
 	case why != "":
@@ -145,7 +148,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.decisions.Number(&p.Decision)
 	d := p.Decision
-	a.acting = &d
+	a.planned = &d
 	a.memories.BeforePlan(d.Time)
 	a.executor.Start(ctx, p)
 }
@@ -153,25 +156,20 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
 // has it remembered, and records it.
 func (a *Agent) takeReport(r execute.Report) {
-	now, d := a.options.Clock.Now(), a.acting
+	now, d := a.options.Clock.Now(), a.planned
 	if r.About != nil {
 		d = r.About.Decision(now, a.memories.Victims.All())
 	}
-	a.acting = nil
+	a.planned = nil
 	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
 	d.Notes = append(d.Notes, r.Notes...)
 	a.memories.Learn(d, &r, now)
-	switch {
-	case len(d.Attempts) > 0:
-		a.decisions.Record(d)
-	case r.Hold != decide.HoldNone:
-		a.decisions.Hold(d, r.Hold, r.Detail)
-	}
+	a.decisions.Reported(d, r.Hold, r.Detail)
 }
 
 // reconcileInDoubt resolves requests in doubt by what the watch reports.
 func (a *Agent) reconcileInDoubt(now time.Time) {
-	if a.acting != nil {
+	if a.planned != nil {
 		return
 	}
 	for _, open := range a.memories.Victims.ReconcileInDoubt(now) {

@@ -79,6 +79,13 @@ func (c *Client) Pods() *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
 		gentype.PrefersProtobuf[*corev1.Pod]())
 }
 
+// ConfigMaps is the client of the ConfigMaps of a namespace.
+func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.ConfigMap, *corev1.ConfigMapList] {
+	return gentype.NewClientWithList("configmaps", c.core, c.parameters, namespace,
+		func() *corev1.ConfigMap { return &corev1.ConfigMap{} }, func() *corev1.ConfigMapList { return &corev1.ConfigMapList{} },
+		gentype.PrefersProtobuf[*corev1.ConfigMap]())
+}
+
 // Nodes is the client of nodes.
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 	return gentype.NewClient("nodes", c.core, c.parameters, metav1.NamespaceNone,

@@ -24,7 +24,7 @@ const readTimeout = 15 * time.Second
 // connection, which the watch keeps open: the first eviction after a month needs no
 // handshake.
 type Clients struct {
-	// Watching is for the pods. It has no timeout, or it would end the watch.
+	// Watching is for the pods, and the ConfigMap that stops evictd. It has no timeout, or it would end the watch.
 	Watching *Client
 	// Evicting is for evictions, taints and permits. Each request's context sets its timeout.
 	Evicting *Client

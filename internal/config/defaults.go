@@ -39,6 +39,7 @@ func Default() *EvictdConfiguration {
 		APIVersion: APIVersion,
 		Kind:       Kind,
 		DryRun:     true,
+		Act:        Act{NodeSelector: map[string]string{}},
 		EvictionHard: map[string]string{
 			"memory.available":   "5%",
 			"nodefs.available":   "12%",
@@ -94,6 +95,9 @@ func (c *EvictdConfiguration) complete() {
 	defaults := Default()
 	if c.EvictionPressureTransitionPeriod.Duration == 0 {
 		c.EvictionPressureTransitionPeriod.Duration = transitionDefault
+	}
+	if c.Act.NodeSelector == nil {
+		c.Act.NodeSelector = defaults.Act.NodeSelector
 	}
 	if c.Protect.Namespaces == nil {
 		c.Protect.Namespaces = defaults.Protect.Namespaces

@@ -73,8 +73,10 @@ type Decision struct {
 	Time time.Time
 	// Pressure is the threshold that was dealt with and what was observed.
 	Pressure pressure.Pressure
-	// DryRun says that the requests were server-side dry runs.
-	DryRun bool
+	// DryRun says that the requests were server-side dry runs, and DryRunWhy why evictd did not
+	// act, in one clause; "" where it did, or that is not known.
+	DryRun    bool
+	DryRunWhy string
 	// Simulated is how much of what is available counts as reclaimed from simulated victims that
 	// still run, in the signal's unit; 0 outside of a dry run. See
 	// docs/adr/0015-dry-run-counts-would-be-victims-as-reclaimed.md.

@@ -12,6 +12,8 @@ import (
 type Policy struct {
 	// DryRun sends every eviction as a server-side dry run.
 	DryRun bool
+	// DryRunWhy says why, in one clause; "" where that is not known.
+	DryRunWhy string
 	// Thresholds are the lines the signals should not fall below.
 	Thresholds []pressure.Threshold
 	// MemoryAvailable is how memory.available is measured; what a victim's end

@@ -111,7 +111,7 @@ func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
 // newDecision begins the record of the decision.
 func (s *Situation) newDecision() Decision {
 	return Decision{
-		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun,
+		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun, DryRunWhy: s.Policy.DryRunWhy,
 		Simulated: s.Simulated, InFlight: s.InFlight,
 	}
 }

@@ -71,6 +71,17 @@ func (j *Journal) Hold(d *decide.Decision, why decide.Hold, detail string) {
 	j.Record(d)
 }
 
+// Reported records a decision whose plan was carried out: its attempts, or why no request was sent.
+// One that was canceled before its first request is not recorded.
+func (j *Journal) Reported(d *decide.Decision, why decide.Hold, detail string) {
+	switch {
+	case len(d.Attempts) > 0:
+		j.Record(d)
+	case why != decide.HoldNone:
+		j.Hold(d, why, detail)
+	}
+}
+
 // Record hands a decision over. It is numbered where it has no number yet: most decisions only
 // say again what was said, and need none.
 func (j *Journal) Record(d *decide.Decision) {

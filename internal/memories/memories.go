@@ -25,10 +25,28 @@ type Memories struct {
 	dryRun bool
 }
 
-// New returns memories that a state.Memory keeps across restarts; nil keeps nothing.
-func New(follower *victims.Follower, waits *cooldown.Tracker, incidents *incident.Tracker, kept state.Memory) *Memories {
-	m := &Memories{Victims: follower, Cooldown: waits, Incidents: incidents}
-	m.keeper = state.NewKeeper(kept, m.export)
+// Options are what memories need. All must be set, except OOMKills and Kept.
+type Options struct {
+	// Victims are for following the pods in flight.
+	Victims victims.Options
+	// Limits are those of the first policy, and Random returns numbers in [0,1), for jitter.
+	Limits cooldown.Limits
+	Random func() float64
+	// OOMKills returns how many processes the kernel has killed for want of memory since boot;
+	// nil where that cannot be read.
+	OOMKills func() (int64, error)
+	// Kept keeps what must survive a restart; nil keeps nothing.
+	Kept state.Memory
+}
+
+// New returns memories that know nothing yet.
+func New(o Options) *Memories {
+	follower := victims.New(o.Victims)
+	m := &Memories{
+		Victims: follower, Cooldown: cooldown.New(o.Limits, o.Random),
+		Incidents: incident.New(incident.Sources{OOMKills: o.OOMKills, Evicted: follower.Evicted, Fault: o.Victims.Fault}),
+	}
+	m.keeper = state.NewKeeper(o.Kept, m.export)
 	return m
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/pools"
@@ -41,12 +40,13 @@ func policy() cooldown.Limits { return cooldown.Limits{PerMinute: 1} }
 // starting returns the memories of a process that starts with what was kept.
 func starting(to *kept, known *state.State, dryRun bool) *Memories {
 	fault := func(string, error) {}
-	follower := victims.New(victims.Options{
-		Pods: node{}, Cgroups: node{}, Fault: fault, SentLast: func(string) bool { return false },
-		Measurer: measure.New(measure.Options{Cgroups: node{}, Fault: fault}),
+	m := New(Options{
+		Victims: victims.Options{
+			Pods: node{}, Cgroups: node{}, Fault: fault, SentLast: func(string) bool { return false },
+			Measurer: measure.New(measure.Options{Cgroups: node{}, Fault: fault}),
+		},
+		Limits: policy(), Random: func() float64 { return 0 }, Kept: to,
 	})
-	waits := cooldown.New(policy(), func() float64 { return 0 })
-	m := New(follower, waits, incident.New(incident.Sources{}), to)
 	m.Restore(known, noon())
 	m.Adopt(pressure.Kernel, policy(), pools.Limits{}, dryRun)
 	m.Restored()

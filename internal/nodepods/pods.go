@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -115,6 +116,11 @@ func (p *Pods) List() []*Pod { return p.store.list() }
 // Get returns the pod of that name, or false when the node has none. The pod is shared and must not
 // be changed.
 func (p *Pods) Get(namespace, name string) (*Pod, bool) { return p.store.get(namespace, name) }
+
+// Listed reports whether a list has the pod with a UID.
+func Listed(pods []*Pod, uid string) bool {
+	return slices.ContainsFunc(pods, func(one *Pod) bool { return one.UID == uid })
+}
 
 // List requests the pods of a node from the API server once. The error is the client's own.
 func List(ctx context.Context, client Client, node string) ([]*Pod, error) {

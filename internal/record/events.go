@@ -20,7 +20,7 @@ type EventWriter interface {
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
-// The reasons of Events. All but the last four are on the pod and on its controller.
+// The reasons of Events. All but the last six are on the pod and on its controller.
 const (
 	// ReasonRequested: the API server accepted the pod's eviction.
 	ReasonRequested = "EvictionRequested"
@@ -48,6 +48,10 @@ const (
 	ReasonHeld = "EvictionHeld"
 	// ReasonRefused is on the node and on evictd's own pod: its configuration file is refused.
 	ReasonRefused = "ConfigurationRefused"
+	// ReasonStopped is on the node: the ConfigMap exists that stops evictd, or that is not known.
+	ReasonStopped = "EvictionsStopped"
+	// ReasonResumed is on the node: that is over.
+	ReasonResumed = "EvictionsResumed"
 	// ReasonKubeletNear is on the node: the kubelet would evict for memory before evictd.
 	ReasonKubeletNear = "KubeletEvictionNear"
 )
@@ -58,7 +62,7 @@ func Reasons() []string {
 		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
 		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
 		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld, ReasonRefused,
-		ReasonKubeletNear,
+		ReasonStopped, ReasonResumed, ReasonKubeletNear,
 	}
 }
 
@@ -81,6 +85,11 @@ func (r *Recorder) writeEvents(d *decide.Decision) {
 // warnOnNode writes an Event on the node.
 func (r *Recorder) warnOnNode(reason, message string) {
 	r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, reason, message)
+}
+
+// tellOnNode writes an Event on the node about nothing that needs attention.
+func (r *Recorder) tellOnNode(reason, message string) {
+	r.events.Event(nodeReference(r.node), corev1.EventTypeNormal, reason, message)
 }
 
 // concernsNode reports whether a hold is reported on the node: no pod can be evicted. Unknown usage

@@ -61,6 +61,8 @@ const (
 	messageWatch          = "watching the node's pods failed"
 	messageWakeups        = "the kernel wakes the loop"
 	messageNoWakeups      = "the kernel does not wake the loop, which goes on by pacing alone"
+	messageActs           = "evictd acts"
+	messageActsNot        = "evictd does not act"
 	messageApplied        = "configuration applied"
 	messageRefused        = "configuration refused, the old one stays in force"
 	messageRefusedAtStart = "configuration refused at the start"

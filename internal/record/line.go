@@ -31,6 +31,8 @@ type Line struct {
 	PressureLine
 	Deficit int64 `json:"deficit"`
 	DryRun  bool  `json:"dry_run"`
+	// DryRunWhy says why evictd does not act; "" where it does, or that is not known.
+	DryRunWhy string `json:"dry_run_why,omitempty"`
 	// Simulated is how much of Available counts as reclaimed from a dry run's simulated victims.
 	Simulated int64 `json:"simulated,omitempty"`
 	// VictimLine is nil when no eviction was accepted.
@@ -179,7 +181,7 @@ func newIntentLine(d *decide.Decision) Line {
 	of := len(d.Ranking.Candidates)
 	return Line{
 		ID: d.ID, Time: d.Time.UTC(), Incident: d.Incident, PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
-		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, Simulated: d.Simulated, Of: &of,
+		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, DryRunWhy: d.DryRunWhy, Simulated: d.Simulated, Of: &of,
 	}
 }
 

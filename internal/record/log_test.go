@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/inflight"
@@ -389,7 +390,9 @@ func TestIntentSaysWhatIsForced(t *testing.T) {
 func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, d := range []*decide.Decision{decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), bypassedBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
+	why := decision()
+	why.DryRunWhy = "x"
+	for _, d := range []*decide.Decision{why, decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), bypassedBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
 		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {
@@ -713,7 +716,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.Ledger(start, decision().InFlight) },
 		func(int) { r.ReadError("Usage", errors.New("x")) },
 		func(int) { r.WatchError(errors.New("x")) },
-		func(int) { r.InForce(true, []pressure.Threshold{decision().Pressure.Threshold}) },
+		func(int) { r.InForce([]pressure.Threshold{decision().Pressure.Threshold}) },
 		func(int) { r.Config(errors.New("x")) },
 		func(int) { r.VictimEnded(ended()) },
 		func(i int) { r.LeftAlone(i, i, i) },
@@ -757,7 +760,9 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	r.Ledger(start.Add(time.Hour), []inflight.Booking{ended().Booking})
 	r.Config(errors.New("x"))
 	r.KubeletNear(&kubeletconfig.Headroom{Near: true})
-	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+5; n != want {
+	r.Acting(acting.State{Reason: acting.Stopped, Why: strings.Repeat("x", 2000), Do: "y"})
+	r.Acting(acting.State{})
+	if n, want := len(r.lines(t)), len(evict.Outcomes())+len(decide.Holds())+7; n != want {
 		t.Errorf("%d lines, want %d", n, want)
 	}
 	var reasons []string

@@ -49,7 +49,7 @@ func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Na
 // fate returns what became of the pod.
 func fate(d *decide.Decision, a *decide.Attempt, pod string) string {
 	if a.Result.Outcome.Simulated() {
-		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "."
+		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "." + notActing(d)
 	}
 	if a.Result.Outcome.Accepted() {
 		return "evictd " + act(a, "s", pod) + "."

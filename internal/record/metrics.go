@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
@@ -62,6 +63,7 @@ type metrics struct {
 	readErrors      *prometheus.CounterVec
 	watchErrors     prometheus.Counter
 	dryRun          prometheus.Gauge
+	dryRunReason    *prometheus.GaugeVec
 	build           *prometheus.GaugeVec
 	wakes           wakes
 	endings         endings
@@ -100,7 +102,8 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		lastReload:      by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
 		readErrors:      by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
 		watchErrors:     by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
-		dryRun:          by.gauge("dry_run", "1 when evictions are sent as server-side dry runs."),
+		dryRun:          by.gauge("dry_run", "1 when evictions are sent as server-side dry runs, 0 when evictd acts."),
+		dryRunReason:    by.gauges("dry_run_reason", "1 for the reason why evictd does not act, 0 for the others: the ConfigMap evictd-stop, the configuration, a label that the node lacks, or one of them is not known.", "reason"),
 		build:           by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
 		wakes:           newWakes(by),
 		endings:         newEndings(by),
@@ -161,6 +164,9 @@ func (m *metrics) create(version string) {
 	}
 	for _, source := range Sources() {
 		m.readErrors.WithLabelValues(source)
+	}
+	for _, reason := range acting.Reasons() {
+		m.dryRunReason.WithLabelValues(string(reason))
 	}
 	m.reloads.WithLabelValues(resultSuccess)
 	m.reloads.WithLabelValues(resultFailure)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
@@ -71,7 +72,7 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	expect(t, r, "", "evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_pressure", "evictd_threshold_line_bytes")
-	r.InForce(false, []pressure.Threshold{
+	r.InForce([]pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
@@ -257,7 +258,8 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.InForce(true, nil)
+	r.InForce(nil)
+	r.Acting(acting.State{Reason: acting.Stopped})
 	r.Tick(start, 250*time.Millisecond)
 	r.Ledger(start, []inflight.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(nil)
@@ -347,7 +349,7 @@ func everything(r *rig) {
 	for _, signal := range pressure.Signals() {
 		thresholds = append(thresholds, pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(1), Hard: true})
 	}
-	r.InForce(false, thresholds)
+	r.InForce(thresholds)
 	verdict := pressure.Verdict{Time: start}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)

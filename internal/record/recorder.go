@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -52,6 +53,7 @@ type Recorder struct {
 	since  [pressure.SignalCount][kindCount]time.Time // of those that hold
 	holds  [pressure.SignalCount][kindCount]bool
 	held   [pressure.SignalCount][kindCount]decide.Hold // the last decision's, for Events on the node
+	acting *acting.State                                // the last one; nil before
 	stuck  map[string]bool                              // the victims of which that was said, by UID
 }
 
@@ -121,11 +123,8 @@ func (r *Recorder) LeftAlone(owners, blocked, misconfigured int) {
 	r.metrics.misconfigured.Set(float64(misconfigured))
 }
 
-// InForce notes the policy that is in force, at start and after each change.
-func (r *Recorder) InForce(dryRun bool, thresholds []pressure.Threshold) {
-	r.metrics.dryRun.Set(number(dryRun))
-	r.signals.setThresholds(thresholds)
-}
+// InForce notes the thresholds that are in force, at start and after each change.
+func (r *Recorder) InForce(thresholds []pressure.Threshold) { r.signals.setThresholds(thresholds) }
 
 // WatchAge sets the function that returns how long ago the watch of the node's pods last delivered
 // anything; it returns false when it never has. It is called at each scrape.

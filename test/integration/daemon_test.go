@@ -174,7 +174,7 @@ func written(policy string) []byte {
 }
 
 // startDaemon runs evictd for a node, with an API server at the address, the credentials in
-// the files, and the world's namespace as its own. It ends with the test, and must end
+// the files, and the world's namespace as its own, or that of the shipped manifest. It ends with the test, and must end
 // without an error.
 func startDaemon(tb testing.TB, h *host, nodeName, server string, ca []byte, tokenFile, policy string) *daemon {
 	tb.Helper()
@@ -202,7 +202,11 @@ users: [{name: it, user: {tokenFile: %q}}]
 	d.command = exec.Command(binary, "run", "--config="+config, "--node-name="+nodeName, "--kubeconfig="+kubeconfig,
 		"--host-root="+h.root, "--http-bind-address="+d.address)
 	d.command.Stderr = d.log
-	d.command.Env = append(os.Environ(), "POD_NAMESPACE="+strings.TrimPrefix(nodeName, "node-"))
+	own, isWorlds := strings.CutPrefix(nodeName, "node-")
+	if !isWorlds {
+		own = account
+	}
+	d.command.Env = append(os.Environ(), "POD_NAMESPACE="+own)
 	if err := d.command.Start(); err != nil {
 		tb.Fatal(err)
 	}

@@ -37,7 +37,7 @@ const accountUser = "system:serviceaccount:" + account + ":" + account
 // The kinds of the shipped manifest, by purpose. Its DaemonSet is left out: there is no
 // kubelet here, and the tests create its pods.
 func rights() []string {
-	return []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+	return []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 }
 
 func policies() []string {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/assess"
 	"github.com/evictd/evictd/internal/decide"
@@ -214,6 +215,7 @@ func (witness) IncidentEnded(*incident.Incident) {}
 func (witness) ReadError(string, error)          {}
 func (witness) VictimEnded(*inflight.Ended)      {}
 func (witness) LeftAlone(_, _, _ int)            {}
+func (witness) Acting(acting.State)              {}
 func (witness) Tainted(_, _ []string, _ bool)    {}
 func (witness) TaintError(error)                 {}
 func (witness) Permit(permits.Verdict)           {}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
@@ -24,6 +25,7 @@ type calmAgent struct {
 	link   *link
 	events *record.Events
 	taints *taint.Keeper
+	acting *acting.Acting
 	group  *errgroup.Group
 	cancel context.CancelFunc
 
@@ -42,7 +44,10 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.member, err = newMember(clients, NodeName(i), account, 0); err != nil {
+	a.acting = acting.New(acting.Options{
+		ConfigMaps: clients.Watching.ConfigMaps(account), Namespace: account, Now: time.Now,
+	})
+	if a.member, err = newMember(clients, NodeName(i), account, 0, a.acting); err != nil {
 		return nil, err
 	}
 	a.events = record.NewEvents(clients.Telling.EventSink(), NodeName(i), account, time.Now)
@@ -51,6 +56,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	a.cancel = cancel
 	a.group, running = errgroup.WithContext(running)
 	a.group.Go(func() error { return a.pods.Run(running) })
+	a.group.Go(func() error { return a.acting.Run(running) })
 	a.group.Go(func() error { return a.agent.Run(running) })
 	a.group.Go(func() error { return a.permits.Run(running) })
 	a.group.Go(func() error { return a.taints.Run(running) })
@@ -59,7 +65,8 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	}
 	err = until(ctx, "the agent of "+NodeName(i)+" has its pods", func(context.Context) (bool, error) {
 		_, there := a.pods.Get(account, agentName(i))
-		return a.pods.Synced() && there, nil
+		state, _ := a.tally.acts()
+		return a.pods.Synced() && there && !state.Reason.Unknown(), nil
 	})
 	a.look()
 	return a, err
@@ -111,7 +118,7 @@ func (a *calmAgent) look() {
 // syncedSince returns when the agent's watch was in order again, after a moment. A watch that goes
 // on where the previous one ended is in order once it is answered.
 func (a *calmAgent) syncedSince(since time.Time, log *Requests) (time.Time, bool) {
-	mine := log.Of(a.number, since)
+	mine := slices.DeleteFunc(log.Of(a.number, since), func(r Request) bool { return r.Kind == StopWatch })
 	if len(mine) == 0 {
 		return time.Time{}, false
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/decide"
@@ -42,20 +43,22 @@ type tally struct {
 	outcomes      map[evict.Outcome]int
 	withoutPermit int // evicted although the permits were unknown
 	verdicts      map[permits.Verdict]int
-	unlucky       []string // messages of outcomes that a healthy API server does not return
+	acting        acting.State
+	actingSince   time.Time // zero before the agent's first answer
+	unlucky       []string  // messages of outcomes that a healthy API server does not return
 }
 
 // newMember creates an agent with a client set-up of its own, as the shipped one has it. Own is
-// the namespace of the permits' Leases, perWorkload how many of them each workload has.
-func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int) (*member, error) {
+// the namespace of the permits' Leases, perWorkload how many of them each workload has. Follows says
+// whether it acts; with nil it does.
+func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int, follows *acting.Acting) (*member, error) {
 	m := &member{node: &node{pods: map[string]bool{}}, wake: make(chan struct{}, 1)}
 	m.tally.outcomes, m.tally.verdicts = map[evict.Outcome]int{}, map[permits.Verdict]int{}
 	m.pods = nodepods.New(clients.Watching.Pods(), nodepods.Options{NodeName: nodeName, Now: time.Now})
 	m.permits = permits.New(permits.Options{
 		Leases: clients.Evicting.Leases(own), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &m.tally,
 	})
-	var err error
-	m.agent, err = agent.New(agent.Options{
+	options := agent.Options{
 		Policy: agent.Policy{
 			Policy: decide.Policy{
 				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
@@ -68,8 +71,13 @@ func newMember(clients *apiclient.Clients, nodeName, own string, perWorkload int
 		Sampler: m.node, Pods: m.pods, Cgroups: m.node, Recorder: &m.tally, Permits: m.permits,
 		Evictor: evict.New(clients.Evicting.Core(), time.Now),
 		Wake:    m.wake, Random: rand.Float64,
-	})
-	if err != nil {
+	}
+	if follows != nil {
+		options.Acting = follows.Changed()
+		options.Policy.Acting = acting.By(func() acting.State { return follows.Of(acting.Configuration{}) })
+	}
+	var err error
+	if m.agent, err = agent.New(options); err != nil {
 		return nil, fmt.Errorf("making the agent of %s: %w", nodeName, err)
 	}
 	return m, nil
@@ -100,7 +108,7 @@ func (f *fleet) start(ctx context.Context) (stop func() error, err error) {
 		if err != nil {
 			return stop, err
 		}
-		m, err := newMember(clients, f.nodeName(i), f.own, f.options.Permits)
+		m, err := newMember(clients, f.nodeName(i), f.own, f.options.Permits, nil)
 		if err != nil {
 			return stop, err
 		}
@@ -170,6 +178,22 @@ func (t *tally) Permit(v permits.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.verdicts[v]++
+}
+
+// Acting notes whether the agent acts, and since when.
+func (t *tally) Acting(s acting.State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s != t.acting || t.actingSince.IsZero() {
+		t.acting, t.actingSince = s, time.Now()
+	}
+}
+
+// acts returns it.
+func (t *tally) acts() (acting.State, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.acting, t.actingSince
 }
 
 // PermitError records the error of a release.

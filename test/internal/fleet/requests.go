@@ -20,6 +20,7 @@ const (
 	WatchList    RequestKind = "watch-list"
 	WatchResumed RequestKind = "watch"
 	List         RequestKind = "list"
+	StopWatch    RequestKind = "stop-watch" // of the ConfigMap that stops evictd
 	Other        RequestKind = "other"
 )
 
@@ -137,6 +138,8 @@ func (l *link) close() {
 func requestKind(r *http.Request) RequestKind {
 	query := r.URL.Query()
 	switch {
+	case strings.HasSuffix(r.URL.Path, "/configmaps"):
+		return StopWatch
 	case query.Get("sendInitialEvents") == "true":
 		return WatchList
 	case query.Has("watch"):

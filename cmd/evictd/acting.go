@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/config"
+)
+
+// stopNamespace is where the ConfigMap is that stops evictd: its own namespace, and outside of a
+// pod that of the shipped manifest.
+func stopNamespace() string { return cmp.Or(ownNamespace(), "evictd") }
+
+// newActing creates what says whether evictd acts.
+func (d *daemon) newActing() *acting.Acting {
+	return acting.New(acting.Options{
+		ConfigMaps: d.clients.watching.ConfigMaps(stopNamespace()), Namespace: stopNamespace(),
+		ReadLabels: d.readLabels, Now: time.Now,
+	})
+}
+
+// readLabels reads the labels of the node, which the API server may have from its cache.
+func (d *daemon) readLabels(ctx context.Context) (map[string]string, error) {
+	node, err := d.clients.nodes.Get(ctx, d.flags.nodeName, metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", d.flags.nodeName, withoutURL(err))
+	}
+	return node.Labels, nil
+}
+
+// actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
+// asks, by the configuration that it has in force.
+func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
+	s := d.acting.Of(acting.Configuration{DryRun: c.DryRun, Flag: d.flags.dryRun, NodeSelector: c.Act.NodeSelector})
+	if !s.Reason.Unknown() {
+		d.actingKnown.Store(true)
+	}
+	return s
+}
+
+// readyToAct returns an error until it is known for the first time whether evictd acts: a rollout to
+// nodes on which it cannot know ends at the first of them. What is not known later is no matter of
+// the process, as where the API server fails.
+func (d *daemon) readyToAct() error {
+	if d.actingKnown.Load() {
+		return nil
+	}
+	return errors.New("it is not known yet whether evictd may act; its log says why if that lasts")
+}
