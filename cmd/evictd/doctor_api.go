@@ -12,10 +12,12 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/doctor"
 )
@@ -43,7 +45,7 @@ func (f *doctorFlags) seeAPI(c *config.EvictdConfiguration, seen *seenHost) doct
 	}
 	api := doctor.API{
 		NodeName: f.nodeName, Server: a.server, Node: a.node, Account: a.account,
-		Rights: a.rights(c), OptIns: a.optIns(c), Policies: a.policies(),
+		Rights: a.rights(c), OptIns: a.optIns(c), Policies: a.policies(), Stop: a.stop, Lacks: a.lacks(c),
 	}
 	if c.Disk.Source != config.DiskNode {
 		api.Summary = a.summary(c)
@@ -165,10 +167,40 @@ func (a *seenAPI) rights(c *config.EvictdConfiguration) []doctor.Right {
 			if n.rights[i].Subresource == "stats" && c.Disk.Source == config.DiskNode {
 				continue
 			}
-			all = append(all, a.right(&n.rights[i], n.without))
+			one := a.right(&n.rights[i], n.without)
+			one.Grants = n.grants
+			all = append(all, one)
 		}
 	}
 	return all
+}
+
+// stop reads the ConfigMap that stops evictd.
+func (a *seenAPI) stop(ctx context.Context) (doctor.Stop, error) {
+	stop := doctor.Stop{ConfigMap: stopNamespace() + "/" + acting.StopName}
+	found, err := a.clients.telling.ConfigMaps(stopNamespace()).Get(ctx, acting.StopName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return stop, nil
+	}
+	if err != nil {
+		return stop, a.clients.explain(err, "get ConfigMap "+acting.StopName)
+	}
+	stop.Exists, stop.Reason = true, found.Data[acting.StopReason]
+	return stop, nil
+}
+
+// lacks returns the labels of act.nodeSelector that the node lacks.
+func (a *seenAPI) lacks(c *config.EvictdConfiguration) func(context.Context) ([]string, error) {
+	if len(c.Act.NodeSelector) == 0 {
+		return nil
+	}
+	return func(ctx context.Context) ([]string, error) {
+		node, err := a.clients.getNode(ctx, a.flags.nodeName)
+		if err != nil {
+			return nil, err
+		}
+		return acting.Lacks(c.Act.NodeSelector, node.Labels), nil
+	}
 }
 
 func (a *seenAPI) right(right *authorizationv1.ResourceAttributes, without string) doctor.Right {

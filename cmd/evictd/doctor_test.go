@@ -105,6 +105,7 @@ func sound() []string {
 		"kubelet-thresholds/nodefs.inodesFree", "kubelet-thresholds/imagefs.available", "kubelet-thresholds/imagefs.inodesFree",
 		"state-dir", "api-server", "clock", "node", "token", "right/list pods", "right/watch pods", "right/create pods/eviction",
 		"right/get pods", "right/get nodes", "right/get nodes/stats", "right/create events", "right/patch events",
+		"right/get configmaps", "right/list configmaps", "right/watch configmaps", "act/stop",
 		"policy/evictd-evicts-on-own-node", "policy/evictd-on-own-node", "policy/evictd-taints-own-node", "policy/evictd-events-of-own-node",
 		"pod-disk/summary",
 	}
@@ -213,6 +214,7 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 			map[string]doctor.State{
 				"right/list pods": doctor.Unknown, "right/watch pods": doctor.Unknown, "right/create pods/eviction": doctor.Unknown, "right/get pods": doctor.Unknown,
 				"right/get nodes": doctor.Unknown, "right/get nodes/stats": doctor.Unknown, "right/create events": doctor.Unknown, "right/patch events": doctor.Unknown,
+				"right/get configmaps": doctor.Unknown, "right/list configmaps": doctor.Unknown, "right/watch configmaps": doctor.Unknown,
 				"policy/evictd-taints-own-node": doctor.Unknown,
 			},
 			"", exitFault,
@@ -391,12 +393,12 @@ func TestWrongCallsOfDoctor(t *testing.T) {
 	}
 }
 
-// The doctor asks for each right of the shipped ClusterRole and no other, and knows each policy.
+// The doctor asks for each right of the shipped ClusterRole and Role and no other, and knows each policy.
 func TestDoctorKnowsTheShippedManifest(t *testing.T) {
 	t.Parallel()
 	s := readShipped(t)
 	var granted, asked, shippedPolicies, known []string
-	for _, rule := range s.role.Rules {
+	for _, rule := range append(s.role.Rules, s.stop.Rules...) {
 		for _, resource := range rule.Resources {
 			for _, verb := range rule.Verbs {
 				granted = append(granted, verb+" "+resource)

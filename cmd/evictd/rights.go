@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
 )
 
@@ -20,6 +21,7 @@ type need struct {
 	overlay string // grants the rights
 	with    string // what evictd does with them
 	without string // what happens where a right is missing
+	grants  string // what has the rights of deploy/daemonset.yaml; "" is the ClusterRole
 	rights  []authorizationv1.ResourceAttributes
 }
 
@@ -96,7 +98,23 @@ func shippedNeeds(node string) []need {
 			without: "there is no Event on evicted pods and their controllers",
 			rights:  []authorizationv1.ResourceAttributes{{Verb: "create", Resource: "events"}, {Verb: "patch", Resource: "events"}},
 		},
+		stopNeeds(),
 	}
+}
+
+// stopNeeds are the rights to follow the ConfigMap that stops evictd. RBAC takes the name from the
+// field selector of the request.
+func stopNeeds() need {
+	stop := need{
+		without: "it is not known whether evictd is stopped, and it does not act",
+		grants:  "the Role and the RoleBinding evictd of deploy/daemonset.yaml",
+	}
+	for _, verb := range []string{"get", "list", "watch"} {
+		stop.rights = append(stop.rights, authorizationv1.ResourceAttributes{
+			Verb: verb, Resource: "configmaps", Name: acting.StopName, Namespace: stopNamespace(),
+		})
+	}
+	return stop
 }
 
 // checkBaseRights reports at startup that the account may not evict. Otherwise that would

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"strings"
 )
@@ -11,6 +12,8 @@ type Right struct {
 	Name string
 	// Without is what happens where the account lacks it.
 	Without string
+	// Grants is what to apply for it; "" is the shipped ClusterRole.
+	Grants string
 	// Allowed asks the API server.
 	Allowed func(context.Context) (bool, error)
 }
@@ -37,7 +40,7 @@ func right(ctx context.Context, r *Right) Finding {
 	case !allowed:
 		return Finding{
 			rightName(r), Missing, "the account lacks it", r.Without,
-			"apply the ClusterRole and the ClusterRoleBinding of deploy/daemonset.yaml",
+			"apply " + cmp.Or(r.Grants, "the ClusterRole and the ClusterRoleBinding of deploy/daemonset.yaml"),
 		}
 	default:
 		return fine(rightName(r), "granted")

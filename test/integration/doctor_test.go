@@ -104,8 +104,8 @@ func TestDoctorWithEvictdsToken(t *testing.T) {
 			}
 		}
 	}
-	if rightLines != 8 {
-		t.Errorf("%d rights, want the 8 of the shipped ClusterRole", rightLines)
+	if rightLines != 11 {
+		t.Errorf("%d rights, want the 11 of the shipped ClusterRole and Role", rightLines)
 	}
 	t.Run("a verb is missing", func(t *testing.T) { verbIsMissing(t, f, e) })
 	t.Run("a policy is missing", func(t *testing.T) { policyIsMissing(t, f, e) })
