@@ -103,13 +103,15 @@ func matches(m *dto.Metric, labels map[string]string) bool {
 
 // Decision is one decision of /debug/decisions, with the fields that tests read.
 type Decision struct {
-	ID       uint64    `json:"id"`
-	Verb     string    `json:"verb"`
-	Hold     string    `json:"hold"`
-	Signal   string    `json:"signal"`
-	Queue    string    `json:"queue"` // the victim's
-	DryRun   bool      `json:"dry_run"`
-	Attempts []Attempt `json:"attempts"`
+	ID     uint64 `json:"id"`
+	Verb   string `json:"verb"`
+	Hold   string `json:"hold"`
+	Signal string `json:"signal"`
+	Queue  string `json:"queue"` // the victim's
+	DryRun bool   `json:"dry_run"`
+	// DryRunWhy is why evictd did not act.
+	DryRunWhy string    `json:"dry_run_why"`
+	Attempts  []Attempt `json:"attempts"`
 	// Available and Line are the reading and the threshold, in bytes.
 	Available int64  `json:"available"`
 	Line      int64  `json:"line"`
