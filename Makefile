@@ -177,11 +177,11 @@ bench-idle: needs-root cluster-build build ## CPU and memory of a calm evictd be
 
 # PODS on each node and WINDOW, of which WINDOWS are measured, make it shorter: make bench-agents
 # AGENTS=200 PODS=3 WINDOW=10s. WINDOWS=0 leaves the steps out, ROUNDS=0 the starts, RESTARTS=0 the
-# restarts. CHURN is the % of pods replaced in an hour, DENSITY the pods of a full node.
+# restarts, STOPS=0 the stops. CHURN is the % of pods replaced in an hour, DENSITY the pods of a full node.
 .PHONY: bench-agents
 bench-agents: cluster-build ## What calm agents cost one API server, and its restart (AGENTS=1000; half an hour)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/agents --agents $${AGENTS:-1000} --pods $${PODS:-10} \
-		--window $${WINDOW:-20s} --windows $${WINDOWS:-3} --rounds $${ROUNDS:-10} --restarts $${RESTARTS:-3} \
+		--window $${WINDOW:-20s} --windows $${WINDOWS:-3} --rounds $${ROUNDS:-10} --restarts $${RESTARTS:-3} --stops $${STOPS:-5} \
 		--churn $${CHURN:-10} --density $${DENSITY:-110}
 
 # AGENTS, PERMITS (permits of a workload), WORKLOADS and PODS (on each node) make it smaller;

@@ -32,10 +32,11 @@ type settings struct {
 	density  int     // pods of a node, for the rate of the churn and for the dense nodes
 	restarts int
 	rounds   int
+	stops    int
 }
 
 func parse(arguments []string) (settings, error) {
-	const agents, pods, windows, churn, density, restarts, rounds = 1000, 10, 3, 10, 110, 3, 10
+	const agents, pods, windows, churn, density, restarts, rounds, stops = 1000, 10, 3, 10, 110, 3, 10, 5
 	var s settings
 	flags := flag.NewFlagSet("agents", flag.ContinueOnError)
 	flags.IntVar(&s.agents, "agents", agents, "agents at the last step, each on a node of its own; the others are 0, a quarter and half")
@@ -46,11 +47,12 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.density, "density", density, "pods of a full node: the churn is that of so many on each node")
 	flags.IntVar(&s.restarts, "restarts", restarts, "restarts of the API server")
 	flags.IntVar(&s.rounds, "rounds", rounds, "how often a few agents connect anew, for the cost of one; 0 leaves it out")
+	flags.IntVar(&s.stops, "stops", stops, "how often all agents are stopped, and let act again")
 	if err := flags.Parse(arguments); err != nil {
 		return s, err
 	}
 	const fewest = 40
-	if s.agents < fewest || s.pods < 2 || s.windows < 0 || s.rounds < 0 || s.restarts < 0 || s.density < s.pods || s.churn <= 0 {
+	if s.agents < fewest || s.pods < 2 || s.windows < 0 || s.rounds < 0 || s.restarts < 0 || s.stops < 0 || s.density < s.pods || s.churn <= 0 {
 		return s, errors.New("at least 40 agents, 2 pods, a churn, and a density of at least --pods")
 	}
 	return s, nil
@@ -111,6 +113,9 @@ func (b *bench) all(ctx context.Context) error {
 		}
 	}
 	if err := b.calm.Connect(ctx, b.calm.Agents(), b.agents); err != nil {
+		return err
+	}
+	if err := b.stopAll(ctx); err != nil {
 		return err
 	}
 	if err := b.herds(ctx); err != nil {
