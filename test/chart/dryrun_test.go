@@ -23,8 +23,9 @@ func TestAPIServerTakesEachVariant(t *testing.T) {
 		s.takes(v.name+", chart", render(t, v.namespace, v.values).objects)
 		s.takes(v.name+", kustomize", kustomize(t, v.kustomization))
 	}
-	s.takes("helm test", render(t, namespace, "").tests)
 	shipped := render(t, namespace, "").objects
+	s.applyKinds(shipped, "ServiceAccount") // which the doctor's pod needs
+	s.takes("helm test", render(t, namespace, "").tests)
 	for _, r := range rows(t) {
 		changed := objects{}
 		for key, object := range render(t, namespace, r.Given+"\n"+r.Set).objects {

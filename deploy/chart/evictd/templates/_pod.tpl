@@ -1,0 +1,143 @@
+{{- /* What the DaemonSet's pods and the doctor's of `helm test` have in common. */}}
+
+{{- /* Whether evictd runs as root; empty if not. */}}
+{{- define "evictd.root" -}}
+{{- if or .Values.diskNode.enabled .Values.kubepodsTrigger.enabled }}true{{ end }}
+{{- end }}
+
+{{- /* The kubepods cgroup's file for triggers. */}}
+{{- define "evictd.kubepodsPressure" -}}
+{{- if eq .Values.kubepodsTrigger.cgroupDriver "cgroupfs" }}/sys/fs/cgroup/kubepods/memory.pressure
+{{- else }}/sys/fs/cgroup/kubepods.slice/memory.pressure
+{{- end }}
+{{- end }}
+
+{{- /* The arguments of `evictd doctor`: those of `evictd run` that say where things are. */}}
+{{- define "evictd.doctorArgs" -}}
+- doctor
+- --config=/etc/evictd/evictd.yaml
+- --host-root=/host
+{{- if .Values.state.enabled }}
+- --state-dir=/var/lib/evictd
+{{- end }}
+{{- if .Values.kubeletConfig.enabled }}
+- --kubelet-config=/kubelet-config.yaml
+{{- end }}
+{{- range .Values.extraArgs }}
+{{- if hasPrefix "--kubepods-cgroup=" . }}
+- {{ . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "evictd.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 64535
+runAsGroup: 64535
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "evictd.securityContext" -}}
+{{- if include "evictd.root" . }}
+runAsNonRoot: false
+runAsUser: 0
+runAsGroup: 0
+{{- end }}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+  {{- if .Values.diskNode.enabled }}
+  add: [DAC_READ_SEARCH, SYS_PTRACE]
+  {{- else if .Values.kubepodsTrigger.enabled }}
+  add: [SYS_RESOURCE]
+  {{- end }}
+{{- end }}
+
+{{- define "evictd.env" -}}
+- name: NODE_NAME
+  valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+- name: HOST_IP
+  valueFrom: {fieldRef: {fieldPath: status.hostIP}}
+- name: POD_NAME
+  valueFrom: {fieldRef: {fieldPath: metadata.name}}
+- name: POD_NAMESPACE
+  valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+- name: POD_UID
+  valueFrom: {fieldRef: {fieldPath: metadata.uid}}
+- name: GOMEMLIMIT
+  value: {{ .Values.goMemoryLimit | quote }}
+{{- end }}
+
+{{- define "evictd.volumeMounts" -}}
+{{- $root := eq (include "evictd.root" .) "true" }}
+{{- $file := include "evictd.kubepodsPressure" . }}
+{{- $images := include "evictd.imagesMountPath" . }}
+{{- /* How the kubelet's and the images' directories are mounted. */}}
+{{- $directory := "readOnly: true" }}
+{{- if .Values.diskNode.enabled }}
+{{- $directory = "readOnly: true, mountPropagation: HostToContainer" }}
+{{- else if $root }}
+{{- $directory = "readOnly: true, recursiveReadOnly: IfPossible" }}
+{{- end }}
+{{- /* readOnly does not cover what is mounted below, where root could write. */}}
+{{- $kernel := ternary "readOnly: true, recursiveReadOnly: IfPossible" "readOnly: true" $root }}
+{{- if .Values.state.enabled }}
+- {name: state, mountPath: /var/lib/evictd}
+{{- end }}
+- {name: config, mountPath: /etc/evictd, readOnly: true}
+- {name: proc, mountPath: /host/proc, {{ $kernel }}}
+- {name: cgroup, mountPath: /host/sys/fs/cgroup, {{ $kernel }}}
+- {name: kubelet, mountPath: /host/var/lib/kubelet, {{ $directory }}}
+- {name: containerd, mountPath: {{ $images }}, {{ $directory }}}
+{{- if .Values.diskNode.enabled }}
+{{- if ne $images (printf "/host%s" .Values.hostPaths.images) }}
+# The layers' paths in the node's mounts are below it.
+- {name: containerd, mountPath: /host{{ .Values.hostPaths.images }}, {{ $directory }}}
+{{- end }}
+- {name: logs, mountPath: /host/var/log/pods, {{ $directory }}}
+{{- end }}
+{{- if .Values.kubepodsTrigger.enabled }}
+# Writable: this file, and not the cgroups.
+- {name: kubepods-pressure, mountPath: /host{{ $file }}}
+{{- end }}
+{{- if .Values.kubeletConfig.enabled }}
+- {name: kubelet-config, mountPath: /host/kubelet-config.yaml, readOnly: true}
+{{- if .Values.kubeletConfig.dropInDirectory }}
+- {name: kubelet-config-drop-ins, mountPath: /host/kubelet-config.yaml.d, readOnly: true}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "evictd.volumes" -}}
+{{- if .Values.state.enabled }}
+- name: state
+  emptyDir: {medium: Memory, sizeLimit: {{ .Values.state.sizeLimit }}}
+{{- end }}
+- name: config
+  configMap: {name: evictd}
+- name: proc
+  hostPath: {path: /proc, type: Directory}
+- name: cgroup
+  hostPath: {path: /sys/fs/cgroup, type: Directory}
+- name: kubelet
+  hostPath: {path: {{ .Values.hostPaths.kubelet }}, type: Directory}
+- name: containerd
+  hostPath: {path: {{ .Values.hostPaths.images }}, type: Directory}
+{{- if .Values.diskNode.enabled }}
+- name: logs
+  hostPath: {path: /var/log/pods, type: Directory}
+{{- end }}
+{{- if .Values.kubepodsTrigger.enabled }}
+- name: kubepods-pressure
+  hostPath: {path: {{ include "evictd.kubepodsPressure" . }}, type: File}
+{{- end }}
+{{- if .Values.kubeletConfig.enabled }}
+- name: kubelet-config
+  hostPath: {path: {{ .Values.kubeletConfig.path }}, type: File}
+{{- with .Values.kubeletConfig.dropInDirectory }}
+- name: kubelet-config-drop-ins
+  hostPath: {path: {{ . }}, type: Directory}
+{{- end }}
+{{- end }}
+{{- end }}
