@@ -95,6 +95,9 @@ func (f *fakePermits) Acquire(ctx context.Context, r permits.Request) permits.An
 	if !set {
 		answer.Verdict = permits.Granted
 	}
+	if answer.Verdict != permits.Granted {
+		answer.Pool = r.Limits.Of(r.Pod)[0]
+	}
 	f.add("take " + r.Pod.Name + " " + string(answer.Verdict))
 	return answer
 }

@@ -95,7 +95,7 @@ func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {
 
 func (f *fake) Acquire(_ context.Context, r permits.Request) permits.Answer {
 	f.call("acquire " + r.Pod.Name)
-	return permits.Answer{Verdict: f.permits, Detail: "held for another"}
+	return permits.Answer{Verdict: f.permits, Pool: r.Limits.Of(r.Pod)[0], Detail: "held for another"}
 }
 
 func (f *fake) Release(uid string) { f.call("release " + uid) }
