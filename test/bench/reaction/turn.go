@@ -93,15 +93,8 @@ func (b *bench) persist(ctx context.Context, a agent, rate int64, run int) (resu
 // turn is one run: it starts a pod, puts the node at its distance from the threshold, starts
 // the pod's allocation, and waits for the request to the API server.
 func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r result, err error) {
-	if b.settings.fresh {
-		if err = b.node.Renew(ctx); err != nil {
-			return r, err
-		}
-	}
-	select {
-	case <-time.After(b.settings.settle):
-	case <-ctx.Done():
-		return r, ctx.Err()
+	if err = b.prepare(ctx); err != nil {
+		return r, err
 	}
 	distance := max(rate, closest)
 	if a == byKubelet {
@@ -141,6 +134,21 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	after, unread := oomKills()
 	r.agent, r.rate, r.allKills = a, rate, after-kills
 	return r, errors.Join(err, unread, tooSlow(&r))
+}
+
+// prepare starts evictd anew if that was asked for, and rests.
+func (b *bench) prepare(ctx context.Context) error {
+	if b.settings.fresh {
+		if err := b.node.Renew(ctx); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-time.After(b.settings.settle):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // missed returns the error of a run without an eviction: either evictd did not act although
