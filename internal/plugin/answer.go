@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
@@ -51,10 +52,22 @@ func (a *answer) mode() string {
 	switch {
 	case !told:
 		return unknown
-	case dryRun != 0:
-		return "dry run"
-	default:
+	case dryRun == 0:
 		return "acts"
+	}
+	for _, reason := range a.metrics.all("evictd_dry_run_reason") {
+		if mode, named := modes()[acting.Reason(reason.labels["reason"])]; named && reason.value != 0 {
+			return mode
+		}
+	}
+	return "dry run" // by its configuration
+}
+
+// modes are those of agents that do not act for another reason than their configuration.
+func modes() map[acting.Reason]string {
+	return map[acting.Reason]string{
+		acting.Stopped: "stopped", acting.NotSelected: "not selected",
+		acting.StopUnknown: "stop unknown", acting.NodeUnknown: "labels unknown",
 	}
 }
 

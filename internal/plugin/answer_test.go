@@ -2,11 +2,14 @@ package plugin
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/acting"
 )
 
 // calm is what an agent without pressure serves.
@@ -90,6 +93,28 @@ worker-2  acts     memory.available soft  memory.available 102.4Mi above hard  3
 	printed.Reset()
 	if err := writeTable(&printed, nil); err != nil || printed.Len() > 0 {
 		t.Errorf("without an answer: %q, %v; want nothing", printed.String(), err)
+	}
+}
+
+// The reason why an agent does not act is its mode, but for its own configuration.
+func TestModeSaysWhyAnAgentDoesNotAct(t *testing.T) {
+	t.Parallel()
+	for _, reason := range acting.Reasons() {
+		want := modes()[reason]
+		if reason == acting.Configured {
+			want = "dry run"
+		}
+		page := calm + "# TYPE evictd_dry_run_reason gauge\n"
+		for _, one := range acting.Reasons() {
+			value := 0
+			if one == reason {
+				value = 1
+			}
+			page += fmt.Sprintf("evictd_dry_run_reason{reason=%q} %d\n", one, value)
+		}
+		if got := said(t, page).mode(); got != want || want == "" {
+			t.Errorf("%s: %q, want %q", reason, got, want)
+		}
 	}
 }
 
