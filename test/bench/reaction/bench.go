@@ -63,7 +63,8 @@ type bench struct {
 	audit    audit.Log
 	gates    string // the directory of the files for which the allocators wait
 	lines    map[agent]int64
-	count    int // allocators so far
+	busy     bool // pods keep all CPUs in use
+	count    int  // allocators so far
 	results  []result
 	repeated int // runs that were disturbed and repeated
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -40,7 +42,7 @@ func agents() []agent { return []agent{byEvictd, byKubelet} }
 // an evictd run does not, and a 99th percentile needs a hundred runs.
 func (s *settings) taking() []agent {
 	round := slices.Repeat([]agent{byEvictd}, s.evictds)
-	if s.fresh {
+	if s.fresh || len(s.cpus) > 0 {
 		return round
 	}
 	return append(round, byKubelet)
@@ -54,6 +56,9 @@ type settings struct {
 	fresh   bool
 	settle  time.Duration // before each run
 	rates   []int64       // bytes a second
+	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; none
+	// leaves evictd its shipped resources.
+	cpus []string
 }
 
 func main() { os.Exit(measure.Run("reaction", run)) }
@@ -68,7 +73,11 @@ func parse(arguments []string) (settings, error) {
 	flags.DurationVar(&s.settle, "settle", 0,
 		"rest before each run; after 75s evictd no longer counts memory of the last victim on the per-CPU lists as in flight")
 	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
+	cpus := flags.String("cpus", "", "CPU requests of evictd to compare, such as 10m,50m, without a limit and while all CPUs are in use")
 	if err := flags.Parse(arguments); err != nil {
+		return s, err
+	}
+	if err := s.parseCPUs(*cpus); err != nil {
 		return s, err
 	}
 	for text := range strings.SplitSeq(*rates, ",") {
@@ -82,6 +91,20 @@ func parse(arguments []string) (settings, error) {
 		return s, fmt.Errorf("at least one run, no negative rest, and %d to %d pods", ownPods, maxPods)
 	}
 	return s, nil
+}
+
+// parseCPUs takes the CPU requests.
+func (s *settings) parseCPUs(text string) error {
+	if text == "" {
+		return nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		if _, err := resource.ParseQuantity(one); err != nil {
+			return fmt.Errorf("parsing --cpus %q: %q is no amount of CPU such as 50m", text, one)
+		}
+		s.cpus = append(s.cpus, one)
+	}
+	return nil
 }
 
 func run(ctx context.Context, arguments []string) (err error) {

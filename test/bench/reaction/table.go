@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -31,11 +32,11 @@ type series struct {
 	allKills  int64
 }
 
-func (b *bench) series(a agent, rate int64) series {
+func (b *bench) series(a agent, share string, rate int64) series {
 	var s series
 	for i := range b.results {
 		r := &b.results[i]
-		if r.agent != a || r.rate != rate {
+		if r.agent != a || r.share != share || r.rate != rate {
 			continue
 		}
 		s.reactions = append(s.reactions, r.reaction)
@@ -58,28 +59,13 @@ const (
 // print writes the table and whether the budget was kept.
 func (b *bench) print(out io.Writer) error {
 	header := []string{
-		"MB/s asked", "measured (median)", "agent", "n", "p50 ms", "p99 ms", "max ms",
+		"MB/s asked", "measured (median)", "agent", "CPU request", "n", "p50 ms", "p99 ms", "max ms",
 		"sampler's gap p50 / max ms", "OOM kills pod / machine", "kubelet's median / evictd's",
 	}
 	var rows [][]string
-	for _, rate := range b.settings.rates {
-		own := b.series(byEvictd, rate)
-		for _, a := range agents() {
-			s := b.series(a, rate)
-			if len(s.reactions) == 0 {
-				continue
-			}
-			ratio := ""
-			if fastest := measure.Quantile(own.reactions, half); a == byKubelet && fastest > 0 {
-				ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(s.reactions, half))/float64(fastest))
-			}
-			rows = append(rows, []string{
-				strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(s.rates)/megabyte),
-				string(a), strconv.Itoa(len(s.reactions)),
-				ms(measure.Quantile(s.reactions, half)), ms(measure.Quantile(s.reactions, almostAll)), ms(measure.Quantile(s.reactions, 1)),
-				ms(measure.Quantile(s.gaps, half)) + " / " + ms(measure.Quantile(s.gaps, 1)),
-				fmt.Sprintf("%d / %d", s.podKills, s.allKills), ratio,
-			})
+	for _, share := range b.settings.shares() {
+		for _, rate := range b.settings.rates {
+			rows = append(rows, b.rows(share, rate)...)
 		}
 	}
 	_, _ = fmt.Fprintf(out, "\n%s; %d pods on the node; %d disturbed runs done again\n\n", measure.Machine(), b.settings.pods, b.repeated)
@@ -88,6 +74,30 @@ func (b *bench) print(out io.Writer) error {
 	}
 	b.judge(out)
 	return nil
+}
+
+// rows are those of one rate.
+func (b *bench) rows(share string, rate int64) [][]string {
+	var rows [][]string
+	own := b.series(byEvictd, share, rate)
+	for _, a := range agents() {
+		s := b.series(a, share, rate)
+		if len(s.reactions) == 0 {
+			continue
+		}
+		ratio := ""
+		if fastest := measure.Quantile(own.reactions, half); a == byKubelet && fastest > 0 {
+			ratio = fmt.Sprintf("%.0f", float64(measure.Quantile(s.reactions, half))/float64(fastest))
+		}
+		rows = append(rows, []string{
+			strconv.FormatInt(rate/megabyte, 10), fmt.Sprintf("%.0f", measure.Median(s.rates)/megabyte),
+			string(a), cmp.Or(share, "as shipped"), strconv.Itoa(len(s.reactions)),
+			ms(measure.Quantile(s.reactions, half)), ms(measure.Quantile(s.reactions, almostAll)), ms(measure.Quantile(s.reactions, 1)),
+			ms(measure.Quantile(s.gaps, half)) + " / " + ms(measure.Quantile(s.gaps, 1)),
+			fmt.Sprintf("%d / %d", s.podKills, s.allKills), ratio,
+		})
+	}
+	return rows
 }
 
 const (
@@ -100,7 +110,7 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseco
 // judge reports whether the budget was kept. It does not fail: the noise of a shared machine
 // is not a fault of the code, and the table shows how much there was.
 func (b *bench) judge(out io.Writer) {
-	own, other := b.series(byEvictd, budgetRate), b.series(byKubelet, budgetRate)
+	own, other := b.series(byEvictd, "", budgetRate), b.series(byKubelet, "", budgetRate)
 	if len(own.reactions) == 0 || len(other.reactions) == 0 {
 		return
 	}

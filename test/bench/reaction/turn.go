@@ -47,6 +47,7 @@ const (
 // result is one run.
 type result struct {
 	agent    agent
+	share    string // evictd's CPU request; "" is what is shipped
 	rate     int64
 	reaction time.Duration
 	measured float64 // bytes a second
@@ -62,17 +63,31 @@ var errDisturbed = errors.New("the run was disturbed")
 
 // measure does all runs, alternating between the agents so that both have the same noise.
 func (b *bench) measure(ctx context.Context) error {
-	for _, rate := range b.settings.rates {
-		for i := range b.settings.runs {
-			for _, a := range b.settings.taking() {
-				r, err := b.persist(ctx, a, rate, i)
-				if err != nil {
-					return fmt.Errorf("run %d of %s at %d MB/s: %w", i+1, a, rate/megabyte, err)
-				}
-				b.results = append(b.results, r)
-				b.say("%4d MB/s (measured %4.0f), run %2d, %-7s %9.1f ms after the crossing: %s", rate/megabyte,
-					r.measured/megabyte, i+1, a, float64(r.reaction.Microseconds())/1000, r.sign)
+	for _, share := range b.settings.shares() {
+		if err := b.share(ctx, share); err != nil {
+			return err
+		}
+		for _, rate := range b.settings.rates {
+			if err := b.round(ctx, share, rate); err != nil {
+				return err
 			}
+		}
+	}
+	return nil
+}
+
+// round does all runs at one rate.
+func (b *bench) round(ctx context.Context, share string, rate int64) error {
+	for i := range b.settings.runs {
+		for _, a := range b.settings.taking() {
+			r, err := b.persist(ctx, a, rate, i)
+			if err != nil {
+				return fmt.Errorf("run %d of %s at %d MB/s: %w", i+1, a, rate/megabyte, err)
+			}
+			r.share = share
+			b.results = append(b.results, r)
+			b.say("%4d MB/s (measured %4.0f), run %2d, %-7s %9.1f ms after the crossing: %s", rate/megabyte,
+				r.measured/megabyte, i+1, a, float64(r.reaction.Microseconds())/1000, r.sign)
 		}
 	}
 	return nil
@@ -192,6 +207,9 @@ func (b *bench) allocator(name string, rate, takes int64) node.Workload {
 			}}}
 			c := &spec.Containers[0]
 			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
+			if len(b.settings.cpus) > 0 {
+				requestCPU(spec, allocatorRequest)
+			}
 			// Above its whole allocation, so that its own limit causes no OOM kill.
 			c.Resources.Limits = corev1.ResourceList{
 				corev1.ResourceMemory: *resource.NewQuantity(takes+256*mebibyte, resource.BinarySI),

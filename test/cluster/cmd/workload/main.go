@@ -1,5 +1,5 @@
-// Command workload is the program of test pods: it uses memory, writes files, keeps threads,
-// forks, answers requests and delays its end, as its flags say. Without arguments it waits for
+// Command workload is the program of test pods: it uses memory and CPUs, writes files, keeps
+// threads, forks, answers requests and delays its end, as its flags say. Without arguments it waits for
 // SIGTERM, so that it serves as the pause image, too. With --prestop-sleep it is a preStop hook.
 //
 // It logs its steps in lines of a time (RFC 3339, nanoseconds) and a word, on its output and
@@ -51,6 +51,7 @@ type settings struct {
 	cacheFile    string
 	cacheBytes   size
 	threads      int
+	spins        int
 	prestopSleep time.Duration
 	logFile      string
 	serve        string
@@ -100,6 +101,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.cacheFile, "cache", "", "file to make without blocks, and to read again and again, so that it stays in the active page cache")
 	flags.Var(&chosen.cacheBytes, "cache-bytes", "how large that file is, such as 600Mi")
 	flags.IntVar(&chosen.threads, "threads", 0, "number of further threads to keep")
+	flags.IntVar(&chosen.spins, "spins", 0, "number of threads that use a CPU each, all the time")
 	flags.IntVar(&chosen.forks, "forks", 0, "number of processes to start, each of which waits; a failed start is tried again and again")
 	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
 	flags.StringVar(&chosen.heartbeat, "heartbeat", "", "file to append the time to, in nanoseconds, every 100 ms")
@@ -108,8 +110,8 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
 	}
-	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
-		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads or forks and no more memory first than in all")
+	if flags.NArg() > 0 || chosen.files < 1 || chosen.threads < 0 || chosen.spins < 0 || chosen.forks < 0 || chosen.memoryFirst > chosen.memory {
+		_, _ = fmt.Fprintln(complaints, "workload: takes flags only, at least one file, no negative number of threads, spins or forks and no more memory first than in all")
 		return chosen, errors.New("wrong usage")
 	}
 	return chosen, nil
@@ -173,6 +175,9 @@ func work(chosen settings, log journal) error {
 		}
 	}
 	go fork(chosen.forks)
+	for range chosen.spins {
+		go spin()
+	}
 	for range chosen.threads {
 		go func() {
 			runtime.LockOSThread()
@@ -185,6 +190,12 @@ func work(chosen settings, log journal) error {
 		}
 	}
 	return workOnFiles(chosen, log)
+}
+
+// spin uses a CPU all the time.
+func spin() {
+	for { //nolint:revive // that is what it is for
+	}
 }
 
 func takeMemory(chosen settings, log journal) error {
