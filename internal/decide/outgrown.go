@@ -32,6 +32,10 @@ type Growth struct {
 	// read at both times; Unread is what the ends of those should free.
 	ByUID  map[string]int64
 	Unread int64
+	// Steady is how fast those pods grow together that have grown all the time over SteadyOver, in the
+	// signal's unit a second. 0 where there are none, and while too few readings tell.
+	Steady     float64
+	SteadyOver time.Duration
 }
 
 // growth returns what changed, with no more used up than by the forecast's rate. Noise moves a single
@@ -61,15 +65,12 @@ func (g *Growth) by(uid string) bool {
 	return known && grown > 0 && 4*grown >= max(g.Taken, g.Grown)
 }
 
-// confirm returns the forecast with the rate at which the pods grew in place of a slower certain rate. On a
-// busy node, readings vary so much that for seconds no rate is certain; that the pods grew meanwhile is a
+// confirm returns the forecast with the rate at which pods grow steadily in place of a slower certain rate.
+// On a busy node, readings vary so much that for seconds no rate is certain; that pods grow meanwhile is a
 // second measure of the same fall. It is no faster than the fall, and only as far ahead as it was observed.
 func (g *Growth) confirm(f pressure.Forecast) pressure.Forecast {
-	if g.Over <= 0 {
-		return f
-	}
-	if rate := min(f.Rate, float64(g.Grown)/g.Over.Seconds()); rate > f.Least {
-		f.Least, f.Over = rate, min(f.Over, g.Over)
+	if rate := min(f.Rate, g.Steady); rate > f.Least {
+		f.Least, f.Over = rate, min(f.Over, g.SteadyOver)
 	}
 	return f
 }

@@ -46,17 +46,18 @@ func TestGrowingPodConfirmsTheForecast(t *testing.T) {
 		evicted bool
 	}{
 		"as it is":                    {func(*decide.Situation) {}, true},
-		"the pods grow slower":        {func(s *decide.Situation) { s.Uses.Growth.Grown = 24 }, false},
+		"the pods grow slower":        {func(s *decide.Situation) { s.Uses.Growth.Steady = 4.8 }, false},
 		"the fall is slower":          {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 4.8 }, false},
 		"it does not fall":            {func(s *decide.Situation) { s.Pressure.Forecast.Rate = 0 }, false},
 		"the growth is not known":     {func(s *decide.Situation) { s.Uses.Growth = decide.Growth{} }, false},
-		"they grew for a short while": {func(s *decide.Situation) { s.Uses.Growth.Over /= 2; s.Uses.Growth.Grown /= 2 }, false},
+		"they grew for a short while": {func(s *decide.Situation) { s.Uses.Growth.SteadyOver /= 2 }, false},
+		"not all the time":            {func(s *decide.Situation) { s.Uses.Growth.Steady = 0 }, false},
 		"the fall is certain": {func(s *decide.Situation) {
 			s.Pressure.Forecast.Least, s.Uses.Growth = 5.5, decide.Growth{}
 		}, true},
 	} {
 		s := growing()
-		s.Pods, s.Uses.Growth.Grown = s.Pods[:1], 30
+		s.Pods, s.Uses.Growth.Steady, s.Uses.Growth.SteadyOver = s.Pods[:1], 6, 5*second
 		s.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 5.5, Over: 10 * second}
 		test.change(s)
 		plan, hold, detail := decide.Decide(s)

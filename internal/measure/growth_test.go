@@ -56,6 +56,51 @@ func TestGrowthSinceAnEarlierReading(t *testing.T) {
 	}
 }
 
+// TestSteadyGrowth: only pods that grew in each of the last three intervals count, by their slowest.
+func TestSteadyGrowth(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	memory := pressure.MemoryAvailable
+	for name, test := range map[string]struct {
+		every time.Duration
+		leak  []int64
+		want  float64
+	}{
+		"it leaks":                 {3 * time.Second, []int64{0, 60, 120, 180}, 20},
+		"it leaks slower once":     {3 * time.Second, []int64{0, 60, 90, 150}, 10},
+		"of more readings":         {3 * time.Second, []int64{0, 0, 60, 120, 180}, 20},
+		"it starts":                {3 * time.Second, []int64{0, 500, 1000, 1000}, 0},
+		"it shrank":                {3 * time.Second, []int64{0, 60, 30, 150}, 0},
+		"too few readings":         {3 * time.Second, []int64{0, 60, 120}, 0},
+		"it was not read once":     {3 * time.Second, []int64{0, -1, 120, 180}, 0},
+		"the readings are too old": {16 * time.Second, []int64{0, 320, 640, 960}, 0},
+	} {
+		var g growth
+		var uses *decide.Uses
+		var sample *pressure.Sample
+		for i, held := range test.leak {
+			use := decide.Use{Expected: pressure.Amounts{}.With(memory, held)}
+			if held < 0 {
+				use = decide.Use{}
+			}
+			uses = &decide.Uses{ByUID: map[string]decide.Use{"leak": use, "still": {Expected: pressure.Amounts{}.With(memory, 50)}}}
+			sample = &pressure.Sample{Time: start.Add(time.Duration(i) * test.every)}
+			sample.Observations[memory] = pressure.Observation{State: pressure.Known, Available: 1000 - held, Capacity: 2000}
+			g.note(uses, sample)
+		}
+		got := g.since(uses, &pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: memory}, Observed: sample.Of(memory), SampleTime: sample.Time,
+		})
+		over := 9 * time.Second
+		if test.every != 3*time.Second || len(test.leak) < 4 {
+			over = 0
+		}
+		if got.Steady != test.want || got.SteadyOver != over {
+			t.Errorf("%s: %v a second over %v, want %v over %v", name, got.Steady, got.SteadyOver, test.want, over)
+		}
+	}
+}
+
 // TestWarmUpIsMoreFrequentNearAThreshold: a calm node's pods are read every 30 seconds, and every three
 // near a threshold.
 func TestWarmUpIsMoreFrequentNearAThreshold(t *testing.T) {
