@@ -31,11 +31,11 @@ func TestStopAtOnce(t *testing.T) {
 		Extra: fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\nevictionSoftGracePeriod: {%[1]s: 20s}\nevictionSoftGraceForecast: false\n",
 			node.PodMemory, line),
 	}))
-	before, _ := s.incidents(t.Context())
 	s.takes(greedy, "memory")
-	s.until("the incident is open", func(ctx context.Context) bool {
-		began, _ := s.incidents(ctx)
-		return len(began) > len(before)
+	s.until("the threshold is met", func(ctx context.Context) bool { // the incident may be that of a test before
+		families, err := live.Metrics(ctx)
+		available, known := node.Value(families, "evictd_signal_available_bytes", map[string]string{"signal": node.PodMemory})
+		return err == nil && known && int64(available) < line
 	})
 
 	s.stopEvictd("the wrong pods")

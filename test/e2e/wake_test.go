@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,14 +65,17 @@ func (s *scene) woken(ctx context.Context, source string) float64 {
 	return s.count(ctx, "evictd_stall_events_total", map[string]string{"source": source})
 }
 
-// thrash creates a pod that reads a file repeatedly which is much larger than its limit.
+// thrash creates pods that each read a file repeatedly which is much larger than their limit.
 func (s *scene) thrash() {
 	s.Helper()
-	s.deploy(node.Workload{
-		Name: "thrashing", UsesMiB: 1, AsksMiB: 10, LimitMiB: 60,
-		Flags: []string{"--cache=/data/cache", "--cache-bytes=600Mi"},
-		Change: func(spec *corev1.PodSpec) {
-			node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
-		},
-	})
+	const pods = 6 // on a fast disk one of them stalls for some milliseconds a second only
+	for i := range pods {
+		s.deploy(node.Workload{
+			Name: fmt.Sprintf("thrashing-%d", i), UsesMiB: 1, AsksMiB: 10, LimitMiB: 60,
+			Flags: []string{"--cache=/data/cache", "--cache-bytes=600Mi"},
+			Change: func(spec *corev1.PodSpec) {
+				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
+			},
+		})
+	}
 }
