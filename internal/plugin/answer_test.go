@@ -75,12 +75,12 @@ func said(t *testing.T, page string, changes ...string) *answer {
 
 func TestTable(t *testing.T) {
 	t.Parallel()
-	acting := said(t, calm, "evictd_dry_run 1", "evictd_dry_run 0", `evictd_under_pressure{signal="memory.available"} 0`, `evictd_under_pressure{signal="memory.available"} 1`,
+	acts := said(t, calm, "evictd_dry_run 1", "evictd_dry_run 0", `evictd_under_pressure{signal="memory.available"} 0`, `evictd_under_pressure{signal="memory.available"} 1`,
 		`evictd_pressure{kind="Soft",signal="memory.available"} 0`, `evictd_pressure{kind="Soft",signal="memory.available"} 1`,
 		`{signal="memory.available"} 8.589934592e+09`, `{signal="memory.available"} 6.44245094e+08`)
-	acting.node, acting.decisions = "worker-2", []decision{{Verb: "Held"}, {Verb: "Acted", Victim: "shop/web-1", Time: acting.now.Add(-3 * time.Minute)}}
+	acts.node, acts.decisions = "worker-2", []decision{{Verb: "Held"}, {Verb: "Acted", Victim: "shop/web-1", Time: acts.now.Add(-3 * time.Minute)}}
 	var printed bytes.Buffer
-	if err := writeTable(&printed, []*answer{said(t, calm), acting}); err != nil {
+	if err := writeTable(&printed, []*answer{said(t, calm), acts}); err != nil {
 		t.Fatal(err)
 	}
 	want := `NODE      MODE     PRESSURE               NEAREST THRESHOLD                    LAST EVICTION      LAST TICK  VERSION
