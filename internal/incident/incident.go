@@ -15,7 +15,7 @@ const KubeletsKept = 64
 // of six evictions a minute it is ten minutes' worth.
 const victimsKept = 64
 
-// Recorder is told of each shortage, once at its begin and once at its end.
+// Recorder receives each shortage twice: when it begins and when it ends.
 type Recorder interface {
 	IncidentBegan(i *Incident)
 	IncidentEnded(i *Incident)

@@ -29,7 +29,7 @@ func TestDoctorOfHelmSeesWhatEvictdSees(t *testing.T) {
 	}
 }
 
-// seen returns the fields of a pod's spec that say what it sees of its node, and as whom.
+// seen returns the fields of a pod's spec that decide what it can read of its node, and with which account.
 func seen(spec string, all map[string]string) map[string]string {
 	const container = "containers[evictd]."
 	of := map[string]string{}
