@@ -172,7 +172,7 @@ func (w *world) mayDo(path, resource string) {
 	var want, got string
 	text, unread := os.ReadFile(path)
 	want = string(text)
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 		got = ""
 		// A command that has started may finish: its output is in the failure.
 		for line := range strings.Lines(w.kubectl(context.WithoutCancel(ctx), "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {

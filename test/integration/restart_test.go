@@ -278,11 +278,32 @@ func remember(options *agent.Options) {
 		return
 	}
 	own := state.Identity{BootID: "boot"}
-	options.Memory = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: func(f state.Failure, err error) {
+	store := state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: func(f state.Failure, err error) {
 		fmt.Fprintf(os.Stderr, "writing the state: %s %v\n", f, err)
 	}})
-	if remembered, err := state.Load(dir, own, time.Now()); err == nil {
+	kept := func() (*state.State, error) { return state.Load(dir, own, time.Now()) }
+	options.Memory = onDisk{store, kept}
+	if remembered, err := kept(); err == nil {
 		options.Remembered = remembered
+	}
+}
+
+// onDisk waits until a request that is about to be sent is in the file, however slow the disk is:
+// evictd sends it after [state.Patience], and the agent of a step may be killed right then.
+type onDisk struct {
+	*state.Store
+
+	kept func() (*state.State, error)
+}
+
+// SaveNow hands the state over until its request is in the file.
+func (d onDisk) SaveNow(s state.State) {
+	for {
+		d.Store.SaveNow(s)
+		if kept, err := d.kept(); err == nil && len(kept.InDoubt) == len(s.InDoubt) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
