@@ -78,6 +78,10 @@ type fakePod struct {
 	limitHits int64
 	cache     int64 // active page cache, which counts for the working set alone
 	noCgroup  bool  // it has ended, and the API server lists it still
+
+	stored     *nodepods.Pod // converted from storedFrom at that sample
+	storedFrom *corev1.Pod
+	storedAt   int
 }
 
 func newFakeNode(capacity int64) *fakeNode {
@@ -162,9 +166,18 @@ func (n *fakeNode) List() []*nodepods.Pod {
 	defer n.mu.Unlock()
 	pods := make([]*nodepods.Pod, 0, len(n.pods))
 	for _, p := range n.pods { // in no order, as the store
-		pods = append(pods, nodepods.FromAPI(p.api))
+		pods = append(pods, p.converted(n.samples))
 	}
 	return pods
+}
+
+// converted returns the pod as the store has it. It is converted once between two samples, as a tick
+// lists the pods several times and a test changes them between ticks.
+func (p *fakePod) converted(sample int) *nodepods.Pod {
+	if p.stored == nil || p.storedFrom != p.api || p.storedAt != sample {
+		p.stored, p.storedFrom, p.storedAt = nodepods.FromAPI(p.api), p.api, sample
+	}
+	return p.stored
 }
 
 func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {

@@ -152,7 +152,9 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 		}
 		sample.Time = sample.Time.Add(time.Second)
 	}
-	n.pods["uid-new"].api.Status = n.pods["uid-old"].api.Status
+	evicted := n.pods["uid-new"].api.DeepCopy()
+	evicted.Status = n.pods["uid-old"].api.Status
+	n.pods["uid-new"].api = evicted
 	a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
 	if amount, _ := a.memories.Victims.Returning(pressure.NodeFSAvailable); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
