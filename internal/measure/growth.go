@@ -23,7 +23,13 @@ const (
 // growth keeps the last readings of the node and its pods, at least [growthLeast] apart. While the pods are
 // read all the time, the youngest that is old enough to be compared with the current one is at most twice
 // as old. The zero value has none.
-type growth struct{ kept []moment } // the oldest first
+type growth struct {
+	kept []moment // the oldest first
+	// steady is how fast those pods grow together that grew in each interval between the kept readings, by
+	// the slowest of their intervals, in the signal's unit a second. It has no figure where there are fewer
+	// readings.
+	steady map[pressure.Signal]float64
+}
 
 // moment is what was available and what the pods' ends would have freed at one time, by UID of the
 // API server.
@@ -48,6 +54,25 @@ func (g *growth) note(uses *decide.Uses, sample *pressure.Sample) {
 		g.kept = slices.Delete(g.kept, 0, 1)
 	}
 	g.kept = append(g.kept, now)
+	g.steady = g.rates()
+}
+
+// rates returns the steady growth of each signal that pods give back. It is computed once for each
+// reading: a tick under pressure comes many times as often.
+func (g *growth) rates() map[pressure.Signal]float64 {
+	if len(g.kept) < steadyReadings {
+		return nil
+	}
+	rates := map[pressure.Signal]float64{}
+	for _, signal := range pressure.Signals() {
+		if signal.Reclaim() != pressure.ReclaimMeasured {
+			continue
+		}
+		for uid := range g.kept[0].pods {
+			rates[signal] += g.slowest(signal, uid)
+		}
+	}
+	return rates
 }
 
 // earlier returns the latest reading that is old enough to be compared with one of a time; the zero moment
@@ -61,16 +86,13 @@ func (g *growth) earlier(now time.Time) *moment {
 	return &moment{}
 }
 
-// steady returns how fast those pods grow together that grew in each interval between the last readings, by
-// the slowest of their intervals, in the signal's unit a second, and how long these take.
-func (g *growth) steady(signal pressure.Signal, now time.Time) (rate float64, over time.Duration) {
+// recent returns the steady growth of a signal and how long the readings took; zero where they are too
+// few or too old.
+func (g *growth) recent(signal pressure.Signal, now time.Time) (rate float64, over time.Duration) {
 	if len(g.kept) < steadyReadings || now.Sub(g.kept[0].at) > steadyOldest {
 		return 0, 0
 	}
-	for uid := range g.kept[0].pods {
-		rate += g.slowest(signal, uid)
-	}
-	return rate, g.kept[steadyReadings-1].at.Sub(g.kept[0].at)
+	return g.steady[signal], g.kept[steadyReadings-1].at.Sub(g.kept[0].at)
 }
 
 // slowest returns the least rate of one pod; 0 where it did not grow, or was not read, at one of the times.
@@ -99,7 +121,7 @@ func (g *growth) since(uses *decide.Uses, p *pressure.Pressure) decide.Growth {
 		Over: p.SampleTime.Sub(earlier.at), Taken: available - p.Observed.Available,
 		ByUID: make(map[string]int64, len(uses.ByUID)),
 	}
-	changed.Steady, changed.SteadyOver = g.steady(signal, p.SampleTime)
+	changed.Steady, changed.SteadyOver = g.recent(signal, p.SampleTime)
 	for uid := range uses.ByUID {
 		now, knownNow := uses.ByUID[uid].Expected.Of(signal)
 		before, knownBefore := earlier.pods[uid].Expected.Of(signal)
