@@ -98,7 +98,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if _, err := b.node.Kubectl(ctx, "create", "namespace", namespace); err != nil {
 		return err
 	}
-	b.say("%d idle pods start.", b.settings.pods-ownPods)
+	b.say("%d idle pods start.", b.settings.idlePods())
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (b *bench) idle(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a priority class: %w", err)
 	}
-	wanted := b.settings.pods - ownPods
+	wanted := b.settings.idlePods()
 	for i := range wanted {
 		w := node.Workload{Name: "idle-" + strconv.Itoa(i), AsksMiB: 16, Change: func(spec *corev1.PodSpec) {
 			spec.PriorityClassName = idlePriority

@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,6 +60,16 @@ type settings struct {
 	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; none
 	// leaves evictd its shipped resources.
 	cpus []string
+}
+
+// idlePods returns how many pods do nothing: the others are evictd's, the allocator and, where CPU
+// requests are compared, those that keep the CPUs in use.
+func (s *settings) idlePods() int {
+	others := ownPods
+	if len(s.cpus) > 0 {
+		others += runtime.NumCPU()
+	}
+	return max(s.pods-others, 0)
 }
 
 func main() { os.Exit(measure.Run("reaction", run)) }

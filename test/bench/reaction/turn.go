@@ -6,17 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -183,54 +177,6 @@ func tooSlow(r *result) error {
 	return fmt.Errorf("%w: the pod took only %.0f MB/s", errDisturbed, r.measured/megabyte)
 }
 
-// start creates the allocator. Up to a gigabyte of what the previous run has freed is on the
-// per-CPU lists: it is allocated first, without an effect on the available memory.
-func (b *bench) start(ctx context.Context, name string, rate, takes int64) error {
-	unshown, err := pressure.FreeOnCPULists("/")
-	if err != nil {
-		return fmt.Errorf("reading the per-CPU lists: %w", err)
-	}
-	return b.create(ctx, b.allocator(name, rate, takes+unshown))
-}
-
-// allocator allocates that much memory at the rate, once its gate is open.
-func (b *bench) allocator(name string, rate, takes int64) node.Workload {
-	_, gate := b.gate(name)
-	return node.Workload{
-		Name: name, UsesMiB: takes / mebibyte, AsksMiB: 16,
-		Flags: []string{"--memory-rate=" + strconv.FormatInt(rate, 10), "--start-file=" + gate},
-		Change: func(spec *corev1.PodSpec) {
-			grace := int64(5)
-			spec.TerminationGracePeriodSeconds = &grace
-			spec.Volumes = []corev1.Volume{{Name: "gates", VolumeSource: corev1.VolumeSource{
-				HostPath: &corev1.HostPathVolumeSource{Path: b.gates},
-			}}}
-			c := &spec.Containers[0]
-			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
-			if len(b.settings.cpus) > 0 {
-				requestCPU(spec, allocatorRequest)
-			}
-			// Above its whole allocation, so that its own limit causes no OOM kill.
-			c.Resources.Limits = corev1.ResourceList{
-				corev1.ResourceMemory: *resource.NewQuantity(takes+256*mebibyte, resource.BinarySI),
-			}
-		},
-	}
-}
-
-// expose removes the label that protects the pod from evictd. A pod without it from its
-// start could be evicted too early, when the rest of the machine uses memory.
-func (b *bench) expose(ctx context.Context, name string) error {
-	patch := []byte(`{"metadata":{"labels":{"` + looksOn + `":"false"}}}`)
-	_, err := b.node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err != nil {
-		return fmt.Errorf("letting evictd have pod %s: %w", name, err)
-	}
-	const told = 300 * time.Millisecond // for evictd's watch
-	time.Sleep(told)
-	return nil
-}
-
 // place puts the node at the distance above the agent's threshold. When the rest of the
 // machine uses too much memory for that, it waits until some is freed.
 func (b *bench) place(ctx context.Context, a agent, distance int64) error {
@@ -340,65 +286,4 @@ func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, e
 		first = later
 	}
 	return first, max(kills, podOOMKills(group)), nil
-}
-
-// crossed is a run with the moment of its crossing.
-type crossed struct {
-	result
-	at time.Time
-}
-
-// crossing finds the last reading above the threshold before the first one below. Memory
-// crossed it after that, so the reaction is shown as slightly too long and never too short,
-// by at most the interval between the two. The rate is that of MemAvailable over the last
-// 0.9 GB before the crossing, or nine tenths of a shorter distance.
-func crossing(moments []moment, line, distance int64) (crossed, error) {
-	const late = 0.5 // of the distance must still be ahead when the sampling begins
-	if len(moments) == 0 || float64(moments[0].available-line) < late*float64(distance) {
-		return crossed{}, fmt.Errorf("%w: memory went before the pod took it", errDisturbed)
-	}
-	at := slices.IndexFunc(moments, func(m moment) bool { return m.available < line })
-	if at < 0 {
-		return crossed{}, fmt.Errorf("%w: the sampler saw no crossing", errDisturbed)
-	}
-	before, below := &moments[at-1], &moments[at]
-	taken := moments[0].kernel - below.kernel
-	if float64(taken) < late*float64(distance) {
-		return crossed{}, fmt.Errorf("%w: not the pod took the memory", errDisturbed)
-	}
-	lead := max(taken/10, taken-900*megabyte)
-	begin := slices.IndexFunc(moments, func(m moment) bool { return moments[0].kernel-m.kernel >= lead })
-	c := crossed{at: before.before}
-	c.gap = below.before.Sub(before.before)
-	if took := below.before.Sub(moments[begin].before); took > 0 {
-		c.measured = float64(moments[begin].kernel-below.kernel) / took.Seconds()
-	}
-	return c, nil
-}
-
-// oomKills returns the kernel's count of OOM kills on the whole machine.
-func oomKills() (int64, error) {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
-	}
-	return counted(string(text), "oom_kill"), nil
-}
-
-// podOOMKills returns the count of the pod's cgroup and the groups below it, as far as they
-// still exist.
-func podOOMKills(uid string) int64 {
-	sum := int64(0)
-	for _, pattern := range []string{
-		"/sys/fs/cgroup/memory/evictd-node-*/kubepods/*/pod" + uid + "/*/memory.oom_control",
-		"/sys/fs/cgroup/evictd-node-*/kubepods/*/pod" + uid + "/*/memory.events",
-	} {
-		found, _ := filepath.Glob(pattern) // the patterns are well-formed
-		for _, path := range found {
-			if text, err := os.ReadFile(path); err == nil { //nolint:gosec // below the node's own cgroup
-				sum += counted(string(text), "oom_kill")
-			}
-		}
-	}
-	return sum
 }

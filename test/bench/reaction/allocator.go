@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// start creates the allocator. Up to a gigabyte of what the previous run has freed is on the
+// per-CPU lists: it is allocated first, without an effect on the available memory.
+func (b *bench) start(ctx context.Context, name string, rate, takes int64) error {
+	unshown, err := pressure.FreeOnCPULists("/")
+	if err != nil {
+		return fmt.Errorf("reading the per-CPU lists: %w", err)
+	}
+	return b.create(ctx, b.allocator(name, rate, takes+unshown))
+}
+
+// allocator allocates that much memory at the rate, once its gate is open.
+func (b *bench) allocator(name string, rate, takes int64) node.Workload {
+	_, gate := b.gate(name)
+	return node.Workload{
+		Name: name, UsesMiB: takes / mebibyte, AsksMiB: 16,
+		Flags: []string{"--memory-rate=" + strconv.FormatInt(rate, 10), "--start-file=" + gate},
+		Change: func(spec *corev1.PodSpec) {
+			grace := int64(5)
+			spec.TerminationGracePeriodSeconds = &grace
+			spec.Volumes = []corev1.Volume{{Name: "gates", VolumeSource: corev1.VolumeSource{
+				HostPath: &corev1.HostPathVolumeSource{Path: b.gates},
+			}}}
+			c := &spec.Containers[0]
+			c.VolumeMounts = []corev1.VolumeMount{{Name: "gates", MountPath: "/gates", ReadOnly: true}}
+			if len(b.settings.cpus) > 0 {
+				requestCPU(spec, allocatorRequest)
+			}
+			// Above its whole allocation, so that its own limit causes no OOM kill.
+			c.Resources.Limits = corev1.ResourceList{
+				corev1.ResourceMemory: *resource.NewQuantity(takes+256*mebibyte, resource.BinarySI),
+			}
+		},
+	}
+}
+
+// expose removes the label that protects the pod from evictd. A pod without it from its
+// start could be evicted too early, when the rest of the machine uses memory.
+func (b *bench) expose(ctx context.Context, name string) error {
+	patch := []byte(`{"metadata":{"labels":{"` + looksOn + `":"false"}}}`)
+	_, err := b.node.Client.CoreV1().Pods(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("letting evictd have pod %s: %w", name, err)
+	}
+	const told = 300 * time.Millisecond // for evictd's watch
+	time.Sleep(told)
+	return nil
+}
