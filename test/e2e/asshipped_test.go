@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"fmt"
 	"net/http"
+	"os"
 	"slices"
 	"testing"
 
@@ -20,6 +22,14 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 	s.must(err)
 	if len(pods.Items) != 1 || pods.Items[0].Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Fatalf("want one evictd that never restarted: %+v", pods.Items)
+	}
+	process, err := node.EvictdProcess(&pods.Items[0])
+	s.must(err)
+	// That of Guaranteed pods, by the priority class: evictd's requests are not its limits.
+	score, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", process))
+	s.must(err)
+	if string(score) != "-997\n" {
+		t.Errorf("evictd's oom_score_adj is %q, want -997", score)
 	}
 	families, err := live.Metrics(t.Context())
 	s.must(err)

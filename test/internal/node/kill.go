@@ -22,7 +22,7 @@ func (n *Node) Kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	process, err := evictdProcess(before)
+	process, err := EvictdProcess(before)
 	if err != nil {
 		return err
 	}
@@ -55,8 +55,8 @@ func (n *Node) EvictdPod(ctx context.Context) (*corev1.Pod, error) {
 	return &pods.Items[0], nil
 }
 
-// evictdProcess returns the process of evictd's container, found by the pod's cgroup.
-func evictdProcess(pod *corev1.Pod) (int, error) {
+// EvictdProcess returns the process of evictd's container, found by the pod's cgroup.
+func EvictdProcess(pod *corev1.Pod) (int, error) {
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		return 0, fmt.Errorf("looking for evictd's process: %w", err)

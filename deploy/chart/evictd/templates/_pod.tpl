@@ -67,6 +67,8 @@ capabilities:
   valueFrom: {fieldRef: {fieldPath: metadata.uid}}
 - name: GOMEMLIMIT
   value: {{ .Values.goMemoryLimit | quote }}
+- name: GOMAXPROCS
+  value: "2"
 {{- end }}
 
 {{- define "evictd.volumeMounts" -}}
