@@ -55,7 +55,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// bringUp starts live, a node with evictd on it. The kubelet measures volumes every 20 to 40
+// bringUp starts live, a node with evictd on it. The kubelet measures volumes every 10 to 20
 // seconds instead of every minute or two, so that its figures are often older than a
 // pressure, as on a real node, and no test waits for minutes. It does not rotate logs.
 func bringUp(ctx context.Context, disk cluster.Disk) error {
@@ -65,7 +65,7 @@ func bringUp(ctx context.Context, disk cluster.Disk) error {
 	}
 	live, err = node.Start(ctx, files, os.Stderr, func(options *cluster.Options) {
 		options.Disk = &disk
-		options.Kubelet["volumeStatsAggPeriod"] = "20s"
+		options.Kubelet["volumeStatsAggPeriod"] = "10s"
 		options.Kubelet["containerLogMaxSize"] = "1Gi"
 		// Where a test gives the kubelet thresholds of a disk, it removes unused images at
 		// once: it counts their age from its own start.
