@@ -87,6 +87,10 @@ krew: ## bin/krew: the kubectl plugin's archives and its Krew manifest (KREW_VER
 tools: ## Build the pinned linters into bin/tools
 	go -C tools build -o $(TOOLS)/ tool
 
+.PHONY: test-runner
+test-runner: ## Build gotestsum alone into bin/tools, which prints the results of tests
+	go -C tools build -o $(TOOLS)/ gotest.tools/gotestsum
+
 .PHONY: cluster-build
 cluster-build: ## Build etcd and the control plane from their Go modules (about 9 minutes cold on 2 cores, seconds warm)
 	cd test/cluster && go run ./cmd/cluster build --control-plane --bin $(CLUSTER_BIN)
@@ -96,13 +100,13 @@ node-build: ## As cluster-build, and the scheduler, kubelet and containerd
 	cd test/cluster && go run ./cmd/cluster build --bin $(CLUSTER_BIN)
 
 .PHONY: test
-test: needs-gcc tools cluster-build ## Unit tests, and tests against a real API server (no root)
+test: needs-gcc says-how-long test-runner cluster-build ## Unit tests, and tests against a real API server (no root)
 	$(GOTEST) -race -timeout 30m ./...
 	cd test/cluster && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test/parity && $(GOTEST) ./...
 	cd test/chart && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 	cd test/image && $(GOTEST) -count=1 -timeout 30m ./...
-	cd test && $(GOTEST) ./bench/... ./internal/...
+	cd test && $(GOTEST) ./bench/... ./demo/... ./internal/...
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 -parallel 8 ./integration/...
 
 .PHONY: parity
@@ -119,7 +123,7 @@ test-arm64: image-layout ## evictd for arm64, under qemu in user mode where this
 
 # RUN=TestName runs some.
 .PHONY: e2e
-e2e: needs-root tools node-build image-archive ## The shipped manifest on a real kubelet (root)
+e2e: needs-root test-runner node-build image-archive ## The shipped manifest on a real kubelet (root)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		$(GOTEST_VERBOSE) -tags e2e -count=1 -timeout 30m -run "$${RUN:-.}" ./e2e/...
 
@@ -135,11 +139,12 @@ soak: needs-root node-build image-archive ## A real node through random incident
 		go run ./soak --duration $${DURATION:-30m} $${SEED:+--seed $$SEED}
 
 .PHONY: demo
-demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root)
-	@echo "make demo: builds a real Kubernetes node (about 10 minutes the first time on 2 cores, seconds later),"
-	@echo "runs it for one to three minutes, tells what happens and removes everything again."
+demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root; PICTURE=FILE.svg records it)
+	@cd test && go run ./demo --check $(CLUSTER_BIN)
 	@$(MAKE) --no-print-directory node-build image-archive
-	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd go run ./demo
+	@[ -z "$${SUDO_UID:-}" ] || chown -R "$$SUDO_UID:$$SUDO_GID" $(BIN) # a later make without root replaces these files
+	@cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
+		go run ./demo $(if $(PICTURE),--picture $(abspath $(PICTURE)))
 
 .PHONY: bench
 bench: ## Benchmarks with allocations, and a table of those with a budget
@@ -265,10 +270,13 @@ verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the
 needs-registry:
 	@[ -n "$(REGISTRY)" ] || [ '$(IMAGE_REF)' = '$(IMAGE_TAG)' ] || { echo "name REGISTRY=host[:port]/repository, or IMAGE_TAG=host/repository:tag"; exit 1; }
 
-.PHONY: needs-root needs-gcc
+.PHONY: needs-root needs-gcc says-how-long
+says-how-long:
+	@echo "make test: about 20 minutes on 2 cores, and 10 more the first time, for etcd and Kubernetes' control plane."
 needs-root:
 	@[ "$$(id -u)" = 0 ] || { echo "this needs root: a real kubelet and containerd make cgroups and mounts"; exit 1; }
 	@[ "$$(uname -s)" = Linux ] || { echo "this needs Linux"; exit 1; }
+	@command -v go >/dev/null || { echo "go is not on root's PATH, which sudo sets; run: sudo env \"PATH=\$$PATH\" make TARGET"; exit 1; }
 needs-gcc:
 	@command -v gcc >/dev/null || { echo "gcc is missing: the race detector needs it (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 

@@ -12,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
 // ErrNotBuilt says that [Build] has not run for this directory of binaries.
@@ -69,12 +71,12 @@ func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
 	if err := os.MkdirAll(binDir, 0o755); err != nil { //nolint:gosec // containers' images are made from these files: they are no secret
 		return fmt.Errorf("making folder of binaries: %w", err)
 	}
-	for _, wanted := range binaries() {
-		if wanted.node && !node {
-			continue
-		}
-		if err := wanted.build(ctx, source, binDir, log); err != nil {
-			return fmt.Errorf("building %s: %w", wanted.name, err)
+	wanted := slices.DeleteFunc(binaries(), func(b binary) bool { return b.node && !node })
+	started := time.Now()
+	for i, b := range wanted {
+		progress := fmt.Sprintf("%d of %d, %v so far", i+1, len(wanted), time.Since(started).Round(time.Second))
+		if err := b.build(ctx, source, binDir, progress, log); err != nil {
+			return fmt.Errorf("building %s: %w", b.name, err)
 		}
 	}
 	return nil
@@ -82,16 +84,22 @@ func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
 
 // checkBuilt reports what is missing in binDir before anything is started.
 func checkBuilt(binDir string, node bool) error {
+	if missing := Missing(binDir, node); len(missing) > 0 {
+		return fmt.Errorf("looking for binaries in %s: %w: %s", binDir, ErrNotBuilt, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// Missing returns the binaries of a control plane, with node also those of a node, that are not in
+// binDir. It does not see whether one that is there is out of date.
+func Missing(binDir string, node bool) []string {
 	var missing []string
 	for _, wanted := range binaries() {
 		if (node || !wanted.node) && !isFile(filepath.Join(binDir, wanted.name)) {
 			missing = append(missing, wanted.name)
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("looking for binaries in %s: %w: %s", binDir, ErrNotBuilt, strings.Join(missing, ", "))
-	}
-	return nil
+	return missing
 }
 
 // DefaultBinDir is bin/cluster in the repository that holds the working directory.
@@ -128,7 +136,8 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-func (b binary) build(ctx context.Context, source, binDir string, log io.Writer) error {
+// build builds one of the binaries; progress says how far all of them are.
+func (b binary) build(ctx context.Context, source, binDir, progress string, log io.Writer) error {
 	module, target := filepath.Join(source, b.module), filepath.Join(binDir, b.name)
 	flags, err := linkFlags(module)
 	if err != nil {
@@ -143,7 +152,7 @@ func (b binary) build(ctx context.Context, source, binDir string, log io.Writer)
 		if built, err := os.ReadFile(stampFile); err == nil && string(built) == stamp && isFile(target) { //nolint:gosec // a path below the caller's folder
 			return nil
 		}
-		say(log, "Building %s, which takes minutes when the build cache is cold.", b.name)
+		say(log, "Building %s (%s), which takes minutes when the build cache is cold.", b.name, progress)
 	}
 	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", target, b.pkg); err != nil {
 		return err
