@@ -52,16 +52,18 @@ func (d *demo) kubeletAlone(ctx context.Context) error {
 
 // kubeletEvicts waits for the kubelet's victim and says which it is.
 func (d *demo) kubeletEvicts(ctx context.Context, crossed time.Time) error {
-	var victim corev1.Pod
+	var victim, message string
 	err := node.Until(ctx, time.Minute, func(ctx context.Context) bool {
 		list, err := d.node.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return false
 		}
 		for i := range list.Items {
-			if list.Items[i].Status.Reason == "Evicted" {
-				victim = list.Items[i]
-				return true
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
+					victim, message = list.Items[i].Name, c.Message
+					return true
+				}
 			}
 		}
 		return false
@@ -69,8 +71,8 @@ func (d *demo) kubeletEvicts(ctx context.Context, crossed time.Time) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the kubelet to evict a pod: %w", err)
 	}
-	d.say("%.1f s after the crossing the kubelet has ended %s. It does not check PodDisruptionBudgets.", time.Since(crossed).Seconds(), victim.Name)
-	d.show(victim.Status.Message)
+	d.say("%.1f s after the crossing the kubelet has ended %s. It does not check PodDisruptionBudgets.", time.Since(crossed).Seconds(), victim)
+	d.show(message)
 	pods, err := d.node.Kubectl(ctx, "-n", namespace, "get", "pods")
 	d.show(pods)
 	return err

@@ -97,10 +97,10 @@ type scene struct {
 func scenes() []scene {
 	return []scene{
 		{"Install evictd as it ships, in dry run: kubectl apply -f deploy/daemonset.yaml", 5 * time.Second, (*demo).install},
-		{"Start three Deployments, and set a threshold that they can cross.", 15 * time.Second, (*demo).press},
+		{"Start three Deployments, and set a threshold that they can cross.", 10 * time.Second, (*demo).press},
 		{"In dry run: which pod evictd would evict, and why.", 15 * time.Second, (*demo).dryRun},
-		{"Switch dry run off: dryRun: false in the ConfigMap.", 10 * time.Second, (*demo).forReal},
+		{"Switch dry run off: dryRun: false in the ConfigMap, which the kubelet delivers.", 40 * time.Second, (*demo).forReal},
 		{"Afterwards: the Event and the metrics.", 5 * time.Second, (*demo).afterwards},
-		{"The same situation without evictd: the kubelet alone, with a threshold of its own.", time.Minute, (*demo).kubeletAlone},
+		{"The same situation without evictd: the kubelet alone, with a threshold of its own.", 30 * time.Second, (*demo).kubeletAlone},
 	}
 }
