@@ -126,8 +126,13 @@ func TestShippedManifestRequestsTheLeast(t *testing.T) {
 	s := readShipped(t)
 	pod := s.daemonSet.Spec.Template.Spec
 	container := pod.Containers[0]
-	if diff := cmp.Diff(container.Resources.Limits, container.Resources.Requests); diff != "" {
-		t.Errorf("requests differ from limits:\n%s", diff)
+	// A CPU limit would throttle decisions. The priority class gives the OOM score of a Guaranteed pod.
+	memory := corev1.ResourceList{corev1.ResourceMemory: container.Resources.Requests[corev1.ResourceMemory]}
+	if diff := cmp.Diff(memory, container.Resources.Limits); diff != "" {
+		t.Errorf("the limits are not the memory request alone:\n%s", diff)
+	}
+	if cpu := container.Resources.Requests.Cpu().MilliValue(); cpu != 100 || pod.PriorityClassName != "system-node-critical" {
+		t.Errorf("a CPU request of %dm and the priority class %q, want 100m, as in docs/performance.md, and system-node-critical", cpu, pod.PriorityClassName)
 	}
 	context := container.SecurityContext
 	if !*context.ReadOnlyRootFilesystem || *context.AllowPrivilegeEscalation || !*pod.SecurityContext.RunAsNonRoot ||
