@@ -62,7 +62,7 @@ func (c *Cluster) containerd() (component, error) {
 	if err != nil {
 		return component{}, err
 	}
-	restricted, err := lacksSysResource()
+	restricted, err := LacksSysResource()
 	if err != nil {
 		return component{}, err
 	}
@@ -178,9 +178,9 @@ func (c *Cluster) importPause(ctx context.Context, binDir string) error {
 	return c.ImportImage(ctx, tar)
 }
 
-// lacksSysResource reports whether this program, and so its children, may not lower an OOM
+// LacksSysResource reports whether this program, and so its children, may not lower an OOM
 // score.
-func lacksSysResource() (bool, error) {
+func LacksSysResource() (bool, error) {
 	content, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return false, fmt.Errorf("reading this program's capabilities: %w", err)
