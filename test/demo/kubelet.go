@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/memory"
@@ -59,11 +58,9 @@ func (d *demo) kubeletEvicts(ctx context.Context, crossed time.Time) error {
 			return false
 		}
 		for i := range list.Items {
-			for _, c := range list.Items[i].Status.Conditions {
-				if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
-					victim, message = list.Items[i].Name, c.Message
-					return true
-				}
+			if c := node.EndedByKubelet(&list.Items[i]); c != nil {
+				victim, message = list.Items[i].Name, c.Message
+				return true
 			}
 		}
 		return false

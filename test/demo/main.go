@@ -9,27 +9,18 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
 // namespace is where the demo's pods run.
 const namespace = "shop"
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:])
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		os.Exit(1)
-	}
-}
+func main() { os.Exit(measure.Run("demo", run)) }
 
 func run(ctx context.Context, arguments []string) error {
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)

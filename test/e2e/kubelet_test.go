@@ -63,10 +63,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 		// Succeeded, because the workload exits with 0 at SIGTERM: the kubelet overwrites
 		// the Failed and Evicted that it wrote before.
 		t.Logf("the kubelet's victim: phase %s, reason %q, conditions %+v", pod.Status.Phase, pod.Status.Reason, pod.Status.Conditions)
-		evicted := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet
-		})
-		if !evicted || pod.DeletionTimestamp != nil {
+		if node.EndedByKubelet(pod) == nil || pod.DeletionTimestamp != nil {
 			t.Errorf("the pod ended otherwise than by the kubelet's eviction; deleted %v", pod.DeletionTimestamp)
 		}
 		return true

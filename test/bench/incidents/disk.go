@@ -69,15 +69,7 @@ func (d *disk) find(n *node.Node) error {
 }
 
 // available returns what is available, in bytes.
-func (d *disk) available() (int64, error) { return availableAt(d.root) }
-
-func availableAt(dir string) (int64, error) {
-	var seen unix.Statfs_t
-	if err := unix.Statfs(dir, &seen); err != nil {
-		return 0, fmt.Errorf("reading the filesystem of %s: %w", dir, err)
-	}
-	return int64(seen.Bavail) * seen.Bsize, nil //nolint:gosec // far below
-}
+func (d *disk) available() (int64, error) { return node.SpaceAvailable(d.root) }
 
 func (d *disk) ballast() string { return filepath.Join(d.root, "ballast") }
 
@@ -171,7 +163,7 @@ func (d *disk) trim() (err error) {
 
 // enoughDisk says what the machine's disk lacks for the scenarios of the disk.
 func enoughDisk(dir string) error {
-	available, err := availableAt(dir)
+	available, err := node.SpaceAvailable(dir)
 	if err != nil {
 		return err
 	}

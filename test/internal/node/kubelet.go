@@ -5,11 +5,24 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/usage"
 )
+
+// EndedByKubelet returns the condition by which the kubelet says that it has evicted the pod; nil where
+// it has not. A pod whose process ends with 0 has no other sign of that.
+func EndedByKubelet(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.DisruptionTarget && c.Reason == corev1.PodReasonTerminationByKubelet {
+			return c
+		}
+	}
+	return nil
+}
 
 // Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
 // them.

@@ -139,12 +139,21 @@ func (n *Node) DiskAvailable(signal string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if signal != DiskInodes {
+		return SpaceAvailable(path)
+	}
 	var filesystem unix.Statfs_t
 	if err := unix.Statfs(path, &filesystem); err != nil {
 		return 0, fmt.Errorf("reading the node's filesystem: %w", err)
 	}
-	if signal == DiskInodes {
-		return int64(filesystem.Ffree), nil //nolint:gosec // far below
+	return int64(filesystem.Ffree), nil //nolint:gosec // far below
+}
+
+// SpaceAvailable returns what is available on the filesystem of a directory, in bytes.
+func SpaceAvailable(dir string) (int64, error) {
+	var filesystem unix.Statfs_t
+	if err := unix.Statfs(dir, &filesystem); err != nil {
+		return 0, fmt.Errorf("reading the filesystem of %s: %w", dir, err)
 	}
 	return int64(filesystem.Bavail) * filesystem.Bsize, nil //nolint:gosec // far below
 }
