@@ -31,7 +31,7 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 	if err != nil {
 		return nil, err
 	}
-	if h.sampler, err = h.openSampler(c, signals); err != nil {
+	if h.sampler, err = h.openSampler(c, signals, 0); err != nil {
 		return nil, errors.Join(err, h.tree.Close())
 	}
 	return h, nil
@@ -51,13 +51,17 @@ func (h *host) openPods() (err error) {
 	return nil
 }
 
-// openSampler prepares to read the signals.
-func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal) (*pressure.Node, error) {
+// commandWait is how long a command waits for a filesystem: it holds up no loop.
+const commandWait = 10 * time.Second
+
+// openSampler prepares to read the signals. Wait is for filesystems; 0 is that of a loop.
+func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Signal, wait time.Duration) (*pressure.Node, error) {
 	options := pressure.Options{
 		HostRoot:        h.flags.hostRoot,
 		Kubepods:        h.kubepods,
 		MemoryAvailable: c.MemoryDefinition(),
 		Signals:         signals,
+		FilesystemWait:  wait,
 	}
 	if stall := c.MemoryStall; stall != nil {
 		options.StallWindow = stall.Window.Duration
@@ -75,7 +79,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 // observe reads one signal, and returns the directory whose filesystem was read, "" for other
 // signals. A signal that cannot be prepared is unknown.
 func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, now time.Time) (seen pressure.Observation, directory string) {
-	sampler, err := h.openSampler(c, []pressure.Signal{signal})
+	sampler, err := h.openSampler(c, []pressure.Signal{signal}, commandWait)
 	if err != nil {
 		return pressure.Observation{State: pressure.Unknown, Err: err}, ""
 	}
@@ -86,7 +90,7 @@ func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, no
 
 // dedicatedImageFSNow reports whether images have their own filesystem where no sampler is kept.
 func (h *host) dedicatedImageFSNow(c *config.EvictdConfiguration) (bool, error) {
-	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable})
+	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable}, commandWait)
 	if err != nil {
 		return false, err
 	}

@@ -49,7 +49,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err = checkOptIns(c); err != nil {
 		return err
 	}
-	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds))
+	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds), 0)
 	if err != nil {
 		return err
 	}

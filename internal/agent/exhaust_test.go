@@ -87,7 +87,7 @@ func eat(ctx context.Context, n *fakeNode, rate, left int64) {
 func TestFallThatOutrunsTheGraceTakesASecond(t *testing.T) {
 	t.Parallel()
 	told := regexp.MustCompile(`^shop/first is not relied on: its grace ends in 5\ds, memory\.available is exhausted in (\d|1\d)(\.\d)?s$`)
-	for seed := range uint64(spikeSeeds) {
+	for seed := range uint64(spikeSeeds()) {
 		victims, decided := fall(t, seed, false)
 		if diff := cmp.Diff([]string{"first", "second"}, victims); diff != "" {
 			t.Errorf("seed %d: victims (-want +got):\n%s", seed, diff)

@@ -16,7 +16,13 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-const spikeSeeds = 100
+// spikeSeeds is how many random spikes a test tries: ten with -short, a hundred without.
+func spikeSeeds() int {
+	if testing.Short() {
+		return 10
+	}
+	return 100
+}
 
 // forgetful is a node whose agent loses its ledger before each sample.
 type forgetful struct {
@@ -91,7 +97,7 @@ func wobble(ctx context.Context, r *rand.Rand, n *fakeNode) {
 // long it takes to end.
 func TestInvariant04ASpikeWorthOneVictimTakesOne(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(spikeSeeds) {
+	for seed := range uint64(spikeSeeds()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			if victims := spike(t, seed, true); len(victims) != 1 || victims[0] != "largest" {
@@ -106,11 +112,11 @@ func TestWithoutALedgerASpikeTakesMore(t *testing.T) {
 	t.Parallel()
 	more := atomic.Int32{}
 	t.Cleanup(func() { // after the seeds
-		if more.Load() < spikeSeeds/2 {
-			t.Errorf("only %d of %d spikes took more than one", more.Load(), spikeSeeds)
+		if int(more.Load()) < spikeSeeds()/2 {
+			t.Errorf("only %d of %d spikes took more than one", more.Load(), spikeSeeds())
 		}
 	})
-	for seed := range uint64(spikeSeeds) {
+	for seed := range uint64(spikeSeeds()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			if len(spike(t, seed, false)) > 1 {

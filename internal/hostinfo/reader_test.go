@@ -136,7 +136,7 @@ func group(t *testing.T, name string) string {
 // removeGroup removes a group. A process that has ended may occupy it a moment longer.
 func removeGroup(t *testing.T, dir string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		err := os.Remove(dir)
 		if err == nil || errors.Is(err, os.ErrNotExist) {
 			return
@@ -458,7 +458,7 @@ func TestReadingHangs(t *testing.T) {
 	if err := writer.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); len(r.memory) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); len(r.memory) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the reading is not released")
 		}

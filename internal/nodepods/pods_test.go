@@ -118,7 +118,7 @@ func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *node
 // eventually waits for a condition that other goroutines bring about.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !condition() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting: %s", what)
@@ -228,7 +228,7 @@ func TestPodsReportErrors(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("reported %q, want one with %q", err, want)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("%q was not reported", want)
 		}
 	}
@@ -279,8 +279,8 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	// Two refusals into its back-off, the reflector waits for 1.6 s at least.
-	const atOnce = time.Second
+	// Three refusals into its back-off, the reflector waits for 3.2 s at least.
+	const refusals, atOnce = 3, 3 * time.Second
 	t.Run("refuses the connection", func(t *testing.T) {
 		t.Parallel()
 		listener := listen(t)
@@ -289,7 +289,7 @@ func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		took := run(t, address, func(reported <-chan error) {
-			for range 2 {
+			for range refusals {
 				if err := <-reported; !strings.Contains(err.Error(), "connection refused") {
 					t.Errorf("reported %v", err)
 				}

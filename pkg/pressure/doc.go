@@ -22,7 +22,7 @@
 // at once, and never a reading.
 //
 // Limits: the location of the images is looked up once, at [Open]. A filesystem whose mount
-// is dead costs one sample a tenth of a second, and one goroutine until it responds. The
+// is dead costs one sample Options.FilesystemWait, and one goroutine until it responds. The
 // package only reads files of the node: it knows no pods, calls no server, never reads the
 // clock and changes nothing but the triggers of its own wake-ups.
 package pressure

@@ -7,10 +7,13 @@ import (
 	"time"
 )
 
-// probeWait is how long a sample waits for filesystems. A local one answers in
-// microseconds; a dead network mount answers never, and no signal or context
-// interrupts the call.
-const probeWait = 100 * time.Millisecond
+// probeWait and openWait are how long a sample and [Open] wait for filesystems. A local one
+// answers in microseconds, on a busy machine later; a dead network mount answers never, and no
+// signal or context interrupts the call. Open holds up no loop.
+const (
+	probeWait = 100 * time.Millisecond
+	openWait  = 10 * time.Second
+)
 
 // errNoInodes is the reason of an absent inode signal.
 var errNoInodes = errors.New("the filesystem does not count inodes")
@@ -69,11 +72,11 @@ func (p *probe) start() {
 }
 
 // finish returns the answer to start. Its error says why there is no answer, or that the
-// timer fired first.
-func (p *probe) finish(timer *time.Timer) probeAnswer {
+// timer fired first, after that wait.
+func (p *probe) finish(timer *time.Timer, wait time.Duration) probeAnswer {
 	if p.late || !p.arrives(timer) {
 		p.late = true
-		return probeAnswer{err: fmt.Errorf("reading the filesystem of %s: it has not answered within %s", p.path, probeWait)}
+		return probeAnswer{err: fmt.Errorf("reading the filesystem of %s: it has not answered within %s", p.path, wait)}
 	}
 	a := <-p.answer
 	p.pending = false
@@ -127,7 +130,7 @@ func (n *Node) openFilesystems(sys system) error {
 		// Also when both are one filesystem now: another one may be mounted there later.
 		n.imagefs = newProbe(imageDir, sys)
 	}
-	nodefs, imagefs := n.readFilesystems()
+	nodefs, imagefs := n.readFilesystems(max(openWait, n.options.FilesystemWait))
 	if nodefs.err != nil {
 		return fmt.Errorf("preparing nodefs: %w", nodefs.err)
 	}
@@ -196,15 +199,15 @@ func (n *Node) startProbes() {
 	}
 }
 
-func (n *Node) readFilesystems() (nodefs, imagefs probeAnswer) {
+func (n *Node) readFilesystems(wait time.Duration) (nodefs, imagefs probeAnswer) {
 	n.startProbes()
-	timer := time.NewTimer(probeWait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	nodefs = n.nodefs.finish(timer)
+	nodefs = n.nodefs.finish(timer, wait)
 	if n.imagefs == n.nodefs {
 		return nodefs, nodefs
 	}
-	return nodefs, n.imagefs.finish(timer)
+	return nodefs, n.imagefs.finish(timer, wait)
 }
 
 // observeFilesystems fills in the filesystems' signals. A runtime other than CRI-O reports
@@ -216,7 +219,7 @@ func (n *Node) observeFilesystems(s *Sample) {
 	if n.nodefs == nil {
 		return
 	}
-	nodefs, imagefs := n.readFilesystems()
+	nodefs, imagefs := n.readFilesystems(n.options.FilesystemWait)
 	n.observe(s, NodeFSAvailable, NodeFSInodesFree, &nodefs)
 	n.observe(s, ImageFSAvailable, ImageFSInodesFree, &imagefs)
 	n.observe(s, ContainerFSAvailable, ContainerFSInodesFree, &imagefs)
@@ -243,7 +246,7 @@ func (n *Node) closeProbes() error {
 	if n.nodefs == nil {
 		return nil
 	}
-	timer := time.NewTimer(probeWait)
+	timer := time.NewTimer(n.options.FilesystemWait)
 	defer timer.Stop()
 	err := n.nodefs.close(timer)
 	if n.imagefs != n.nodefs {

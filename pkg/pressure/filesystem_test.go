@@ -287,7 +287,7 @@ func TestLateAnswerIsThrownAway(t *testing.T) {
 			p.start()
 			timer := time.NewTimer(probeWait)
 			defer timer.Stop()
-			answer := p.finish(timer)
+			answer := p.finish(timer, probeWait)
 			return answer.filesystem, answer.err
 		}
 		if fs, err := read(); err == nil {

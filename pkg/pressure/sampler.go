@@ -51,6 +51,10 @@ type Options struct {
 	// the host; the filesystem of the first that exists is imagefs. nil is
 	// containerd's, CRI-O's and Docker's. Where none exists, imagefs is nodefs.
 	ImageDirs []string
+	// FilesystemWait is how long a sample waits for filesystems, whose signals are unknown
+	// then; 0 is 100 ms, for a loop that a dead mount must not hold up. [Open] waits for at
+	// least 10 s.
+	FilesystemWait time.Duration
 	// StallKind and StallWindow say what memory.stall counts, and over which window; 0 is 2
 	// s.
 	StallKind   StallKind
@@ -64,6 +68,9 @@ type Options struct {
 const cgroupRoot = "/sys/fs/cgroup"
 
 func (o *Options) setDefaults() {
+	if o.FilesystemWait == 0 {
+		o.FilesystemWait = probeWait
+	}
 	if o.StallWindow == 0 {
 		o.StallWindow = 2 * time.Second
 	}
@@ -177,8 +184,8 @@ func (n *Node) openAllocatable(system) error {
 }
 
 // Sample reads the node. The caller takes now just before: the reading is never older than
-// its time. A source that fails makes only its own signals Unknown. Sample returns within
-// about a tenth of a second, even while a filesystem does not respond.
+// its time. A source that fails makes only its own signals Unknown. Sample returns
+// within about Options.FilesystemWait, even while a filesystem does not respond.
 func (n *Node) Sample(now time.Time) Sample {
 	s := Sample{Time: now}
 	for i := range s.Observations {

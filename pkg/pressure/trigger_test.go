@@ -24,7 +24,7 @@ const (
 	// unprivileged is a user without rights, as in the shipped DaemonSet.
 	unprivileged = 64535
 	// patience limits how long a test waits; nothing is expected to take as long.
-	patience = 20 * time.Second
+	patience = 2 * time.Minute
 )
 
 // mustTrigger opens the unprivileged trigger on a real PSI file, or skips the test where

@@ -179,7 +179,7 @@ func (n *realNode) enable(dir string) {
 // rmdir removes a group. An ended process may occupy it for a moment.
 func (n *realNode) rmdir(dir string) {
 	n.tb.Helper()
-	deadline := time.NewTimer(10 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	for {
 		err := os.Remove(dir)
@@ -309,7 +309,7 @@ func TestRealPod(t *testing.T) {
 	// not wait for it (mm/memcontrol.c, mem_cgroup_flush_stats) and shows the previous sum,
 	// at most two seconds old.
 	before := one()
-	for end := time.Now().Add(5 * time.Second); before.Shared < (shared-1)<<20 && time.Now().Before(end); before = one() {
+	for end := time.Now().Add(2 * time.Minute); before.Shared < (shared-1)<<20 && time.Now().Before(end); before = one() {
 		time.Sleep(50 * time.Millisecond)
 	}
 	many := p.threads()

@@ -34,7 +34,7 @@ func detailed(t *testing.T, n *realNode, limit string) *Detail {
 	}
 	overfill(n, pod+"/limited")
 	d, err := tree.Detail(burstableUID)
-	for end := time.Now().Add(5 * time.Second); err == nil && at(d.Shared) < (shared-1)*mib && time.Now().Before(end); d, err = tree.Detail(burstableUID) {
+	for end := time.Now().Add(2 * time.Minute); err == nil && at(d.Shared) < (shared-1)*mib && time.Now().Before(end); d, err = tree.Detail(burstableUID) {
 		time.Sleep(50 * time.Millisecond) // the kernel adds up in batches
 	}
 	if err != nil {

@@ -75,10 +75,11 @@ func startControlPlane(t *testing.T) *cluster.Cluster {
 	if started.cluster != nil {
 		return started.cluster
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute) // it may have to be built
-	defer cancel()
-	bin := os.Getenv("EVICTD_CLUSTER_BIN")
-	var err error
+	ctx, bin := context.Background(), os.Getenv("EVICTD_CLUSTER_BIN")
+	patience, err := cluster.Patience()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if bin == "" {
 		if bin, err = cluster.DefaultBinDir(); err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func startControlPlane(t *testing.T) *cluster.Cluster {
 	if started.dir, err = os.MkdirTemp("", "evictd-chart-"); err != nil { //nolint:usetesting // it outlives the test
 		t.Fatal(err)
 	}
-	if started.cluster, err = cluster.Start(ctx, cluster.Options{Dir: started.dir, BinDir: bin, Log: os.Stderr}); err != nil {
+	if started.cluster, err = cluster.Start(ctx, cluster.Options{Dir: started.dir, BinDir: bin, Patience: patience, Log: os.Stderr}); err != nil {
 		t.Fatal(err)
 	}
 	started.bin = bin
@@ -148,12 +149,13 @@ func (s *apiServer) remove(object map[string]any) {
 // until waits until the condition is met.
 func (s *apiServer) until(what string, met func(context.Context) bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	atMost := cluster.Patiently(2 * time.Minute) // evictd says within 40 s whether it is confined
+	ctx, cancel := context.WithTimeout(s.t.Context(), atMost)
 	defer cancel()
 	for !met(ctx) {
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("waited a minute: %s", what)
+			s.t.Fatalf("waited %v: %s", atMost, what)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

@@ -126,7 +126,7 @@ func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name str
 	if err := other.StartProcess(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), Patiently(2*time.Minute))
 	defer cancel()
 	if err := poll(ctx, func() (bool, error) {
 		_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})

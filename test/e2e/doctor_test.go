@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -162,7 +163,7 @@ func (s *scene) withoutRight(resource, verb string) {
 	shipped, err := roles.Get(s.Context(), "evictd", metav1.GetOptions{})
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(10*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
 		defer cancel()
 		again, gone := roles.Get(ctx, "evictd", metav1.GetOptions{})
 		s.must(gone)
@@ -192,7 +193,7 @@ func (s *scene) withoutPolicy(name string) {
 	s.must(err)
 	s.must(policies.Delete(s.Context(), name, metav1.DeleteOptions{}))
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(10*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
 		defer cancel()
 		shipped.ResourceVersion, shipped.UID = "", ""
 		_, err := policies.Create(ctx, shipped, metav1.CreateOptions{})

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -70,7 +71,7 @@ func (s *scene) helm(in string) *helmed {
 	_, err = live.Kubectl(s.Context(), "delete", "--wait", "-f", manifest)
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(2*time.Minute))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(2*time.Minute))
 		defer cancel()
 		if s.Failed() {
 			log, _ := live.Kubectl(ctx, "-n", in, "logs", "ds/evictd")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -35,7 +36,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	neighbour := s.deploy(node.Workload{Name: "neighbour", UsesMiB: 200, AsksMiB: 400})
 	s.label(&neighbour, `"yes"`)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
 		defer cancel()
 		s.must(live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}))
 	})

@@ -155,7 +155,7 @@ func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string
 // clear removes the namespace and waits until its pods are gone, and their memory is
 // reclaimed.
 func (s *scene) clear() {
-	ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(90*time.Second))
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(90*time.Second))
 	defer cancel()
 	if err := live.Client.CoreV1().Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
 		s.Errorf("removing the namespace: %v", err)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -43,7 +44,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	path, err := live.Cluster.InNode(kubeletFile)
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
 		defer cancel()
 		_ = os.Remove(path)
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
@@ -104,7 +105,7 @@ func (s *scene) nearLine(below int64, extra string) {
 
 // farFromAnyLine lets the next test create its pods without pressure.
 func (s *scene) farFromAnyLine() {
-	ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
+	ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
 	defer cancel()
 	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: farLine}))
 }

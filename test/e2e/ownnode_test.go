@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -96,7 +97,7 @@ func (s *scene) elsewhere() *corev1.Pod {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(10*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
 		defer cancel()
 		now := int64(0)
 		if err := live.Client.CoreV1().Pods(s.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -144,7 +145,7 @@ func (s *scene) withPatch(patch string) {
 		s.Helper()
 		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)
 		s.must(err)
-		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout="+node.Patiently(90*time.Second).String())
+		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout="+cluster.Patiently(90*time.Second).String())
 		s.must(err)
 	}
 	rolled(s.Context(), "patch", "ds/evictd", "--patch", patch)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -75,7 +76,7 @@ func (s *scene) stopEvictd(reason string) {
 	})
 	took := time.Since(sent)
 	s.Logf("in force after %v", took)
-	if took > node.Patiently(atMost) {
+	if took > cluster.Patiently(atMost) {
 		s.Errorf("the stop was in force after %v, want at most %v", took, atMost)
 	}
 }

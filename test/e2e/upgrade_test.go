@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -70,7 +71,7 @@ func (s *scene) upgrade(argument string) {
 	file := filepath.Join(s.TempDir(), "daemonset.yaml")
 	s.must(os.WriteFile(file, []byte(s.manifestWith(argument)), 0o600))
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), node.Patiently(time.Minute))
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
 		defer cancel()
 		s.must(live.Deploy(ctx))
 	})

@@ -245,7 +245,7 @@ func (d *daemon) stop() {
 
 // get returns a page's status and text; 0 when there is no response.
 func (d *daemon) get(path string) (int, string) {
-	ctx, cancel := context.WithTimeout(d.t.Context(), recovery)
+	ctx, cancel := context.WithTimeout(d.t.Context(), cluster.Patiently(recovery))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
 	if err != nil {

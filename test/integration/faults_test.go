@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
 )
 
 const (
@@ -78,7 +80,7 @@ func (s *scene) account() {
 	}, metav1.CreateOptions{})
 	s.must(err)
 	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), recovery)
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(recovery))
 		defer cancel()
 		_ = s.client.RbacV1().ClusterRoleBindings().Delete(ctx, s.namespace, metav1.DeleteOptions{})
 	})
@@ -187,10 +189,10 @@ func (s *scene) answer(path string) (status int, page string) {
 func (s *scene) within(what string, met func() bool) time.Duration {
 	s.t.Helper()
 	begin := time.Now()
-	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, recovery, true,
+	err := wait.PollUntilContextTimeout(s.t.Context(), 20*time.Millisecond, cluster.Patiently(recovery), true,
 		func(context.Context) (bool, error) { return met(), nil })
 	if err != nil {
-		s.t.Fatalf("after %v it is not so that %s", recovery, what)
+		s.t.Fatalf("after %v it is not so that %s", cluster.Patiently(recovery), what)
 	}
 	return time.Since(begin)
 }

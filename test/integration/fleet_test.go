@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/fleet"
 )
 
@@ -15,7 +16,7 @@ func TestManyAgentsViolateNoBudgetAndKeepToThePermits(t *testing.T) {
 	const agents, held, victims = 20, 2, 2
 	result, err := fleet.Run(t.Context(), fleet.Options{
 		Config: unlimited(), Nodes: agents, Workloads: 3, PodsPerNode: 4, Victims: victims,
-		Unavailable: 5, Permits: held, Patience: 3 * time.Minute,
+		Unavailable: 5, Permits: held, Patience: cluster.Patiently(3 * time.Minute),
 	})
 	if result == nil {
 		t.Fatal(err)

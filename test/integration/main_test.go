@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -30,8 +29,12 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
+	patience, err := cluster.Patience()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "evictd-integration-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,7 +46,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "building the control plane:", err)
 		return 1
 	}
-	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: bin, Log: os.Stderr})
+	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: bin, Patience: patience, Log: os.Stderr})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -53,7 +53,7 @@ func (w *world) kubectl(ctx context.Context, input string, arguments ...string) 
 		bin, err = cluster.DefaultBinDir()
 		w.must(err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, cluster.Patiently(time.Minute))
 	defer cancel()
 	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", shared.Kubeconfig()}, arguments...)...)
 	var complaints bytes.Buffer
@@ -172,7 +172,7 @@ func (w *world) mayDo(path, resource string) {
 	var want, got string
 	text, unread := os.ReadFile(path)
 	want = string(text)
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, cluster.Patiently(30*time.Second), true, func(ctx context.Context) (bool, error) {
 		got = ""
 		// A command that has started may finish: its output is in the failure.
 		for line := range strings.Lines(w.kubectl(context.WithoutCancel(ctx), "", "auth", "can-i", "--list", "--as="+accountUser, "--namespace="+w.namespace)) {

@@ -35,6 +35,7 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // The steps of a tick at which the agent is killed.
@@ -379,7 +380,7 @@ func killedAt(t *testing.T, step, stateDir string, change func(*corev1.Pod)) {
 	}
 	h.free(300)
 	killed := w.lived(h, step, step)
-	late := time.AfterFunc(time.Minute, func() { _ = killed.Process.Signal(syscall.SIGTERM) })
+	late := time.AfterFunc(cluster.Patiently(time.Minute), func() { _ = killed.Process.Signal(syscall.SIGTERM) })
 	_ = killed.Wait()
 	late.Stop()
 	if ended, ok := killed.ProcessState.Sys().(syscall.WaitStatus); !ok || ended.Signal() != syscall.SIGKILL {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/test/cluster"
 )
 
 const (
@@ -302,7 +303,7 @@ func (f *fenced) keeper(ctx context.Context, as *rest.Config, node string) (*tai
 func TestTaintOverlay(t *testing.T) {
 	f := newFenced(t) // not parallel: account, role and policies are the cluster's
 	settled := func(k *taint.Keeper, w taint.Wanted) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), cluster.Patiently(10*time.Second))
 		defer cancel()
 		k.Want(w)
 		return k.Settled(ctx)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // world is one test's part of the cluster: a namespace and a node.
@@ -39,7 +40,7 @@ func newWorld(tb testing.TB) *world {
 	}, metav1.CreateOptions{})
 	w.must(err)
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
 		defer cancel()
 		now := int64(0)
 		_ = w.client.CoreV1().Pods(w.namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
@@ -62,10 +63,11 @@ func (w *world) must(err error) {
 // until polls a condition and fails the test when it does not become true.
 func (w *world) until(what string, met func(context.Context) bool) {
 	w.t.Helper()
-	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, 30*time.Second, true,
+	atMost := cluster.Patiently(2 * time.Minute) // evictd says within 40 s whether it is confined
+	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, atMost, true,
 		func(ctx context.Context) (bool, error) { return met(ctx), nil })
 	if err != nil {
-		w.t.Fatalf("timed out waiting until %s: %v", what, err)
+		w.t.Fatalf("waited %v until %s: %v", atMost, what, err)
 	}
 }
 

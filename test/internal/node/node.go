@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +31,7 @@ type Files struct {
 	// ClusterBin holds the cluster's binaries, Image is evictd's docker-archive,
 	// Binary is evictd itself, Manifest the shipped manifest.
 	ClusterBin, Image, Binary, Manifest string
-	// patience is that of Patiently.
+	// patience is that of [cluster.Patiently].
 	patience int
 }
 
@@ -52,7 +50,7 @@ func FilesFromEnvironment() (Files, error) {
 		}
 	}
 	var err error
-	if f.patience, err = patience(); err != nil {
+	if f.patience, err = cluster.Patience(); err != nil {
 		return f, err
 	}
 	f.Manifest = filepath.Join(filepath.Dir(f.Binary), "..", "deploy", "daemonset.yaml")
@@ -191,10 +189,10 @@ func (n *Node) Deploy(ctx context.Context) error {
 	return err
 }
 
-// Until polls a condition until it is met. It waits for at most [Patiently] that time: the
-// limit only ends a test that has failed.
+// Until polls a condition until it is met. It waits for at most [cluster.Patiently] that
+// time: the limit only ends a test that has failed.
 func Until(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
-	return poll(ctx, Patiently(atMost), met)
+	return poll(ctx, cluster.Patiently(atMost), met)
 }
 
 // Within polls a condition during a time that a machine's speed does not change, to see that
@@ -206,21 +204,4 @@ func Within(ctx context.Context, during time.Duration, met func(context.Context)
 func poll(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, atMost, true,
 		func(ctx context.Context) (bool, error) { return met(ctx), nil })
-}
-
-// Patiently returns how long to wait for what takes at most that time on a common machine:
-// $EVICTD_PATIENCE times as long, for a slow one.
-func Patiently(atMost time.Duration) time.Duration {
-	factor, _ := patience() // FilesFromEnvironment has returned the error
-	return time.Duration(factor) * atMost
-}
-
-// patience returns the factor; 1 where none is set.
-func patience() (int, error) {
-	text := cmp.Or(os.Getenv("EVICTD_PATIENCE"), "1")
-	factor, err := strconv.Atoi(text)
-	if err != nil || factor < 1 {
-		return 1, fmt.Errorf("$EVICTD_PATIENCE=%q is not a whole number from 1 on", text)
-	}
-	return factor, nil
 }

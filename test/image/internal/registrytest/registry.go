@@ -53,7 +53,7 @@ func Start(t *testing.T, source string) string {
 // waitFor waits until the registry answers.
 func waitFor(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v2/", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
