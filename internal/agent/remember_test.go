@@ -25,7 +25,7 @@ type file struct {
 	saves []time.Time
 }
 
-func (f *file) Save(s state.State) {
+func (f *file) Save(s state.State) func() {
 	text, err := state.Encode(s, state.Identity{BootID: "boot"}, time.Now())
 	if err != nil {
 		f.t.Error(err)
@@ -35,9 +35,8 @@ func (f *file) Save(s state.State) {
 	if string(text) != string(f.text) {
 		f.text, f.saves = text, append(f.saves, time.Now())
 	}
+	return func() {}
 }
-
-func (f *file) SaveNow(s state.State) { f.Save(s) }
 
 // load returns what a process finds that is started now; nil where there is nothing.
 func (f *file) load() *state.State {
@@ -306,9 +305,11 @@ func TestDryRunNamesNoPodAgainAfterARestart(t *testing.T) {
 // slowMemory takes as long as a store waits at most.
 type slowMemory struct{ *file }
 
-func (m slowMemory) SaveNow(s state.State) {
-	time.Sleep(state.Patience)
-	m.Save(s)
+func (m slowMemory) Save(s state.State) func() {
+	return func() {
+		time.Sleep(state.Patience)
+		m.file.Save(s)
+	}
 }
 
 // A state that cannot be written stops no eviction.

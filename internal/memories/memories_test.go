@@ -21,8 +21,10 @@ import (
 // kept has the state that was saved last.
 type kept struct{ last state.State }
 
-func (k *kept) Save(s state.State)    { k.last = s }
-func (k *kept) SaveNow(s state.State) { k.last = s }
+func (k *kept) Save(s state.State) func() {
+	k.last = s
+	return func() {}
+}
 
 // node runs its pods for ever.
 type node struct{}

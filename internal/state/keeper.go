@@ -7,10 +7,9 @@ import (
 
 // Memory keeps states for the next process.
 type Memory interface {
-	// Save keeps a state in place of the one before. It does not wait.
-	Save(s State)
-	// SaveNow is Save, and waits until the state is kept, for a bounded moment.
-	SaveNow(s State)
+	// Save keeps a state in place of the one before. It does not wait; what it returns waits
+	// until the state is kept, for a bounded moment.
+	Save(s State) (kept func())
 }
 
 // Keeper hands what its owner knows to a [Memory] when it should: before a request is sent, after
@@ -23,7 +22,7 @@ type Keeper struct {
 	changed  bool // something of the state was changed since it was handed over
 	inFlight int  // how many victims were in flight then
 
-	mu      sync.Mutex // guards all below
+	mu      sync.Mutex // guards all below, and hands states over in the order in which they were joined
 	known   State
 	sending *Request // the request that is under way; nil where there is none
 }
@@ -40,9 +39,13 @@ func (k *Keeper) Restored() {
 
 // Learn takes what is known now for the next request: it is handed over together with it.
 func (k *Keeper) Learn() {
-	if k.to != nil {
-		k.learn()
+	if k.to == nil {
+		return
 	}
+	known := k.export()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known = known
 }
 
 // Changed notes whether something of the state was changed.
@@ -60,16 +63,14 @@ func (k *Keeper) SaveChanged(inFlight int) {
 func (k *Keeper) Save() {
 	k.changed = false
 	if k.to != nil {
-		s := k.learn()
-		k.inFlight = len(s.InFlight.Ledger.Bookings)
-		k.to.Save(s)
+		k.handOver()
 	}
 }
 
 // SaveNow is Save, and waits until the state is kept: the process ends.
 func (k *Keeper) SaveNow() {
 	if k.to != nil {
-		k.to.SaveNow(k.learn())
+		k.handOver()()
 	}
 }
 
@@ -77,7 +78,7 @@ func (k *Keeper) SaveNow() {
 // process ends before its answer, the next one reads its pod before any other is evicted.
 func (k *Keeper) BeforeSend(r *Request) {
 	if k.to != nil {
-		k.to.SaveNow(k.begin(r))
+		k.begin(r)()
 	}
 }
 
@@ -90,19 +91,19 @@ func (k *Keeper) Answered() {
 	k.Save()
 }
 
-func (k *Keeper) learn() State {
-	known := k.export()
+func (k *Keeper) handOver() (kept func()) {
+	k.Learn()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known = known
-	return k.joined()
+	k.inFlight = len(k.known.InFlight.Ledger.Bookings)
+	return k.to.Save(k.joined())
 }
 
-func (k *Keeper) begin(r *Request) State {
+func (k *Keeper) begin(r *Request) (kept func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sending = r
-	return k.joined()
+	return k.to.Save(k.joined())
 }
 
 // joined returns what is known with the request that is under way, in place of one in doubt about

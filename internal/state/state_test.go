@@ -80,7 +80,7 @@ func TestWhatIsSavedIsLoaded(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
 		dir, want := t.TempDir(), random(rand.New(rand.NewPCG(seed, 1)), 8)
-		newStore(t, dir).SaveNow(want)
+		newStore(t, dir).Save(want)()
 		got := loaded(t, dir)
 		if diff := cmp.Diff(&want, got, same()); diff != "" {
 			t.Fatalf("seed %d (-saved +loaded):\n%s", seed, diff)
@@ -106,7 +106,7 @@ func loaded(t *testing.T, dir string) *State {
 		switch {
 		case err == nil:
 			return got
-		case errors.As(err, &unusable) && unusable.Reason == Missing: // a slow machine: SaveNow does not wait for ever
+		case errors.As(err, &unusable) && unusable.Reason == Missing: // a slow machine: Save does not wait for ever
 			time.Sleep(time.Millisecond)
 		default:
 			t.Fatal(err)
@@ -222,12 +222,12 @@ func TestAWriteThatHangsHoldsNothingUp(t *testing.T) {
 	}
 	failures := make(chan Failure, 10)
 	s := NewStore(Options{Dir: dir, Identity: thisBoot(), Now: noon, OnFailure: func(f Failure, _ error) { failures <- f }})
-	s.SaveNow(State{})
+	s.Save(State{})()
 	if got := <-failures; got != WriteSlow {
 		t.Errorf("the failure is %s, want %s", got, WriteSlow)
 	}
 	for i := range 3 {
-		s.SaveNow(State{Cooldown: cooldown.State{Limits: make([]cooldown.CountedState, i+1)}})
+		s.Save(State{Cooldown: cooldown.State{Limits: make([]cooldown.CountedState, i+1)}})()
 	}
 	reader, err := os.Open(pipe)
 	if err != nil {
@@ -257,9 +257,9 @@ func TestAWriteThatFailsIsTold(t *testing.T) {
 			}
 		},
 	})
-	s.SaveNow(State{})
+	s.Save(State{})()
 	<-failures
-	s.SaveNow(State{}) // the same state again: the file does not have it
+	s.Save(State{})() // the same state again: the file does not have it
 	<-failures
 }
 
@@ -267,7 +267,7 @@ func TestTheSameStateIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s, state := newStore(t, dir), random(rand.New(rand.NewPCG(3, 3)), 8)
-	s.SaveNow(state)
+	s.Save(state)()
 	loaded(t, dir)
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)

@@ -75,17 +75,19 @@ func (s *Store) SetNodeUID(uid string) {
 	s.nodeUID = uid
 }
 
-// Save writes the state in place of the one before. It does not wait. The state must not be
-// changed any more.
-func (s *Store) Save(state State) { s.hand(state) }
-
-// SaveNow is Save, and waits until the state was written, or could not be: for [Patience] at
-// most, and not at all while a write takes longer.
-func (s *Store) SaveNow(state State) {
+// Save writes the state in place of the one before. It does not wait; what it returns waits until
+// the state was written, or could not be: for [Patience] at most, and not at all while a write takes
+// longer. The state must not be changed any more.
+func (s *Store) Save(state State) (kept func()) {
 	done, late := s.hand(state)
 	if late {
-		return
+		return func() {}
 	}
+	return func() { await(done) }
+}
+
+// await waits until it is done, for [Patience] at most.
+func await(done <-chan struct{}) {
 	timer := time.NewTimer(Patience)
 	defer timer.Stop()
 	select {

@@ -297,14 +297,17 @@ type onDisk struct {
 	kept func() (*state.State, error)
 }
 
-// SaveNow hands the state over until its request is in the file.
-func (d onDisk) SaveNow(s state.State) {
-	for {
-		d.Store.SaveNow(s)
-		if kept, err := d.kept(); err == nil && len(kept.InDoubt) == len(s.InDoubt) {
-			return
+// Save hands the state over; what it returns waits until its request is in the file.
+func (d onDisk) Save(s state.State) func() {
+	written := d.Store.Save(s)
+	return func() {
+		for {
+			written()
+			if kept, err := d.kept(); err == nil && len(kept.InDoubt) == len(s.InDoubt) {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
