@@ -51,7 +51,7 @@ func (h *host) openPods() (err error) {
 	return nil
 }
 
-// commandWait is how long a command waits for a filesystem: it holds up no loop.
+// commandWait is how long the sample of a command waits for a filesystem: it holds up no loop.
 const commandWait = 10 * time.Second
 
 // openSampler prepares to read the signals. Wait is for filesystems; 0 is that of a loop.
@@ -90,7 +90,7 @@ func (h *host) observe(c *config.EvictdConfiguration, signal pressure.Signal, no
 
 // dedicatedImageFSNow reports whether images have their own filesystem where no sampler is kept.
 func (h *host) dedicatedImageFSNow(c *config.EvictdConfiguration) (bool, error) {
-	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable}, commandWait)
+	sampler, err := h.openSampler(c, []pressure.Signal{pressure.NodeFSAvailable}, 0)
 	if err != nil {
 		return false, err
 	}

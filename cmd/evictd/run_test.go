@@ -147,7 +147,7 @@ func patience(t *testing.T) context.Context {
 }
 
 // Without an API server, SIGTERM ends evictd without an error.
-func TestRunEndsInTimeWithoutAnAPIServer(t *testing.T) {
+func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	t.Parallel()
 	log := newJournal()
 	ctx, terminate := context.WithCancel(t.Context())

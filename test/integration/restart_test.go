@@ -301,8 +301,8 @@ type onDisk struct {
 func (d onDisk) Save(s state.State) func() {
 	written := d.Store.Save(s)
 	return func() {
+		written()
 		for {
-			written()
 			if kept, err := d.kept(); err == nil && len(kept.InDoubt) == len(s.InDoubt) {
 				return
 			}
