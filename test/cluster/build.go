@@ -48,15 +48,15 @@ func binaries() []binary {
 }
 
 // pinned reports whether go.mod and go.sum alone determine the binary, so that a stamp of
-// them beside it makes a call of the go command unnecessary.
+// them names it in the cache.
 func (b binary) pinned() bool {
 	return b.module != "."
 }
 
 // Build compiles into binDir what a control plane needs, and with node also what a node
-// needs. It builds only what is missing or out of date: the first time takes minutes, a
-// later one less than a second. It must run within this repository, whose go.mod files pin
-// every version.
+// needs. It builds only what no checkout on this machine has built yet: the first time takes
+// minutes, a later one less than a second. It must run within this repository, whose go.mod
+// files pin every version.
 func Build(ctx context.Context, binDir string, node bool, log io.Writer) error {
 	source, err := sourceDir()
 	if err != nil {
@@ -136,34 +136,83 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// build builds one of the binaries; progress says how far all of them are.
+// build builds one of the binaries; progress says how far all of them are. What is pinned is built once
+// for all checkouts, in the cache.
 func (b binary) build(ctx context.Context, source, binDir, progress string, log io.Writer) error {
 	module, target := filepath.Join(source, b.module), filepath.Join(binDir, b.name)
 	flags, err := linkFlags(module)
 	if err != nil {
 		return err
 	}
-	stampFile := filepath.Join(binDir, "."+b.name+".stamp")
+	if !b.pinned() {
+		return b.compile(ctx, module, flags, target)
+	}
 	stamp, err := stampOf(ctx, module, flags)
 	if err != nil {
 		return err
 	}
-	if b.pinned() {
-		if built, err := os.ReadFile(stampFile); err == nil && string(built) == stamp && isFile(target) { //nolint:gosec // a path below the caller's folder
-			return nil
-		}
-		say(log, "Building %s (%s), which takes minutes when the build cache is cold.", b.name, progress)
-	}
-	if _, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", target, b.pkg); err != nil {
+	cached, err := cachedPath(stamp, b.name)
+	if err != nil {
 		return err
 	}
-	if !b.pinned() {
+	if !isFile(cached) {
+		say(log, "Building %s (%s), which takes minutes when the build cache is cold.", b.name, progress)
+		fresh := fmt.Sprintf("%s.%d", cached, os.Getpid()) // another checkout may build the same
+		if err := b.compile(ctx, module, flags, fresh); err != nil {
+			return err
+		}
+		if err := os.Rename(fresh, cached); err != nil {
+			return fmt.Errorf("keeping the binary in the cache: %w", err)
+		}
+	}
+	return place(cached, target)
+}
+
+func (b binary) compile(ctx context.Context, module, flags, target string) error {
+	_, err := goCommand(ctx, module, "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", target, b.pkg)
+	return err
+}
+
+// cachedPath returns where a binary of that stamp is kept, below $EVICTD_CACHE or evictd in the user's
+// cache directory. The directory may be deleted at any time: the next build fills it again.
+func cachedPath(stamp, name string) (string, error) {
+	cache := os.Getenv("EVICTD_CACHE")
+	if cache == "" {
+		users, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("finding the cache of binaries: %w; set EVICTD_CACHE to a directory", err)
+		}
+		cache = filepath.Join(users, "evictd")
+	}
+	dir := filepath.Join(cache, "cluster-"+stamp[:16])
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // another user may run what this one built
+		return "", fmt.Errorf("making the cache of binaries: %w", err)
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// place makes target the file that is cached: a hard link, or a copy of the same time where the two are
+// not on one filesystem. No symbolic link: the virtual machines' disks are made of these files.
+func place(cached, target string) error {
+	wanted, err := os.Stat(cached)
+	if err != nil {
+		return fmt.Errorf("reading the cache of binaries: %w", err)
+	}
+	if there, missing := os.Lstat(target); missing == nil && there.Size() == wanted.Size() && there.ModTime().Equal(wanted.ModTime()) {
 		return nil
 	}
-	if err := os.WriteFile(stampFile, []byte(stamp), 0o644); err != nil { //nolint:gosec // another user may run what this one built
-		return fmt.Errorf("recording the build: %w", err)
+	_ = os.Remove(target) // there may be none
+	if os.Link(cached, target) == nil {
+		return nil
 	}
-	return nil
+	content, err := os.ReadFile(cached) //nolint:gosec // what build wrote
+	if err != nil {
+		return fmt.Errorf("reading the cache of binaries: %w", err)
+	}
+	if err := os.WriteFile(target, content, 0o755); err != nil { //nolint:gosec // programs
+		return fmt.Errorf("copying from the cache of binaries: %w", err)
+	}
+	return os.Chtimes(target, time.Time{}, wanted.ModTime())
 }
 
 // linkFlags strips the binaries, and for Kubernetes adds the version: without it the servers
