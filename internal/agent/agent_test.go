@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -99,7 +100,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{decide.HoldPodsNotSynced, func(n *fakeNode, _ *Policy) { n.unsynced = true }},
 		{decide.HoldUsageUnknown, func(n *fakeNode, _ *Policy) { n.unread = errPlanted() }},
 		{decide.HoldNoCandidates, func(n *fakeNode, _ *Policy) {
-			n.pods["uid-greedy"].api.OwnerReferences = nil
+			n.changed("greedy", func(p *corev1.Pod) { p.OwnerReferences = nil })
 		}},
 		{decide.HoldReclaimInProgress, func(n *fakeNode, _ *Policy) {
 			n.run("leaving", 110, 0)

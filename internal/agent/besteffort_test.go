@@ -118,7 +118,7 @@ func TestBestEffort(t *testing.T) {
 		{
 			"a pod that is not ready takes nothing from its budget", func(n *fakeNode, _ *Policy) {
 				n.budgets["shop/alone"] = evict.Budget{Desired: 4, Healthy: 3} // a quarter with it and without
-				unready(n.pods["uid-alone"].api)
+				n.changed("alone", unready)
 			},
 			append(tried, "delete alone"), decide.BestEffortDeleted,
 		},

@@ -83,13 +83,6 @@ func (h *hooked) policy() Policy {
 	return policy
 }
 
-// changed changes a pod as the watch tells it; the lock is held.
-func (n *fakeNode) changed(name string, change func(*corev1.Pod)) {
-	pod := n.pods["uid-"+name].api.DeepCopy()
-	change(pod)
-	n.pods["uid-"+name].api = pod
-}
-
 // parts makes the node an agent's.
 func (h *hooked) parts(o *Options) {
 	o.Sampler, o.Evictor = h, h

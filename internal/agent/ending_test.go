@@ -17,7 +17,7 @@ func TestFaultOldStuckPodIsOldWhenItCounts(t *testing.T) {
 	t.Parallel()
 	for name, unfit := range map[string]func(n *fakeNode){
 		"terminating": func(n *fakeNode) { n.terminate("uid-stuck") },
-		"finished":    func(n *fakeNode) { n.pods["uid-stuck"].api.Status.Phase = corev1.PodFailed },
+		"finished":    func(n *fakeNode) { n.changed("stuck", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

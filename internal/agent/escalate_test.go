@@ -200,8 +200,10 @@ func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 	for name, terminate := range map[string]func(*fakeNode){
 		"by hand": func(n *fakeNode) { n.terminate("uid-patient") },
 		"by the Eviction API, and evictd started again": func(n *fakeNode) {
-			n.pods["uid-patient"].api.Status.Conditions = append(n.pods["uid-patient"].api.Status.Conditions,
-				corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+			n.changed("patient", func(p *corev1.Pod) {
+				p.Status.Conditions = append(p.Status.Conditions,
+					corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI"})
+			})
 			n.terminate("uid-patient")
 		},
 	} {

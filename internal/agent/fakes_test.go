@@ -79,9 +79,8 @@ type fakePod struct {
 	cache     int64 // active page cache, which counts for the working set alone
 	noCgroup  bool  // it has ended, and the API server lists it still
 
-	stored     *nodepods.Pod // converted from storedFrom at that sample
+	stored     *nodepods.Pod // converted from storedFrom
 	storedFrom *corev1.Pod
-	storedAt   int
 }
 
 func newFakeNode(capacity int64) *fakeNode {
@@ -166,18 +165,25 @@ func (n *fakeNode) List() []*nodepods.Pod {
 	defer n.mu.Unlock()
 	pods := make([]*nodepods.Pod, 0, len(n.pods))
 	for _, p := range n.pods { // in no order, as the store
-		pods = append(pods, p.converted(n.samples))
+		pods = append(pods, p.converted())
 	}
 	return pods
 }
 
-// converted returns the pod as the store has it. It is converted once between two samples, as a tick
-// lists the pods several times and a test changes them between ticks.
-func (p *fakePod) converted(sample int) *nodepods.Pod {
-	if p.stored == nil || p.storedFrom != p.api || p.storedAt != sample {
-		p.stored, p.storedFrom, p.storedAt = nodepods.FromAPI(p.api), p.api, sample
+// converted returns the pod as the store has it. As in the store, a pod is converted once for each
+// object: a test that changes a pod that was listed gives it another object (changed).
+func (p *fakePod) converted() *nodepods.Pod {
+	if p.storedFrom != p.api {
+		p.stored, p.storedFrom = nodepods.FromAPI(p.api), p.api
 	}
 	return p.stored
+}
+
+// changed changes a pod as the watch tells it; the lock is held.
+func (n *fakeNode) changed(name string, change func(*corev1.Pod)) {
+	pod := n.pods["uid-"+name].api.DeepCopy()
+	change(pod)
+	n.pods["uid-"+name].api = pod
 }
 
 func (n *fakeNode) Collect(into []usage.Pod) ([]usage.Pod, error) {

@@ -272,9 +272,9 @@ func TestImagesAreCountedUnderPressureAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := imageNode{
 			signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 100}},
-			available: steps(map[time.Duration]int64{0: 200, time.Hour: 155, time.Hour + 150*time.Second: 200}),
+			available: steps(map[time.Duration]int64{0: 200, 5 * time.Minute: 155, 5*time.Minute + 150*time.Second: 200}),
 		}
-		_, _, _ = node.watch(t, 2*time.Hour)
+		_, _, _ = node.watch(t, 15*time.Minute)
 		if asked := node.images.asked; asked != 3 {
 			t.Errorf("asked %d times in two and a half minutes of pressure, want 3", asked)
 		}

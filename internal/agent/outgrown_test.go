@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -78,7 +80,7 @@ func TestLeakWithinItsRequestBesideSmallPods(t *testing.T) {
 func TestSmallPodsBesideALeakThatCannotGo(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(n *fakeNode, policy *Policy){
-		"it is protected": func(n *fakeNode, _ *Policy) { n.pods["uid-leak"].api.OwnerReferences = nil },
+		"it is protected": func(n *fakeNode, _ *Policy) { n.changed("leak", func(p *corev1.Pod) { p.OwnerReferences = nil }) },
 		"pods within their requests are never evicted": func(_ *fakeNode, p *Policy) {
 			p.WithinRequests = decide.WithinRequestsAlways
 		},
@@ -87,7 +89,7 @@ func TestSmallPodsBesideALeakThatCannotGo(t *testing.T) {
 		},
 		"no candidate counts as too small": func(_ *fakeNode, p *Policy) { p.MinimumReclaim = pressure.Quantity{} },
 		"it has a higher priority": func(n *fakeNode, _ *Policy) {
-			n.pods["uid-leak"].api.Spec.Priority = new(int32(100))
+			n.changed("leak", func(p *corev1.Pod) { p.Spec.Priority = new(int32(100)) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

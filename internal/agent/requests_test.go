@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
@@ -219,8 +220,7 @@ func TestRequestInDoubtThatIsCarriedOutLate(t *testing.T) {
 	for name, meanwhile := range map[string]func(n *fakeNode){
 		"another comes first": func(n *fakeNode) { n.pods["uid-other"].memory += 20 * mebi },
 		"the pod is protected": func(n *fakeNode) {
-			n.pods["uid-greedy"].api = n.pods["uid-greedy"].api.DeepCopy()
-			n.pods["uid-greedy"].api.OwnerReferences = nil
+			n.changed("greedy", func(p *corev1.Pod) { p.OwnerReferences = nil })
 		},
 		"a pause": func(n *fakeNode) {
 			n.pods["uid-other"].memory += 20 * mebi
