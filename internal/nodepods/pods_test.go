@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,9 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/evictd/evictd/internal/nodepods"
@@ -243,85 +242,38 @@ func TestPodsThatNeverRanKnowNothing(t *testing.T) {
 	}
 }
 
+// hopeless is an API server whose every answer takes so long, and says that nothing listens there. It
+// does not look at the request's context, as the reflector does not before its next attempt.
+type hopeless struct{ takes time.Duration }
+
+func (h hopeless) List(context.Context, metav1.ListOptions) (*corev1.PodList, error) {
+	time.Sleep(h.takes)
+	return nil, syscall.ECONNREFUSED
+}
+
+func (h hopeless) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	time.Sleep(h.takes)
+	return nil, syscall.ECONNREFUSED
+}
+
 // A process that was told to end must not wait for the watch, or the kubelet kills
 // it in the middle of whatever else it had to finish.
 func TestRunEndsAtOnceWhateverTheServerDoes(t *testing.T) {
 	t.Parallel()
-	listen := func(t *testing.T) net.Listener {
-		t.Helper()
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return listener
-	}
-	// run watches the server at address, calls ready with each error that is
-	// reported until it answers true, and returns how long the end took then.
-	run := func(t *testing.T, address string, ready func(reported <-chan error)) time.Duration {
-		t.Helper()
-		client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://" + address})
-		if err != nil {
-			t.Fatal(err)
-		}
-		reported := make(chan error, 100)
-		pods := nodepods.New(client.CoreV1().Pods(metav1.NamespaceAll), nodepods.Options{
-			NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },
-		})
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		done := make(chan error, 1)
-		go func() { done <- pods.Run(ctx) }()
-		ready(reported)
-		began := time.Now()
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run = %v, want nil", err)
-		}
-		return time.Since(began)
-	}
-	// Three refusals into its back-off, the reflector waits for 3.2 s at least.
-	const refusals, atOnce = 3, 3 * time.Second
-	t.Run("refuses the connection", func(t *testing.T) {
-		t.Parallel()
-		listener := listen(t)
-		address := listener.Addr().String()
-		if err := listener.Close(); err != nil {
-			t.Fatal(err)
-		}
-		took := run(t, address, func(reported <-chan error) {
-			for range refusals {
-				if err := <-reported; !strings.Contains(err.Error(), "connection refused") {
-					t.Errorf("reported %v", err)
+	const after = 10 * time.Second // the reflector waits before its next attempt, or for the answer
+	for name, server := range map[string]hopeless{"it refuses": {}, "it does not answer": {time.Hour}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				pods := nodepods.New(server, nodepods.Options{NodeName: "node-1", Now: time.Now})
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				defer cancel()
+				began := time.Now()
+				if err := pods.Run(ctx); err != nil || time.Since(began) != after {
+					t.Errorf("Run = %v after %v of virtual time, want nil after %v", err, time.Since(began), after)
 				}
-			}
+				time.Sleep(2 * time.Hour) // then the reflector has ended too
+			})
 		})
-		if took > atOnce {
-			t.Errorf("the end took %v", took)
-		}
-	})
-	t.Run("accepts and never answers", func(t *testing.T) {
-		t.Parallel()
-		listener := listen(t)
-		accepted := make(chan net.Conn, 100)
-		go func() {
-			for {
-				connection, err := listener.Accept()
-				if err != nil {
-					return // the test is over
-				}
-				accepted <- connection
-			}
-		}()
-		t.Cleanup(func() { _ = listener.Close() })
-		took := run(t, listener.Addr().String(), func(<-chan error) {
-			connection := <-accepted
-			t.Cleanup(func() { _ = connection.Close() })
-			if _, err := connection.Read(make([]byte, 1)); err != nil { // the request is pending
-				t.Error(err)
-			}
-		})
-		if took > atOnce {
-			t.Errorf("the end took %v", took)
-		}
-	})
+	}
 }
