@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,18 +30,8 @@ current-context: x
 `, server))
 }
 
-// refusing is an address without a listener.
-func refusing(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return "http://" + listener.Addr().String()
-}
+// refusing is an address without a listener: no test that runs at the same time is given its port.
+func refusing() string { return "http://127.0.0.1:1" }
 
 // answering is an API server that returns the same status for every request.
 func answering(t *testing.T, failure *apierrors.StatusError) string {
@@ -82,7 +71,7 @@ func TestFaultsOfTheAPIServerAreToldApart(t *testing.T) {
 		message string
 	}{
 		"the port is closed": {
-			refusing(t),
+			refusing(),
 			[]string{"no answer from the API server at http://127.0.0.1:", "check that it runs there", "connection refused"},
 			"the API server does not answer; no pod is evicted until it does",
 		},

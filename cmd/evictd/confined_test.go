@@ -11,6 +11,7 @@ import (
 // The daemon's check of the policies: what it finds, what it cannot tell, and that it writes nothing,
 // whether the policies are there or not.
 func TestCheckConfinement(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		breaks func(*doctorAPI)
 		state  confined.State
@@ -39,7 +40,7 @@ func TestCheckConfinement(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("POD_NAMESPACE", "evictd")
+			t.Parallel()
 			api := newDoctorAPI(t)
 			c.breaks(api)
 			d := &daemon{flags: &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfigFor(t, api.url)}}}
@@ -56,7 +57,7 @@ func TestCheckConfinement(t *testing.T) {
 
 // Without an API server it is not known, which is never "not confined".
 func TestCheckConfinementWithoutAnAPIServer(t *testing.T) {
-	d := &daemon{flags: &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfigFor(t, refusing(t))}}}
+	d := &daemon{flags: &runFlags{whereFlags: whereFlags{nodeName: "node-1", kubeconfig: kubeconfigFor(t, refusing())}}}
 	if got := d.checkConfinement(t.Context()); got.State != confined.Unknown || !strings.Contains(got.Detail, "refused") {
 		t.Errorf("%+v", got)
 	}

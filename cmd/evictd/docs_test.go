@@ -89,6 +89,7 @@ func TestReadmeShowsWhatRankPrints(t *testing.T) {
 
 // docs/doctor.md explains each line of `evictd doctor`, and no other.
 func TestDoctorsPageListsTheChecks(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	p.configure("taintNode: true\n")
 	_, _, names := p.doctor()

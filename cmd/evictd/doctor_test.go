@@ -29,8 +29,6 @@ type patient struct {
 
 func newPatient(t *testing.T) *patient {
 	t.Helper()
-	t.Setenv("POD_NAMESPACE", "evictd")
-	t.Setenv("HOST_IP", "")
 	p := &patient{t: t, root: machine(t), stateDir: t.TempDir(), api: newDoctorAPI(t)}
 	p.put("var/lib/kubelet/config.yaml", kubeletFile("100Mi"))
 	p.put("var/lib/containerd/io", "")
@@ -112,6 +110,7 @@ func sound() []string {
 }
 
 func TestDoctorOfAWorkingNode(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	code, findings, names := p.doctor()
 	if code != exitFine {
@@ -135,6 +134,7 @@ func TestDoctorOfAWorkingNode(t *testing.T) {
 
 // Each fault alone gives its own line, and the exit code. All other lines stay ok.
 func TestDoctorOfABrokenNode(t *testing.T) {
+	t.Parallel()
 	const kubeletsOrder = "kubelet-thresholds/memory.available"
 	for name, fault := range map[string]struct {
 		breaks func(*patient)
@@ -266,6 +266,7 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPatient(t)
 			fault.breaks(p)
 			code, findings, _ := p.doctor()
@@ -299,6 +300,7 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 
 // An account that may read the policies, as an administrator's, learns of a binding that only warns.
 func TestDoctorReadsPoliciesWhereItMay(t *testing.T) {
+	t.Parallel()
 	for actions, want := range map[string]doctor.State{`["Deny"]`: doctor.OK, `["Warn"]`: doctor.Missing} {
 		p := newPatient(t)
 		p.api.account, p.api.readable = "admin", actions
@@ -316,6 +318,7 @@ func TestDoctorReadsPoliciesWhereItMay(t *testing.T) {
 
 // What may be neither read nor tried is unknown, with both reasons, and never ok.
 func TestDoctorDoesNotGuessPolicies(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	p.api.account = "someone"
 	code, findings, _ := p.doctor()
@@ -327,16 +330,18 @@ func TestDoctorDoesNotGuessPolicies(t *testing.T) {
 
 // Without an API server the node is checked, and one sentence says what failed.
 func TestDoctorWithoutAnAPIServer(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		breaks func(*patient)
 		says   string
 	}{
-		"nothing listens":         {func(p *patient) { p.api.url = refusing(t) }, "no answer from the API server"},
+		"nothing listens":         {func(p *patient) { p.api.url = refusing() }, "no answer from the API server"},
 		"the credentials are old": {func(p *patient) { p.api.fails("/version", http.StatusUnauthorized) }, "does not accept the credentials"},
 		"something else answers":  {func(p *patient) { p.api.url = paging(t) }, "answers with a fault"},
 		"no credentials":          {func(p *patient) { p.flags = []string{"--kubeconfig="} }, "evictd does not run in a pod here"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			p := newPatient(t)
 			c.breaks(p)
 			code, findings, names := p.doctor()
@@ -360,6 +365,7 @@ func TestDoctorWithoutAnAPIServer(t *testing.T) {
 }
 
 func TestDoctorsTableFitsATerminal(t *testing.T) {
+	t.Parallel()
 	p := newPatient(t)
 	p.configure("nonsense: " + strings.Repeat("x", 200) + "\nevictionPermits: {perWorkload: 1}\n")
 	p.api.claim, p.api.url = "", "http://"+net.JoinHostPort(strings.Repeat("a", 130)+".example", "1")

@@ -26,7 +26,7 @@ func TestMemoryThatIsNotTheNodesIsSaid(t *testing.T) {
 			flags := &runFlags{
 				whereFlags: whereFlags{
 					config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: machine(t),
-					kubeconfig: kubeconfigFor(t, refusing(t)),
+					kubeconfig: kubeconfigFor(t, refusing()),
 				},
 				address: "127.0.0.1:0",
 			}

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
+	"errors"
 	"maps"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +16,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -152,7 +152,7 @@ func TestRunEndsWithoutAnAPIServer(t *testing.T) {
 	log := newJournal()
 	ctx, terminate := context.WithCancel(t.Context())
 	defer terminate()
-	code := start(ctx, runCommand(t, log, machine(t), refusing(t)))
+	code := start(ctx, runCommand(t, log, machine(t), refusing()))
 	log.await(patience(t), t, "watching the node's pods failed")
 	log.await(patience(t), t, "the API server does not answer; no pod is evicted until it does")
 	terminate()
@@ -195,7 +195,7 @@ func TestTakenPortSaysWhatToDo(t *testing.T) {
 	defer listener.Close()
 	taken := listener.Addr().String()
 	code, _, stderr := call(t, "run", "--node-name=n", "--http-bind-address", taken, "--config", configFile(t, memoryOnly),
-		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing(t)))
+		"--host-root", machine(t), "--kubeconfig", kubeconfigFor(t, refusing()))
 	// The kernel's error is logged before; the fault itself is reported once.
 	if code != exitFault || strings.Count(stderr, "listening on "+taken) != 1 ||
 		!strings.HasSuffix(stderr, "name another address by --http-bind-address\n") {
@@ -224,7 +224,7 @@ func TestMissingMountsSayWhatToDo(t *testing.T) {
 			root := machine(t, test.without)
 			code, _, stderr := call(t, append([]string{
 				"run", "--node-name=n", "--config", configFile(t, memoryOnly),
-				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing(t)),
+				"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()),
 			}, test.flags...)...)
 			if code != exitFault || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("code %d, stderr %q; want 1 and one line", code, stderr)
@@ -275,7 +275,7 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	root := machine(t, "var/lib/kubelet")
 	path := configFile(t, memoryOnly)
 	flags := &runFlags{
-		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing(t))},
+		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing())},
 		address:    "127.0.0.1:0",
 	}
 	d := builtDaemon(t, flags, newJournal())
@@ -304,36 +304,35 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	}
 }
 
+// waitingReviewer answers no question about a right until it is released.
+type waitingReviewer struct {
+	once           sync.Once
+	asked, release chan struct{}
+}
+
+func (w *waitingReviewer) Create(
+	ctx context.Context, _ *authorizationv1.SelfSubjectAccessReview, _ metav1.CreateOptions,
+) (*authorizationv1.SelfSubjectAccessReview, error) {
+	w.once.Do(func() { close(w.asked) })
+	select {
+	case <-w.release:
+	case <-ctx.Done():
+	}
+	return nil, errors.New("no answer")
+}
+
 // While the check of one edit's rights waits for an API server that does not respond, the
 // next edit, which may stop all evictions, is applied.
 func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	t.Parallel()
-	asked, release := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.Copy(io.Discard, r.Body) // otherwise the closed connection is not detected
-		once.Do(func() { close(asked) })
-		select {
-		case <-release:
-		case <-r.Context().Done():
-			select {
-			case <-release:
-			default:
-				t.Error("the client gave up before the next edit was in force")
-			}
-		}
-	}))
-	t.Cleanup(server.Close)
+	reviewer := &waitingReviewer{asked: make(chan struct{}), release: make(chan struct{})}
 	log, path := newJournal(), configFile(t, memoryOnly)
 	flags := &runFlags{
-		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, server.URL)},
+		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, refusing())},
 		address:    "127.0.0.1:0",
 	}
 	d := builtDaemon(t, flags, log)
+	d.clients.reviews = reviewer
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts errgroup.Group
 	parts.Go(func() error { return d.agent.Run(ctx) })
@@ -351,7 +350,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	}
 	edit("taintNode: true\n")
 	select {
-	case <-asked:
+	case <-reviewer.asked:
 	case <-patience(t).Done():
 		t.Fatalf("the rights were not checked:\n%s", log)
 	}
@@ -364,5 +363,5 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 			t.Fatalf("the next edit is not in force:\n%s", log)
 		}
 	}
-	close(release)
+	close(reviewer.release)
 }

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -61,15 +64,27 @@ type startRig struct {
 
 func newStartRig(t *testing.T) *startRig {
 	t.Helper()
-	t.Setenv("POD_UID", "uid-self")
-	t.Setenv("POD_NAMESPACE", "evictd")
-	t.Setenv("POD_NAME", "evictd-x")
 	r := &startRig{t: t, server: &eventsServer{}, file: configFile(t, ""), stateDir: t.TempDir(), machine: machine(t)}
 	server := httptest.NewServer(r.server)
 	t.Cleanup(server.Close)
 	r.url = server.URL
-	r.bindAddress = strings.TrimPrefix(refusing(t), "http://") // a free port
+	r.bindAddress = freeAddress(t)
 	return r
+}
+
+// rigs counts the rigs.
+var rigs atomic.Int32
+
+// freeAddress returns an address with a free port. Its host is of one rig alone: no other test is given
+// the port before evictd listens on it.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.1.%d:0", 1+rigs.Add(1)%250))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 func (r *startRig) write(text string) {
@@ -129,6 +144,7 @@ const nonsense = head + "nonsense: 1\n"
 
 // Without a last valid configuration evictd idles, live and not ready, until the file is valid.
 func TestFaultStartWithARefusedFileIdles(t *testing.T) {
+	t.Parallel()
 	r := newStartRig(t)
 	r.write(nonsense)
 	log, end := r.start()
@@ -156,6 +172,7 @@ func TestFaultStartWithARefusedFileIdles(t *testing.T) {
 
 // SIGTERM ends it while it idles.
 func TestIdlingEndsWell(t *testing.T) {
+	t.Parallel()
 	r := newStartRig(t)
 	r.write(nonsense)
 	log, end := r.start()
@@ -166,6 +183,7 @@ func TestIdlingEndsWell(t *testing.T) {
 // With a last valid configuration, evictd applies that, in dry run and not ready, until the
 // file is valid.
 func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
+	t.Parallel()
 	r := newStartRig(t)
 	r.write(memoryOnly + "dryRun: false\nlimits: {evictionsPerMinute: 3}\n")
 	log, end := r.start()
@@ -200,6 +218,7 @@ func TestFaultStartWithARefusedFileUsesTheLastValid(t *testing.T) {
 // A missing file is a fault of the flags, and a last configuration that cannot be read does
 // not count.
 func TestStartWithoutAFile(t *testing.T) {
+	t.Parallel()
 	r := newStartRig(t)
 	if err := os.Remove(r.file); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 				}
 			}
 			flags := &runFlags{
-				whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing(t))},
+				whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing())},
 				address:    "127.0.0.1:0", stateDir: dir,
 			}
 			if test.without {
@@ -89,10 +89,10 @@ func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	log := newJournal()
 	ctx, terminate := context.WithCancel(t.Context())
 	defer terminate()
-	command := runCommand(t, log, root, refusing(t))
+	command := runCommand(t, log, root, refusing())
 	command.SetArgs([]string{
 		"run", "--node-name=node-1", "--http-bind-address=127.0.0.1:0", "--config", configFile(t, memoryOnly),
-		"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing(t)), "--state-dir", dir,
+		"--host-root", root, "--kubeconfig", kubeconfigFor(t, refusing()), "--state-dir", dir,
 	})
 	code := start(ctx, command)
 	log.await(patience(t), t, "watching the node's pods failed")
