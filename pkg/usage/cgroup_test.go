@@ -322,7 +322,7 @@ func TestRealPod(t *testing.T) {
 		t.Errorf("tasks are %d, known %t; want %d to %d", before.Tasks, before.TasksKnown, few, many)
 	}
 
-	file := filepath.Join(t.TempDir(), "file")
+	file := filepath.Join(disk(t), "file")
 	p.do("cache %d %s", cache, file)
 	after := one()
 	usage, err := os.ReadFile(filepath.Join(n.hierarchy.Memory, pod, map[bool]string{true: "memory.current", false: "memory.usage_in_bytes"}[n.hierarchy.Unified]))

@@ -202,16 +202,22 @@ func podOf(tb testing.TB, tree *Tree, uid string) Pod {
 	return Pod{}
 }
 
-// disk returns a directory on a disk: files in memory would not be read again.
+// disk returns a directory on a disk: files in memory would not be read again. The directory for
+// temporary files may be in memory; /var/tmp outlives a restart of the machine.
 func disk(tb testing.TB) string {
 	tb.Helper()
-	dir := tb.TempDir()
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		tb.Fatal(err)
+	for _, parent := range []string{os.TempDir(), "/var/tmp"} {
+		var fs unix.Statfs_t
+		if err := unix.Statfs(parent, &fs); err != nil || fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC {
+			continue
+		}
+		dir, err := os.MkdirTemp(parent, "evictd-test-") //nolint:usetesting // not in the directory for temporary files
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+		return dir
 	}
-	if fs.Type == unix.TMPFS_MAGIC || fs.Type == unix.RAMFS_MAGIC {
-		tb.Skip("SKIP: the directory for temporary files is in memory; TMPDIR names one on a disk")
-	}
-	return dir
+	tb.Skip("SKIP: the directory for temporary files is in memory; TMPDIR names one on a disk")
+	return ""
 }
