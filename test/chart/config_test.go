@@ -15,22 +15,25 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// built builds the real evictd.
-func built(t *testing.T) string {
+// binary is the path of a program.
+type binary string
+
+// builtEvictd builds the real evictd.
+func builtEvictd(t *testing.T) binary {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "evictd")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/evictd")
+	path := filepath.Join(t.TempDir(), "evictd")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/evictd")
 	build.Dir = "../.."
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building evictd: %v: %s", err, output)
 	}
-	return binary
+	return binary(path)
 }
 
-// evictd returns what a command of the real evictd prints, and its exit code.
-func evictd(t *testing.T, arguments ...string) (string, int) {
+// run returns what a command prints, and its exit code.
+func (b binary) run(t *testing.T, arguments ...string) (string, int) {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), built(t), arguments...).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), string(b), arguments...).CombinedOutput()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return string(output), exit.ExitCode()
 	}
@@ -47,18 +50,26 @@ func configurationWith(t *testing.T, fields string) string {
 	for line := range strings.Lines(fields) {
 		values += "  " + line
 	}
-	text, ok := render(t, namespace, values).objects["ConfigMap evictd/evictd"]["data"].(map[string]any)["evictd.yaml"].(string)
+	text, ok := Render(t, Namespace, values).Objects["ConfigMap evictd/evictd"]["data"].(map[string]any)["evictd.yaml"].(string)
 	if !ok {
 		t.Fatal("the ConfigMap has no evictd.yaml")
 	}
 	return text
 }
 
+// What the chart and evictd, the real one, make of a configuration.
+func TestConfiguration(t *testing.T) {
+	t.Parallel()
+	evictd := builtEvictd(t)
+	t.Run("the chart passes it on", func(t *testing.T) { passesOn(t, evictd) })
+	t.Run("the test of Helm names each fault", func(t *testing.T) { namesEachFault(t, evictd) })
+}
+
 // Every field of the configuration goes through the chart as it is, and so does what evictd
 // does not know.
-func TestChartPassesTheConfigurationOn(t *testing.T) {
-	t.Parallel()
-	defaults, code := evictd(t, "config", "defaults")
+func passesOn(t *testing.T, evictd binary) {
+	t.Helper()
+	defaults, code := evictd.run(t, "config", "defaults")
 	if code != 0 {
 		t.Fatal(defaults)
 	}
@@ -74,16 +85,16 @@ unknown: [1, 0.25, "0.10", yes, null, "on", {deep: "1e3"}]
 		t.Fatal(err)
 	}
 	got := parse(t, configurationWith(t, string(text)))
-	if lines := (objects{"": merged}).changes(objects{"": got}); len(lines) > 0 {
+	if lines := (Objects{"": merged}).Changes(Objects{"": got}); len(lines) > 0 {
 		t.Errorf("the chart changes the configuration: %q", lines)
 	}
 }
 
 // The faults of a configuration are evictd's to name, each with its field: this is what the
 // pod of `helm test` runs.
-func TestTheTestOfHelmNamesEachFault(t *testing.T) {
-	t.Parallel()
-	pod := fields(render(t, namespace, "").tests["Pod evictd/evictd-config"])
+func namesEachFault(t *testing.T, evictd binary) {
+	t.Helper()
+	pod := fields(Render(t, Namespace, "").Tests["Pod evictd/evictd-config"])
 	var arguments []string
 	if err := json.Unmarshal([]byte(pod["spec.containers[evictd].args"]), &arguments); err != nil {
 		t.Fatal(err)
@@ -102,7 +113,7 @@ func TestTheTestOfHelmNamesEachFault(t *testing.T) {
 		if err := os.WriteFile(file, []byte(configurationWith(t, text)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		output, code := evictd(t, append(slices.Clone(arguments[:last]), file)...)
+		output, code := evictd.run(t, append(slices.Clone(arguments[:last]), file)...)
 		if wrong := len(want) > 1; wrong != (code != 0) || strings.Count(output, "\n") != len(want) {
 			t.Errorf("exit code %d and\n%swant %q", code, output, want)
 		}

@@ -1,4 +1,4 @@
-// Package chart holds the tests of the Helm chart and of the kustomizations: that both give
-// the same objects, what each value of the chart changes, and what a real API server says.
-// They use Helm's and kustomize's own libraries.
+// Package chart renders the Helm chart and the kustomizations, by Helm's and kustomize's own libraries, for
+// its tests and for those in the folder server. Its own need no cluster: both give the same objects, each
+// value of the chart changes what it says, and the schema refuses what is wrong.
 package chart

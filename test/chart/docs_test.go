@@ -26,12 +26,12 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 	if len(found) != 2 {
 		t.Fatalf("%d kustomizations, want 2", len(found))
 	}
-	var built []objects
+	var built []Objects
 	for _, block := range found {
 		text := strings.ReplaceAll(block[1], "sortOptions: {order: fifo}", "") // kustomize adds it
-		built = append(built, kustomize(t, regexp.MustCompile(`\bdeploy\b`).ReplaceAllString(text, "DEPLOY")))
+		built = append(built, Kustomize(t, regexp.MustCompile(`\bdeploy\b`).ReplaceAllString(text, "DEPLOY")))
 	}
-	want := fmt.Sprintf("%q", "registry.corp.example/evictd:"+loadChart(t).Metadata.AppVersion)
+	want := fmt.Sprintf("%q", "registry.corp.example/evictd:"+Load(t).Metadata.AppVersion)
 	if image := fields(built[0]["DaemonSet evictd/evictd"])["spec.template.spec.containers[evictd].image"]; image != want {
 		t.Errorf("the image is %s, want %s", image, want)
 	}

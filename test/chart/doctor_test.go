@@ -10,15 +10,15 @@ import (
 // rights on the node and places of files.
 func TestDoctorOfHelmSeesWhatEvictdSees(t *testing.T) {
 	t.Parallel()
-	for _, r := range append(rows(t), row{}) {
-		rendered := render(t, namespace, r.Given+"\n"+r.Set)
+	for _, r := range append(Rows(t), Row{}) {
+		rendered := Render(t, Namespace, r.Given+"\n"+r.Set)
 		var evictd, doctor map[string]string
-		for _, object := range rendered.objects {
+		for _, object := range rendered.Objects {
 			if object["kind"] == "DaemonSet" {
 				evictd = seen("spec.template.spec.", fields(object))
 			}
 		}
-		for _, object := range rendered.tests {
+		for _, object := range rendered.Tests {
 			if pod := fields(object); pod["metadata.name"] == `"evictd-doctor"` {
 				doctor = seen("spec.", pod)
 			}

@@ -22,7 +22,7 @@ func TestNotes(t *testing.T) {
 		{"acts, but for the flag", "{config: {dryRun: false}, extraArgs: [--dry-run]}", []string{"is in DRY RUN"}, []string{"EVICTS PODS"}},
 		{"not confined", "ownNodePolicies: {evictions: false}", []string{"WARNING: evictd's account is not confined"}, nil},
 	} {
-		notes := render(t, "node-agents", test.values).notes
+		notes := Render(t, "node-agents", test.values).Notes
 		for _, text := range test.has {
 			if !strings.Contains(notes, text) {
 				t.Errorf("%s: %q is missing in\n%s", test.name, text, notes)

@@ -57,7 +57,7 @@ func refusals() []refusal {
 func TestChartRefuses(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusals() {
-		_, err := renderOrRefuse(t, namespace, r.values)
+		_, err := RenderOrRefuse(t, Namespace, r.values)
 		if err == nil {
 			t.Errorf("%s is not refused", r.values)
 			continue
@@ -71,7 +71,7 @@ func TestChartRefuses(t *testing.T) {
 // Each of several faults is named.
 func TestChartNamesEachFault(t *testing.T) {
 	t.Parallel()
-	_, err := renderOrRefuse(t, namespace, "{image: {tagg: v9}, http: {port: x}, configg: {}}")
+	_, err := RenderOrRefuse(t, Namespace, "{image: {tagg: v9}, http: {port: x}, configg: {}}")
 	if err == nil {
 		t.Fatal("not refused")
 	}
@@ -87,12 +87,12 @@ func TestChartNamesEachFault(t *testing.T) {
 func TestChartTakesNullAndGlobal(t *testing.T) {
 	t.Parallel()
 	for _, values := range []string{"config: null", "extraArgs: null", "global: {team: nodes}"} {
-		if got := render(t, namespace, "").objects.changes(render(t, namespace, values).objects); len(got) != 0 {
+		if got := Render(t, Namespace, "").Objects.Changes(Render(t, Namespace, values).Objects); len(got) != 0 {
 			t.Errorf("%s changes %q", values, got)
 		}
 	}
 	for _, values := range []string{"resources: null", "tolerations: null", "nodeSelector: null", "podLabels: null"} {
-		render(t, namespace, values)
+		Render(t, Namespace, values)
 	}
 }
 

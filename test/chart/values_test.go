@@ -8,46 +8,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the changes in testdata/values.yaml")
-
-const rowsFile = "testdata/values.yaml"
-
-// row is one value of the chart: what it is set to, and all that this changes.
-type row struct {
-	// Value is its path in values.yaml.
-	Value string `json:"value"`
-	// Given are the values that it needs to have an effect, Set is the value itself, in YAML.
-	Given string `json:"given"`
-	Set   string `json:"set"`
-	// Changes are lines of [objects.changes].
-	Changes []string `json:"changes"`
-}
-
-func rows(t *testing.T) []row {
-	t.Helper()
-	text, err := os.ReadFile(rowsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []row
-	if err := yaml.UnmarshalStrict(text, &all); err != nil {
-		t.Fatal(err)
-	}
-	return all
-}
 
 // Each value changes these fields of these objects, and no others. The test of `helm test`
 // counts as an object.
 func TestValues(t *testing.T) {
 	t.Parallel()
-	all := rows(t)
+	all := Rows(t)
 	for i, r := range all {
-		before, after := render(t, namespace, r.Given), render(t, namespace, r.Given+"\n"+r.Set)
-		got := slices.Concat(before.objects.changes(after.objects), before.tests.changes(after.tests))
+		before, after := Render(t, Namespace, r.Given), Render(t, Namespace, r.Given+"\n"+r.Set)
+		got := slices.Concat(before.Objects.Changes(after.Objects), before.Tests.Changes(after.Tests))
 		all[i].Changes = got
 		if len(got) == 0 {
 			t.Errorf("%s: %s changes nothing", r.Value, r.Set)
@@ -62,7 +34,7 @@ func TestValues(t *testing.T) {
 }
 
 // write writes the rows again, in the order of their fields.
-func write(t *testing.T, all []row) {
+func write(t *testing.T, all []Row) {
 	t.Helper()
 	text := "# For each value of the chart: what it is set to, and all that this changes. Written by\n# go test -run TestValues -update, apart from value, given and set.\n"
 	for _, r := range all {
@@ -88,7 +60,7 @@ func TestEachValueHasARow(t *testing.T) {
 	for _, leaf := range leaves("", values) {
 		missing[leaf] = true
 	}
-	for _, r := range rows(t) {
+	for _, r := range Rows(t) {
 		if _, known := missing[r.Value]; !known {
 			t.Errorf("the row of %s is of no value in values.yaml", r.Value)
 		}

@@ -1,4 +1,4 @@
-package chart
+package server
 
 import (
 	"os/exec"
@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
+
+	"github.com/evictd/evictd/test/chart"
 )
 
 // A real API server takes every object of every variant, in a server-side dry run that refuses
@@ -16,20 +16,20 @@ import (
 func TestAPIServerTakesEachVariant(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
-	for _, name := range []string{namespace, "node-agents"} { // a dry run of a namespace leaves none
+	for _, name := range []string{chart.Namespace, "node-agents"} { // a dry run of a namespace leaves none
 		s.namespace(name)
 	}
-	for _, v := range variants() {
-		s.takes(v.name+", chart", render(t, v.namespace, v.values).objects)
-		s.takes(v.name+", kustomize", kustomize(t, v.kustomization))
+	for _, v := range chart.Variants() {
+		s.takes(v.Name+", chart", chart.Render(t, v.Namespace, v.Values).Objects)
+		s.takes(v.Name+", kustomize", chart.Kustomize(t, v.Kustomization))
 	}
-	shipped := render(t, namespace, "").objects
+	shipped := chart.Render(t, chart.Namespace, "").Objects
 	s.applyKinds(shipped, "ServiceAccount") // which the doctor's pod needs
-	s.takes("helm test", render(t, namespace, "").tests)
-	for _, r := range rows(t) {
-		changed := objects{}
-		for key, object := range render(t, namespace, r.Given+"\n"+r.Set).objects {
-			if len(objects{key: shipped[key]}.changes(objects{key: object})) > 0 {
+	s.takes("helm test", chart.Render(t, chart.Namespace, "").Tests)
+	for _, r := range chart.Rows(t) {
+		changed := chart.Objects{}
+		for key, object := range chart.Render(t, chart.Namespace, r.Given+"\n"+r.Set).Objects {
+			if len(chart.Objects{key: shipped[key]}.Changes(chart.Objects{key: object})) > 0 {
 				changed[key] = object
 			}
 		}
@@ -52,31 +52,31 @@ func TestKubectlTakesEachKustomization(t *testing.T) {
 	}
 	const another = "by-kubectl"
 	s.namespace(another)
-	for _, v := range variants() {
-		if strings.Contains(v.kustomization, ".patch.yaml") {
+	for _, v := range chart.Variants() {
+		if strings.Contains(v.Kustomization, ".patch.yaml") {
 			continue // kubectl reads no file outside of the kustomization's directory
 		}
-		text := v.kustomization
-		if v.namespace == namespace {
+		text := v.Kustomization
+		if v.Namespace == chart.Namespace {
 			text += "\nnamespace: " + another + "\ntransformers: [DEPLOY/transformers/namespace]"
 		} else {
-			text = strings.ReplaceAll(text, v.namespace, another)
+			text = strings.ReplaceAll(text, v.Namespace, another)
 		}
-		dir := kustomization(t, text)
+		dir := chart.Kustomization(t, text)
 		kubectl("apply", "--dry-run=server", "-k", dir)
 		text = kubectl("kustomize", dir)
 		if here, there := strings.Count(text, "'system:serviceaccount:"+another+":evictd'"), strings.Count(text, ":evictd:evictd'"); here < 4 || there > 0 {
-			t.Errorf("%s: %d policies of the account, and %d of one that is not there", v.name, here, there)
+			t.Errorf("%s: %d policies of the account, and %d of one that is not there", v.Name, here, there)
 		}
 	}
 }
 
 // takes fails the test where the API server refuses one of the objects.
-func (s *apiServer) takes(what string, all objects) {
+func (s *apiServer) takes(what string, all chart.Objects) {
 	s.t.Helper()
 	for key, object := range all {
 		if object["kind"] == "PodMonitor" {
-			continue // TestPodMonitorIsOne
+			continue // TestPodMonitorIsOne in test/chart
 		}
 		if err := s.apply(object, metav1.DryRunAll); err != nil {
 			s.t.Errorf("%s: %s: %v", what, key, err)
@@ -94,36 +94,9 @@ func TestAPIServerRefusesWhatIsWrong(t *testing.T) {
 		"podLabels: {team: 'two words'}":       "a valid label must be",
 		"resources: {requests: {memory: 1GB}}": "quantities must match",
 	} {
-		err := s.apply(render(t, "default", values).objects["DaemonSet default/evictd"], metav1.DryRunAll)
+		err := s.apply(chart.Render(t, "default", values).Objects["DaemonSet default/evictd"], metav1.DryRunAll)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", values, err, want)
-		}
-	}
-}
-
-// The PodMonitor has the fields of the Prometheus Operator's own type, and selects the metrics
-// port of evictd's pods.
-func TestPodMonitorIsOne(t *testing.T) {
-	t.Parallel()
-	for _, r := range rows(t) {
-		if !strings.HasPrefix(r.Value, "podMonitor.") {
-			continue
-		}
-		all := render(t, namespace, r.Given+"\n"+r.Set).objects
-		text, err := yaml.Marshal(all["PodMonitor evictd/evictd"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		var monitor monitoringv1.PodMonitor
-		if err := yaml.UnmarshalStrict(text, &monitor); err != nil {
-			t.Errorf("%s: %v", r.Set, err)
-			continue
-		}
-		pod := fields(all["DaemonSet evictd/evictd"])
-		endpoint := monitor.Spec.PodMetricsEndpoints[0]
-		if label := `"` + monitor.Spec.Selector.MatchLabels["app.kubernetes.io/name"] + `"`; endpoint.Port == nil ||
-			label != pod["spec.template.metadata.labels.app.kubernetes.io/name"] || pod["spec.template.spec.containers[evictd].ports["+*endpoint.Port+"].name"] == "" {
-			t.Errorf("%s: the PodMonitor selects other pods or another port: %s", r.Set, text)
 		}
 	}
 }

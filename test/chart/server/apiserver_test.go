@@ -1,4 +1,4 @@
-package chart
+package server
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -32,6 +33,10 @@ var started struct {
 }
 
 func TestMain(m *testing.M) {
+	if err := os.Chdir(".."); err != nil { // the paths of the package chart are those of its folder
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if started.cluster != nil {
 		if err := started.cluster.Stop(context.Background()); err != nil {
@@ -146,17 +151,16 @@ func (s *apiServer) remove(object map[string]any) {
 	_ = s.resource(o).Delete(context.Background(), o.GetName(), metav1.DeleteOptions{})
 }
 
-// until waits until the condition is met.
-func (s *apiServer) until(what string, met func(context.Context) bool) {
+// until calls a function until it returns no error.
+func (s *apiServer) until(what string, try func(context.Context) error) {
 	s.t.Helper()
-	atMost := cluster.Patiently(2 * time.Minute) // evictd says within 40 s whether it is confined
-	ctx, cancel := context.WithTimeout(s.t.Context(), atMost)
-	defer cancel()
-	for !met(ctx) {
-		select {
-		case <-ctx.Done():
-			s.t.Fatalf("waited %v: %s", atMost, what)
-		case <-time.After(100 * time.Millisecond):
-		}
+	var last error
+	atMost := cluster.Patiently(2 * time.Minute)
+	err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, atMost, true, func(ctx context.Context) (bool, error) {
+		last = try(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		s.t.Fatalf("waited %v until %s: %v", atMost, what, last)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// objects are Kubernetes objects by kind, namespace and name.
-type objects map[string]map[string]any
+// Objects are Kubernetes objects by kind, namespace and name.
+type Objects map[string]map[string]any
 
 // add adds the object of a YAML document.
-func (o objects) add(t *testing.T, text string) {
+func (o Objects) add(t *testing.T, text string) {
 	t.Helper()
 	object := parse(t, text)
 	meta, _ := object["metadata"].(map[string]any)
@@ -28,10 +28,10 @@ func (o objects) add(t *testing.T, text string) {
 	o[key] = object
 }
 
-// changes returns how other differs from o, one line for each field: "KEY PATH = VALUE" for a
+// Changes returns how other differs from o, one line for each field: "KEY PATH = VALUE" for a
 // field that is new or has another value, "KEY PATH gone", and "KEY added" or "KEY gone" for a
 // whole object. The order of lists whose elements have a name or a mount path does not count.
-func (o objects) changes(other objects) []string {
+func (o Objects) Changes(other Objects) []string {
 	var lines []string
 	for _, key := range slices.Sorted(maps.Keys(o)) {
 		if _, ok := other[key]; !ok {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// kustomize returns what kustomize makes of a kustomization.
-func kustomize(t *testing.T, text string) objects {
+// Kustomize returns what kustomize makes of a kustomization.
+func Kustomize(t *testing.T, text string) Objects {
 	t.Helper()
-	dir := kustomization(t, text)
+	dir := Kustomization(t, text)
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified     // the kustomization says it
 	options.LoadRestrictions = types.LoadRestrictionsNone // the patch of the kubelet's file is named by its path
@@ -23,7 +23,7 @@ func kustomize(t *testing.T, text string) objects {
 	if err != nil {
 		t.Fatalf("building\n%s\n%v", text, err)
 	}
-	result := objects{}
+	result := Objects{}
 	for _, resource := range resources.Resources() {
 		if resource.GetKind() == "FlowSchema" {
 			// kustomize does not know that the kind has no namespace; the API server ignores it.
@@ -40,9 +40,9 @@ func kustomize(t *testing.T, text string) objects {
 	return result
 }
 
-// kustomization writes a kustomization into a directory: a YAML text in which DEPLOY is the path
+// Kustomization writes a kustomization into a directory: a YAML text in which DEPLOY is the path
 // of deploy, and IMAGE the shipped image's name.
-func kustomization(t *testing.T, text string) string {
+func Kustomization(t *testing.T, text string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -59,7 +59,7 @@ func kustomization(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, _ := loadChart(t).Values["image"].(map[string]any)
+	image, _ := Load(t).Values["image"].(map[string]any)
 	text = strings.NewReplacer("DEPLOY", relative, "IMAGE", fmt.Sprint(image["repository"])).Replace(text) + "\nsortOptions: {order: fifo}\n"
 	if err = os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,19 +19,21 @@ import (
 const (
 	deployDir = "../../deploy"
 	chartDir  = deployDir + "/chart/evictd"
-	// release and namespace are those that the shipped manifest corresponds to.
-	release   = "evictd"
-	namespace = "evictd"
+	// Release and Namespace are those that the shipped manifest corresponds to.
+	Release   = "evictd"
+	Namespace = "evictd"
 )
 
-// rendered is what Helm makes of the chart.
-type rendered struct {
-	// objects are those that Helm installs, tests those of `helm test`.
-	objects, tests objects
-	notes          string
+// Rendered is what Helm makes of the chart.
+type Rendered struct {
+	// Objects are those that Helm installs, Tests those of `helm test`.
+	Objects, Tests Objects
+	// Notes are what Helm prints at the end.
+	Notes string
 }
 
-func loadChart(t *testing.T) *chartv2.Chart {
+// Load loads the chart.
+func Load(t *testing.T) *chartv2.Chart {
 	t.Helper()
 	chart, err := loader.Load(chartDir)
 	if err != nil {
@@ -40,46 +42,46 @@ func loadChart(t *testing.T) *chartv2.Chart {
 	return chart
 }
 
-// render renders the chart with values, a YAML text, into a namespace, and fails the test
+// Render renders the chart with values, a YAML text, into a Namespace, and fails the test
 // where Helm refuses that.
-func render(t *testing.T, in, values string) rendered {
+func Render(t *testing.T, in, values string) Rendered {
 	t.Helper()
-	r, err := renderOrRefuse(t, in, values)
+	r, err := RenderOrRefuse(t, in, values)
 	if err != nil {
 		t.Fatalf("with the values\n%s\n%v", values, err)
 	}
 	return r
 }
 
-// renderOrRefuse returns Helm's error, without its lines of introduction.
-func renderOrRefuse(t *testing.T, in, text string) (rendered, error) {
+// RenderOrRefuse returns Helm's error, without its lines of introduction.
+func RenderOrRefuse(t *testing.T, in, text string) (Rendered, error) {
 	t.Helper()
 	values, err := loader.LoadValues(strings.NewReader(text)) // as `helm -f`
 	if err != nil {
 		t.Fatal(err)
 	}
-	chart := loadChart(t)
-	complete, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: in, IsInstall: true}, nil)
+	chart := Load(t)
+	complete, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: Release, Namespace: in, IsInstall: true}, nil)
 	if err != nil {
 		_, reason, _ := strings.Cut(err.Error(), chart.Name()+":\n")
-		return rendered{}, errors.New(strings.TrimSpace(reason))
+		return Rendered{}, errors.New(strings.TrimSpace(reason))
 	}
 	// Strict refuses a template that names a value that is not there. Values that are null are
 	// not there either: Helm itself is not strict.
 	files, err := engine.Engine{Strict: !strings.HasSuffix(text, ": null")}.RenderWithContext(t.Context(), chart, complete)
 	if err != nil {
-		return rendered{}, err
+		return Rendered{}, err
 	}
 	return sorted(t, files), nil
 }
 
 // sorted splits the rendered files as Helm does.
-func sorted(t *testing.T, files map[string]string) rendered {
+func sorted(t *testing.T, files map[string]string) Rendered {
 	t.Helper()
-	r := rendered{objects: objects{}, tests: objects{}}
+	r := Rendered{Objects: Objects{}, Tests: Objects{}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, "/NOTES.txt") {
-			r.notes = files[name]
+			r.Notes = files[name]
 			delete(files, name)
 		}
 	}
@@ -88,10 +90,10 @@ func sorted(t *testing.T, files map[string]string) rendered {
 		t.Fatal(err)
 	}
 	for _, hook := range hooks {
-		r.tests.add(t, hook.Manifest)
+		r.Tests.add(t, hook.Manifest)
 	}
 	for _, manifest := range manifests {
-		r.objects.add(t, manifest.Content)
+		r.Objects.add(t, manifest.Content)
 	}
 	return r
 }
