@@ -12,25 +12,23 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
-// binDirVariable names the directory of the binaries for the tests when it is not the
-// default one.
+// binDirVariable names the directory of the binaries. Without it only the tests run that start no
+// control plane.
 const binDirVariable = "EVICTD_CLUSTER_BIN"
 
-// builtBinaries finds what Build made, or skips the test and says why.
-func builtBinaries(t *testing.T, node bool) string {
+// builtBinaries returns the folder of the binaries, or skips the test and says why.
+func builtBinaries(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv(binDirVariable)
 	if dir == "" {
-		var err error
-		if dir, err = DefaultBinDir(); err != nil {
-			t.Fatal(err)
-		}
+		t.Skipf("%s does not name the folder of a built control plane: go run ./cmd/cluster build --control-plane", binDirVariable)
 	}
-	if err := checkBuilt(dir, node); err != nil {
-		t.Skipf("%v; run: go run ./cmd/cluster build", err)
+	if err := checkBuilt(dir, false); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -60,7 +58,7 @@ func stopped(t *testing.T, c *Cluster) {
 }
 
 func TestControlPlane(t *testing.T) {
-	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t, false)}
+	options := Options{Dir: filepath.Join(t.TempDir(), "cluster"), BinDir: builtBinaries(t)}
 	c, client := started(t, options)
 
 	if _, err := Start(t.Context(), options); !errors.Is(err, ErrRunning) {
@@ -126,18 +124,17 @@ func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name str
 	if err := other.StartProcess(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), Patiently(2*time.Minute))
-	defer cancel()
-	if err := poll(ctx, func() (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, Patiently(2*time.Minute), true, func(ctx context.Context) (bool, error) {
 		_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
 		return err == nil, nil
-	}); err != nil {
+	})
+	if err != nil {
 		t.Errorf("after the restart of %s: %v", name, err)
 	}
 }
 
 func TestFailedStartLeavesNothing(t *testing.T) {
-	bin, broken := builtBinaries(t, false), t.TempDir()
+	bin, broken := builtBinaries(t), t.TempDir()
 	for _, each := range binaries() {
 		if err := os.Symlink(filepath.Join(bin, each.name), filepath.Join(broken, each.name)); err != nil {
 			t.Fatal(err)
