@@ -17,6 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // CalmOptions configure [NewCalm]; all must be set except Log.
@@ -99,10 +102,14 @@ func (*Calm) each(ctx context.Context, from, to int, do func(ctx context.Context
 }
 
 func (c *Calm) awaitAccount(ctx context.Context, namespace, account string) error {
-	return until(ctx, "the service account "+account+" is there", func(ctx context.Context) (bool, error) {
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		_, err := c.client.CoreV1().ServiceAccounts(namespace).Get(ctx, account, metav1.GetOptions{})
-		return err == nil, nil
+		return err == nil
 	})
+	if err != nil {
+		return fmt.Errorf("waiting for the service account %s: %w", account, err)
+	}
+	return nil
 }
 
 // Admit creates the agents' own pods and tokens. The shipped manifest's namespace and service
@@ -274,12 +281,15 @@ func (c *Calm) PodBytes(ctx context.Context) (int, error) {
 // received an answer for quiet: its last request was answered, and if that was for a whole list,
 // the list is in its store. The agents that are not in sync after patience are counted as missing.
 func (c *Calm) Restored(ctx context.Context, since time.Time, quiet, patience time.Duration) (took []time.Duration, missing int, err error) {
-	for ; time.Since(since) < patience; pause(ctx, 50*time.Millisecond) {
+	for time.Since(since) < patience {
 		for _, a := range c.agents {
 			a.look()
 		}
 		if last := c.requests.answered(); last.After(since) && time.Since(last) > quiet {
 			break
+		}
+		if err := measure.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return nil, 0, err
 		}
 	}
 	for _, a := range c.agents {
@@ -289,5 +299,5 @@ func (c *Calm) Restored(ctx context.Context, since time.Time, quiet, patience ti
 			missing++
 		}
 	}
-	return took, missing, ctx.Err()
+	return took, missing, nil
 }

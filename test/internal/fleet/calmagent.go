@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -10,24 +11,34 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/apiclient"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // calmAgent is an agent of the product's own parts.
 type calmAgent struct {
-	*member
-	number int
-	link   *link
-	events *record.Events
-	taints *taint.Keeper
-	acting *acting.Acting
-	group  *errgroup.Group
-	cancel context.CancelFunc
+	number   int
+	link     *link
+	pods     *nodepods.Pods
+	permits  *permits.Semaphore
+	agent    *agent.Agent
+	recorder recorder
+	events   *record.Events
+	taints   *taint.Keeper
+	acting   *acting.Acting
+	group    *errgroup.Group
+	cancel   context.CancelFunc
 
 	own      *nodepods.Pod // its own pod, as the store had it
 	replaced time.Time     // when the store last took a whole list; see look
@@ -47,7 +58,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	a.acting = acting.New(acting.Options{
 		ConfigMaps: clients.Watching.ConfigMaps(account), Namespace: account, Now: time.Now,
 	})
-	if a.member, err = newMember(clients, NodeName(i), account, 0, a.acting); err != nil {
+	if err = a.make(clients, NodeName(i)); err != nil {
 		return nil, err
 	}
 	a.events = record.NewEvents(clients.Telling.EventSink(), NodeName(i), account, time.Now)
@@ -63,13 +74,58 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	if err = a.checkNode(ctx, clients, NodeName(i)); err != nil {
 		return a, err
 	}
-	err = until(ctx, "the agent of "+NodeName(i)+" has its pods", func(context.Context) (bool, error) {
+	err = eventually.Poll(ctx, func(context.Context) bool {
 		_, there := a.pods.Get(account, agentName(i))
-		state, _ := a.tally.acts()
-		return a.pods.Synced() && there && !state.Reason.Unknown(), nil
+		state, _ := a.recorder.acts()
+		return a.pods.Synced() && there && !state.Reason.Unknown()
 	})
+	if err != nil {
+		return a, fmt.Errorf("waiting until the agent of %s has its pods: %w", NodeName(i), err)
+	}
 	a.look()
-	return a, err
+	return a, nil
+}
+
+// connect makes the clients of an agent as `evictd run` makes them, with a connection of its
+// own: client-go shares one among equal TLS configurations in a process. So the certificate
+// authority gets a comment that no other agent's has, which changes nothing else. A dialer of
+// its own would give each of the agent's three clients its own connection.
+func connect(base *rest.Config, nodeName string, wrap transport.WrapperFunc) (*apiclient.Clients, error) {
+	config := rest.CopyConfig(base)
+	config.CAData = fmt.Appendf(slices.Clone(base.CAData), "\n# %s\n", nodeName)
+	config.Wrap(wrap)
+	clients, err := apiclient.New(config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("connecting the agent of %s: %w", nodeName, err)
+	}
+	return clients, nil
+}
+
+// make creates the agent and what asks the API server for it.
+func (a *calmAgent) make(clients *apiclient.Clients, nodeName string) error {
+	a.pods = nodepods.New(clients.Watching.Pods(), nodepods.Options{NodeName: nodeName, Now: time.Now})
+	a.permits = permits.New(permits.Options{
+		Leases: clients.Evicting.Leases(account), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &a.recorder,
+	})
+	var err error
+	a.agent, err = agent.New(agent.Options{
+		Policy: agent.Policy{
+			Policy: decide.Policy{
+				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
+			},
+			Acting: acting.By(func() acting.State { return a.acting.Of(acting.Configuration{}) }),
+			// Many nodes share this machine's cores: sampling each every 10 ms would leave
+			// none for the API server. The requests do not depend on the interval.
+			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
+		},
+		Sampler: calmNode{}, Pods: a.pods, Cgroups: calmNode{}, Recorder: &a.recorder, Permits: a.permits,
+		Evictor: evict.New(clients.Evicting.Core(), time.Now),
+		Acting:  a.acting.Changed(), Random: rand.Float64,
+	})
+	if err != nil {
+		return fmt.Errorf("making the agent of %s: %w", nodeName, err)
+	}
+	return nil
 }
 
 // checkNode sends what cmd/evictd sends once at the start; TestCalmAgentAsksAsEvictdDoes in
@@ -96,7 +152,7 @@ func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, n
 // end waits for the agent's end.
 func (a *calmAgent) end(ctx context.Context) error {
 	err := a.group.Wait()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventually.Limit())
 	defer cancel()
 	if lost := a.events.Close(ctx); err == nil {
 		err = lost

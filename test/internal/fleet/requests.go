@@ -128,6 +128,11 @@ func (l *link) wrap(below http.RoundTripper) http.RoundTripper {
 	})
 }
 
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip sends a request.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // close closes the agent's connection.
 func (l *link) close() {
 	l.mu.Lock()

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // Stop creates the ConfigMap that stops all agents, and returns how long after the request was sent
@@ -35,14 +36,17 @@ func (c *Calm) Resume(ctx context.Context) ([]time.Duration, error) {
 // reached waits until the loop of each agent has a state in force, and returns when that began.
 func (c *Calm) reached(ctx context.Context, want acting.Reason, sent time.Time) ([]time.Duration, error) {
 	var took []time.Duration
-	err := until(ctx, fmt.Sprintf("each agent is in the state %q", want), func(context.Context) (bool, error) {
+	err := eventually.Poll(ctx, func(context.Context) bool {
 		took = nil
 		for _, a := range c.agents {
-			if state, since := a.tally.acts(); state.Reason == want {
+			if state, since := a.recorder.acts(); state.Reason == want {
 				took = append(took, since.Sub(sent))
 			}
 		}
-		return len(took) == len(c.agents), nil
+		return len(took) == len(c.agents)
 	})
-	return took, err
+	if err != nil {
+		return nil, fmt.Errorf("waiting until each agent is in the state %q: %w", want, err)
+	}
+	return took, nil
 }
