@@ -68,22 +68,11 @@ func (v *vitals) slope(f *figure) float64 {
 	if len(values) < 2 {
 		return 0
 	}
-	var x, y float64
 	hours := make([]float64, len(values))
 	for i := range values {
 		hours[i] = v.at[i].Sub(v.at[0]).Hours()
-		x += hours[i] / float64(len(values))
-		y += values[i] / float64(len(values))
 	}
-	var covariance, variance float64
-	for i := range values {
-		covariance += (hours[i] - x) * (values[i] - y)
-		variance += (hours[i] - x) * (hours[i] - x)
-	}
-	if variance == 0 {
-		return 0
-	}
-	return covariance / variance
+	return measure.LeastSquares(hours, values).Slope
 }
 
 // hours is how long the figures were followed.

@@ -230,8 +230,8 @@ func (d *daemon) read() (window, error) {
 	}
 	cpu, err := d.cgroupSeconds()
 	note(&w.cpu, err, cpu)
-	stat, err := d.statSeconds()
-	note(&w.stat, err, stat)
+	stat, err := measure.CPU(d.command.Process.Pid) // in ticks of 10 ms
+	note(&w.stat, err, stat.Seconds())
 	status, err := os.ReadFile(d.proc("status"))
 	faults = append(faults, err)
 	w.anon = kibibytes(status, "RssAnon:") / 1024
@@ -265,23 +265,6 @@ func (d *daemon) cgroupSeconds() (float64, error) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	value, err := strconv.ParseFloat(strings.TrimPrefix(line, name), 64)
 	return value * unit, err
-}
-
-// statSeconds returns utime + stime of the process, which the kernel counts in ticks of 10
-// ms.
-func (d *daemon) statSeconds() (float64, error) {
-	const utime, stime, perSecond = 14 - 3, 15 - 3, 100
-	text, err := os.ReadFile(d.proc("stat"))
-	if err != nil {
-		return 0, fmt.Errorf("reading the process's CPU time: %w", err)
-	}
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) <= stime {
-		return 0, errors.New("reading the process's CPU time: too few fields")
-	}
-	user, err1 := strconv.ParseFloat(fields[utime], 64)
-	system, err2 := strconv.ParseFloat(fields[stime], 64)
-	return (user + system) / perSecond, errors.Join(err1, err2)
 }
 
 // kibibytes returns the number after a name; zero when there is none.

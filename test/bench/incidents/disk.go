@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -75,26 +76,15 @@ func (d *disk) ballast() string { return filepath.Join(d.root, "ballast") }
 
 // place makes that much available, in bytes.
 func (d *disk) place(ctx context.Context, want int64) error {
-	const near, attempts, settles, rests = 4 * mebibyte, 300, 100 * time.Millisecond, 5
-	seen, off := 0, int64(0)
-	for range attempts {
+	const near = 4 * mebibyte
+	off := func() (int64, error) {
 		now, err := d.available()
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if off = now - want; off > -near && off < near {
-			if seen++; seen == rests {
-				return nil
-			}
-		} else {
-			seen = 0
-			if err := d.grow(off); err != nil {
-				return err
-			}
-		}
-		time.Sleep(settles)
+		return now - want, err
 	}
-	return fmt.Errorf("placing the node's disk: what is available does not rest: %d MiB off", off>>20)
+	if err := measure.Settle(ctx, -near, near, off, d.grow); err != nil {
+		return fmt.Errorf("placing the node's disk: %w", err)
+	}
+	return nil
 }
 
 // grow changes the size of the ballast, in bytes.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
@@ -90,7 +91,7 @@ func newGauge(began time.Time, l *lines, d *disk) *gauge {
 // run reads until the context ends, on its own thread with the highest priority: it must not be
 // late when the pods have used up the cores.
 func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
-	if err := goFirst(); err != nil {
+	if err := measure.GoFirst(); err != nil {
 		return err
 	}
 	r, err := memory.Open()
@@ -117,7 +118,7 @@ func (g *gauge) run(ctx context.Context, podsLeft func() (int64, error)) error {
 			return err
 		}
 		last = now
-		time.Sleep(gaugeEvery - time.Since(now))
+		_ = measure.Sleep(ctx, gaugeEvery-time.Since(now)) // the loop asks the context
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -169,59 +168,14 @@ func (b *bench) done(r *Result) (bool, error) {
 // machine are the facts that are the same for all runs.
 type machine struct{ kernel, kubernetes, evictd, source string }
 
-// cpu is CPU time of the machine since its start, in ticks.
-type cpu struct{ all, idle, steal float64 }
-
-// cpuNow reads /proc/stat.
-func cpuNow() (cpu, error) {
-	text, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return cpu{}, fmt.Errorf("reading the CPU time: %w", err)
-	}
-	return parseCPU(string(text))
-}
-
-func parseCPU(text string) (cpu, error) {
-	const idle, wait, steal, guests = 3, 4, 7, 8 // of the numbers after "cpu" (man 5 proc_stat)
-	first, _, _ := strings.Cut(text, "\n")
-	fields := strings.Fields(first)
-	if len(fields) <= guests || fields[0] != "cpu" {
-		return cpu{}, fmt.Errorf("reading the CPU time: unexpected line %q", first)
-	}
-	var c cpu
-	for i, field := range fields[1 : guests+1] { // guests' time is in that of the user
-		ticks, err := strconv.ParseFloat(field, 64)
-		if err != nil {
-			return cpu{}, fmt.Errorf("reading the CPU time: %w", err)
-		}
-		c.all += ticks
-		switch i {
-		case idle, wait:
-			c.idle += ticks
-		case steal:
-			c.steal += ticks
-		}
-	}
-	return c, nil
-}
-
-// since returns the shares of the time since then that were used and stolen, in per cent.
-func (c cpu) since(then cpu) (busy, steal float64) {
+// shares returns the shares of the machine's CPU time that were not idle, and that were stolen, in per cent.
+func shares(c measure.MachineCPU) (busy, steal float64) {
 	const percent = 100
-	all := c.all - then.all
+	all := c.Busy + c.Idle + c.Stolen
 	if all <= 0 {
 		return 0, 0
 	}
-	return percent * (1 - (c.idle-then.idle)/all), percent * (c.steal - then.steal) / all
-}
-
-// oomKills returns the kernel's count of OOM kills on the whole machine.
-func oomKills() (int64, error) {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
-	}
-	return sumOf(string(text), "oom_kill"), nil
+	return percent * float64(all-c.Idle) / float64(all), percent * float64(c.Stolen) / float64(all)
 }
 
 // load returns the load averages.

@@ -7,15 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
@@ -85,27 +83,16 @@ func (r *room) gap() (int64, error) {
 
 // place makes that much available.
 func (r *room) place(ctx context.Context, want int64) error {
-	const near, attempts, settles, rests = 8 * mebibyte, 300, 100 * time.Millisecond, 5
-	seen, off := 0, int64(0)
-	for range attempts {
+	const near = 8 * mebibyte
+	off := func() (int64, error) {
 		kernel, err := r.readings.Kernel()
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		off = kernel - want
-		if off > -memory.Block && off < memory.Block+near {
-			if seen++; seen == rests {
-				return nil
-			}
-		} else {
-			seen = 0
-			if err := r.ballast.Set(r.ballast.Size() + off); err != nil {
-				return err
-			}
-		}
-		time.Sleep(settles)
+		return kernel - want, err
 	}
-	return fmt.Errorf("placing the node: what is available does not rest: %d MiB off", off>>20)
+	err := measure.Settle(ctx, -memory.Block, memory.Block+near, off, func(by int64) error { return r.ballast.Set(r.ballast.Size() + by) })
+	if err != nil {
+		return fmt.Errorf("placing the node: %w", err)
+	}
+	return nil
 }
 
 // limit gives the pods' cgroup a limit at the stand-in node's end, so that the kernel ends
@@ -152,10 +139,10 @@ func (r *room) podsLeft() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pods' memory: %w", err)
 	}
-	inactive := sumOf(string(stat), "total_inactive_file")
+	inactive := measure.SumOf(string(stat), "total_inactive_file")
 	text, missing := os.ReadFile(filepath.Join(r.group, "memory.usage_in_bytes"))
 	if missing != nil {
-		inactive = sumOf(string(stat), "inactive_file")
+		inactive = measure.SumOf(string(stat), "inactive_file")
 		text, err = os.ReadFile(filepath.Join(r.group, "memory.current"))
 	}
 	usage, malformed := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
@@ -183,31 +170,16 @@ func (r *room) pods() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the pods' memory: %w", err)
 	}
-	held := sumOf(string(text), "total_rss", "total_shmem")
+	held := measure.SumOf(string(text), "total_rss", "total_shmem")
 	kernel, err := os.ReadFile(filepath.Join(r.group, "memory.kmem.usage_in_bytes"))
 	if errors.Is(err, fs.ErrNotExist) { // cgroup v2
-		return sumOf(string(text), "anon", "shmem", "slab_unreclaimable", "pagetables", "kernel_stack"), nil
+		return measure.SumOf(string(text), "anon", "shmem", "slab_unreclaimable", "pagetables", "kernel_stack"), nil
 	}
 	more, err := strconv.ParseInt(strings.TrimSpace(string(kernel)), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("reading the pods' kernel memory: %w", err)
 	}
 	return held + more, nil
-}
-
-// sumOf adds up the numbers after the names at the start of lines.
-func sumOf(text string, names ...string) int64 {
-	sum := int64(0)
-	for line := range strings.Lines(text) {
-		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
-		for _, wanted := range names {
-			if name == wanted {
-				value, _ := strconv.ParseInt(number, 10, 64) // the kernel writes numbers
-				sum += value
-			}
-		}
-	}
-	return sum
 }
 
 // keeper holds what the rest of the machine uses at what it was when the incident began: the
@@ -243,21 +215,10 @@ func (u use) foreign(now use) int64 {
 
 const keeperEvery = 25 * time.Millisecond
 
-// goFirst puts the calling thread before all others on its core, for good: it ends with its
-// goroutine.
-func goFirst() error {
-	runtime.LockOSThread()
-	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if err := unix.SchedSetAttr(0, first, 0); err != nil {
-		return fmt.Errorf("putting a thread first: %w", err)
-	}
-	return nil
-}
-
 // run works until the context ends. It must not be late when other work uses up the cores.
 func (k *keeper) run(ctx context.Context) error {
 	const slack, atOnce = 2 * memory.Block, 8 * memory.Block
-	if err := goFirst(); err != nil {
+	if err := measure.GoFirst(); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
@@ -277,7 +238,7 @@ func (k *keeper) run(ctx context.Context) error {
 		k.mu.Lock()
 		k.off = max(k.off, off, -off)
 		k.mu.Unlock()
-		time.Sleep(keeperEvery)
+		_ = measure.Sleep(ctx, keeperEvery) // the loop asks the context
 	}
 	return nil
 }

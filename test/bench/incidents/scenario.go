@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -136,14 +137,7 @@ func (s *Scenario) takesAtOnceMiB() int64 {
 
 // after waits for a time.
 func after(d time.Duration) func(context.Context, *turn) error {
-	return func(ctx context.Context, _ *turn) error {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(d):
-			return nil
-		}
-	}
+	return func(ctx context.Context, _ *turn) error { return measure.Sleep(ctx, d) }
 }
 
 // begin lets pods take and write what they are there for.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // client is a steady client: it asks for a page at an interval, each time on a new connection,
@@ -31,7 +33,7 @@ const (
 // run asks until the context ends.
 func (c *client) run(ctx context.Context) {
 	for next := time.Now(); ctx.Err() == nil; next = next.Add(c.every) {
-		time.Sleep(time.Until(next))
+		_ = measure.Sleep(ctx, time.Until(next)) // the loop asks the context
 		answered := c.ask(ctx)
 		if ctx.Err() != nil {
 			return // the last request was cut

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/evictd/evictd/test/internal/measure"
 )
 
 // calmFor is how long nothing must happen until an incident is over: longer than the kubelet's
@@ -170,8 +172,8 @@ func (t *turn) place(ctx context.Context, seed int) error {
 
 // incident does the scenario's steps and measures until it is over.
 func (t *turn) incident(ctx context.Context, r *Result) error {
-	before, err := cpuNow()
-	kills, unread := oomKills()
+	before, err := measure.ReadMachineCPU()
+	kills, unread := measure.OOMKills()
 	if err = errors.Join(err, unread); err != nil {
 		return err
 	}
@@ -208,15 +210,15 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 }
 
 // tell fills in what was seen.
-func (t *turn) tell(r *Result, web, kubelets *client, before cpu, kills int64, ended time.Time) error {
-	after, err := cpuNow()
-	now, unread := oomKills()
+func (t *turn) tell(r *Result, web, kubelets *client, before measure.MachineCPU, kills int64, ended time.Time) error {
+	after, err := measure.ReadMachineCPU()
+	now, unread := measure.OOMKills()
 	pulse, unheard := beats(filepath.Join(t.dir, "heartbeat"))
 	if err = errors.Join(err, unread, unheard); err != nil {
 		return err
 	}
 	r.OOMKills, r.Load = now-kills, load()
-	r.Busy, r.Steal = after.since(before)
+	r.Busy, r.Steal = shares(after.Since(before))
 	r.Ends, r.Violated, r.Timeline = t.observer.told(filepath.Join(t.dir, "journal"))
 	r.Memory, r.Disk, r.Trace = t.gauge.told()
 	gap, err := t.room.gap()
@@ -257,7 +259,9 @@ func (t *turn) steps(ctx context.Context) error {
 // await waits until the incident is over.
 func (t *turn) await(ctx context.Context) error {
 	for ctx.Err() == nil && time.Now().Before(t.over) && (t.scenario.Whole || !t.calm()) {
-		time.Sleep(2 * heartbeat)
+		if err := measure.Sleep(ctx, 2*heartbeat); err != nil {
+			return err
+		}
 	}
 	return context.Cause(ctx)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -59,6 +60,5 @@ func (b *bench) expose(ctx context.Context, name string) error {
 		return fmt.Errorf("letting evictd have pod %s: %w", name, err)
 	}
 	const told = 300 * time.Millisecond // for evictd's watch
-	time.Sleep(told)
-	return nil
+	return measure.Sleep(ctx, told)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/audit"
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -110,8 +111,7 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 		return err
 	}
 	const rest = 30 * time.Second // a kubelet that has just started a hundred pods is busy
-	time.Sleep(rest)
-	return nil
+	return measure.Sleep(ctx, rest)
 }
 
 func (b *bench) down(ctx context.Context) error {

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 )
 
@@ -21,14 +18,11 @@ type moment struct {
 // sampleEvery is how often the sampler reads.
 const sampleEvery = time.Millisecond
 
-// sample reads until the context ends, on its own thread with the highest priority: it
-// shares the cores with the processes that it measures, and must not be late when they are.
-// It reads no data of evictd or the kubelet.
+// sample reads until the context ends, on its own thread with the highest priority. It reads no data of
+// evictd or the kubelet.
 func sample(ctx context.Context, a agent) ([]moment, error) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if err := unix.SchedSetAttr(0, first, 0); err != nil {
-		return nil, fmt.Errorf("putting the sampler's thread first: %w", err)
+	if err := measure.GoFirst(); err != nil {
+		return nil, err
 	}
 	r, err := memory.Open()
 	if err != nil {
@@ -49,7 +43,7 @@ func sample(ctx context.Context, a agent) ([]moment, error) {
 			}
 		}
 		moments = append(moments, m)
-		time.Sleep(sampleEvery - time.Since(m.before))
+		_ = measure.Sleep(ctx, sampleEvery-time.Since(m.before)) // the loop asks the context
 	}
 	return moments, nil
 }

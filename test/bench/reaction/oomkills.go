@@ -1,19 +1,11 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
-)
 
-// oomKills returns the kernel's count of OOM kills on the whole machine.
-func oomKills() (int64, error) {
-	text, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
-	}
-	return counted(string(text), "oom_kill"), nil
-}
+	"github.com/evictd/evictd/test/internal/measure"
+)
 
 // podOOMKills returns the count of the pod's cgroup and the groups below it, as far as they
 // still exist.
@@ -26,7 +18,7 @@ func podOOMKills(uid string) int64 {
 		found, _ := filepath.Glob(pattern) // the patterns are well-formed
 		for _, path := range found {
 			if text, err := os.ReadFile(path); err == nil { //nolint:gosec // below the node's own cgroup
-				sum += counted(string(text), "oom_kill")
+				sum += measure.SumOf(string(text), "oom_kill")
 			}
 		}
 	}

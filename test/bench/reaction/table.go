@@ -5,23 +5,10 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
 )
-
-// counted returns the number after a name at the start of a line; zero when there is none.
-func counted(text, name string) int64 {
-	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if len(fields) == 2 && fields[0] == name {
-			value, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers
-			return value
-		}
-	}
-	return 0
-}
 
 // series are the runs of one agent at one rate.
 type series struct {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -125,7 +126,9 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	}
 	if a == byKubelet { // evenly, and not at the same moments in every series
 		share := (float64(run) + rand.Float64()) / float64(b.settings.runs) //nolint:gosec // no secret
-		time.Sleep(time.Duration(share * float64(kubeletPeriod)))
+		if err = measure.Sleep(ctx, time.Duration(share*float64(kubeletPeriod))); err != nil {
+			return r, err
+		}
 		if err = b.place(ctx, a, distance); err != nil {
 			return r, err
 		}
@@ -135,12 +138,12 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 			return r, err
 		}
 	}
-	kills, err := oomKills()
+	kills, err := measure.OOMKills()
 	if err != nil {
 		return r, err
 	}
 	r, err = b.release(ctx, a, &pod, distance)
-	after, unread := oomKills()
+	after, unread := measure.OOMKills()
 	r.agent, r.rate, r.allKills = a, rate, after-kills
 	return r, errors.Join(err, unread, tooSlow(&r))
 }
@@ -152,12 +155,7 @@ func (b *bench) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	select {
-	case <-time.After(b.settings.settle):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return measure.Sleep(ctx, b.settings.settle)
 }
 
 // missed returns the error of a run without an eviction: either evictd did not act although
@@ -180,28 +178,16 @@ func tooSlow(r *result) error {
 // place puts the node at the distance above the agent's threshold. When the rest of the
 // machine uses too much memory for that, it waits until some is freed.
 func (b *bench) place(ctx context.Context, a agent, distance int64) error {
-	const near, attempts, settles = 8 * mebibyte, 300, 100 * time.Millisecond
-	const rests = 5 // readings at which it must hold: an ended pod's memory is freed gradually
-	off, seen := int64(0), 0
-	for range attempts {
+	const near = 8 * mebibyte
+	off := func() (int64, error) {
 		available, err := b.available(a)
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		off = available - b.lines[a] - distance
-		if off > -memory.Block && off < memory.Block+near {
-			if seen++; seen == rests {
-				return nil
-			}
-		} else {
-			seen = 0
-			if err := b.ballast.Set(b.ballast.Size() + off); err != nil {
-				return err
-			}
-		}
-		time.Sleep(settles)
+		return available - b.lines[a] - distance, err
 	}
-	return fmt.Errorf("%w: what is available does not rest: %d MiB off", errDisturbed, off>>20)
+	err := measure.Settle(ctx, -memory.Block, memory.Block+near, off, func(by int64) error { return b.ballast.Set(b.ballast.Size() + by) })
+	if errors.Is(err, measure.ErrRestless) {
+		return fmt.Errorf("%w: %w", errDisturbed, err)
+	}
+	return err
 }
 
 func (b *bench) available(a agent) (int64, error) {
@@ -281,7 +267,9 @@ func (b *bench) await(ctx context.Context, a agent, group string) (act, int64, e
 		return first, kills, fmt.Errorf("%w: nothing reached the API server within %v: %w", errDisturbed, patienceFor(a), err)
 	}
 	// The log is in the order of the responses: an earlier request may be logged later.
-	time.Sleep(200 * time.Millisecond)
+	if err := measure.Sleep(ctx, 200*time.Millisecond); err != nil {
+		return first, kills, err
+	}
 	if later, found, err := next(&b.audit, a); err == nil && found && later.pod == first.pod && later.at.Before(first.at) {
 		first = later
 	}

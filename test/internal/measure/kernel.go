@@ -1,0 +1,45 @@
+package measure
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// SumOf adds up the numbers after these names at the start of the lines of a file of the kernel.
+func SumOf(text string, names ...string) int64 {
+	sum := int64(0)
+	for line := range strings.Lines(text) {
+		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if slices.Contains(names, name) {
+			value, _ := strconv.ParseInt(number, 10, 64) // the kernel writes numbers
+			sum += value
+		}
+	}
+	return sum
+}
+
+// OOMKills returns the kernel's count of OOM kills on the whole machine.
+func OOMKills() (int64, error) {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0, fmt.Errorf("reading the kernel's counters: %w", err)
+	}
+	return SumOf(string(text), "oom_kill"), nil
+}
+
+// GoFirst puts the calling thread before all others on its core, for good: it ends with its goroutine. It
+// shares the cores with what it measures, and must not be late when they are all in use.
+func GoFirst() error {
+	runtime.LockOSThread() // never unlocked
+	first := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if err := unix.SchedSetAttr(0, first, 0); err != nil {
+		return fmt.Errorf("putting a thread first: %w", err)
+	}
+	return nil
+}
