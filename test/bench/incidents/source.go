@@ -16,7 +16,7 @@ import (
 func measuredPaths() []string {
 	return []string{
 		"cmd", "internal", "pkg", "deploy", "go.mod", "go.sum",
-		"test/bench/incidents", "test/cluster", "test/image", "test/internal/measure", "test/internal/memory", "test/internal/node",
+		"test/bench/incidents", "test/cluster", "test/image", "test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node",
 		"test/go.mod", "test/go.sum",
 	}
 }

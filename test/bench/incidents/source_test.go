@@ -86,15 +86,6 @@ func TestSourceHashWithoutGit(t *testing.T) {
 	}
 }
 
-// All that a result depends on is there: a path that is renamed would silently not count.
-func TestMeasuredPathsExist(t *testing.T) {
-	for _, name := range measuredPaths() {
-		if _, err := os.Stat(filepath.Join("..", "..", "..", name)); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A run is done when its result is of the same source, whatever the commit.
 func TestDoneBySource(t *testing.T) {
 	for name, c := range map[string]struct {
