@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,28 +22,10 @@ import (
 	"github.com/evictd/evictd/test/internal/vm"
 )
 
-// subset returns the tests that run unless others are asked for: at most twelve minutes in
-// the virtual machine. The list makes a renamed or deleted test fail.
-func subset() []string {
-	return []string{
-		"TestPreStopAndGraceRunToTheirEnd",
-		"TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes",
-		"TestPageCacheHoldersLive",
-		"TestOOMKillInAPodsOwnLimitIsNamed",
-		"TestDiskVictimIsThePodThatFilledIt/emptyDir",
-		"TestUnusedImagesGoBeforePods",
-		"TestKilledInAMemoryIncident",
-		"TestTokenOfTheRunningEvictdIsConfinedToItsNode",
-		"TestNodesStallWakesTheShippedEvictd",
-		"TestPodsStallWakesEvictdWithTheComponent",
-	}
-}
-
 const (
 	// diskSize is that of the disk in bytes: the programs, and the node's images and volumes.
 	diskSize = 10 << 30
-	// memoryMiB is that of the subset, wholeMiB that of tests that take more.
-	memoryMiB, wholeMiB = 6 << 10, 10 << 10
+	memoryMiB = 10 << 10
 	// patience is how many times longer a test waits in the virtual machine: a program takes
 	// five to ten times longer there.
 	patience = 5
@@ -61,7 +42,7 @@ type options struct {
 	dir     string // of everything that is built
 	debian  string // of the unpacked packages
 	repo    string
-	run     string // "" is the subset
+	run     string
 	inVM    bool
 	timeout time.Duration
 }
@@ -71,7 +52,7 @@ func main() {
 	flag.StringVar(&o.dir, "dir", "../bin/cgroup2node", "where the disk and the test binary are kept")
 	flag.StringVar(&o.debian, "debian", "../bin/vm", "where the kernel and the programs of Debian are kept")
 	flag.StringVar(&o.repo, "repo", "..", "evictd's repository, with everything built in bin")
-	flag.StringVar(&o.run, "run", "", "the tests to run, as go test's -run; empty is a subset")
+	flag.StringVar(&o.run, "run", ".", "the tests to run, as go test's -run")
 	flag.BoolVar(&o.inVM, "vm", false, "use the virtual machine also where this machine has cgroup v2")
 	flag.DurationVar(&o.timeout, "timeout", 90*time.Minute, "how long the tests may take")
 	flag.Parse()
@@ -102,11 +83,7 @@ func run(ctx context.Context, o options) error {
 		return fmt.Errorf("preparing the virtual machine: %w", err)
 	}
 	defer os.Remove(machine.Disk) //nolint:errcheck // the next run makes a new one anyway
-	var expected []string
-	if o.run == "" {
-		expected = subset()
-	}
-	report, err := vm.NewReport(filepath.Join(o.dir, "output.log"), "A node on cgroup v2", "", expected)
+	report, err := vm.NewReport(filepath.Join(o.dir, "output.log"), "A node on cgroup v2", "", nil)
 	if err != nil {
 		return err
 	}
@@ -125,19 +102,15 @@ func runHere(ctx context.Context, o options) error {
 	return e2e.Run()
 }
 
-// pattern returns what -test.run gets.
-func pattern(o options) string { return cmp.Or(o.run, strings.Join(subset(), "|")) }
+// pattern returns what -test.run gets: all of them where the flag is empty.
+func pattern(o options) string { return cmp.Or(o.run, ".") }
 
 // prepare makes the initramfs and the disk of the virtual machine.
 func prepare(ctx context.Context, o options) (vm.Machine, error) {
-	memory := int64(memoryMiB)
-	if o.run != "" {
-		memory = wholeMiB
+	if available, err := node.MemoryAvailable(); err != nil || available>>20 < memoryMiB {
+		return vm.Machine{}, errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memoryMiB, available>>20))
 	}
-	if available, err := node.MemoryAvailable(); err != nil || available>>20 < memory {
-		return vm.Machine{}, errors.Join(err, fmt.Errorf("it needs %d MiB of memory, and %d are available", memory, available>>20))
-	}
-	m, debian, err := vm.New(ctx, o.debian, o.dir, fmt.Sprintf("%dM", memory))
+	m, debian, err := vm.New(ctx, o.debian, o.dir, fmt.Sprintf("%dM", memoryMiB))
 	if err != nil {
 		return m, err
 	}
