@@ -138,7 +138,7 @@ func TestKubeletsFileIsRefusedTheSame(t *testing.T) {
 // evictd understands mean the same, and evictd reports the others.
 func TestKubeletsGrammarMeansTheSame(t *testing.T) {
 	t.Parallel()
-	const files = 2000
+	files := few()
 	compared := 0
 	for seed := range uint64(files) {
 		generated := GenerateThresholds(seed)

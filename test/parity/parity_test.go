@@ -15,13 +15,18 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// few is how many states the ordinary tests compare; `make parity` compares more, with
-// another seed each time.
-const few = 2000
+// few is how many states the ordinary tests compare, a tenth of it with -short; `make parity` compares
+// more, with another seed each time.
+func few() int {
+	if testing.Short() {
+		return 200
+	}
+	return 2000
+}
 
 func TestParity(t *testing.T) {
 	t.Parallel()
-	result, err := Run(t.Context(), Options{Seed: 1, States: few})
+	result, err := Run(t.Context(), Options{Seed: 1, States: few()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +45,7 @@ func TestParity(t *testing.T) {
 			t.Errorf("no state has the difference %s", d)
 		}
 	}
-	if result.States != few || result.Largest < 200 {
+	if result.States != few() || result.Largest < 200 {
 		t.Errorf("%d states, the largest of %d pods", result.States, result.Largest)
 	}
 	t.Logf("%d states, orders by signal: %v", result.States, result.Signals)
@@ -56,7 +61,7 @@ func configurable(signal pressure.Signal) bool {
 func TestKubeletMemoryIsJudgedAndOrderedAsByTheKubelet(t *testing.T) {
 	t.Parallel()
 	compare := func(ranker Ranker) (orders int, failed bool) {
-		for seed := uint64(1); seed <= few; seed++ {
+		for seed := uint64(1); seed <= uint64(few()); seed++ {
 			state := onlyMemory(seed)
 			report, err := Compare(t.Context(), state, ranker)
 			if err != nil {
@@ -72,9 +77,9 @@ func TestKubeletMemoryIsJudgedAndOrderedAsByTheKubelet(t *testing.T) {
 		return orders, failed
 	}
 	orders, failed := compare(nil)
-	t.Logf("%d states, %d orders", few, orders)
-	if orders < few {
-		t.Errorf("only %d orders in %d states were compared", orders, few)
+	t.Logf("%d states, %d orders", few(), orders)
+	if orders < few() {
+		t.Errorf("only %d orders in %d states were compared", orders, few())
 	}
 	if failed {
 		return
@@ -142,7 +147,7 @@ func TestPlantedBugIsFound(t *testing.T) {
 	for name, compare := range planted() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Run(t.Context(), Options{Seed: 1, States: few, Ranker: resorted(compare)})
+			result, err := Run(t.Context(), Options{Seed: 1, States: few(), Ranker: resorted(compare)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +205,7 @@ func TestPlantedProtectionIsFound(t *testing.T) {
 			change(&ranking)
 			return ranking, unread, err
 		}
-		result, err := Run(t.Context(), Options{Seed: 1, States: few, Ranker: ranker})
+		result, err := Run(t.Context(), Options{Seed: 1, States: few(), Ranker: ranker})
 		if err != nil {
 			t.Fatal(err)
 		}
