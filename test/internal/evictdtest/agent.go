@@ -1,0 +1,233 @@
+package evictdtest
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+)
+
+// Agent is a node with evictd as a process: its files, its kubelet, and a connection to the real API
+// server that the test breaks. The node has two pods over their requests, large and small.
+type Agent struct {
+	*World
+
+	Host    *Host
+	Kubelet *Kubelet
+	Proxy   *Proxy
+	Link    *TCPProxy // before the proxy
+	Evictd  *Evictd
+	// StateDir is for what outlives evictd; "" keeps nothing.
+	StateDir string
+
+	token string // the path of the file
+}
+
+// NewAgent makes a node without pressure. Evictd is not started.
+func NewAgent(t *testing.T) *Agent {
+	t.Helper()
+	a := &Agent{World: NewWorld(t), Host: NewHost(t), Proxy: NewProxy(t)}
+	a.Link = NewTCPProxy(t, a.Proxy.Address())
+	a.token = filepath.Join(t.TempDir(), "token")
+	a.account()
+	a.Renew("first")
+	memory := map[string]int64{"large": 1024, "small": 700}
+	a.Kubelet = StartKubelet(a.World, a.Host, memory)
+	for name, holds := range memory {
+		a.Host.Run(a.Pod(name, 100), holds)
+	}
+	return a
+}
+
+// account creates evictd's service account.
+func (a *Agent) account() {
+	a.T.Helper()
+	_, err := a.Client.CoreV1().ServiceAccounts(a.Namespace).Create(a.T.Context(), &corev1.ServiceAccount{
+		ObjectMeta: metav1.ObjectMeta{Name: "evictd"},
+	}, metav1.CreateOptions{})
+	a.Must(err)
+	_, err = a.Client.RbacV1().ClusterRoleBindings().Create(a.T.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: a.Namespace},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "evictd", Namespace: a.Namespace}},
+	}, metav1.CreateOptions{})
+	a.Must(err)
+	a.Undo(func(ctx context.Context) {
+		_ = a.Client.RbacV1().ClusterRoleBindings().Delete(ctx, a.Namespace, metav1.DeleteOptions{})
+	})
+}
+
+// Renew writes a token that is valid while a secret of that name exists.
+func (a *Agent) Renew(name string) {
+	a.T.Helper()
+	secret, err := a.Client.CoreV1().Secrets(a.Namespace).Create(a.T.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+	}, metav1.CreateOptions{})
+	a.Must(err)
+	request, err := a.Client.CoreV1().ServiceAccounts(a.Namespace).CreateToken(a.T.Context(), "evictd", &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{BoundObjectRef: &authenticationv1.BoundObjectReference{
+			Kind: "Secret", APIVersion: "v1", Name: secret.Name, UID: secret.UID,
+		}},
+	}, metav1.CreateOptions{})
+	a.Must(err)
+	a.Must(os.WriteFile(a.token+".new", []byte(request.Status.Token), 0o600))
+	a.Must(os.Rename(a.token+".new", a.token))
+}
+
+// Expire invalidates a token of [Agent.Renew], and waits until the API server rejects it.
+func (a *Agent) Expire(name string) {
+	a.T.Helper()
+	text, err := os.ReadFile(a.token)
+	a.Must(err)
+	a.Must(a.Client.CoreV1().Secrets(a.Namespace).Delete(a.T.Context(), name, metav1.DeleteOptions{}))
+	// Requests are accepted for a few seconds: the API server caches the account.
+	config := rest.AnonymousClientConfig(Unlimited())
+	config.BearerToken = string(text)
+	bearer := Client(a.T, config)
+	a.Until("requests with the token are refused", func(ctx context.Context) bool {
+		_, err := bearer.CoreV1().Nodes().Get(ctx, a.Node, metav1.GetOptions{})
+		return apierrors.IsUnauthorized(err)
+	})
+}
+
+// Start runs evictd with the tests' settings and these, and waits until it is ready.
+func (a *Agent) Start(more ...string) {
+	a.T.Helper()
+	a.Launch(more...)
+	a.Until("evictd is ready", a.Ready)
+}
+
+// Launch is [Agent.Start] without the wait.
+func (a *Agent) Launch(more ...string) {
+	a.T.Helper()
+	a.Evictd = Start(a.T, Options{
+		Host: a.Host, Node: a.Node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA.PEM, TokenFile: a.token,
+		Settings: Thresholds + Lenient + strings.Join(more, "\n") + "\n", StateDir: a.StateDir,
+	})
+}
+
+// Until is [World.Until] that prints evictd's last decisions and the victims on failure.
+func (a *Agent) Until(what string, met func(context.Context) bool) {
+	a.T.Helper()
+	a.World.Until(what, met, a.states()...)
+}
+
+// Ticks waits until evictd has decided that many times more: what has not happened by then does not
+// happen.
+func (a *Agent) Ticks(count int) {
+	a.T.Helper()
+	eventually.Ticks(a.T, a.Evictd, count, a.states()...)
+}
+
+func (a *Agent) states() []func() string {
+	return []func() string{
+		func() string { return "victims: " + strings.Join(a.Kubelet.Victims(), ", ") },
+		func() string {
+			if a.Evictd == nil {
+				return "evictd was not started"
+			}
+			return a.Evictd.Decisions()
+		},
+	}
+}
+
+// Ready reports whether evictd says that it is.
+func (a *Agent) Ready(ctx context.Context) bool {
+	status, _ := a.Evictd.Get(ctx, "/readyz")
+	return status == http.StatusOK
+}
+
+// Press makes the node short of 200 MiB: one pod's worth, and either pod would suffice.
+func (a *Agent) Press() { a.Host.Free(300) }
+
+// AnyVictim waits for one.
+func (a *Agent) AnyVictim() {
+	a.T.Helper()
+	a.Until("a pod was evicted", func(context.Context) bool { return len(a.Kubelet.Victims()) > 0 })
+}
+
+// Relieved waits until evictd has seen the end of the pressure and of its victim.
+func (a *Agent) Relieved() {
+	a.T.Helper()
+	a.Until("the pressure is over and no pod is in flight", func(ctx context.Context) bool {
+		m := a.Evictd.Metrics(ctx)
+		pressed, told := m.Sum("evictd_pressure")
+		leaving, counted := m.Sum("evictd_victims_in_flight")
+		return told && counted && pressed == 0 && leaving == 0 && len(a.Kubelet.Victims()) > 0
+	})
+}
+
+// ExpectVictims waits for the end of the pressure, and for further decisions, and fails the test unless
+// exactly these pods were evicted.
+func (a *Agent) ExpectVictims(want ...string) {
+	a.T.Helper()
+	a.Relieved()
+	a.Ticks(5)
+	if got := a.Kubelet.Victims(); !slices.Equal(got, want) {
+		a.T.Errorf("evicted %v, want %v", got, want)
+	}
+}
+
+// Counted waits until a metric with these labels has that value at least.
+func (a *Agent) Counted(least float64, name string, labels ...string) {
+	a.T.Helper()
+	a.Until(name+" counts "+strings.Join(labels, " "), func(ctx context.Context) bool {
+		n, told := a.Evictd.Metric(ctx, name, labels...)
+		return told && n >= least
+	})
+}
+
+// Decided waits for a decision whose text has those parts.
+func (a *Agent) Decided(parts ...string) {
+	a.T.Helper()
+	a.Until("a decision says "+strings.Join(parts, ", "), func(ctx context.Context) bool {
+		_, page := a.Evictd.Get(ctx, "/debug/decisions")
+		return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(page, part) })
+	})
+}
+
+// Told waits for an Event on a pod of the namespace and returns its text.
+func (a *Agent) Told(pod, reason string) (text string) {
+	a.T.Helper()
+	a.Until(pod+" has the Event "+reason, func(ctx context.Context) bool {
+		text = a.Event(ctx, pod, reason)
+		return text != ""
+	})
+	return text
+}
+
+// Own gives the pods a controller: without one there is no workload.
+func (a *Agent) Own() {
+	a.T.Helper()
+	_, err := a.Client.AppsV1().ReplicaSets(a.Namespace).Create(a.T.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "both"},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: new(int32(2)),
+			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"large", "small"}},
+			}},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large"}},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
+			},
+		},
+	}, metav1.CreateOptions{})
+	a.Must(err)
+	a.Until("the pods have their controller", func(ctx context.Context) bool {
+		pods, err := a.Client.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return metav1.GetControllerOf(&pod) == nil })
+	})
+}

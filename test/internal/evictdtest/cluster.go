@@ -1,0 +1,70 @@
+// Package evictdtest has what the tests of evictd against a real API server share: the control plane,
+// a part of it for each test, a node's files, its kubelet, evictd as a process, and a proxy that fails.
+package evictdtest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/test/cluster"
+)
+
+// shared is the control plane of all tests of a program, each of which has its own namespace.
+var shared *cluster.Cluster
+
+// Main starts the control plane, runs the tests and returns the exit code.
+func Main(m *testing.M) int {
+	patience, err := cluster.Patience()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "evictd-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	bin := os.Getenv("EVICTD_CLUSTER_BIN")
+	if err = cluster.Build(ctx, bin, false, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "building the control plane:", err)
+		return 1
+	}
+	shared, err = cluster.Start(ctx, cluster.Options{Dir: dir, BinDir: bin, Patience: patience, Log: os.Stderr})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := shared.Stop(context.WithoutCancel(ctx)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return m.Run()
+}
+
+// Cluster returns the control plane of all tests.
+func Cluster() *cluster.Cluster { return shared }
+
+// Unlimited returns the administrator's credentials without client-go's own rate limit.
+func Unlimited() *rest.Config {
+	c := rest.CopyConfig(shared.RESTConfig())
+	c.QPS = -1
+	return c
+}
+
+// Client returns a client with those credentials.
+func Client(tb testing.TB, config *rest.Config) kubernetes.Interface {
+	tb.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return client
+}

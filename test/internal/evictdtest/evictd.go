@@ -1,0 +1,199 @@
+package evictdtest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
+)
+
+const (
+	// Thresholds are the thresholds of these tests.
+	Thresholds = "evictionHard: {memory.available: 500Mi}\n"
+	// Lenient are settings by which every pod may be evicted, and by which evictd decides often: what
+	// does not happen is shown by counted decisions.
+	Lenient = "protect: {barePods: false, pinnedPods: false, withinRequests: never}\n" +
+		"limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\nsampling: {maxInterval: 100ms}\n"
+)
+
+// Binary returns the path of evictd, built once for all tests, with the race detector where EVICTD_RACE
+// is set.
+func Binary(tb testing.TB) string {
+	tb.Helper()
+	path, err := built()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(shared.Dir(), "evictd")
+	command := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/evictd")
+	if os.Getenv("EVICTD_RACE") != "" {
+		command.Args = append(command.Args[:2:2], append([]string{"-C", "../..", "-race"}, command.Args[4:]...)...)
+		command.Env = append(os.Environ(), "CGO_ENABLED=1")
+	}
+	text, err := command.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building evictd: %w: %s", err, text)
+	}
+	return path, nil
+})
+
+// Options say how evictd runs.
+type Options struct {
+	Host *Host
+	Node string
+	// Namespace is its own; "" is that of the shipped manifest.
+	Namespace string
+	// Server is the address of the API server, CA its authority, TokenFile evictd's credentials.
+	Server    string
+	CA        []byte
+	TokenFile string
+	// Settings are those of its configuration.
+	Settings string
+	// StateDir is for what outlives it; "" keeps nothing.
+	StateDir string
+}
+
+// Evictd is a running evictd.
+type Evictd struct {
+	Address string
+	Config  string // the path of its configuration
+	Log     *Log
+
+	t       testing.TB
+	command *exec.Cmd
+	ended   sync.Once
+}
+
+// Start runs evictd. It ends with the test, and must end without an error.
+func Start(tb testing.TB, o Options) *Evictd {
+	tb.Helper()
+	address, err := cluster.FreeAddress(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	dir := tb.TempDir()
+	e := &Evictd{t: tb, Address: address, Log: &Log{}, Config: filepath.Join(dir, "evictd.yaml")}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: it
+contexts: [{name: it, context: {cluster: it, user: it}}]
+clusters: [{name: it, cluster: {server: "https://%s", certificate-authority-data: %s}}]
+users: [{name: it, user: {tokenFile: %q}}]
+`, o.Server, base64.StdEncoding.EncodeToString(o.CA), o.TokenFile), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	if err := os.WriteFile(e.Config, configuration(o.Settings), 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	e.command = exec.Command(Binary(tb), "run", "--config="+e.Config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
+		"--host-root="+o.Host.Root, "--http-bind-address="+e.Address)
+	if o.StateDir != "" {
+		e.command.Args = append(e.command.Args, "--state-dir="+o.StateDir)
+	}
+	if o.Namespace == "" {
+		o.Namespace = AccountName
+	}
+	e.command.Stderr, e.command.Env = e.Log, append(os.Environ(), "POD_NAMESPACE="+o.Namespace)
+	if err := e.command.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(e.Stop)
+	return e
+}
+
+// configuration returns a configuration file.
+func configuration(settings string) []byte {
+	if !strings.Contains(settings, "dryRun:") {
+		settings += "\ndryRun: false\n" // without this line the default evicts no pod
+	}
+	return []byte("apiVersion: evictd.dev/v1alpha1\nkind: EvictdConfiguration\n" + settings)
+}
+
+// Kill ends evictd as kill -9 does.
+func (e *Evictd) Kill() {
+	e.ended.Do(func() {
+		_ = e.command.Process.Kill()
+		_ = e.command.Wait() // a killed process reports a fault
+	})
+}
+
+// Stop ends evictd as the kubelet does.
+func (e *Evictd) Stop() {
+	e.ended.Do(func() {
+		_ = e.command.Process.Signal(syscall.SIGTERM)
+		if err := e.command.Wait(); err != nil {
+			e.t.Errorf("evictd ended with a fault: %v", err)
+		}
+	})
+	if e.t.Failed() {
+		e.t.Logf("evictd's log:\n%s", e.Log)
+	}
+}
+
+// Get returns a page's status and text; 0 when there is no response.
+func (e *Evictd) Get(ctx context.Context, path string) (int, string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Address+path, http.NoBody)
+	if err != nil {
+		return 0, err.Error()
+	}
+	client := http.Client{Timeout: eventually.Limit()}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+// Metrics returns evictd's metrics; none when there is no response.
+func (e *Evictd) Metrics(ctx context.Context) Metrics {
+	_, page := e.Get(ctx, "/metrics")
+	m, err := ParseMetrics(page)
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// Metric returns one of [Evictd.Metrics], as [Metrics.Sum] does.
+func (e *Evictd) Metric(ctx context.Context, name string, labels ...string) (float64, bool) {
+	return e.Metrics(ctx).Sum(name, labels...)
+}
+
+// Ticks returns how often evictd has decided.
+func (e *Evictd) Ticks(ctx context.Context) (float64, error) {
+	count, told := e.Metric(ctx, "evictd_tick_duration_seconds")
+	if !told {
+		return 0, errors.New("evictd does not tell how often it has decided")
+	}
+	return count, nil
+}
+
+// Decisions returns the last decisions, for a test that fails.
+func (e *Evictd) Decisions() string {
+	ctx, cancel := eventually.Cleanup()
+	defer cancel()
+	_, page := e.Get(ctx, "/debug/decisions")
+	return "evictd's last decisions:\n" + page
+}

@@ -1,0 +1,106 @@
+package evictdtest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Kubelet is a fake kubelet: a terminating pod ends, unless it is held, and its memory is reclaimed.
+type Kubelet struct {
+	w    *World
+	host *Host
+
+	mu      sync.Mutex
+	memory  map[string]int64 // MiB, by the pod's name
+	held    bool             // no pod ends
+	victims []string
+	seen    map[types.UID]bool
+	// graceless are pods that were listed, with a grace period of 0; removed when they end.
+	graceless map[types.UID]*corev1.Pod
+}
+
+// StartKubelet ends terminating pods until the test is over. Memory is what the end of a pod reclaims,
+// in MiB, by its name.
+func StartKubelet(w *World, h *Host, memory map[string]int64) *Kubelet {
+	k := &Kubelet{w: w, host: h, memory: memory, seen: map[types.UID]bool{}, graceless: map[types.UID]*corev1.Pod{}}
+	ctx, cancel := context.WithCancel(w.T.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		pace := time.NewTicker(50 * time.Millisecond)
+		defer pace.Stop()
+		for ctx.Err() == nil {
+			k.sync(ctx)
+			select {
+			case <-ctx.Done():
+			case <-pace.C:
+			}
+		}
+	}()
+	w.T.Cleanup(func() { cancel(); <-ended })
+	return k
+}
+
+// Hold keeps terminating pods running, or lets them end.
+func (k *Kubelet) Hold(held bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.held = held
+}
+
+// Victims returns the names of the pods that were evicted, in their order.
+func (k *Kubelet) Victims() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.victims)
+}
+
+// sync ends the pods whose time has come.
+func (k *Kubelet) sync(ctx context.Context) {
+	pods, err := k.w.Client.CoreV1().Pods(k.w.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return // the fault is the test's own
+	}
+	forgotten := maps.Clone(k.graceless)
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		delete(forgotten, pod.UID)
+		if pod.DeletionTimestamp == nil {
+			if *pod.Spec.TerminationGracePeriodSeconds == 0 {
+				k.graceless[pod.UID] = pod
+			}
+			continue
+		}
+		// The API server writes a pod that it deletes with grace 0 once more before it removes it.
+		if grace := pod.DeletionGracePeriodSeconds; grace != nil && *grace == 0 || k.runs(pod) {
+			continue
+		}
+		if k.w.Client.CoreV1().Pods(k.w.Namespace).Delete(ctx, pod.Name, AtOnce()) == nil {
+			k.host.End(pod, k.memory[pod.Name])
+		}
+	}
+	for _, pod := range forgotten {
+		if !k.runs(pod) {
+			delete(k.graceless, pod.UID)
+			k.host.End(pod, k.memory[pod.Name])
+		}
+	}
+}
+
+// runs records a terminating pod and reports whether it is still running.
+func (k *Kubelet) runs(pod *corev1.Pod) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.seen[pod.UID] {
+		k.seen[pod.UID] = true
+		k.victims = append(k.victims, pod.Name)
+	}
+	return k.held
+}

@@ -1,0 +1,143 @@
+package evictdtest
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Proxy is in front of the real API server and can respond in its place. It uses HTTP/2, as the API
+// server does: one connection carries evictd's watch and its evictions.
+type Proxy struct {
+	CA *Authority
+
+	t       testing.TB
+	server  *httptest.Server
+	serving atomic.Pointer[tls.Certificate]
+	// answer returns true when it has responded in the API server's place.
+	answer atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
+	// answered, if set, is called for a request that the API server has completed, before
+	// any part of the response is forwarded.
+	answered atomic.Pointer[func(*http.Request)]
+	watches  gate
+	// skew is added to every time in the API server's responses.
+	skew atomic.Int64
+}
+
+// NewProxy returns a proxy before the shared API server.
+func NewProxy(tb testing.TB) *Proxy {
+	tb.Helper()
+	config := rest.AnonymousClientConfig(shared.RESTConfig()) // a request brings its own credentials
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p := &Proxy{t: tb, CA: NewAuthority(tb)}
+	p.Rotate()
+	behind := &httputil.ReverseProxy{
+		Transport:     transport,
+		FlushInterval: -1, // forward watch events at once
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			if p.skew.Load() != 0 { // skewed needs text, but evictd requests protobuf
+				r.Out.Header.Del("Accept-Encoding")
+				r.Out.Header.Set("Accept", "application/json")
+			}
+		},
+		ModifyResponse: func(r *http.Response) error {
+			if tell := p.answered.Load(); tell != nil {
+				(*tell)(r.Request)
+			}
+			if p.skew.Load() != 0 {
+				r.Body = &skewed{ReadCloser: r.Body, by: &p.skew}
+			}
+			if IsWatch(r.Request) {
+				r.Body = &gated{ReadCloser: r.Body, by: &p.watches}
+			}
+			return nil
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if answer := p.answer.Load(); answer != nil && (*answer)(w, r) {
+			return
+		}
+		behind.ServeHTTP(w, r)
+	}))
+	p.server.EnableHTTP2 = true
+	p.server.TLS = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		// Otherwise httptest's own certificate would be used.
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return &tls.Config{
+				MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{*p.serving.Load()}, NextProtos: []string{"h2"},
+			}, nil
+		},
+	}
+	p.server.StartTLS()
+	tb.Cleanup(func() {
+		p.HoldWatches(false)
+		p.server.CloseClientConnections() // otherwise Close would wait for a watch
+		p.server.Close()
+	})
+	return p
+}
+
+// Instead makes a function respond in the API server's place; nil ends that.
+func (p *Proxy) Instead(answer func(http.ResponseWriter, *http.Request) bool) {
+	if answer == nil {
+		p.answer.Store(nil)
+		return
+	}
+	p.answer.Store(&answer)
+}
+
+// After calls a function for each completed request; nil ends that.
+func (p *Proxy) After(tell func(*http.Request)) {
+	if tell == nil {
+		p.answered.Store(nil)
+		return
+	}
+	p.answered.Store(&tell)
+}
+
+// HoldWatches holds back the events of every watch, or forwards them.
+func (p *Proxy) HoldWatches(hold bool) { p.watches.set(hold) }
+
+// Rotate gives the proxy another serving certificate of the same authority.
+func (p *Proxy) Rotate() {
+	p.t.Helper()
+	p.serving.Store(p.CA.Issue(p.t))
+}
+
+// Skew adds to every time in the API server's responses.
+func (p *Proxy) Skew(by time.Duration) { p.skew.Store(int64(by)) }
+
+// Address is where the proxy listens.
+func (p *Proxy) Address() string { return p.server.Listener.Addr().String() }
+
+// Refuse responds as the API server and its proxies do in a failure: with a short text and the code.
+func Refuse(w http.ResponseWriter, code int) bool {
+	http.Error(w, http.StatusText(code), code)
+	return true
+}
+
+// IsEviction reports whether a request is an eviction.
+func IsEviction(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/eviction")
+}
+
+// IsWatch reports whether a request is a watch.
+func IsWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
