@@ -435,3 +435,30 @@ func TestFaultAtTheStart(t *testing.T) {
 	}
 	t.Logf("after the fault's end: ready within %v, evicted within %v", ready.Round(time.Millisecond), (ready + evicted).Round(time.Millisecond))
 }
+
+// expectVictims waits for the end of the pressure and fails the test unless exactly these
+// pods were evicted.
+func (s *scene) expectVictims(want ...string) {
+	s.t.Helper()
+	s.within("the pressure is over and no pod is in flight", s.relieved)
+	s.endure(2 * time.Second) // time for one more victim
+	if got := s.hand.taken(); !slices.Equal(got, want) {
+		s.t.Errorf("evicted %v, want %v", got, want)
+	}
+}
+
+// counted returns how many requests had the outcome.
+func (s *scene) counted(outcome string) (n float64) {
+	s.t.Helper()
+	s.within("evictd tells how many requests were "+outcome, func() (told bool) {
+		n, told = s.daemon.metric("evictd_evictions_total", "outcome", outcome)
+		return told
+	})
+	return n
+}
+
+// told waits for an Event on a pod of the namespace.
+func (s *scene) told(pod, reason string) {
+	s.t.Helper()
+	s.until(pod+" has the Event "+reason, func(ctx context.Context) bool { return s.event(ctx, pod, reason) != "" })
+}

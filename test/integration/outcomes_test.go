@@ -13,6 +13,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -490,4 +491,64 @@ func TestOutcomeGoneOn409OfADelete(t *testing.T) {
 	if w.terminating("web") {
 		t.Error("a pod of the same name is terminating")
 	}
+}
+
+// A budget that has no room lets its broken pods go only where it says so.
+func TestOutcomeEvictedWhereABudgetAllowsItsBrokenPods(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[policyv1.UnhealthyPodEvictionPolicyType]evict.Outcome{
+		policyv1.AlwaysAllow: evict.Evicted, policyv1.IfHealthyBudget: evict.BlockedByBudget,
+	} {
+		w := newWorld(t)
+		pod := w.pod("web", 100)
+		w.crashLoops(pod)
+		w.budgetOfTheBroken("web", policy)
+		expect(t, evictorFor(t, unlimited()).Evict(t.Context(), requestFor(pod)), want)
+		if w.terminating("web") != (want == evict.Evicted) {
+			t.Errorf("%s: whether the pod is terminating: %t", policy, w.terminating("web"))
+		}
+	}
+}
+
+// crashLoops gives a pod the status that the kubelet reports for a crash loop.
+func (w *world) crashLoops(pod *corev1.Pod) {
+	w.t.Helper()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name: "c", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+	}}
+	_, err := w.client.CoreV1().Pods(w.namespace).UpdateStatus(w.t.Context(), pod, metav1.UpdateOptions{})
+	w.must(err)
+}
+
+// budgetOfTheBroken creates a budget over one pod, which is not healthy and must stay, and waits until
+// it was counted.
+func (w *world) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvictionPolicyType) {
+	w.t.Helper()
+	one := intstr.FromInt32(1)
+	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Create(w.t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			MinAvailable: &one, UnhealthyPodEvictionPolicy: &policy,
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	w.until("the disruption controller has counted the broken pod", func(ctx context.Context) bool {
+		b, err = w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Get(ctx, app, metav1.GetOptions{})
+		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DesiredHealthy == 1 && b.Status.CurrentHealthy == 0
+	})
+}
+
+// The same request is accepted once the webhook allows it: a denial is not the last word.
+func TestOutcomeDeniedUntilAWebhookAllows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pod, other, hook := w.pod("web", 100), w.pod("other", 100), newWebhook(w)
+	hook.deny(http.StatusForbidden, "it is payday", "other")
+	evictor := evictorFor(t, unlimited())
+	expect(t, evictor.Evict(t.Context(), requestFor(pod)), evict.Denied, "it is payday")
+	expect(t, evictor.Evict(t.Context(), requestFor(other)), evict.Evicted)
+	hook.allow()
+	expect(t, evictor.Evict(t.Context(), requestFor(pod)), evict.Evicted)
 }
