@@ -18,13 +18,6 @@ var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if os.Getenv(stepVariable) != "" { // TestInvariant09KilledAtEachStep started this process
-		if err := liveOnce(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
 	os.Exit(run(m))
 }
 
