@@ -2,14 +2,11 @@ package integration
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,12 +19,7 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 )
 
-const (
-	memoryTaint = "evictd.dev/memory-pressure"
-	// transition is the transition period of these tests.
-	transition    = 4 * time.Second
-	taintSettings = defaultSettings + "taintNode: true\nevictionPressureTransitionPeriod: 4s\n"
-)
+const memoryTaint = "evictd.dev/memory-pressure"
 
 // keys returns the node's taints as key:effect.
 func (w *world) keys(ctx context.Context) []string {
@@ -57,227 +49,6 @@ func (w *world) retaint(ctx context.Context, change func([]corev1.Taint) []corev
 		if _, err = w.client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
 			return err
 		}
-	}
-}
-
-// meddle adds and removes taints of the node four times a second, until the returned
-// function is called, which returns the foreign taints that must then be present. A faster
-// writer would win every conflict against evictd on a busy machine, and evictd waits a
-// second at most.
-func (w *world) meddle() (stop func() []string) {
-	w.t.Helper()
-	ctx, cancel := context.WithCancel(w.t.Context())
-	var left []string
-	var work sync.WaitGroup
-	work.Go(func() {
-		pace := time.NewTicker(time.Second / 4)
-		defer pace.Stop()
-		for i := 0; ctx.Err() == nil; i++ {
-			<-pace.C
-			key := fmt.Sprintf("example.org/taint-%d", i)
-			err := w.retaint(context.WithoutCancel(ctx), func(taints []corev1.Taint) []corev1.Taint {
-				if i >= 5 {
-					taints = slices.DeleteFunc(taints, func(t corev1.Taint) bool { return t.Key == fmt.Sprintf("example.org/taint-%d", i-5) })
-				}
-				return append(taints, corev1.Taint{Key: key, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
-			})
-			if err != nil {
-				w.t.Errorf("the other writer: %v", err)
-				return
-			}
-			if left = append(left, key+":PreferNoSchedule"); len(left) > 5 {
-				left = left[1:]
-			}
-		}
-	})
-	return func() []string { cancel(); work.Wait(); return left }
-}
-
-// traffic records when requests for the node's taint were completed and when evictions were
-// sent.
-type traffic struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (tr *traffic) add(line string) {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	tr.lines = append(tr.lines, line)
-}
-
-func (tr *traffic) all() []string {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
-	return slices.Clone(tr.lines)
-}
-
-// logged returns the times of evictd's log lines with a message.
-func (d *daemon) logged(message string) []time.Time {
-	var times []time.Time
-	for line := range strings.Lines(d.log.String()) {
-		var fields struct {
-			Message string    `json:"msg"`
-			Time    time.Time `json:"ts"`
-		}
-		if json.Unmarshal([]byte(line), &fields) == nil && fields.Message == message {
-			times = append(times, fields.Time)
-		}
-	}
-	return times
-}
-
-// untainted reports whether the node's taint is removed and the log says so, which takes a
-// moment longer.
-func (s *scene) untainted(ctx context.Context) bool {
-	return !s.tainted(ctx) && len(s.daemon.logged("removed the node's taint")) > 0
-}
-
-// The taint is set before the first eviction request, until the transition period has
-// passed, and not longer. Other clients' changes of the taints meanwhile are not lost, nor
-// is evictd's taint. Without pressure evictd writes nothing.
-func TestTaintComesBeforeTheFirstEvictionAndOutlastsThePressure(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	s.settings = taintSettings
-	var seen traffic
-	s.proxy.instead(func(_ http.ResponseWriter, r *http.Request) bool {
-		if isEviction(r) {
-			seen.add("eviction requested")
-		}
-		return false
-	})
-	s.proxy.after(func(r *http.Request) {
-		if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/nodes/"+s.node) {
-			seen.add("patch answered")
-		}
-	})
-	s.hand.takes(time.Second)
-	s.start()
-	s.within("evictd is ready", s.ready)
-	stop := s.meddle()
-	if s.tainted(t.Context()) {
-		t.Error("the node is tainted while it is calm")
-	}
-	s.pressed()
-	s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
-	s.until("the node is tainted", s.tainted)
-	s.until("the taint is removed", s.untainted)
-	ended, removed := s.daemon.logged("pressure ended"), s.daemon.logged("removed the node's taint")
-	if len(ended) != 1 || len(removed) != 1 || removed[0].Sub(ended[0]) < transition-time.Second { // the last sample under pressure was up to a second before
-		t.Errorf("the pressure ended at %v, the taint was removed at %v, want %v between", ended, removed, transition)
-	}
-	want := stop()
-	got := slices.DeleteFunc(s.keys(t.Context()), func(key string) bool { return !strings.HasPrefix(key, "example.org/") })
-	if !slices.Equal(got, want) {
-		t.Errorf("the taints of others are %v, want %v", got, want)
-	}
-	if len(s.hand.taken()) != 1 {
-		t.Errorf("evicted %v, want one", s.hand.taken())
-	}
-	s.taintCameFirst(seen.all())
-	before := len(seen.all())
-	s.endure(3 * time.Second)
-	if after := seen.all(); len(after) != before {
-		t.Errorf("a calm evictd wrote: %v", after[before:])
-	}
-}
-
-// taintCameFirst fails the test unless a patch of the node was completed before the first
-// eviction request. On a busy machine the API server may need longer than the second that
-// evictd waits. Then evictd must have waited that long, and its decision must say that the
-// taint was missing.
-func (s *scene) taintCameFirst(lines []string) {
-	s.t.Helper()
-	patch, eviction := lastBefore(lines, "patch answered", "eviction requested"), slices.Index(lines, "eviction requested")
-	if eviction < 0 {
-		s.t.Errorf("the order: %v; want an eviction", lines)
-		return
-	}
-	tainted, intents := s.daemon.logged("tainted the node"), s.daemon.logged("sending an eviction request")
-	if len(tainted) != 1 || len(intents) == 0 {
-		s.t.Errorf("tainted at %v, first request at %v", tainted, intents)
-		return
-	}
-	if patch >= 0 && !tainted[0].After(intents[0]) {
-		return
-	}
-	waited := intents[0].Sub(s.daemon.logged("pressure began")[0])
-	if waited < time.Second-50*time.Millisecond || !strings.Contains(s.daemon.log.String(), "the node may not carry "+memoryTaint) { // the log line follows the decision
-		s.t.Errorf("evicted %v after the pressure began, without the taint; want the taint, or a second's wait and a note: %v", waited, lines)
-	}
-}
-
-// lastBefore returns the index of a line before the first of another; -1 when there is none.
-func lastBefore(lines []string, line, other string) int {
-	end := slices.Index(lines, other)
-	if end < 0 {
-		end = len(lines)
-	}
-	return slices.Index(lines[:end], line)
-}
-
-// kill -9 in the middle leaves the taint. The next evictd removes it once the node is known
-// to have no pressure: at once where the taint is switched off, otherwise after a transition
-// period.
-func TestTaintIsFoundAgainAfterAKill(t *testing.T) {
-	t.Parallel()
-	for name, settings := range map[string]string{"still switched on": taintSettings, "switched off": defaultSettings} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.settings = taintSettings
-			s.hand.takes(time.Hour)
-			s.start()
-			s.within("evictd is ready", s.ready)
-			s.pressed()
-			s.until("the node is tainted and a pod is in flight", func(ctx context.Context) bool {
-				return s.tainted(ctx) && len(s.hand.taken()) > 0
-			})
-			s.daemon.kill()
-			if !s.tainted(t.Context()) {
-				t.Fatal("the taint has gone with the process")
-			}
-			s.host.free(totalMiB / 2)
-			s.settings = settings
-			begun := time.Now()
-			s.start()
-			s.until("the next process removes the taint", s.untainted)
-			removed := s.daemon.logged("removed the node's taint")
-			if len(removed) != 1 {
-				t.Fatalf("removed at %v", removed)
-			}
-			if settings == taintSettings && removed[0].Sub(begun) < transition {
-				t.Errorf("removed after %v, before the node is known to be calm", removed[0].Sub(begun))
-			}
-		})
-	}
-}
-
-func TestTaintIsRemovedWhenItIsSwitchedOff(t *testing.T) {
-	t.Parallel()
-	for name, settings := range map[string]string{
-		"taintNode: false": defaultSettings,
-		"dryRun: true":     taintSettings + "dryRun: true\n",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.settings = taintSettings
-			s.hand.takes(time.Hour)
-			s.start()
-			s.within("evictd is ready", s.ready)
-			s.pressed()
-			s.until("the node is tainted", s.tainted)
-			s.must(os.WriteFile(s.daemon.config, configured(settings), 0o600))
-			if settings == defaultSettings {
-				s.until("the taint is removed although the pressure continues", func(ctx context.Context) bool { return !s.tainted(ctx) })
-				return
-			}
-			s.until("the taint is removed although the pressure continues, and would be set", func(ctx context.Context) bool {
-				return !s.tainted(ctx) && strings.Contains(s.daemon.log.String(), `"taints":["`+memoryTaint+`"],"dry_run":true`)
-			})
-		})
 	}
 }
 
