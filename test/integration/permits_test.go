@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -388,75 +385,5 @@ func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	next.DryRun = false
 	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 1 {
 		t.Errorf("for real: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
-	}
-}
-
-// owned gives the scene's pods a controller; without one there is no workload.
-func (s *scene) owned() {
-	s.t.Helper()
-	replicas := int32(2)
-	_, err := s.client.AppsV1().ReplicaSets(s.namespace).Create(s.t.Context(), &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "both"},
-		Spec: appsv1.ReplicaSetSpec{
-			Replicas: &replicas,
-			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"large", "small"}}}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large"}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	s.must(err)
-	s.until("the pods have their controller", func(ctx context.Context) bool {
-		pods, err := s.client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
-		s.must(err)
-		for i := range pods.Items {
-			if metav1.GetControllerOf(&pods.Items[i]) == nil {
-				return false
-			}
-		}
-		return true
-	})
-}
-
-func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases") }
-
-// The API server cannot report permits. A hard eviction continues without one and logs that.
-// A soft one waits, logs that, and continues when the API server responds again.
-func TestPermitsThatAreNotKnownHoldSoftEvictionsOnly(t *testing.T) {
-	t.Parallel()
-	for kind, thresholds := range map[string]string{
-		"hard": "evictionHard: {memory.available: 500Mi}\n",
-		"soft": "evictionHard: {memory.available: 1Mi}\nevictionSoft: {memory.available: 500Mi}\nevictionSoftGracePeriod: {memory.available: 100ms}\n",
-	} {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.owned()
-			s.settings = thresholds + "evictionPermits: {perWorkload: 1}\n"
-			s.start()
-			s.within("evictd is ready", s.ready)
-			s.proxy.instead(func(w http.ResponseWriter, r *http.Request) bool {
-				return isLease(r) && refuse(w, http.StatusServiceUnavailable)
-			})
-			s.pressed()
-			s.until("the record says that the permits are unknown", func(context.Context) bool {
-				return strings.Contains(s.daemon.log.String(), "because the pressure is "+kind)
-			})
-			if kind == "soft" {
-				s.endure(5 * time.Second)
-				if got := s.hand.taken(); len(got) != 0 || !strings.Contains(s.daemon.log.String(), `"hold":"NoPermit"`) {
-					t.Errorf("evicted %v without a permit, or did not say why not", got)
-				}
-				s.proxy.instead(nil)
-			}
-			s.until("a pod was evicted", func(context.Context) bool { return len(s.hand.taken()) > 0 })
-			s.proxy.instead(nil)
-			s.within("the pressure is over", s.relieved)
-			s.until("no permit is left behind", func(ctx context.Context) bool {
-				leases, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
-				return err == nil && len(leases.Items) == 0
-			})
-		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/test/cluster"
@@ -93,26 +92,6 @@ func TestStopAndResume(t *testing.T) {
 	}
 }
 
-// While the API server is away a stop is made: it is in force soon after the connection is back.
-func TestStopWhileTheAPIServerIsAway(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	asked := s.forcing()
-	s.start()
-	s.within("evictd is ready", s.ready)
-	s.link.refuse()
-	_, err := s.client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: acting.StopName}}, metav1.CreateOptions{})
-	s.must(err)
-	s.endure(10 * time.Second)
-	s.link.listen()
-	s.notActing("Stopped", inForceWithin)
-	s.pressed()
-	s.decided("gives no reason")
-	if sent := s.real(asked); len(sent) != 0 {
-		t.Errorf("a stopped evictd sent %+v", sent)
-	}
-}
-
 // A new binary under an old Role does not act, says so once, and acts once it has the right.
 func TestStopWithoutTheRight(t *testing.T) {
 	t.Parallel()
@@ -156,21 +135,6 @@ func TestStopWithoutTheRight(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "evictd"}, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "evictd"},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	s.notActing("", recovery)
-	s.within("the pressure is over", s.relieved)
-}
-
-// A label that is added to the Node lets its evictd act.
-func TestNodeSelectorFollowsTheNode(t *testing.T) {
-	t.Parallel()
-	s := newScene(t)
-	s.start("act: {nodeSelector: {evictd.dev/act: now}}")
-	s.notActing("NotSelected", recovery)
-	s.pressed()
-	s.decided("its node lacks evictd.dev/act=now of act.nodeSelector")
-	_, err := s.client.CoreV1().Nodes().Patch(t.Context(), s.node, types.MergePatchType, []byte(`{"metadata": {"labels": {"evictd.dev/act": "now"}}}`), metav1.PatchOptions{})
-	s.must(err)
-	s.endure(20 * time.Second) // it is read every 30 s
 	s.notActing("", recovery)
 	s.within("the pressure is over", s.relieved)
 }
