@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/evictd/evictd/pkg/evict"
@@ -265,65 +264,4 @@ func (f *fenced) says(settings, message, other, detail string) {
 	if log := d.log.String(); !strings.Contains(log, detail) || strings.Contains(log, other) {
 		f.t.Errorf("the log lacks %q, or has %q:\n%s", detail, other, log)
 	}
-}
-
-// refusedSoftly runs evictd with bestEffort on a node with two pods, each blocked by a
-// budget, until both were refused under soft pressure.
-func refusedSoftly(t *testing.T) (s *scene, large *policyv1.PodDisruptionBudget, asked func() []forced) {
-	t.Helper()
-	s = newScene(t)
-	large = s.budgetOf("large-budget", "large", 1)
-	s.budgetOf("small-budget", "small", 1)
-	asked = s.forcing()
-	s.startWith(usual + "disruptionBudgets: bestEffort\nevictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 100ms}\n")
-	s.within("evictd is ready", s.ready)
-	s.host.free(800)
-	s.until("both were refused", func(ctx context.Context) bool {
-		return s.event(ctx, "large", "EvictionBlocked") != "" && s.event(ctx, "small", "EvictionBlocked") != ""
-	})
-	s.host.free(8 << 10) // otherwise another eviction might precede the hard pressure
-	s.within("the soft pressure is over", func() bool {
-		pressed, told := s.daemon.metric("evictd_pressure")
-		return told && pressed == 0
-	})
-	return s, large, asked
-}
-
-// evictedAlone fails the test unless the large pod was evicted, and no pod was deleted.
-func (s *scene) evictedAlone(asked func() []forced) {
-	s.t.Helper()
-	s.pressed()
-	s.expectVictims("large")
-	for _, r := range asked() {
-		if r.method == http.MethodDelete {
-			s.t.Errorf("%s was deleted bypassing a budget", r.pod)
-		}
-	}
-	if n := s.counted("Evicted"); n != 1 {
-		s.t.Errorf("%v pods were evicted, want 1", n)
-	}
-}
-
-// An old refusal does not count: the budget has room by now, and a delete would not be
-// charged to it.
-func TestBestEffortRespectsABudgetThatHasRoomAgain(t *testing.T) {
-	t.Parallel()
-	s, budget, asked := refusedSoftly(t)
-	none := intstr.FromInt32(0)
-	budget.Spec.MinAvailable = &none
-	budgets := s.client.PolicyV1().PodDisruptionBudgets(s.namespace)
-	_, err := budgets.Update(t.Context(), budget, metav1.UpdateOptions{})
-	s.must(err)
-	s.until("the budget allows one", func(ctx context.Context) bool {
-		now, fault := budgets.Get(ctx, budget.Name, metav1.GetOptions{})
-		return fault == nil && now.Status.ObservedGeneration == now.Generation && now.Status.DisruptionsAllowed == 1
-	})
-	s.evictedAlone(asked)
-}
-
-func TestBestEffortGoesOnWithoutABudgetThatWasDeleted(t *testing.T) {
-	t.Parallel()
-	s, budget, asked := refusedSoftly(t)
-	s.must(s.client.PolicyV1().PodDisruptionBudgets(s.namespace).Delete(t.Context(), budget.Name, metav1.DeleteOptions{}))
-	s.evictedAlone(asked)
 }
