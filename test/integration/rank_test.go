@@ -1,12 +1,10 @@
 package integration
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,10 +12,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -200,84 +196,6 @@ func (m *machine) sawDryRunsOnly(name string) {
 	if seen == 0 {
 		m.t.Error("the audit log has no eviction of " + name)
 	}
-}
-
-// ^C ends --watch with exit code 0.
-func TestRankWatchEndsOnInterrupt(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.running("web", 400)
-	command := exec.CommandContext(t.Context(), m.binary, "rank", "--watch", "--interval", "500ms",
-		"--node-name", m.node, "--kubeconfig", m.kubeconfig, "--config", m.config, "--host-root", m.root)
-	out, err := command.StdoutPipe()
-	m.must(err)
-	m.must(command.Start())
-	frames, lines := 0, bufio.NewScanner(out)
-	for frames < 2 && lines.Scan() {
-		if strings.Contains(lines.Text(), m.namespace+"/web") {
-			frames++
-		}
-	}
-	m.must(command.Process.Signal(os.Interrupt))
-	_, _ = io.Copy(io.Discard, out) // to its end, as Wait requires
-	if err = command.Wait(); err != nil || frames != 2 {
-		t.Errorf("%v after %d frames, want exit code 0 after 2", err, frames)
-	}
-}
-
-// An account that may read the node but not evict gets the order, one line that says why
-// there are no budgets, and exit code 0.
-func TestRankWithoutTheRightToEvict(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	m.running("web", 400)
-	m.running("db", 300)
-	m.kubeconfig = m.reader()
-	text, complaints := m.rank("-o", "json")
-	got := m.report(text)
-	if len(got.Candidates) != 2 || got.Candidates[0].Name != "web" || got.Candidates[0].Budget != nil || got.Candidates[1].Budget != nil {
-		t.Errorf("the report: %s", text)
-	}
-	if strings.Count(complaints, "\n") != 1 ||
-		!strings.Contains(complaints, "budgets are not shown for pods in "+m.namespace+": the account lacks the right to create pods/eviction there") {
-		t.Errorf("stderr: %s", complaints)
-	}
-	if _, complaints = m.rank("--budgets=0"); complaints != "" {
-		t.Errorf("no budget is to be checked, and stderr says: %s", complaints)
-	}
-}
-
-// reader returns a kubeconfig of an account that may only read nodes and pods.
-func (m *machine) reader() string {
-	m.t.Helper()
-	ctx, name := m.t.Context(), m.namespace+"-reader"
-	_, err := m.client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list"}}},
-	}, metav1.CreateOptions{})
-	m.must(err)
-	_, err = m.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
-	}, metav1.CreateOptions{})
-	m.must(err)
-	file, err := clientcmd.LoadFromFile(shared.Kubeconfig())
-	m.must(err)
-	for _, user := range file.AuthInfos {
-		user.Impersonate = name
-	}
-	config := shared.RESTConfig()
-	config.Impersonate.UserName = name
-	reader, err := kubernetes.NewForConfig(config)
-	m.must(err)
-	m.until("the API server knows its rights", func(ctx context.Context) bool {
-		_, err := reader.CoreV1().Nodes().Get(ctx, m.node, metav1.GetOptions{})
-		return err == nil
-	})
-	path := filepath.Join(m.t.TempDir(), "kubeconfig")
-	m.must(clientcmd.WriteToFile(*resolved(file), path))
-	return path
 }
 
 // resolved makes the paths in a kubeconfig absolute, so that it can be written elsewhere.
