@@ -113,8 +113,14 @@ func (a *Agent) Start(more ...string) {
 // Launch is [Agent.Start] without the wait.
 func (a *Agent) Launch(more ...string) {
 	a.T.Helper()
-	a.Evictd = Start(a.T, Options{
-		Host: a.Host, Node: a.Node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA.PEM, TokenFile: a.token,
+	a.Evictd = a.LaunchOn(a.Host, a.Node, more...)
+}
+
+// LaunchOn runs evictd on any node.
+func (a *Agent) LaunchOn(h *Host, node string, more ...string) *Evictd {
+	a.T.Helper()
+	return Start(a.T, Options{
+		Host: h, Node: node, Namespace: a.Namespace, Server: a.Link.Address, CA: a.Proxy.CA.PEM, TokenFile: a.token,
 		Settings: Thresholds + Lenient + strings.Join(more, "\n") + "\n", StateDir: a.StateDir,
 	})
 }
@@ -229,5 +235,34 @@ func (a *Agent) Own() {
 	a.Until("the pods have their controller", func(ctx context.Context) bool {
 		pods, err := a.Client.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return metav1.GetControllerOf(&pod) == nil })
+	})
+}
+
+// Acting waits until evictd does not act for a reason, or acts where it is "".
+func (a *Agent) Acting(reason string) {
+	a.T.Helper()
+	a.Until("evictd acts, or does not: "+reason, func(ctx context.Context) bool {
+		m := a.Evictd.Metrics(ctx)
+		dry, told := m.Sum("evictd_dry_run")
+		holds, _ := m.Sum("evictd_dry_run_reason", "reason", reason)
+		return told && (reason == "" && dry == 0 || dry == 1 && holds == 1)
+	})
+}
+
+// LoseAnswers cuts the connection when the API server has carried out an eviction, or has answered a read
+// of a pod, until [Proxy.After] ends it.
+func (a *Agent) LoseAnswers() {
+	a.Proxy.After(func(r *http.Request) {
+		if IsEviction(r) || strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/"+a.Namespace+"/pods/") {
+			a.Link.Cut()
+		}
+	})
+}
+
+// Tainted reports whether the node carries evictd's taint of memory pressure.
+func (a *Agent) Tainted(ctx context.Context) bool {
+	node, err := a.Client.CoreV1().Nodes().Get(ctx, a.Node, metav1.GetOptions{})
+	return err == nil && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		return taint.Key == "evictd.dev/memory-pressure" && taint.Effect == corev1.TaintEffectNoSchedule
 	})
 }

@@ -37,6 +37,7 @@ func NewHost(tb testing.TB) *Host {
 	h.group(kubepods, 0)
 	h.Write(kubepods+"/memory.max", "max\n")
 	h.Write("var/lib/kubelet/pods", "")
+	h.Write("proc/sys/kernel/random/boot_id", "8b3a1f0e-6f1f-4c5e-9d2b-1a2b3c4d5e6f\n")
 	h.Calm()
 	return h
 }

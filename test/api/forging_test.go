@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"encoding/json"
@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // A user who may write a pod cannot make a running pod look like a static pod's mirror. The
@@ -17,16 +19,16 @@ import (
 // (internal/nodepods, TestForgedMarksDoNotProtect).
 func TestRunningPodCannotBeMadeAMirror(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.pod("web", 100)
-	node, err := w.client.CoreV1().Nodes().Get(t.Context(), w.node, metav1.GetOptions{})
-	w.must(err)
+	w := evictdtest.NewWorld(t)
+	w.Pod("web", 100)
+	node, err := w.Client.CoreV1().Nodes().Get(t.Context(), w.Node, metav1.GetOptions{})
+	w.Must(err)
 	patch := func(meta metav1.ObjectMeta) (*corev1.Pod, error) {
 		text, fault := json.Marshal(map[string]any{"metadata": map[string]any{
 			"annotations": meta.Annotations, "ownerReferences": meta.OwnerReferences,
 		}})
-		w.must(fault)
-		return w.client.CoreV1().Pods(w.namespace).Patch(t.Context(), "web", types.StrategicMergePatchType, text, metav1.PatchOptions{})
+		w.Must(fault)
+		return w.Client.CoreV1().Pods(w.Namespace).Patch(t.Context(), "web", types.StrategicMergePatchType, text, metav1.PatchOptions{})
 	}
 	_, err = patch(metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "forged"}})
 	if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "may not add mirror pod annotation") {
@@ -38,7 +40,7 @@ func TestRunningPodCannotBeMadeAMirror(t *testing.T) {
 			APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID, Controller: new(true),
 		}},
 	})
-	w.must(err)
+	w.Must(err)
 	if forged.Annotations["kubernetes.io/config.source"] != "file" || len(forged.OwnerReferences) != 1 {
 		t.Errorf("the API server did not take the patch: %+v", forged.ObjectMeta)
 	}

@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // webhook is a third party's admission webhook on the evictions of one namespace. It allows
@@ -31,37 +32,35 @@ type webhook struct {
 
 // newWebhook registers a webhook, until the end of the test, and waits until the API server
 // calls it.
-func newWebhook(w *world) *webhook {
-	w.t.Helper()
+func newWebhook(w *evictdtest.World) *webhook {
+	w.T.Helper()
 	h := &webhook{asked: map[string]int{}}
-	ca := newAuthority(w.t)
-	serving := *ca.issue(w.t)
+	ca := evictdtest.NewAuthority(w.T)
+	serving := *ca.Issue(w.T)
 	h.server = httptest.NewUnstartedServer(h)
 	h.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		// Otherwise httptest's own certificate would be used.
 		return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{serving}}, nil
 	}}
 	h.server.StartTLS()
-	w.t.Cleanup(h.server.Close)
+	w.T.Cleanup(h.server.Close)
 	none, fail, url := admissionregistrationv1.SideEffectClassNone, admissionregistrationv1.Fail, h.server.URL
-	_, err := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+	_, err := w.Client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(w.T.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "evictions.example.com", SideEffects: &none, FailurePolicy: &fail, AdmissionReviewVersions: []string{"v1"},
-			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca.pem},
-			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+			Name: "evictions.example.com", SideEffects: &none, FailurePolicy: &fail, TimeoutSeconds: new(int32(30)), AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:      admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca.PEM},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
 			}},
 		}},
 	}, metav1.CreateOptions{})
-	w.must(err)
-	w.t.Cleanup(func() {
-		w.kubectl(context.Background(), "", "delete", "validatingwebhookconfiguration", w.namespace)
-	})
-	w.until("the API server asks the webhook", func(ctx context.Context) bool {
-		evictorFor(w.t, unlimited()).Evict(ctx, evict.Request{Namespace: w.namespace, Name: "probe", UID: "x", DryRun: true})
+	w.Must(err)
+	w.Undo(func(ctx context.Context) { w.Kubectl(ctx, "", "delete", "validatingwebhookconfiguration", w.Namespace) })
+	w.Until("the API server asks the webhook", func(ctx context.Context) bool {
+		evictdtest.Evictor(w.T, evictdtest.Unlimited()).Evict(ctx, evict.Request{Namespace: w.Namespace, Name: "probe", UID: "x", DryRun: true})
 		return h.count("probe") > 0
 	})
 	return h

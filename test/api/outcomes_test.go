@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // codes records the status codes of the responses, so that a test can log the code of the
@@ -71,75 +73,75 @@ func TestEveryOutcomeHasATest(t *testing.T) {
 
 func TestOutcomeEvictedOn201(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Evicted)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evicted)
 	expectCode(t, seen, http.StatusCreated)
-	if !w.terminating("web") {
+	if !w.Terminating("web") {
 		t.Error("the pod is not terminating")
 	}
 }
 
 func TestOutcomeBlockedByBudgetOn429AndThePodStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	w.budget("web-budget", "web")
-	config, seen := listening(unlimited())
-	got := evictorFor(t, config).Evict(t.Context(), requestFor(pod))
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	w.Budget("web-budget", "web")
+	config, seen := listening(evictdtest.Unlimited())
+	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
 	expect(t, got, evict.BlockedByBudget, "disruption budget", "needs 1 healthy pods and has 1 currently")
 	expectCode(t, seen, http.StatusTooManyRequests)
 	if got.Budget != "web-budget" {
 		t.Errorf("budget %q, want web-budget", got.Budget)
 	}
-	if w.terminating("web") {
+	if w.Terminating("web") {
 		t.Error("the pod is terminating")
 	}
 }
 
 func TestOutcomeGoneOn409AndTheNewPodStays(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	judged := requestFor(pod)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	judged := evictdtest.RequestFor(pod)
 	judged.UID = "00000000-0000-0000-0000-000000000000" // the judged pod had another UID
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), judged), evict.Gone, "UID")
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), judged), evict.Gone, "UID")
 	expectCode(t, seen, http.StatusConflict)
-	if w.terminating("web") {
+	if w.Terminating("web") {
 		t.Error("a pod of the same name was hit")
 	}
 }
 
 func TestOutcomeGoneOn404(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	config, seen := listening(unlimited())
-	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "absent", UID: "x"})
+	w := evictdtest.NewWorld(t)
+	config, seen := listening(evictdtest.Unlimited())
+	got := evictdtest.Evictor(t, config).Evict(t.Context(), evict.Request{Namespace: w.Namespace, Name: "absent", UID: "x"})
 	expect(t, got, evict.Gone, "not found")
 	expectCode(t, seen, http.StatusNotFound)
 }
 
 func TestOutcomeMisconfiguredOn500OfTwoBudgets(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	w.budget("one", "web")
-	w.budget("two", "web")
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Misconfigured)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	w.Budget("one", "web")
+	w.Budget("two", "web")
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Misconfigured)
 	expectCode(t, seen, http.StatusInternalServerError)
 }
 
 func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	stranger := unlimited()
-	stranger.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.namespace + ":default"}
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	stranger := evictdtest.Unlimited()
+	stranger.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
 	config, seen := listening(stranger)
-	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "forbidden")
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "forbidden")
 	expectCode(t, seen, http.StatusForbidden)
 }
 
@@ -151,13 +153,13 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 		http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusNotFound,
 		http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	} {
-		w := newWorld(t)
-		pod := w.pod("web", 100)
+		w := evictdtest.NewWorld(t)
+		pod := w.Pod("web", 100)
 		newWebhook(w).deny(code, "it is payday")
-		config, seen := listening(unlimited())
-		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "it is payday")
+		config, seen := listening(evictdtest.Unlimited())
+		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "it is payday")
 		expectCode(t, seen, int(code))
-		if w.terminating("web") {
+		if w.Terminating("web") {
 			t.Error("the pod is terminating")
 		}
 	}
@@ -167,15 +169,15 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 // evicted.
 func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
 	hook := newWebhook(w)
 	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "the port is closed": hook.server.Close} {
 		fault()
-		config, seen := listening(unlimited())
-		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "failed calling webhook")
+		config, seen := listening(evictdtest.Unlimited())
+		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "failed calling webhook")
 		expectCode(t, seen, http.StatusInternalServerError)
-		if w.terminating("web") {
+		if w.Terminating("web") {
 			t.Errorf("%s: the pod is terminating", name)
 		}
 	}
@@ -188,11 +190,11 @@ func TestOutcomeDeniedByAPolicy(t *testing.T) {
 		metav1.StatusReasonForbidden: http.StatusForbidden, metav1.StatusReasonInvalid: http.StatusUnprocessableEntity,
 		metav1.StatusReasonRequestEntityTooLarge: http.StatusRequestEntityTooLarge,
 	} {
-		w := newWorld(t)
-		pod := w.pod("web", 100)
-		w.forbid(reason, "not in office hours")
-		config, seen := listening(unlimited())
-		expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Denied, "not in office hours")
+		w := evictdtest.NewWorld(t)
+		pod := w.Pod("web", 100)
+		forbid(w, reason, "not in office hours")
+		config, seen := listening(evictdtest.Unlimited())
+		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "not in office hours")
 		if !slices.Equal(seen.seen, []int{code}) {
 			t.Errorf("status codes %v, want %d", seen.seen, code)
 		}
@@ -201,13 +203,13 @@ func TestOutcomeDeniedByAPolicy(t *testing.T) {
 
 // forbid creates a policy that denies the namespace's evictions with a reason, until the end
 // of the test, and waits until it is in effect.
-func (w *world) forbid(reason metav1.StatusReason, message string) {
-	w.t.Helper()
-	_, err := w.client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(w.t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+func forbid(w *evictdtest.World, reason metav1.StatusReason, message string) {
+	w.T.Helper()
+	_, err := w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(w.T.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{
-				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.namespace}},
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": w.Namespace}},
 				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 					Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"pods/eviction"}},
@@ -216,20 +218,20 @@ func (w *world) forbid(reason metav1.StatusReason, message string) {
 			Validations: []admissionregistrationv1.Validation{{Expression: "false", Message: message, Reason: &reason}},
 		},
 	}, metav1.CreateOptions{})
-	w.must(err)
-	_, err = w.client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(w.t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+	w.Must(err)
+	_, err = w.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Create(w.T.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: w.namespace, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			PolicyName: w.Namespace, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
 		},
 	}, metav1.CreateOptions{})
-	w.must(err)
-	w.t.Cleanup(func() {
-		w.kubectl(context.Background(), "", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", w.namespace)
+	w.Must(err)
+	w.Undo(func(ctx context.Context) {
+		w.Kubectl(ctx, "", "delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", w.Namespace)
 	})
-	w.until("the policy denies", func(ctx context.Context) bool {
-		probe := evict.Request{Namespace: w.namespace, Name: "probe", UID: "x", DryRun: true}
-		return strings.Contains(evictorFor(w.t, unlimited()).Evict(ctx, probe).Message, message)
+	w.Until("the policy denies", func(ctx context.Context) bool {
+		probe := evict.Request{Namespace: w.Namespace, Name: "probe", UID: "x", DryRun: true}
+		return strings.Contains(evictdtest.Evictor(w.T, evictdtest.Unlimited()).Evict(ctx, probe).Message, message)
 	})
 }
 
@@ -237,34 +239,32 @@ func (w *world) forbid(reason metav1.StatusReason, message string) {
 // caused.
 func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod, hook := w.pod("web", 100), newWebhook(w)
-	starving := unlimited()
-	starving.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.namespace + ":default"}
-	w.grant("cluster-admin")
-	w.starve(starving)
+	w := evictdtest.NewWorld(t)
+	pod, hook := w.Pod("web", 100), newWebhook(w)
+	starving := evictdtest.Unlimited()
+	starving.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + w.Namespace + ":default"}
+	grant(w, "cluster-admin")
+	starve(w, starving)
 	hook.hold(t, "slow")
 	answered := make(chan evict.Result, 1)
 	go func() {
-		slow := evictorFor(t, starving)
-		for { // the last probe may still hold the seat for a moment
-			result := slow.Evict(t.Context(), evict.Request{Namespace: w.namespace, Name: "slow", UID: "x"})
-			if result.Outcome != evict.Throttled || hook.count("slow") > 0 {
-				answered <- result
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
+		slow := evictdtest.Evictor(t, starving)
+		var result evict.Result
+		_ = eventually.Poll(t.Context(), func(ctx context.Context) bool { // the last probe may still hold the seat for a moment
+			result = slow.Evict(ctx, evict.Request{Namespace: w.Namespace, Name: "slow", UID: "x"})
+			return result.Outcome != evict.Throttled || hook.count("slow") > 0
+		})
+		answered <- result
 	}()
-	w.until("the seat is taken", func(context.Context) bool { return hook.count("slow") > 0 })
+	w.Until("the seat is taken", func(context.Context) bool { return hook.count("slow") > 0 })
 	config, seen := listening(starving)
-	got := evictorFor(t, config).Evict(t.Context(), requestFor(pod))
+	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
 	expect(t, got, evict.Throttled, "too many requests")
 	expectCode(t, seen, http.StatusTooManyRequests)
 	if got.RetryAfter <= 0 {
 		t.Errorf("retry after %v, want what the server requested", got.RetryAfter)
 	}
-	if w.terminating("web") {
+	if w.Terminating("web") {
 		t.Error("the pod is terminating")
 	}
 	hook.release()
@@ -272,24 +272,24 @@ func TestOutcomeThrottledOn429OfPriorityAndFairness(t *testing.T) {
 }
 
 // grant gives the namespace's default account a ClusterRole in it.
-func (w *world) grant(role string) {
-	w.t.Helper()
-	_, err := w.client.RbacV1().RoleBindings(w.namespace).Create(w.t.Context(), &rbacv1.RoleBinding{
+func grant(w *evictdtest.World, role string) {
+	w.T.Helper()
+	_, err := w.Client.RbacV1().RoleBindings(w.Namespace).Create(w.T.Context(), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.namespace}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "default", Namespace: w.Namespace}},
 	}, metav1.CreateOptions{})
-	w.must(err)
+	w.Must(err)
 }
 
 // starve makes the API server process one request at a time for these credentials, and
 // reject all others. A share of 0 is one seat, when no other level uses it (k8s.io/apiserver
 // pkg/util/flowcontrol/fairqueuing/queueset, canAccommodateSeatsLocked).
-func (w *world) starve(config *rest.Config) {
-	w.t.Helper()
+func starve(w *evictdtest.World, config *rest.Config) {
+	w.T.Helper()
 	user := config.Impersonate.UserName
 	level := &flowcontrolv1.PriorityLevelConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
 			Type: flowcontrolv1.PriorityLevelEnablementLimited,
 			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
@@ -298,12 +298,12 @@ func (w *world) starve(config *rest.Config) {
 			},
 		},
 	}
-	level, err := w.client.FlowcontrolV1().PriorityLevelConfigurations().Create(w.t.Context(), level, metav1.CreateOptions{})
-	w.must(err)
-	_, err = w.client.FlowcontrolV1().FlowSchemas().Create(w.t.Context(), &flowcontrolv1.FlowSchema{
-		ObjectMeta: metav1.ObjectMeta{Name: w.namespace},
+	level, err := w.Client.FlowcontrolV1().PriorityLevelConfigurations().Create(w.T.Context(), level, metav1.CreateOptions{})
+	w.Must(err)
+	_, err = w.Client.FlowcontrolV1().FlowSchemas().Create(w.T.Context(), &flowcontrolv1.FlowSchema{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Namespace},
 		Spec: flowcontrolv1.FlowSchemaSpec{
-			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: w.namespace},
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: w.Namespace},
 			MatchingPrecedence:         2,
 			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
 				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: user}}},
@@ -313,9 +313,9 @@ func (w *world) starve(config *rest.Config) {
 			}},
 		},
 	}, metav1.CreateOptions{})
-	w.must(err)
-	w.t.Cleanup(func() {
-		w.kubectl(context.Background(), "", "delete", "flowschema,prioritylevelconfiguration", w.namespace)
+	w.Must(err)
+	w.Undo(func(ctx context.Context) {
+		w.Kubectl(ctx, "", "delete", "flowschema,prioritylevelconfiguration", w.Namespace)
 	})
 	var reached atomic.Pointer[string]
 	probing := rest.CopyConfig(config)
@@ -328,9 +328,9 @@ func (w *world) starve(config *rest.Config) {
 			return response, err
 		})
 	})
-	probe := evictorFor(w.t, probing)
-	w.until("the API server follows the priority level", func(ctx context.Context) bool {
-		result := probe.Evict(ctx, evict.Request{Namespace: w.namespace, Name: "absent", UID: "x", DryRun: true})
+	probe := evictdtest.Evictor(w.T, probing)
+	w.Until("the API server follows the priority level", func(ctx context.Context) bool {
+		result := probe.Evict(ctx, evict.Request{Namespace: w.Namespace, Name: "absent", UID: "x", DryRun: true})
 		uid := reached.Load()
 		return result.Outcome == evict.Gone && uid != nil && *uid == string(level.UID)
 	})
@@ -344,29 +344,29 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	b := w.budget("web", "web")
-	request := requestFor(pod)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	b := w.Budget("web", "web")
+	request := evictdtest.RequestFor(pod)
 	request.DryRun = true
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
+	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
 
 	none := intstr.FromInt32(0)
 	b.Spec.MinAvailable = &none
-	_, err := w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Update(t.Context(), b, metav1.UpdateOptions{})
-	w.must(err)
-	w.until("the budget allows one", func(ctx context.Context) bool {
-		b, err = w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Get(ctx, "web", metav1.GetOptions{})
+	_, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Update(t.Context(), b, metav1.UpdateOptions{})
+	w.Must(err)
+	w.Until("the budget allows one", func(ctx context.Context) bool {
+		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, "web", metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DisruptionsAllowed == 1
 	})
 	for range 20 {
-		expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.WouldEvict)
+		expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.WouldEvict)
 	}
-	if w.terminating("web") {
+	if w.Terminating("web") {
 		t.Error("a dry run evicted the pod")
 	}
-	b, err = w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	w.must(err)
+	b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	w.Must(err)
 	if b.Status.DisruptionsAllowed != 1 || len(b.Status.DisruptedPods) != 0 {
 		t.Errorf("a dry run used the budget up: %+v", b.Status)
 	}
@@ -374,13 +374,13 @@ func TestOutcomeWouldEvictLeavesThePodAndTheBudgetAsTheyAre(t *testing.T) {
 
 func TestGraceIsTheOneThatWasRequested(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	request, five := requestFor(pod), int64(5)
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	request, five := evictdtest.RequestFor(pod), int64(5)
 	request.GraceSeconds = &five
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.Evicted)
-	evicted, err := w.client.CoreV1().Pods(w.namespace).Get(t.Context(), "web", metav1.GetOptions{})
-	w.must(err)
+	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.Evicted)
+	evicted, err := w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	w.Must(err)
 	if evicted.DeletionGracePeriodSeconds == nil || *evicted.DeletionGracePeriodSeconds != 5 {
 		t.Errorf("grace %v, want 5", evicted.DeletionGracePeriodSeconds)
 	}
@@ -401,17 +401,19 @@ func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) 
 // A budget whose status is behind its spec returns 429 with Retry-After: 10, which client-go
 // would otherwise wait for ten times inside the call.
 func TestOutcomeBudgetPendingOn429WithRetryAfter(t *testing.T) {
-	w := newWorld(t) // not parallel: it stops the controller manager
-	pod := w.pod("web", 100)
-	b := w.budget("web", "web")
-	w.must(shared.StopProcess(t.Context(), "kube-controller-manager"))
-	defer func() { w.must(shared.StartProcess(context.WithoutCancel(t.Context()), "kube-controller-manager")) }()
+	w := evictdtest.NewWorld(t) // not parallel: it stops the controller manager
+	pod := w.Pod("web", 100)
+	b := w.Budget("web", "web")
+	w.Must(evictdtest.Cluster().StopProcess(t.Context(), "kube-controller-manager"))
+	defer func() {
+		w.Must(evictdtest.Cluster().StartProcess(context.WithoutCancel(t.Context()), "kube-controller-manager"))
+	}()
 	two := intstr.FromInt32(2)
 	b.Spec.MinAvailable = &two
-	_, err := w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Update(t.Context(), b, metav1.UpdateOptions{})
-	w.must(err)
-	config, seen := listening(unlimited())
-	got := evictorFor(t, config).Evict(t.Context(), requestFor(pod))
+	_, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Update(t.Context(), b, metav1.UpdateOptions{})
+	w.Must(err)
+	config, seen := listening(evictdtest.Unlimited())
+	got := evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod))
 	expect(t, got, evict.BudgetPending, "still being processed")
 	expectCode(t, seen, http.StatusTooManyRequests)
 	if got.RetryAfter != 10*time.Second {
@@ -438,43 +440,43 @@ func (c *cut) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestOutcomeUnknownIsResolvedByReadingThePodAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod := w.pod("web", 100)
-	config := unlimited()
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	config := evictdtest.Unlimited()
 	config.Wrap(transport.WrapperFunc(func(rt http.RoundTripper) http.RoundTripper { return &cut{inner: rt} }))
-	expect(t, evictorFor(t, config).Evict(t.Context(), requestFor(pod)), evict.Evicted, "reading the pod again showed the outcome")
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evicted, "reading the pod again showed the outcome")
 }
 
 func TestOutcomeUnknownWithoutAServer(t *testing.T) {
 	t.Parallel()
 	config := &rest.Config{Host: "https://127.0.0.1:1"}
-	got := evictorFor(t, config).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
+	got := evictdtest.Evictor(t, config).Evict(t.Context(), evict.Request{Namespace: "n", Name: "p", UID: "u"})
 	expect(t, got, evict.Unconfirmed, "refused")
 }
 
 // A delete that bypasses a budget is accepted where an eviction is not.
 func TestOutcomeDeletedOn200PastABudget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	request := requestFor(w.pod("web", 100))
-	w.budget("web", "web")
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
+	w := evictdtest.NewWorld(t)
+	request := evictdtest.RequestFor(w.Pod("web", 100))
+	w.Budget("web", "web")
+	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.BlockedByBudget)
 	request.Delete = true
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Deleted)
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request), evict.Deleted)
 	expectCode(t, seen, http.StatusOK)
-	if !w.terminating("web") {
+	if !w.Terminating("web") {
 		t.Error("the pod is not terminating")
 	}
 }
 
 func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	request := requestFor(w.pod("web", 100))
+	w := evictdtest.NewWorld(t)
+	request := evictdtest.RequestFor(w.Pod("web", 100))
 	request.Delete, request.DryRun = true, true
-	expect(t, evictorFor(t, unlimited()).Evict(t.Context(), request), evict.WouldDelete)
-	if w.terminating("web") {
+	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.WouldDelete)
+	if w.Terminating("web") {
 		t.Error("a dry run deleted the pod")
 	}
 }
@@ -482,13 +484,13 @@ func TestOutcomeWouldDeleteLeavesThePod(t *testing.T) {
 // A delete, too, applies only to the judged pod, and not to another one of its name.
 func TestOutcomeGoneOn409OfADelete(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	request := requestFor(w.pod("web", 100))
+	w := evictdtest.NewWorld(t)
+	request := evictdtest.RequestFor(w.Pod("web", 100))
 	request.Delete, request.UID = true, "00000000-0000-0000-0000-000000000000"
-	config, seen := listening(unlimited())
-	expect(t, evictorFor(t, config).Evict(t.Context(), request), evict.Gone, "UID")
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), request), evict.Gone, "UID")
 	expectCode(t, seen, http.StatusConflict)
-	if w.terminating("web") {
+	if w.Terminating("web") {
 		t.Error("a pod of the same name is terminating")
 	}
 }
@@ -499,43 +501,43 @@ func TestOutcomeEvictedWhereABudgetAllowsItsBrokenPods(t *testing.T) {
 	for policy, want := range map[policyv1.UnhealthyPodEvictionPolicyType]evict.Outcome{
 		policyv1.AlwaysAllow: evict.Evicted, policyv1.IfHealthyBudget: evict.BlockedByBudget,
 	} {
-		w := newWorld(t)
-		pod := w.pod("web", 100)
-		w.crashLoops(pod)
-		w.budgetOfTheBroken("web", policy)
-		expect(t, evictorFor(t, unlimited()).Evict(t.Context(), requestFor(pod)), want)
-		if w.terminating("web") != (want == evict.Evicted) {
-			t.Errorf("%s: whether the pod is terminating: %t", policy, w.terminating("web"))
+		w := evictdtest.NewWorld(t)
+		pod := w.Pod("web", 100)
+		crashLoops(w, pod)
+		budgetOfTheBroken(w, "web", policy)
+		expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), evictdtest.RequestFor(pod)), want)
+		if w.Terminating("web") != (want == evict.Evicted) {
+			t.Errorf("%s: whether the pod is terminating: %t", policy, w.Terminating("web"))
 		}
 	}
 }
 
 // crashLoops gives a pod the status that the kubelet reports for a crash loop.
-func (w *world) crashLoops(pod *corev1.Pod) {
-	w.t.Helper()
+func crashLoops(w *evictdtest.World, pod *corev1.Pod) {
+	w.T.Helper()
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "c", RestartCount: 7, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 	}}
-	_, err := w.client.CoreV1().Pods(w.namespace).UpdateStatus(w.t.Context(), pod, metav1.UpdateOptions{})
-	w.must(err)
+	_, err := w.Client.CoreV1().Pods(w.Namespace).UpdateStatus(w.T.Context(), pod, metav1.UpdateOptions{})
+	w.Must(err)
 }
 
 // budgetOfTheBroken creates a budget over one pod, which is not healthy and must stay, and waits until
 // it was counted.
-func (w *world) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvictionPolicyType) {
-	w.t.Helper()
+func budgetOfTheBroken(w *evictdtest.World, app string, policy policyv1.UnhealthyPodEvictionPolicyType) {
+	w.T.Helper()
 	one := intstr.FromInt32(1)
-	b, err := w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Create(w.t.Context(), &policyv1.PodDisruptionBudget{
+	b, err := w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Create(w.T.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: app},
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			MinAvailable: &one, UnhealthyPodEvictionPolicy: &policy,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}, metav1.CreateOptions{})
-	w.must(err)
-	w.until("the disruption controller has counted the broken pod", func(ctx context.Context) bool {
-		b, err = w.client.PolicyV1().PodDisruptionBudgets(w.namespace).Get(ctx, app, metav1.GetOptions{})
+	w.Must(err)
+	w.Until("the disruption controller has counted the broken pod", func(ctx context.Context) bool {
+		b, err = w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Get(ctx, app, metav1.GetOptions{})
 		return err == nil && b.Status.ObservedGeneration == b.Generation && b.Status.DesiredHealthy == 1 && b.Status.CurrentHealthy == 0
 	})
 }
@@ -543,12 +545,12 @@ func (w *world) budgetOfTheBroken(app string, policy policyv1.UnhealthyPodEvicti
 // The same request is accepted once the webhook allows it: a denial is not the last word.
 func TestOutcomeDeniedUntilAWebhookAllows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	pod, other, hook := w.pod("web", 100), w.pod("other", 100), newWebhook(w)
+	w := evictdtest.NewWorld(t)
+	pod, other, hook := w.Pod("web", 100), w.Pod("other", 100), newWebhook(w)
 	hook.deny(http.StatusForbidden, "it is payday", "other")
-	evictor := evictorFor(t, unlimited())
-	expect(t, evictor.Evict(t.Context(), requestFor(pod)), evict.Denied, "it is payday")
-	expect(t, evictor.Evict(t.Context(), requestFor(other)), evict.Evicted)
+	evictor := evictdtest.Evictor(t, evictdtest.Unlimited())
+	expect(t, evictor.Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "it is payday")
+	expect(t, evictor.Evict(t.Context(), evictdtest.RequestFor(other)), evict.Evicted)
 	hook.allow()
-	expect(t, evictor.Evict(t.Context(), requestFor(pod)), evict.Evicted)
+	expect(t, evictor.Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evicted)
 }

@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"context"
@@ -21,39 +21,40 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // Forty pods of one ReplicaSet on one node are evicted at once, which is harder on
 // client-go's filter than ten minutes. The Events are written with the shipped rights.
 func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.ship(rights())
-	pod := w.replica("web", func(*corev1.PodTemplateSpec) {})
-	config := unlimited()
-	config.Impersonate = rest.ImpersonationConfig{UserName: accountUser}
+	w := evictdtest.NewWorld(t)
+	w.Ship(evictdtest.Rights())
+	pod := replica(w, "web", func(*corev1.PodTemplateSpec) {})
+	config := evictdtest.Unlimited()
+	config.Impersonate = rest.ImpersonationConfig{UserName: evictdtest.AccountUser}
 	client, err := kubernetes.NewForConfig(config)
-	w.must(err)
-	w.until("the account may write Events", func(ctx context.Context) bool {
-		_, unready := client.CoreV1().Events(w.namespace).Create(ctx, &corev1.Event{
+	w.Must(err)
+	w.Until("the account may write Events", func(ctx context.Context) bool {
+		_, unready := client.CoreV1().Events(w.Namespace).Create(ctx, &corev1.Event{
 			ObjectMeta:     metav1.ObjectMeta{GenerateName: "probe-"},
-			InvolvedObject: corev1.ObjectReference{Namespace: w.namespace},
+			InvolvedObject: corev1.ObjectReference{Namespace: w.Namespace},
 		}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return unready == nil
 	})
-	events := record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)}, w.node, "evictd", time.Now)
+	events := record.NewEvents(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events(metav1.NamespaceAll)}, w.Node, "evictd", time.Now)
 	logger, err := record.NewLogger("error", "json", io.Discard)
-	w.must(err)
-	recorder := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.node, Now: time.Now})
-	w.must(err)
+	w.Must(err)
+	recorder := record.New(logger, prometheus.NewRegistry(), events, record.Settings{NodeName: w.Node, Now: time.Now})
+	w.Must(err)
 	const evictions = 40
 	for i := range evictions {
 		recorder.Decision(evictionOf(pod, i))
 	}
-	w.must(events.Close(t.Context()))
+	w.Must(events.Close(t.Context()))
 	onPods, onOwner := map[string]int{}, 0
-	list, err := w.client.CoreV1().Events(w.namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=EvictionRequested"})
-	w.must(err)
+	list, err := w.Client.CoreV1().Events(w.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "reason=EvictionRequested"})
+	w.Must(err)
 	owner := metav1.GetControllerOf(pod)
 	for i := range list.Items {
 		switch object := list.Items[i].InvolvedObject; object.Kind {
@@ -69,7 +70,7 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 	if len(onPods) != evictions || onOwner != evictions {
 		t.Errorf("%d pods have Events and their owner has %d, want %d and %d", len(onPods), onOwner, evictions, evictions)
 	}
-	if described := w.kubectl(t.Context(), "", "-n", w.namespace, "describe", "replicaset", owner.Name); !strings.Contains(described, "evictd evicts pod web-39 (UID uid-39).") {
+	if described := w.Kubectl(t.Context(), "", "-n", w.Namespace, "describe", "replicaset", owner.Name); !strings.Contains(described, "evictd evicts pod web-39 (UID uid-39).") {
 		t.Errorf("kubectl describe replicaset does not show them:\n%s", described)
 	}
 }
@@ -79,14 +80,14 @@ func TestFortyEvictionsOfOneOwnerAreFortyEvents(t *testing.T) {
 func evictionOf(pod *corev1.Pod, i int) *decide.Decision {
 	facts := nodepods.FromAPI(pod).Facts(rank.Memory, nodepods.Self{})
 	facts.Name, facts.UID = fmt.Sprintf("web-%d", i), fmt.Sprintf("uid-%d", i)
-	facts.Sampled, facts.Usage = true, int64(i+1)*mebibyte
+	facts.Sampled, facts.Usage = true, int64(i+1)*evictdtest.Mebibyte
 	ranking := rank.Order(rank.Memory, []rank.Pod{facts}, rank.Rules{})
 	return &decide.Decision{
 		Verb: decide.Acted, Ranking: ranking,
 		Pressure: pressure.Pressure{
-			Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * mebibyte), Hard: true},
-			Observed:  pressure.Observation{State: pressure.Known, Available: 300 * mebibyte, Capacity: totalMiB * mebibyte},
-			Line:      500 * mebibyte, Target: 500 * mebibyte,
+			Threshold: pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(500 * evictdtest.Mebibyte), Hard: true},
+			Observed:  pressure.Observation{State: pressure.Known, Available: 300 * evictdtest.Mebibyte, Capacity: 16 << 10 * evictdtest.Mebibyte},
+			Line:      500 * evictdtest.Mebibyte, Target: 500 * evictdtest.Mebibyte,
 		},
 		Attempts: []decide.Attempt{{Entry: ranking.Candidates[0], Result: evict.Result{Outcome: evict.Evicted}}},
 	}

@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"context"
@@ -17,17 +17,19 @@ import (
 	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/rank"
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// hushed records only the errors of the permits.
-type hushed struct{ tb testing.TB }
+// permitErrors records only the errors of the permits.
+type permitErrors struct{ tb testing.TB }
 
-func (hushed) Permit(permits.Verdict) {}
-func (hushed) PermitsHeld(int)        {}
+func (permitErrors) Permit(permits.Verdict) {}
+func (permitErrors) PermitsHeld(int)        {}
 
-func (h hushed) PermitError(err error) {
-	if h.tb.Context().Err() == nil {
-		h.tb.Log(err)
+func (e permitErrors) PermitError(err error) {
+	if e.tb.Context().Err() == nil {
+		e.tb.Log(err)
 	}
 }
 
@@ -38,21 +40,27 @@ type permitsNode struct {
 	skew time.Duration
 }
 
-// permitWorld is a world whose clock the test sets.
+// permitWorld is a world whose clock the test sets: it stands still on a slow machine.
 type permitWorld struct {
-	*world
+	*evictdtest.World
+
+	start time.Time
 	clock atomic.Int64 // what has been added to the clock
+}
+
+func newPermitWorld(w *evictdtest.World) *permitWorld {
+	return &permitWorld{World: w, start: time.Now()}
 }
 
 func (s *permitWorld) advance(d time.Duration) { s.clock.Add(int64(d)) }
 
-// node starts a node's semaphore; canceling the context simulates a crash.
-func (s *permitWorld) node(ctx context.Context, name string, skew time.Duration, restore bool) *permitsNode {
-	s.t.Helper()
+// semaphore starts a node's semaphore; canceling the context simulates a crash.
+func (s *permitWorld) semaphore(ctx context.Context, name string, skew time.Duration, restore bool) *permitsNode {
+	s.T.Helper()
 	b := permits.New(permits.Options{
-		Leases: s.client.CoordinationV1().Leases(s.namespace), Node: name,
-		Now:    func() time.Time { return time.Now().Add(skew + time.Duration(s.clock.Load())) },
-		Random: rand.Float64, Recorder: hushed{s.t}, Restore: restore,
+		Leases: s.Client.CoordinationV1().Leases(s.Namespace), Node: name,
+		Now:    func() time.Time { return s.start.Add(skew + time.Duration(s.clock.Load())) },
+		Random: rand.Float64, Recorder: permitErrors{s.T}, Restore: restore,
 	})
 	go func() { _ = b.Run(ctx) }()
 	return &permitsNode{Semaphore: b, name: name, skew: skew}
@@ -66,9 +74,9 @@ func never(string) bool  { return false }
 
 // outlast advances the time until a node has renewed its permit.
 func (s *permitWorld) outlast(n *permitsNode) {
-	s.t.Helper()
-	before := s.leases(s.t.Context())[0].Spec.RenewTime
-	s.until("the permit is renewed", func(ctx context.Context) bool {
+	s.T.Helper()
+	before := s.leases(s.T.Context())[0].Spec.RenewTime
+	s.Until("the permit is renewed", func(ctx context.Context) bool {
 		s.advance(2 * time.Second)
 		n.ReleaseEnded(always, always)
 		leases := s.leases(ctx)
@@ -85,29 +93,28 @@ func victim(uid string) permits.Request {
 }
 
 func (s *permitWorld) leases(ctx context.Context) []coordinationv1.Lease {
-	s.t.Helper()
-	list, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{})
-	s.must(err)
+	s.T.Helper()
+	list, err := s.Client.CoordinationV1().Leases(s.Namespace).List(ctx, metav1.ListOptions{})
+	s.Must(err)
 	return list.Items
 }
 
 // cached waits until the API server's cache, from which a semaphore reads, has n Leases.
 func (s *permitWorld) cached(n int) {
-	s.t.Helper()
-	s.until("the API server's cache has the Leases", func(ctx context.Context) bool {
-		list, err := s.client.CoordinationV1().Leases(s.namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	s.T.Helper()
+	s.Until("the API server's cache has the Leases", func(ctx context.Context) bool {
+		list, err := s.Client.CoordinationV1().Leases(s.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		return err == nil && len(list.Items) == n
 	})
 }
 
-// surely requests a permit until the API server, however slow, grants or denies it. A victim
-// that already has its permit keeps it.
-func surely(ctx context.Context, b *permits.Semaphore, r permits.Request) permits.Answer {
-	const times = 10
-	answer := b.Acquire(ctx, r)
-	for i := 1; i < times && answer.Verdict == permits.Unknown; i++ {
+// surely requests a permit until the API server, however slow, grants or denies it. A victim that already
+// has its permit keeps it.
+func surely(ctx context.Context, b *permits.Semaphore, r permits.Request) (answer permits.Answer) {
+	_ = eventually.Poll(ctx, func(ctx context.Context) bool {
 		answer = b.Acquire(ctx, r)
-	}
+		return answer.Verdict != permits.Unknown
+	})
 	return answer
 }
 
@@ -120,10 +127,10 @@ func holder(lease *coordinationv1.Lease) string {
 
 // count watches the Leases and returns the most that were held at once so far.
 func (s *permitWorld) count() func() int {
-	s.t.Helper()
-	watching, err := s.client.CoordinationV1().Leases(s.namespace).Watch(s.t.Context(), metav1.ListOptions{})
-	s.must(err)
-	s.t.Cleanup(watching.Stop)
+	s.T.Helper()
+	watching, err := s.Client.CoordinationV1().Leases(s.Namespace).Watch(s.T.Context(), metav1.ListOptions{})
+	s.Must(err)
+	s.T.Cleanup(watching.Stop)
 	var mu sync.Mutex
 	held, most := map[string]bool{}, 0
 	go func() {
@@ -144,18 +151,22 @@ func (s *permitWorld) count() func() int {
 	return func() int { mu.Lock(); defer mu.Unlock(); return most }
 }
 
-// Twenty nodes request a permit of one workload at the same moment, a hundred times. The
+// Twenty nodes request a permit of one workload at the same moment, a hundred times, or 15 with -short. The
 // holders either release their permits, or crash and let them expire, by clocks that are
 // hours apart. There are never more nodes that believe to hold a permit than permits, and
 // their belief matches the API server.
 func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
-	const nodes, rounds = 20, 100
+	s := newPermitWorld(evictdtest.NewWorld(t))
+	const nodes = 20
+	rounds := 100
+	if testing.Short() { // the gate's
+		rounds = 15
+	}
 	most := s.count()
 	all := make([]*permitsNode, nodes)
 	for i := range all {
-		all[i] = s.node(t.Context(), fmt.Sprintf("node-%d", i), time.Duration(i-nodes/2)*time.Hour, false)
+		all[i] = s.semaphore(t.Context(), fmt.Sprintf("node-%d", i), time.Duration(i-nodes/2)*time.Hour, false)
 	}
 	granted, takenOver := 0, 0
 	for round := range rounds {
@@ -202,7 +213,7 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 			var looking sync.WaitGroup
 			for i := range all {
 				if holders[i] != "" {
-					all[i] = s.node(t.Context(), all[i].name, all[i].skew, false)
+					all[i] = s.semaphore(t.Context(), all[i].name, all[i].skew, false)
 				}
 				looking.Go(func() { // a permit expires that long after its current state was first seen
 					if answer := surely(t.Context(), all[i].Semaphore, victim(fmt.Sprintf("%d-%d-again", round, i))); answer.Verdict != permits.Full {
@@ -217,7 +228,7 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 		for _, n := range all {
 			n.ReleaseEnded(never, never)
 		}
-		s.until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+		s.Until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 	}
 	t.Logf("%d permits granted in %d rounds, %d of them taken over; at most %d held at once", granted, rounds, takenOver, most())
 	if granted < rounds || takenOver < rounds/2 || most() > 3 {
@@ -229,11 +240,11 @@ func TestPermitsNeverHaveMoreHoldersThanThereAre(t *testing.T) {
 // permits are shared by all; a node that gets none of them keeps none of its workload's.
 func TestPermitsOfTheClusterAreSharedByAllWorkloads(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
-	const nodes, rounds, most = 10, 20, 3
+	s := newPermitWorld(evictdtest.NewWorld(t))
+	const nodes, rounds, most = 10, 15, 3
 	all := make([]*permitsNode, nodes)
 	for i := range all {
-		all[i] = s.node(t.Context(), fmt.Sprintf("node-%d", i), 0, false)
+		all[i] = s.semaphore(t.Context(), fmt.Sprintf("node-%d", i), 0, false)
 	}
 	total := 0
 	for round := range rounds {
@@ -260,11 +271,11 @@ func TestPermitsOfTheClusterAreSharedByAllWorkloads(t *testing.T) {
 			t.Fatalf("round %d: %d nodes hold one of %d permits", round, held, most)
 		}
 		total += held
-		s.until("the others have released the permits of their workloads", func(ctx context.Context) bool { return len(s.leases(ctx)) == 2*held })
+		s.Until("the others have released the permits of their workloads", func(ctx context.Context) bool { return len(s.leases(ctx)) == 2*held })
 		for _, n := range all {
 			n.ReleaseEnded(never, never)
 		}
-		s.until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+		s.Until("the permits are released", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 	}
 	if total < rounds {
 		t.Errorf("%d permits were granted in %d rounds: the test shows nothing", total, rounds)
@@ -275,27 +286,27 @@ func TestPermitsOfTheClusterAreSharedByAllWorkloads(t *testing.T) {
 // acquired it was killed; nothing is left behind.
 func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
+	s := newPermitWorld(evictdtest.NewWorld(t))
 	request := victim("one")
 	request.Limits.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
-	if answer := s.node(life, "node-a", 0, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
+	if answer := surely(t.Context(), s.semaphore(life, "node-a", 0, false).Semaphore, request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	kill()
 	s.cached(1)
-	again, other := s.node(t.Context(), "node-a", 0, true), s.node(t.Context(), "node-b", -5*time.Hour, false)
+	again, other := s.semaphore(t.Context(), "node-a", 0, true), s.semaphore(t.Context(), "node-b", -5*time.Hour, false)
 	next := victim("two")
 	next.Limits.PerWorkload = 1
-	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
+	if answer := surely(t.Context(), other.Semaphore, next); answer.Verdict != permits.Full || !strings.Contains(answer.Detail, "shop/web-5d4-one on node-a") {
 		t.Fatalf("another node's request while the permit is held: %+v", answer)
 	}
-	s.until("the second process gives the permit back once its victim has ended", func(ctx context.Context) bool {
+	s.Until("the second process gives the permit back once its victim has ended", func(ctx context.Context) bool {
 		again.ReleaseEnded(never, never)
 		return len(s.leases(ctx)) == 0
 	})
 	s.cached(0)
-	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Granted {
+	if answer := surely(t.Context(), other.Semaphore, next); answer.Verdict != permits.Granted {
 		t.Errorf("another node's request once the victim has ended: %+v", answer)
 	}
 }
@@ -304,17 +315,17 @@ func TestPermitsAreFoundAgainAfterAKill(t *testing.T) {
 // across a restart; then the next pod is evicted.
 func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
+	s := newPermitWorld(evictdtest.NewWorld(t))
 	request, next := victim("one"), victim("two")
 	request.Limits.PerWorkload, next.Limits.PerWorkload = 1, 1
 	life, kill := context.WithCancel(t.Context())
-	n, other := s.node(life, "node-a", 0, false), s.node(t.Context(), "node-b", 3*time.Hour, false)
-	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted {
+	n, other := s.semaphore(life, "node-a", 0, false), s.semaphore(t.Context(), "node-b", 3*time.Hour, false)
+	if answer := surely(t.Context(), n.Semaphore, request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	waits := func(when string) {
 		t.Helper()
-		if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Full {
+		if answer := surely(t.Context(), other.Semaphore, next); answer.Verdict != permits.Full {
 			t.Fatalf("%s: %+v, want it to wait", when, answer)
 		}
 	}
@@ -324,14 +335,14 @@ func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 		waits(fmt.Sprintf("renewed %d times", i+1))
 	}
 	kill()
-	n = s.node(t.Context(), "node-a", 0, true)
+	n = s.semaphore(t.Context(), "node-a", 0, true)
 	s.outlast(n)
 	waits("renewed by the next process")
-	s.until("the permit is released once the victim has ended", func(ctx context.Context) bool {
+	s.Until("the permit is released once the victim has ended", func(ctx context.Context) bool {
 		n.ReleaseEnded(never, never)
 		return len(s.leases(ctx)) == 0
 	})
-	if answer := other.Acquire(t.Context(), next); answer.Verdict != permits.Granted {
+	if answer := surely(t.Context(), other.Semaphore, next); answer.Verdict != permits.Granted {
 		t.Errorf("the next, once the victim has ended: %+v", answer)
 	}
 }
@@ -340,21 +351,21 @@ func TestVictimThatOutlastsItsPermitKeepsIt(t *testing.T) {
 // by the clock of the waiting node. A permit that no node waits for is removed.
 func TestPermitOfALostNode(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
+	s := newPermitWorld(evictdtest.NewWorld(t))
 	request := victim("one")
 	request.Limits.PerWorkload = 1
 	life, kill := context.WithCancel(t.Context())
-	if answer := s.node(life, "lost", 3*time.Hour, false).Acquire(t.Context(), request); answer.Verdict != permits.Granted {
+	if answer := surely(t.Context(), s.semaphore(life, "lost", 3*time.Hour, false).Semaphore, request); answer.Verdict != permits.Granted {
 		t.Fatalf("the first of all: %+v", answer)
 	}
 	kill()
 	s.cached(1)
 	next := victim("two")
 	next.Limits.PerWorkload = 1
-	other := s.node(t.Context(), "node-b", 0, false)
+	other := s.semaphore(t.Context(), "node-b", 0, false)
 	take := func(want permits.Verdict, when string) {
 		t.Helper()
-		if answer := other.Acquire(t.Context(), next); answer.Verdict != want {
+		if answer := surely(t.Context(), other.Semaphore, next); answer.Verdict != want {
 			t.Fatalf("%s: %+v, want %s", when, answer, want)
 		}
 	}
@@ -364,26 +375,26 @@ func TestPermitOfALostNode(t *testing.T) {
 	s.advance(2 * time.Second)
 	take(permits.Granted, "after its end")
 	s.advance(permitLasts + 25*time.Hour)
-	s.node(t.Context(), "node-c", 0, true)
-	s.until("a permit that is not released is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
+	s.semaphore(t.Context(), "node-c", 0, true)
+	s.Until("a permit that is not released is removed", func(ctx context.Context) bool { return len(s.leases(ctx)) == 0 })
 }
 
 func TestPermitsInADryRunWriteNothing(t *testing.T) {
 	t.Parallel()
-	s := &permitWorld{world: newWorld(t)}
-	n := s.node(t.Context(), "node-a", 0, false)
+	s := newPermitWorld(evictdtest.NewWorld(t))
+	n := s.semaphore(t.Context(), "node-a", 0, false)
 	request := victim("one")
 	request.Limits.PerWorkload, request.DryRun = 1, true
-	if answer := n.Acquire(t.Context(), request); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 0 {
+	if answer := surely(t.Context(), n.Semaphore, request); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 0 {
 		t.Errorf("%+v, and %d Leases, want none", answer, len(s.leases(t.Context())))
 	}
 	next := victim("two")
 	next.Limits.PerWorkload, next.DryRun = 1, true
-	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Full {
+	if answer := surely(t.Context(), n.Semaphore, next); answer.Verdict != permits.Full {
 		t.Errorf("the second of this node's: %+v, want what it would be for real", answer)
 	}
 	next.DryRun = false
-	if answer := n.Acquire(t.Context(), next); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 1 {
+	if answer := surely(t.Context(), n.Semaphore, next); answer.Verdict != permits.Granted || len(s.leases(t.Context())) != 1 {
 		t.Errorf("for real: %+v, and %d Leases, want one", answer, len(s.leases(t.Context())))
 	}
 }

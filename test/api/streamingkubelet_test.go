@@ -1,4 +1,4 @@
-package integration
+package api
 
 import (
 	"context"
@@ -18,12 +18,14 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
-// kubelet is the part of a node's kubelet that serves port-forward and exec, with the kubelet's own
+// streamingKubelet is the part of a node's kubelet that serves port-forward and exec, with the kubelet's own
 // streaming library. There are no containers: it connects to the processes of the test, and runs
 // evictd on this machine with the paths that the container would have.
-type kubelet struct {
+type streamingKubelet struct {
 	server *httptest.Server
 	// agent is where the node's evictd listens; ports are those of its container.
 	agent string
@@ -35,9 +37,9 @@ type kubelet struct {
 }
 
 // start serves with the certificate that the API server expects of a kubelet.
-func (k *kubelet) start(t *testing.T) {
+func (k *streamingKubelet) start(t *testing.T) {
 	t.Helper()
-	pki := filepath.Join(shared.Dir(), "pki")
+	pki := filepath.Join(evictdtest.Cluster().Dir(), "pki")
 	certificate, err := tls.LoadX509KeyPair(filepath.Join(pki, "localhost.crt"), filepath.Join(pki, "localhost.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +67,13 @@ func (k *kubelet) start(t *testing.T) {
 }
 
 // port is where it listens.
-func (k *kubelet) port() string {
+func (k *streamingKubelet) port() string {
 	_, port, _ := net.SplitHostPort(k.server.Listener.Addr().String()) // a listener's own address
 	return port
 }
 
 // PortForward connects a stream with the node's agent.
-func (k *kubelet) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
+func (k *streamingKubelet) PortForward(ctx context.Context, pod, _ string, port int32, stream io.ReadWriteCloser) error {
 	if !k.ports[port] {
 		return fmt.Errorf("pod %s has no port %d", pod, port)
 	}
@@ -86,7 +88,7 @@ func (k *kubelet) PortForward(ctx context.Context, pod, _ string, port int32, st
 }
 
 // ExecInContainer runs a command.
-func (k *kubelet) ExecInContainer(ctx context.Context, _, _, container string, words []string, _ io.Reader, out, errs io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (k *streamingKubelet) ExecInContainer(ctx context.Context, _, _, container string, words []string, _ io.Reader, out, errs io.WriteCloser, _ bool, _ <-chan remotecommand.TerminalSize, _ time.Duration) error {
 	if container != "evictd" {
 		return fmt.Errorf("there is no container %q", container)
 	}

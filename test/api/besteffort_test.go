@@ -1,0 +1,131 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/test/internal/evictdtest"
+)
+
+// Every candidate is blocked by a budget as large as its application. The large pod is the first of the
+// ranking and the only one of its application; the small one is one of three. A dry run says what the
+// next evictd does.
+func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) {
+	t.Parallel()
+	a := evictdtest.NewAgent(t)
+	elsewhere := *a.World
+	elsewhere.Node = evictdtest.NewWorld(t).Node
+	elsewhere.Another("small-2", "small")
+	elsewhere.Another("small-3", "small")
+	a.BudgetOf("large-budget", "large", 1)
+	a.BudgetOf("small-budget", "small", 3)
+	sent := evictdtest.Record(a)
+	small, err := a.Client.CoreV1().Pods(a.Namespace).Get(t.Context(), "small", metav1.GetOptions{})
+	a.Must(err)
+
+	a.Start("disruptionBudgets: bestEffort", "dryRun: true")
+	a.Press()
+	a.Told("small", "WouldBypassPDB")
+	a.Ticks(5)
+	if real := sent.Real(); len(real) != 0 || a.Terminating("large") || a.Terminating("small") {
+		t.Errorf("a dry run sent %+v", real)
+	}
+	a.Evictd.Stop()
+	a.Host.Calm()
+
+	a.Start("disruptionBudgets: bestEffort", "evictionHardPodGracePeriod: 7")
+	a.Press()
+	a.ExpectVictims("small")
+	real := sent.Real()
+	last := real[len(real)-1]
+	if last.Method != http.MethodDelete || last.Pod != "small" || last.Options.Preconditions == nil ||
+		*last.Options.Preconditions.UID != small.UID || *last.Options.GracePeriodSeconds != 7 {
+		t.Errorf("the last request: %+v", last)
+	}
+	a.Counted(1, "evictd_best_effort_total", "result", "Deleted")
+	a.Counted(1, "evictd_evictions_total", "outcome", "Deleted")
+	if text := a.Told("small", "BypassedPDB"); !strings.Contains(text, "bypassing PodDisruptionBudget small-budget, which wants 3 healthy pods and has 3") {
+		t.Errorf("the Event: %s", text)
+	}
+}
+
+// Evictd reads the figures of a budget that the disruption controller writes.
+func TestBudgetIsRead(t *testing.T) {
+	t.Parallel()
+	w := evictdtest.NewWorld(t)
+	w.Pod("web", 100)
+	w.Budget("web", "web")
+	got, err := evictdtest.Evictor(t, evictdtest.Unlimited()).Budget(t.Context(), w.Namespace, "web")
+	if want := (evict.Budget{Name: "web", Desired: 1, Healthy: 1}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if _, err := evictdtest.Evictor(t, evictdtest.Unlimited()).Budget(t.Context(), w.Namespace, "absent"); !apierrors.IsNotFound(err) || !errors.Is(err, evict.ErrNoBudget) {
+		t.Errorf("a budget that is not there: %v", err)
+	}
+}
+
+// Only the overlay gives the right to delete, and only on the own node and within what an
+// eviction could do.
+func TestBestEffortOverlay(t *testing.T) {
+	f := evictdtest.NewAccount(t) // not parallel: account, role and policies are the cluster's
+	f.Confine()
+	mine, theirs := f.PodOn(f.Near, "mine"), f.PodOn(f.Far, "theirs")
+	f.Budget("mine", "mine")
+	evictor := evictdtest.Evictor(t, f.Here)
+	deletes := func(pod *corev1.Pod) evict.Request {
+		r := evictdtest.RequestFor(pod)
+		r.Delete = true
+		return r
+	}
+	if got := evictor.Evict(t.Context(), deletes(mine)); got.Outcome != evict.Denied || !got.NoRight {
+		t.Errorf("deleting without the overlay: %+v, want Denied for want of the right", got)
+	}
+	_, err := evictor.Budget(t.Context(), f.Namespace, "mine")
+	refused(t, "reading a budget without the overlay", err, "cannot get")
+	e := doctor(f, f.Here, "disruptionBudgets: bestEffort\n")
+	e.says(t, "opt-in/disruptionBudgets", "missing", "may not delete pods, nor get poddisruptionbudgets")
+
+	overlay(f.World, "best-effort")
+	mayDo(f.World, "testdata/can-i-best-effort.golden", "poddisruptionbudgets.policy")
+	dryRun := deletes(mine)
+	dryRun.DryRun = true
+	f.Until("the API server has read the overlay's role", func(ctx context.Context) bool {
+		return evictor.Evict(ctx, dryRun).Outcome == evict.WouldDelete
+	})
+	pods := f.As(f.Here).CoreV1().Pods(f.Namespace)
+	f.Until("the overlay's policy is in force", func(ctx context.Context) bool {
+		denied := pods.Delete(ctx, "mine", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		return denied != nil && strings.Contains(denied.Error(), "only by its UID")
+	})
+	e.says(t, "opt-in/disruptionBudgets", "ok", "granted")
+	expect(t, evictor.Evict(t.Context(), deletes(theirs)), evict.Denied, `may delete only pods of that node`, "/theirs")
+	expect(t, evictdtest.Evictor(t, f.Nowhere).Evict(t.Context(), deletes(mine)), evict.Denied, "token that names its node")
+	atOnce := deletes(mine)
+	atOnce.GraceSeconds = new(int64)
+	expect(t, evictor.Evict(t.Context(), atOnce), evict.Denied, "not delete a pod at once")
+	refused(t, "deleting without options", pods.Delete(t.Context(), "mine", metav1.DeleteOptions{}), "only by its UID")
+	refused(t, "deleting a collection", pods.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}), "cannot deletecollection")
+	_, err = f.As(f.Here).PolicyV1().PodDisruptionBudgets(f.Namespace).List(t.Context(), metav1.ListOptions{})
+	refused(t, "listing budgets", err, "cannot list")
+	if f.Terminating("mine") || f.Terminating("theirs") {
+		t.Fatal("a pod is terminating")
+	}
+	if got, err := evictor.Budget(t.Context(), f.Namespace, "mine"); err != nil || got.Desired != 1 {
+		t.Errorf("reading a budget: %+v, %v", got, err)
+	}
+	request := evictdtest.RequestFor(mine)
+	expect(t, evictor.Evict(t.Context(), request), evict.BlockedByBudget)
+	expect(t, evictor.Evict(t.Context(), deletes(mine)), evict.Deleted)
+	if !f.Terminating("mine") {
+		t.Error("the pod is not terminating")
+	}
+	f.Must(f.Client.CoreV1().Pods(f.Namespace).Delete(t.Context(), "theirs", evictdtest.AtOnce())) // others are not bound
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/evictdtest"
+)
+
+const memoryTaint = "evictd.dev/memory-pressure"
+
+// keys returns the node's taints as key:effect.
+func keys(ctx context.Context, w *evictdtest.World) []string {
+	w.T.Helper()
+	node, err := w.Client.CoreV1().Nodes().Get(ctx, w.Node, metav1.GetOptions{})
+	w.Must(err)
+	var keys []string
+	for _, t := range node.Spec.Taints {
+		keys = append(keys, t.Key+":"+string(t.Effect))
+	}
+	return keys
+}
+
+// tainted reports whether the node carries evictd's own taint.
+func tainted(ctx context.Context, w *evictdtest.World) bool {
+	return slices.Contains(keys(ctx, w), memoryTaint+":NoSchedule")
+}
+
+// retaint changes the node's taints as another client does: it retries after a conflict.
+func retaint(ctx context.Context, w *evictdtest.World, change func([]corev1.Taint) []corev1.Taint) error {
+	for {
+		node, err := w.Client.CoreV1().Nodes().Get(ctx, w.Node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Spec.Taints = change(node.Spec.Taints)
+		if _, err = w.Client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// quiet records only the keeper's faults.
+type quiet struct{ tb testing.TB }
+
+func (quiet) Tainted([]string, []string, bool) {}
+func (q quiet) TaintError(err error)           { q.tb.Log(err) }
+
+// keeper maintains a node's taints with those credentials until the context ends.
+func keeper(ctx context.Context, f *evictdtest.Account, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
+	f.T.Helper()
+	k := taint.New(taint.Options{Nodes: f.As(as).CoreV1().Nodes(), Node: node, Recorder: quiet{f.T}})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = k.Run(ctx)
+	}()
+	return k, ended
+}
+
+// The overlay's rights, confined by the shipped policy to the own node.
+func TestTaintOverlay(t *testing.T) {
+	f := evictdtest.NewAccount(t) // not parallel: account, role and policies are the cluster's
+	bounded := eventually.Bounded(t)
+	settled := func(k *taint.Keeper, w taint.Wanted) error {
+		k.Want(w)
+		return k.Settled(bounded)
+	}
+	memory := taint.Wanted{Pressures: taint.Memory}
+	early, end := context.WithCancel(t.Context())
+	k, ended := keeper(early, f, f.Here, f.Near)
+	refused(t, "without the overlay", settled(k, memory), "cannot patch")
+	end() // with the overlay it would taint the node at its next retry
+	<-ended
+	e := doctor(f, f.Here, "taintNode: true\n")
+	e.says(t, "opt-in/taintNode", "missing", "may not patch nodes")
+	f.Confine()
+	const overlay = "../../deploy/overlays/taint/taint.yaml"
+	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
+	f.Undo(func(ctx context.Context) { f.Kubectl(ctx, "", "delete", "-f", overlay) })
+	f.Must(retaint(t.Context(), f.World, func(taints []corev1.Taint) []corev1.Taint {
+		return append(taints, corev1.Taint{Key: memoryTaint, Value: "theirs", Effect: corev1.TaintEffectPreferNoSchedule})
+	}))
+	own, _ := keeper(t.Context(), f, f.Here, f.Near)
+	f.Until("evictd may taint its own node", func(context.Context) bool { return settled(own, memory) == nil })
+	if !tainted(t.Context(), f.World) {
+		t.Errorf("the taints: %v, want evictd's own", keys(t.Context(), f.World))
+	}
+	e.says(t, "opt-in/taintNode", "ok", "granted: the node is tainted")
+	theirs, _ := keeper(t.Context(), f, f.Here, f.Far)
+	refused(t, "another node", settled(theirs, memory), "evictd-taints-own-node")
+	k, _ = keeper(t.Context(), f, f.Here, f.Near)
+	node, err := f.Client.CoreV1().Nodes().Get(t.Context(), f.Near, metav1.GetOptions{})
+	f.Must(err)
+	k.Found(node)
+	f.Must(settled(k, taint.Wanted{}))
+	if got := keys(t.Context(), f.World); tainted(t.Context(), f.World) || !slices.Contains(got, memoryTaint+":PreferNoSchedule") {
+		t.Errorf("the taints at the end: %v, want evictd's own gone and the other of the same key there", got)
+	}
+}
+
+// Each overlay can be combined with the base in a kustomization.
+func TestOverlaysAddTheirRights(t *testing.T) {
+	t.Parallel()
+	w := evictdtest.NewWorld(t)
+	own := t.TempDir()
+	deploy, err := filepath.Abs("../../deploy")
+	w.Must(err)
+	relative, err := filepath.Rel(own, deploy)
+	w.Must(err)
+	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/permits]\n", relative)
+	w.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(list), 0o600))
+	all := w.Kubectl(t.Context(), "", "kustomize", own)
+	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-permits\n"} {
+		if !strings.Contains(all, one) {
+			t.Errorf("%q is not in:\n%s", one, all)
+		}
+	}
+}
+
+// The rights of the permits overlay suffice, and apply in evictd's own namespace only.
+func TestPermitsOverlay(t *testing.T) {
+	f := evictdtest.NewAccount(t) // not parallel: account and role are the cluster's
+	const overlay = "../../deploy/overlays/permits/permits.yaml"
+	e := doctor(f, f.Here, "evictionPermits: {perWorkload: 1}\n")
+	e.says(t, "opt-in/evictionPermits", "missing", "may not get leases, nor list leases, nor create leases, nor update leases, nor delete leases")
+	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
+	f.Undo(func(ctx context.Context) { f.Kubectl(ctx, "", "delete", "-f", overlay) })
+	own := newPermitWorld(f.Again(t).World)
+	own.Client, own.Namespace = f.As(f.Here), evictdtest.AccountName
+	request := victim("one")
+	n := own.semaphore(t.Context(), f.Near, 0, true)
+	f.Until("evictd may acquire a permit", func(ctx context.Context) bool { return n.Acquire(ctx, request).Verdict == "Granted" })
+	own.outlast(n)
+	f.Until("evictd may give it back", func(ctx context.Context) bool {
+		n.ReleaseEnded(never, never)
+		return len(own.leases(ctx)) == 0
+	})
+	elsewhere := f.As(f.Here).CoordinationV1().Leases(f.Namespace)
+	_, err := elsewhere.List(t.Context(), metav1.ListOptions{})
+	refused(t, "Leases of another namespace", err, "cannot list")
+	e.says(t, "opt-in/evictionPermits", "ok", "granted")
+}

@@ -1,0 +1,55 @@
+package faults
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
+)
+
+// own starts evictd on the near node with its shipped account's token, which is bound to a pod there.
+func own(a *evictdtest.Account) *evictdtest.Evictd {
+	a.T.Helper()
+	token := filepath.Join(a.T.TempDir(), "token")
+	a.Must(os.WriteFile(token, []byte(a.Here.BearerToken), 0o600))
+	config := evictdtest.Unlimited()
+	return evictdtest.Start(a.T, evictdtest.Options{
+		Host: evictdtest.NewHost(a.T), Node: a.Near, Server: strings.TrimPrefix(config.Host, "https://"), CA: config.CAData, TokenFile: token,
+		Settings: evictdtest.Thresholds + evictdtest.Lenient,
+	})
+}
+
+// finds waits until evictd says whether it is confined.
+func finds(a *evictdtest.Account, e *evictdtest.Evictd, want float64) {
+	a.T.Helper()
+	a.Until("evictd_confined is as it should be", func(ctx context.Context) bool {
+		got, known := e.Metric(ctx, "evictd_confined")
+		return known && got == want
+	}, e.Log.String)
+}
+
+// Evictd finds by its own token whether the shipped policies confine it.
+func TestEvictdKnowsWhetherItIsConfined(t *testing.T) {
+	a := evictdtest.NewAccount(t) // not parallel: account, role and policies are the cluster's
+	a.Confine()
+	shipped := own(a)
+	finds(a, shipped, 1)
+	a.Until("the log says so", func(context.Context) bool { return shipped.Log.Has(`"evictd is confined to its node"`) })
+	if denied, _ := shipped.Metric(t.Context(), "evictd_api_errors_total", "request", "Eviction"); denied != 0 {
+		t.Errorf("the policies' denials count as %v failed evictions", denied)
+	}
+	a.Must(a.Client.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Delete(t.Context(), "evictd-evicts-on-own-node", metav1.DeleteOptions{}))
+	without := own(a)
+	finds(a, without, 0)
+	a.Until("the log says what follows", func(context.Context) bool {
+		return without.Log.Has("evictd-evicts-on-own-node does not refuse what it must: evictd's token can evict the pods of every node")
+	})
+	if a.Terminating("probe") {
+		t.Error("another node's pod is terminating")
+	}
+}
