@@ -187,7 +187,7 @@ func emptyCgroup(ctx context.Context, root string, except []int) error {
 	if err != nil {
 		return err
 	}
-	err = poll(ctx, func() (bool, error) {
+	err = poll(ctx, func(context.Context) (bool, error) {
 		left := 0
 		for _, each := range all {
 			killed, failed := killBelow(each, root, except)
@@ -280,7 +280,7 @@ func removeCgroups(ctx context.Context, root string) error {
 	for _, each := range all {
 		top := filepath.Join(each.mount, root)
 		var last error
-		if err := poll(ctx, func() (bool, error) { last = removeTree(top); return last == nil, nil }); err != nil {
+		if err := poll(ctx, func(context.Context) (bool, error) { last = removeTree(top); return last == nil, nil }); err != nil {
 			return fmt.Errorf("removing cgroup %s: %w", top, errors.Join(err, last))
 		}
 	}

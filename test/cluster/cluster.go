@@ -60,9 +60,7 @@ func Start(ctx context.Context, options Options) (*Cluster, error) {
 	}
 	if err := c.start(ctx, options); err != nil {
 		// The caller's context may have ended the start.
-		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-		defer cancel()
-		return nil, errors.Join(err, c.Stop(cleanup))
+		return nil, errors.Join(err, c.Stop(context.WithoutCancel(ctx)))
 	}
 	return c, nil
 }

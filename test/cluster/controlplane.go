@@ -207,9 +207,7 @@ func (c *Cluster) awaitDefaults(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
-	defer cancel()
-	err = poll(ctx, func() (bool, error) {
+	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
 		_, missingAccount := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		_, missingCA := client.CoreV1().ConfigMaps(metav1.NamespaceDefault).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 		return missingAccount == nil && missingCA == nil, nil

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -121,12 +120,12 @@ func testRestart(t *testing.T, c *Cluster, client kubernetes.Interface, name str
 			t.Errorf("after the end of %s: %+v", name, each)
 		}
 	}
-	if err := other.StartProcess(t.Context(), name); err != nil {
+	if err = other.StartProcess(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, Patiently(2*time.Minute), true, func(ctx context.Context) (bool, error) {
-		_, err := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
-		return err == nil, nil
+	err = pollFor(t.Context(), Patiently(2*time.Minute), func(ctx context.Context) (bool, error) {
+		_, missing := client.CoreV1().Namespaces().Get(ctx, "kept", metav1.GetOptions{})
+		return missing == nil, nil
 	})
 	if err != nil {
 		t.Errorf("after the restart of %s: %v", name, err)

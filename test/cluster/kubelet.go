@@ -99,10 +99,8 @@ func (c *Cluster) join(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
-	defer cancel()
 	var last error
-	err = poll(ctx, func() (bool, error) {
+	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
 		node, missing := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if last = missing; last == nil {
 			last = admit(ctx, client, node)

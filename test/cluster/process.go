@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // Process identifies one process until the machine restarts: the kernel reuses the number
@@ -100,9 +102,7 @@ func (p Process) stop(ctx context.Context, grace time.Duration) error {
 	if err := p.signal(syscall.SIGCONT); err != nil {
 		return err
 	}
-	polite, cancel := context.WithTimeout(ctx, grace)
-	defer cancel()
-	if poll(polite, p.gone) == nil {
+	if pollFor(ctx, grace, p.gone) == nil {
 		return nil
 	}
 	if err := p.signal(syscall.SIGKILL); err != nil {
@@ -114,7 +114,7 @@ func (p Process) stop(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-func (p Process) gone() (bool, error) {
+func (p Process) gone(context.Context) (bool, error) {
 	return !p.Running(), nil
 }
 
@@ -147,20 +147,13 @@ func launch(path string, arguments, environment []string, logFile string) (Proce
 // pollInterval is short compared with everything that is waited for here.
 const pollInterval = 50 * time.Millisecond
 
-// poll calls done until it returns true or an error, or the context ends. It then returns
-// the context's error together with the last one that was not final.
-func poll(ctx context.Context, done func() (bool, error)) error {
-	ticker := time.NewTicker(pollInterval)
-	defer ticker.Stop()
-	for {
-		ok, err := done()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
+// poll calls done until it returns true or an error, or the context ends: then it returns the context's
+// error.
+func poll(ctx context.Context, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextCancel(ctx, pollInterval, true, done)
+}
+
+// pollFor is [poll] for at most that time, which also ends the context of done.
+func pollFor(ctx context.Context, atMost time.Duration, done wait.ConditionWithContextFunc) error {
+	return wait.PollUntilContextTimeout(ctx, pollInterval, atMost, true, done)
 }

@@ -13,14 +13,12 @@ import (
 
 // awaitReady waits until the probe succeeds, or the process ends.
 func (c *Cluster) awaitReady(ctx context.Context, read *state, found component) error {
-	ctx, cancel := context.WithTimeout(ctx, c.wait)
-	defer cancel()
 	probe, err := c.probe(read, found.Probe)
 	if err != nil {
 		return err
 	}
 	var last error
-	err = poll(ctx, func() (bool, error) {
+	err = pollFor(ctx, c.wait, func(ctx context.Context) (bool, error) {
 		if !found.Process.Running() {
 			return false, errors.New("it ended")
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -10,7 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func TestSize(t *testing.T) {
@@ -202,19 +206,20 @@ func TestWrongUsage(t *testing.T) {
 
 func TestStartFileIsWaitedFor(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "go")
-	came := make(chan error, 1)
-	go func() { came <- awaitFile(name) }()
-	select {
-	case err := <-came:
-		t.Fatalf("did not wait: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	if err := os.WriteFile(name, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-came; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		came := make(chan error, 1)
+		go func() { came <- awaitFile(name) }()
+		synctest.Wait() // it sleeps
+		if len(came) > 0 {
+			t.Fatalf("did not wait: %v", <-came)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-came; err != nil {
+			t.Error(err)
+		}
+	})
 	if err := awaitFile(""); err != nil {
 		t.Error(err)
 	}
@@ -255,15 +260,12 @@ func TestTwoServeOneAddress(t *testing.T) {
 func TestBeatWritesTimes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "beats")
 	go func() { _ = beat(file) }()
-	begin := time.Now()
-	for {
-		text, _ := os.ReadFile(file) // not there at first
-		if lines := strings.Fields(string(text)); len(lines) >= 3 {
-			return
-		}
-		if time.Since(begin) > 2*time.Minute {
-			t.Fatalf("the file after a minute: %q", text)
-		}
-		time.Sleep(10 * time.Millisecond)
+	var text []byte
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 2*time.Minute, true, func(context.Context) (bool, error) {
+		text, _ = os.ReadFile(file) // not there at first
+		return len(strings.Fields(string(text))) >= 3, nil
+	})
+	if err != nil {
+		t.Fatalf("%v: the file: %q", err, text)
 	}
 }
