@@ -34,9 +34,12 @@ func TestMakeImageTwice(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	printed := runMake(t, repository, nil, "image", "image-push", "BIN="+first, "REGISTRY="+address+"/some/evictd")
 
-	revision, commit := labelOfRevision(t, first), versionOf(t, first).Revision
+	binary, revision := versionOf(t, first), labelOfRevision(t, first)
+	if binary.Version != version(t) {
+		t.Errorf("evictd version prints %s, VERSION has %s", binary.Version, version(t))
+	}
 	copied := copyCheckout(t)
-	runMake(t, copied, []string{"TZ=Asia/Tokyo"}, "image", "BIN="+second, "REVISION="+revision, "COMMIT="+commit, "SOURCE_DATE_EPOCH="+epoch(t))
+	runMake(t, copied, []string{"TZ=Asia/Tokyo"}, "image", "BIN="+second, "REVISION="+revision, "COMMIT="+binary.Revision, "SOURCE_DATE_EPOCH="+epoch(t))
 	sameFiles(t, first, second)
 
 	index, err := oci.Read(filepath.Join(first, "evictd-oci"))

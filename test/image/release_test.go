@@ -11,8 +11,8 @@ import (
 	"github.com/evictd/evictd/test/image/internal/program"
 )
 
-// The file VERSION is the version of the binary, the image, the manifest, the chart and the
-// Dockerfile.
+// The file VERSION is the version of the image, the manifest, the chart and the Dockerfile;
+// TestMakeImageTwice asks the binary.
 func TestOneVersion(t *testing.T) {
 	t.Parallel()
 	version := version(t)
@@ -31,11 +31,6 @@ func TestOneVersion(t *testing.T) {
 		if found == nil || "v"+strings.TrimPrefix(found[1], "v") != version {
 			t.Errorf("%s is %q, VERSION has %s: run 'make generate'", place, found, version)
 		}
-	}
-	bin := t.TempDir()
-	runMake(t, repository, nil, "build", "BIN="+bin)
-	if printed := versionOf(t, bin); printed.Version != version {
-		t.Errorf("evictd version prints %s, VERSION has %s", printed.Version, version)
 	}
 	if commands := makeSays(t, "image"); strings.Count(commands, "--version "+version+" ") != 2 { // the archive and the layout
 		t.Errorf("make image does not have --version %s twice:\n%s", version, commands)

@@ -12,6 +12,10 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/evictd/evictd/test/cluster"
 )
 
 // Start builds the registry in a directory, which is that of test/image/registry, starts it on the
@@ -53,19 +57,20 @@ func Start(t *testing.T, source string) string {
 // waitFor waits until the registry answers.
 func waitFor(t *testing.T, address string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v2/", http.NoBody)
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, cluster.Patiently(2*time.Minute), true, func(ctx context.Context) (bool, error) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/v2/", http.NoBody)
 		if err != nil {
-			t.Fatal(err)
+			return false, err
 		}
 		answer, err := http.DefaultClient.Do(request)
-		if err == nil {
+		if last = err; err == nil {
 			_ = answer.Body.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the registry does not answer: %v", err)
-		}
+		return err == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("the registry does not answer: %v: %v", err, last)
 	}
 }
 
