@@ -24,7 +24,7 @@ import (
 
 const (
 	// diskSize is that of the disk in bytes: the programs, and the node's images and volumes.
-	diskSize = 10 << 30
+	diskSize  = 10 << 30
 	memoryMiB = 10 << 10
 	// patience is how many times longer a test waits in the virtual machine: a program takes
 	// five to ten times longer there.

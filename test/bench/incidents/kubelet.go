@@ -21,6 +21,7 @@ func (t *turn) kubeletsHealth(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	asks.Timeout = clientsAnswer
 	return &client{http: asks, url: address + "/healthz", every: heartbeat}, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // client is a steady client: it asks for a page at an interval, each time on a new connection,
 // and waits a second at most.
 type client struct {
-	http  *http.Client
+	http  *http.Client // with clientsAnswer as its timeout
 	url   string
 	every time.Duration
 
@@ -58,8 +58,6 @@ func later(a, b time.Time) time.Time {
 }
 
 func (c *client) ask(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, clientsAnswer)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, http.NoBody)
 	if err != nil {
 		return false

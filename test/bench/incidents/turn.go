@@ -185,7 +185,9 @@ func (t *turn) incident(ctx context.Context, r *Result) error {
 	if k.base, err = k.use(); err != nil {
 		return err
 	}
-	web := &client{http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, url: "http://" + t.address, every: clientEvery}
+	web := &client{
+		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: clientsAnswer}, url: "http://" + t.address, every: clientEvery,
+	}
 	t.began = time.Now()
 	t.over = t.began.Add(t.scenario.Lasts)
 	t.gauge = newGauge(t.began, &t.lines, &t.disk)
