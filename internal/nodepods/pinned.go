@@ -11,7 +11,7 @@ import (
 // not show it, because the scheduler sets it too. But the scheduler uses a Binding, and the API
 // server records no field manager for that write (pkg/registry/core/pod/storage,
 // setPodNodeAndMetadata). The client that creates a pod owns every field that it sets, and no
-// client can change the node's name later. TestPinnedPods in test/integration verifies both with a
+// client can change the node's name later. TestPinnedPods in test/api verifies both with a
 // real API server.
 //
 // When the managed fields were cleared it is not known, and the pod counts as not pinned. A client

@@ -21,7 +21,7 @@ import (
 )
 
 // rig is a keeper with a fake API server. What the real one does with versions is tested
-// in test/integration.
+// in test/api and test/faults.
 type rig struct {
 	*Keeper
 	client *fake.Clientset
