@@ -46,8 +46,10 @@ func NewAgent(t *testing.T) *Agent {
 	a.Renew("first")
 	memory := map[string]int64{"large": 1024, "small": 700}
 	a.Kubelet = StartKubelet(a.World, a.Host, memory)
+	// A held victim has time: it must not be overdue on a slow machine.
+	patient := func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = new(int64(3600)) }
 	for name, holds := range memory {
-		a.Host.Run(a.Pod(name, 100), holds)
+		a.Host.Run(a.Pod(name, 100, patient), holds)
 	}
 	return a
 }

@@ -24,10 +24,11 @@ func EvictionsFailed(ctx context.Context, a *Agent) bool {
 func EvictedMeanwhile(_ context.Context, a *Agent) bool { return len(a.Kubelet.Victims()) > 0 }
 
 // Run makes the node short of one pod's worth of memory during the fault. Meanwhile evictd goes on, and is
-// ready. Afterwards that pod is evicted and the other is not.
+// ready. That pod is evicted, at the latest after the fault, and while it has not ended no other is.
 func (f Fault) Run(t *testing.T) {
 	t.Helper()
 	a := NewAgent(t)
+	a.Kubelet.Hold(true)
 	a.Start()
 	f.Begin(a)
 	a.Press()
@@ -39,5 +40,8 @@ func (f Fault) Run(t *testing.T) {
 	if f.End != nil {
 		f.End(a)
 	}
+	a.AnyVictim()
+	a.Ticks(5)
+	a.Kubelet.Hold(false)
 	a.ExpectVictims("large")
 }
