@@ -85,7 +85,7 @@ func TestTaintOverlay(t *testing.T) {
 	end() // with the overlay it would taint the node at its next retry
 	<-ended
 	e := doctor(f, f.Here, "taintNode: true\n")
-	e.says(t, "opt-in/taintNode", "missing", "may not patch nodes")
+	e.says("missing", "may not patch nodes", "opt-in/taintNode")
 	f.Confine()
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
 	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
@@ -98,7 +98,7 @@ func TestTaintOverlay(t *testing.T) {
 	if !tainted(t.Context(), f.World) {
 		t.Errorf("the taints: %v, want evictd's own", keys(t.Context(), f.World))
 	}
-	e.says(t, "opt-in/taintNode", "ok", "granted: the node is tainted")
+	e.says("ok", "granted: the node is tainted", "opt-in/taintNode")
 	theirs, _ := keeper(t.Context(), f, f.Here, f.Far)
 	refused(t, "another node", settled(theirs, memory), "evictd-taints-own-node")
 	k, _ = keeper(t.Context(), f, f.Here, f.Near)
@@ -135,7 +135,7 @@ func TestPermitsOverlay(t *testing.T) {
 	f := evictdtest.NewAccount(t) // not parallel: account and role are the cluster's
 	const overlay = "../../deploy/overlays/permits/permits.yaml"
 	e := doctor(f, f.Here, "evictionPermits: {perWorkload: 1}\n")
-	e.says(t, "opt-in/evictionPermits", "missing", "may not get leases, nor list leases, nor create leases, nor update leases, nor delete leases")
+	e.says("missing", "may not get leases, nor list leases, nor create leases, nor update leases, nor delete leases", "opt-in/evictionPermits")
 	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
 	f.Undo(func(ctx context.Context) { f.Kubectl(ctx, "", "delete", "-f", overlay) })
 	own := newPermitWorld(f.Again(t).World)
@@ -151,5 +151,5 @@ func TestPermitsOverlay(t *testing.T) {
 	elsewhere := f.As(f.Here).CoordinationV1().Leases(f.Namespace)
 	_, err := elsewhere.List(t.Context(), metav1.ListOptions{})
 	refused(t, "Leases of another namespace", err, "cannot list")
-	e.says(t, "opt-in/evictionPermits", "ok", "granted")
+	e.says("ok", "granted", "opt-in/evictionPermits")
 }

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/evictd/evictd/test/internal/evictdtest"
+)
+
+// examined is a line of `evictd doctor`.
+type examined struct {
+	Name    string `json:"name"`
+	State   string `json:"state"`
+	Found   string `json:"found"`
+	Follows string `json:"follows"`
+	Do      string `json:"do"`
+}
+
+// examination is `evictd doctor` on the near node with one account.
+type examination struct {
+	*evictdtest.Account
+	*command
+
+	kubeconfig string
+}
+
+// doctor prepares the command with those credentials and settings.
+func doctor(a *evictdtest.Account, as *rest.Config, settings string) *examination {
+	a.T.Helper()
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: as.Host, CertificateAuthorityData: as.CAData, CertificateAuthority: as.CAFile,
+	}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: as.BearerToken}
+	config.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "x"
+	path := filepath.Join(a.T.TempDir(), "kubeconfig")
+	a.Must(clientcmd.WriteToFile(*config, path))
+	return &examination{a, newCommand(a.T, settings), path}
+}
+
+// lines returns the findings by name.
+func (e *examination) lines() map[string]examined {
+	e.T.Helper()
+	// No line of the node's files is at issue here, and they lack much: the exit code is 1.
+	text, complaints := e.onNode("doctor", e.Near, e.kubeconfig, "-o", "json")
+	var list []examined
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		e.T.Fatalf("%v: %s%s", err, text, complaints)
+	}
+	byName := map[string]examined{}
+	for _, one := range list {
+		byName[one.Name] = one
+	}
+	return byName
+}
+
+// says waits until these lines have that state and text: what the API server knows of roles and policies is
+// a moment old.
+func (e *examination) says(state, found string, names ...string) {
+	e.T.Helper()
+	var lines map[string]examined
+	e.Until(strings.Join(names, ", ")+": "+state+", "+found, func(context.Context) bool {
+		lines = e.lines()
+		return !slices.ContainsFunc(names, func(name string) bool {
+			return lines[name].State != state || !strings.Contains(lines[name].Found, found)
+		})
+	}, func() string { return fmt.Sprintf("%+v", lines) })
+}
