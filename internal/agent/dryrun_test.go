@@ -108,6 +108,7 @@ func TestFaultDryRunNamesAPodAgainForADisk(t *testing.T) {
 		n.prepare()
 		policy := n.policy()
 		policy.DryRun, policy.Transition = true, time.Minute
+		policy.Pacing.Min = 100 * time.Millisecond
 		runFor(t, n.agent(t, policy), 20*time.Minute)
 		n.wantVictims(t, "large")
 		if len(n.incidents) != 1 {

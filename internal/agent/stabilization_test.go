@@ -108,6 +108,9 @@ func stabilizeBeside(t *testing.T, n *spaceNode, images measure.Images, during t
 	t.Helper()
 	n.prepare()
 	policy := n.policy()
+	if during >= 10*time.Minute {
+		policy.Pacing.Min = 100 * time.Millisecond // the wants are seconds
+	}
 	for _, c := range change {
 		c(&policy)
 	}
