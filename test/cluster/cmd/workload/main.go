@@ -1,6 +1,10 @@
 // Command workload is the program of test pods: it uses memory and CPUs, writes files, keeps
 // threads, forks, answers requests and delays its end, as its flags say. Without arguments it waits for
-// SIGTERM, so that it serves as the pause image, too. With --prestop-sleep it is a preStop hook.
+// SIGTERM, so that it serves as the pause image, too. With --prestop-sleep or --prestop-file it is a
+// preStop hook.
+//
+// A file that it waits for is a test's barrier: $NAME in its path is that variable, so that the pods of
+// one Deployment can have barriers of their own. It need not exist, and may be there from the start.
 //
 // It logs its steps in lines of a time (RFC 3339, nanoseconds) and a word, on its output and
 // in --log-file:
@@ -35,9 +39,11 @@ type settings struct {
 	memory       size
 	memoryFirst  size
 	memoryRate   size
+	memoryFile   string
 	startDelay   time.Duration
 	startFile    string
 	termDelay    time.Duration
+	termFile     string
 	ignoreTerm   bool
 	writePath    string
 	writeBytes   size
@@ -53,6 +59,7 @@ type settings struct {
 	threads      int
 	spins        int
 	prestopSleep time.Duration
+	prestopFile  string
 	logFile      string
 	serve        string
 	heartbeat    string
@@ -85,9 +92,11 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.Var(&chosen.memory, "memory", "anonymous memory to hold, such as 200Mi")
 	flags.Var(&chosen.memoryFirst, "memory-first", "how much of it to take at once, whatever the rate")
 	flags.Var(&chosen.memoryRate, "memory-rate", "memory to take each second; 0 is all at once")
+	flags.StringVar(&chosen.memoryFile, "memory-file", "", "file to wait for before the memory beyond --memory-first is taken")
 	flags.DurationVar(&chosen.startDelay, "start-delay", 0, "time to wait before anything is taken or written")
 	flags.StringVar(&chosen.startFile, "start-file", "", "file to wait for before anything is taken or written")
 	flags.DurationVar(&chosen.termDelay, "term-delay", 0, "time to go on after SIGTERM")
+	flags.StringVar(&chosen.termFile, "term-file", "", "file to wait for after SIGTERM, until which it goes on")
 	flags.BoolVar(&chosen.ignoreTerm, "ignore-term", false, "go on after SIGTERM until killed")
 	flags.StringVar(&chosen.writePath, "write", "", "file to write; with --files, what their names begin with")
 	flags.Var(&chosen.writeBytes, "write-bytes", "bytes to write in all, such as 1Gi")
@@ -106,6 +115,7 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 	flags.StringVar(&chosen.serve, "serve", "", "address to answer HTTP requests at, such as 127.0.0.1:8080; workloads that serve one address share its connections")
 	flags.StringVar(&chosen.heartbeat, "heartbeat", "", "file to append the time to, in nanoseconds, every 100 ms")
 	flags.DurationVar(&chosen.prestopSleep, "prestop-sleep", 0, "only sleep that long, as a preStop hook")
+	flags.StringVar(&chosen.prestopFile, "prestop-file", "", "only wait for that file, as a preStop hook")
 	flags.StringVar(&chosen.logFile, "log-file", "", "file to append the lines to, besides the output; $NAME in it is that variable")
 	if err := flags.Parse(arguments); err != nil {
 		return chosen, err
@@ -118,12 +128,8 @@ func parse(arguments []string, complaints io.Writer) (settings, error) {
 }
 
 func run(chosen settings, log journal) error {
-	if chosen.prestopSleep > 0 {
-		if err := log.note("prestop-start"); err != nil {
-			return err
-		}
-		sleep(chosen.prestopSleep)
-		return log.note("prestop-end")
+	if chosen.prestopSleep > 0 || chosen.prestopFile != "" {
+		return hook(chosen, log)
 	}
 	// Registered first: as process 1 of a container it only gets the signals that it
 	// registers.
@@ -155,9 +161,24 @@ func run(chosen settings, log journal) error {
 				continue
 			}
 			sleep(chosen.termDelay)
+			if err := awaitFile(chosen.termFile); err != nil {
+				return err
+			}
 			return log.note("exit")
 		}
 	}
+}
+
+// hook is a preStop hook.
+func hook(chosen settings, log journal) error {
+	if err := log.note("prestop-start"); err != nil {
+		return err
+	}
+	sleep(chosen.prestopSleep)
+	if err := awaitFile(chosen.prestopFile); err != nil {
+		return err
+	}
+	return log.note("prestop-end")
 }
 
 // The program logs the time; no decision uses it.
@@ -209,6 +230,9 @@ func takeMemory(chosen settings, log journal) error {
 		if err := log.note("first"); err != nil {
 			return err
 		}
+	}
+	if err := awaitFile(chosen.memoryFile); err != nil {
+		return err
 	}
 	held.hold(int(chosen.memory), chosen.memoryRate)
 	return log.note("memory")

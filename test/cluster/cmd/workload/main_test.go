@@ -179,11 +179,75 @@ func TestLifeAndHook(t *testing.T) {
 	}
 }
 
+// The end waits for the term file, and the hook for its own.
+func TestEndIsWaitedFor(t *testing.T) {
+	t.Setenv("POD_NAME", "this")
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log")
+	const barrier = "$POD_NAME-go"
+	open := filepath.Join(dir, "this-go")
+	for _, test := range []struct{ flag, before, after, words string }{
+		{"--prestop-file", " prestop-start\n", " prestop-end\n", "prestop-start prestop-end"},
+		{"--term-file", " term\n", " exit\n", "prestop-start prestop-end start term exit"},
+	} {
+		ended := make(chan int)
+		go func() {
+			ended <- command([]string{test.flag + "=" + filepath.Join(dir, barrier), "--log-file=" + log}, &bytes.Buffer{}, &bytes.Buffer{})
+		}()
+		if test.flag == "--term-file" {
+			waitFor(t, log, " start\n")
+			if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text := waitFor(t, log, test.before); strings.Contains(text, test.after) {
+			t.Errorf("%s: it did not wait: %s", test.flag, text)
+		}
+		if err := os.WriteFile(open, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-ended; code != 0 {
+			t.Errorf("%s: code %d", test.flag, code)
+		}
+		var words []string
+		for line := range strings.Lines(waitFor(t, log, test.after)) {
+			words = append(words, strings.Fields(line)[1])
+		}
+		if got := strings.Join(words, " "); got != test.words {
+			t.Errorf("%s: the log says %s, want %s", test.flag, got, test.words)
+		}
+		if err := os.Remove(open); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The memory beyond the first waits for its file.
+func TestMemoryIsWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	log, open := filepath.Join(dir, "log"), filepath.Join(dir, "more")
+	taken := make(chan error)
+	go func() {
+		chosen := settings{memory: 2 << 20, memoryFirst: 1 << 20, memoryFile: open}
+		taken <- takeMemory(chosen, journal{out: &bytes.Buffer{}, file: log})
+	}()
+	if text := waitFor(t, log, " first\n"); strings.Contains(text, " memory\n") {
+		t.Errorf("it did not wait: %s", text)
+	}
+	if err := os.WriteFile(open, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-taken; err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, log, " memory\n")
+}
+
 func waitFor(t *testing.T, path, text string) string {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		content, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(content), text) {

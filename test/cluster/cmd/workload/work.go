@@ -48,11 +48,11 @@ func (s *size) Set(text string) error {
 	return nil
 }
 
-// awaitFile waits until a file of that name exists; without a name it returns at once. It
-// polls often, because the test measures the time from the file's creation.
+// awaitFile waits until a file of that name exists, in which $NAME is that variable; without a name it
+// returns at once. It polls often, because a benchmark measures the time from the file's creation.
 func awaitFile(name string) error {
 	const often = time.Millisecond
-	for name != "" {
+	for name = os.ExpandEnv(name); name != ""; {
 		_, err := os.Stat(name)
 		if err == nil {
 			return nil
