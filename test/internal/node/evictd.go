@@ -10,12 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // Renew replaces evictd's pod, so that the new one has no state of the previous one, and
@@ -24,7 +25,7 @@ func (n *Node) Renew(ctx context.Context) error {
 	if _, err := n.Kubectl(ctx, "-n", Namespace, "delete", "pods", "--all", "--wait"); err != nil {
 		return err
 	}
-	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		_, code, err := n.Get(ctx, "/readyz")
 		return err == nil && code == http.StatusOK
 	})
@@ -67,6 +68,20 @@ func (n *Node) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error
 		return nil, fmt.Errorf("parsing /metrics: %w", err)
 	}
 	return families, nil
+}
+
+// Ticks returns how often evictd has decided since it started, for [eventually.Ticks].
+func (n *Node) Ticks(ctx context.Context) (float64, error) {
+	families, err := n.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	const name = "evictd_tick_duration_seconds"
+	ticks, there := Value(families, name, nil)
+	if !there {
+		return 0, fmt.Errorf("reading /metrics: there is no %s", name)
+	}
+	return ticks, nil
 }
 
 // Value returns the sum of a metric's series that have the labels.
@@ -192,14 +207,24 @@ const (
 type Policy struct {
 	// Signal is one of the above; "" leaves the thresholds to the default configuration.
 	Signal string
-	// Line is its hard threshold in the signal's unit.
+	// Line is its threshold in the signal's unit: a hard one, or with Soft one that is met as soon as
+	// the reading is below it. Under a soft one evictd relies on a victim to the end of its grace
+	// period, under a hard one for 75 s.
 	Line int64
+	Soft bool
 	// Limits is the block of that name; "" allows 60 evictions per minute and 60 per owner
-	// and hour, so that no test is delayed by earlier ones.
+	// and hour, so that no test is delayed by earlier ones, and has no jitter.
 	Limits string
 	// DryRun is the field of the file; Extra are further lines of it.
 	DryRun bool
 	Extra  string
+}
+
+func (p *Policy) kind() string {
+	if p.Soft {
+		return "Soft"
+	}
+	return "Hard"
 }
 
 // LineBelow returns a threshold that is met when pods use headroom more MiB than now, or
@@ -238,7 +263,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	if err := n.edit(ctx, n.text(p)); err != nil {
 		return err
 	}
-	err := Until(ctx, 2*time.Minute, func(ctx context.Context) bool {
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		families, unread := n.Metrics(ctx)
 		if unread != nil {
 			return false
@@ -248,7 +273,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
 			return taken > before && (dry == 1) == p.DryRun
 		}
-		inForce, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": "Hard"})
+		inForce, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": p.kind()})
 		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
 	})
 	if err != nil {
@@ -261,14 +286,18 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 func (n *Node) text(p Policy) string {
 	// The same policy in other words would not be applied again.
 	thresholds := fmt.Sprintf("evictionPressureTransitionPeriod: 5m0.%03ds\n", n.edits)
-	if p.Signal != "" {
+	switch {
+	case p.Signal != "" && p.Soft:
+		thresholds = fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\n", p.Signal, p.Line) +
+			fmt.Sprintf("evictionSoftGracePeriod: {%s: 1ms}\nevictionSoftGraceForecast: false\n", p.Signal)
+	case p.Signal != "":
 		thresholds = fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
 	}
 	return fmt.Sprintf(`apiVersion: evictd.dev/v1alpha1
 kind: EvictdConfiguration
 dryRun: %v
 %slimits: %s
-%s`, p.DryRun, thresholds, cmp.Or(p.Limits, "{evictionsPerMinute: 60, perOwnerPerHour: 60}"), p.Extra)
+%s`, p.DryRun, thresholds, cmp.Or(p.Limits, "{evictionsPerMinute: 60, perOwnerPerHour: 60, softJitter: 0s}"), p.Extra)
 }
 
 func (n *Node) edit(ctx context.Context, text string) error {

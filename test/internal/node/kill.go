@@ -9,10 +9,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // Kill ends evictd's process as a crash would, and waits until the kubelet has started the next one
@@ -29,7 +30,7 @@ func (n *Node) Kill(ctx context.Context) error {
 	if err = syscall.Kill(process, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("killing evictd: %w", err)
 	}
-	err = Until(ctx, time.Minute, func(ctx context.Context) bool {
+	err = eventually.Poll(ctx, func(ctx context.Context) bool {
 		now, unread := n.EvictdPod(ctx)
 		if unread != nil {
 			return false

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // Namespace is evictd's namespace in the shipped manifest.
@@ -173,7 +174,7 @@ func (n *Node) Deploy(ctx context.Context) error {
 		return err
 	}
 	var last *appsv1.DaemonSet
-	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		ds, err := n.Client.AppsV1().DaemonSets(Namespace).Get(ctx, "evictd", metav1.GetOptions{})
 		if err != nil {
 			return false
@@ -189,19 +190,9 @@ func (n *Node) Deploy(ctx context.Context) error {
 	return err
 }
 
-// Until polls a condition until it is met. It waits for at most [cluster.Patiently] that
-// time: the limit only ends a test that has failed.
+// Until polls a condition until it is met, for a demo or a benchmark whose wait has a limit of its
+// own: [cluster.Patiently] that time. A test uses package eventually.
 func Until(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
-	return poll(ctx, cluster.Patiently(atMost), met)
-}
-
-// Within polls a condition during a time that a machine's speed does not change, to see that
-// the condition is never met. It returns nil when it was.
-func Within(ctx context.Context, during time.Duration, met func(context.Context) bool) error {
-	return poll(ctx, during, met)
-}
-
-func poll(ctx context.Context, atMost time.Duration, met func(context.Context) bool) error {
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, atMost, true,
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, cluster.Patiently(atMost), true,
 		func(ctx context.Context) (bool, error) { return met(ctx), nil })
 }

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // Workload is a pod that uses memory.
@@ -114,7 +114,7 @@ func (n *Node) Budget(ctx context.Context, namespace, app string, keep int32) er
 	if err != nil {
 		return fmt.Errorf("making budget %s: %w", app, err)
 	}
-	err = Until(ctx, 30*time.Second, func(ctx context.Context) bool {
+	err = eventually.Poll(ctx, func(ctx context.Context) bool {
 		b, unread := n.Client.PolicyV1().PodDisruptionBudgets(namespace).Get(ctx, app, metav1.GetOptions{})
 		return unread == nil && b.Status.ObservedGeneration == b.Generation && b.Status.CurrentHealthy >= max(keep, 1)
 	})
@@ -142,7 +142,7 @@ func (n *Node) Pods(ctx context.Context, namespace, app string) ([]corev1.Pod, e
 // Running waits until one pod of the label app uses its memory, and returns it.
 func (n *Node) Running(ctx context.Context, namespace, app string) (corev1.Pod, error) {
 	var running corev1.Pod
-	err := Until(ctx, time.Minute, func(ctx context.Context) bool {
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		pods, err := n.Pods(ctx, namespace, app)
 		if err != nil || len(pods) != 1 || !ready(&pods[0]) {
 			return false
