@@ -1,5 +1,5 @@
 // Command cgroup2node runs the end-to-end tests on a whole node on cgroup v2, from etcd to
-// the kubelet: on this machine where it has version 2, as `make e2e`, otherwise in a Debian
+// the kubelet: on this machine where it has version 2, as `make e2e-all`, otherwise in a Debian
 // kernel under qemu, in software, without network and with only the files that it is given.
 // It prints the output of the tests as they run, and at the end their results.
 package main
@@ -93,10 +93,10 @@ func run(ctx context.Context, o options) error {
 	return errors.Join(machine.Boot(ctx, report), report.Print())
 }
 
-// runHere runs the same tests by make e2e.
+// runHere runs the same tests by make e2e-all.
 func runHere(ctx context.Context, o options) error {
-	fmt.Println("The virtual machine is skipped: this machine has cgroup v2 itself, and 'make e2e' is the same.")
-	e2e := exec.CommandContext(ctx, "make", "e2e")
+	fmt.Println("The virtual machine is skipped: this machine has cgroup v2 itself, and 'make e2e-all' is the same.")
+	e2e := exec.CommandContext(ctx, "make", "e2e-all")
 	e2e.Dir, e2e.Stdout, e2e.Stderr = o.repo, os.Stdout, os.Stderr
 	e2e.Env = append(os.Environ(), "RUN="+pattern(o))
 	return e2e.Run()
@@ -138,7 +138,7 @@ func makeDisk(ctx context.Context, o options, debian vm.Debian, disk string) err
 		return err
 	}
 	binary := filepath.Join(o.dir, "e2e.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "e2e", "-o", binary, "./e2e") //nolint:gosec // in the project's own directory
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-tags", "e2e_all", "-o", binary, "./e2e") //nolint:gosec // in the project's own directory
 	build.Dir, build.Env = filepath.Join(o.repo, "test"), append(os.Environ(), "CGO_ENABLED=0")
 	if output, fault := build.CombinedOutput(); fault != nil {
 		return fmt.Errorf("building the tests: %w\n%s", fault, output)

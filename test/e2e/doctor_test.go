@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -6,16 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -35,10 +35,10 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 	s := emptyScene(t)
 	s.threshold(node.DiskSpace, 100, true, "")
 	t.Cleanup(s.farFromAnyLine)
-	s.kubeletsFile("imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 1Mi}\n")
+	writeKubeletsFile(s, "imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 1Mi}\n")
 	s.elsewhere() // a pod that the policies refuse
-	s.isSound()
-	table, err := live.Kubectl(t.Context(), s.doctorCommand()...)
+	isSound(s)
+	table, err := live.Kubectl(t.Context(), doctorCommand(s)...)
 	s.must(err)
 	t.Log("\n" + table)
 	const missing, fault = "missing", 1
@@ -49,17 +49,17 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 		found       string
 		code        int
 	}{
-		{"no right to evict", func(s *scene) { s.withoutRight("pods/eviction", "create") }, "right/create pods/eviction", missing, "lacks", fault},
-		{"the kubelet's Summary API is forbidden", func(s *scene) { s.withoutRight("nodes/stats", "get") }, "pod-disk/summary", missing, "403", fault},
+		{"no right to evict", func(s *scene) { withoutRight(s, "pods/eviction", "create") }, "right/create pods/eviction", missing, "lacks", fault},
+		{"the kubelet's Summary API is forbidden", func(s *scene) { withoutRight(s, "nodes/stats", "get") }, "pod-disk/summary", missing, "403", fault},
 		{"the state directory is read-only", func(s *scene) {
 			s.withPatch(`{"spec":{"template":{"spec":{"containers":[{"name":"evictd","volumeMounts":[{"name":"state","mountPath":"/var/lib/evictd","readOnly":true}]}]}}}}`)
 		}, "state-dir", missing, "read-only file system", fault},
-		{"the kubelet's file is absent", func(s *scene) { s.kubeletsFile("") }, "kubelet-config", "degraded", "none of", 0},
+		{"the kubelet's file is absent", func(s *scene) { writeKubeletsFile(s, "") }, "kubelet-config", "degraded", "none of", 0},
 		{"the kubelet evicts first", func(s *scene) {
-			s.kubeletsFile("imageGCHighThresholdPercent: 100\nevictionHard: {nodefs.available: 99%}\n")
+			writeKubeletsFile(s, "imageGCHighThresholdPercent: 100\nevictionHard: {nodefs.available: 99%}\n")
 		}, "kubelet-thresholds/nodefs.available", missing, "the kubelet evicts below 99%", fault},
-		{"the policy of other nodes is deleted", func(s *scene) { s.withoutPolicy("evictd-evicts-on-own-node") }, "policy/evictd-evicts-on-own-node", missing, "not in force", fault},
-		{"the policy of the own node is deleted", func(s *scene) { s.withoutPolicy("evictd-on-own-node") }, "policy/evictd-on-own-node", missing, "not in force", fault},
+		{"the policy of other nodes is deleted", func(s *scene) { withoutPolicy(s, "evictd-evicts-on-own-node") }, "policy/evictd-evicts-on-own-node", missing, "not in force", fault},
+		{"the policy of the own node is deleted", func(s *scene) { withoutPolicy(s, "evictd-on-own-node") }, "policy/evictd-on-own-node", missing, "not in force", fault},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			broken := &scene{T: t, namespace: s.namespace}
@@ -67,34 +67,30 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 			var code int
 			var line doctorLine
 			// The API server and the kubelet need a moment to take an edit in.
-			err := node.Until(t.Context(), time.Minute, func(ctx context.Context) bool {
+			eventually.Until(t, fmt.Sprintf("the doctor finds %s %s: %s", f.line, f.state, f.found), func(ctx context.Context) bool {
 				var lines map[string]doctorLine
-				code, lines = broken.doctor(ctx)
+				code, lines = runDoctor(ctx, broken)
 				line = lines[f.line]
 				return code == f.code && line.State == f.state && strings.Contains(line.Found, f.found)
-			})
-			t.Logf("exit code %d, %+v", code, line)
-			if err != nil {
-				t.Errorf("want exit code %d and %s %s: %s", f.code, f.line, f.state, f.found)
-			}
+			}, func() string { return fmt.Sprintf("exit code %d, want %d; %+v", code, f.code, line) })
 		})
-		s.isSound()
+		isSound(s)
 	}
 }
 
 // doctorCommand is the command of docs/doctor.md, with the flags of the shipped DaemonSet.
-func (s *scene) doctorCommand(more ...string) []string {
+func doctorCommand(s *scene, more ...string) []string {
 	return append([]string{
 		"-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "doctor",
 		"--config=/etc/evictd/evictd.yaml", "--host-root=/host", "--state-dir=/var/lib/evictd",
 	}, more...)
 }
 
-// doctor runs it in evictd's pod, and returns its exit code, -1 where it did not run, and its lines by
+// runDoctor runs it in evictd's pod, and returns its exit code, -1 where it did not run, and its lines by
 // name.
-func (s *scene) doctor(ctx context.Context) (code int, lines map[string]doctorLine) {
+func runDoctor(ctx context.Context, s *scene) (code int, lines map[string]doctorLine) {
 	s.Helper()
-	text, err := live.Kubectl(ctx, s.doctorCommand("-o=json")...)
+	text, err := live.Kubectl(ctx, doctorCommand(s, "-o=json")...)
 	if ended, has := errors.AsType[*exec.ExitError](err); has {
 		code = ended.ExitCode()
 	} else if err != nil {
@@ -115,11 +111,11 @@ func (s *scene) doctor(ctx context.Context) (code int, lines map[string]doctorLi
 
 // isSound waits until every line is ok but for what this machine cannot have: the wake-ups of the
 // pods need a component, and cgroup v1 lacks more.
-func (s *scene) isSound() {
+func isSound(s *scene) {
 	s.Helper()
 	var not []doctorLine
-	err := node.Until(s.Context(), time.Minute, func(ctx context.Context) bool {
-		code, lines := s.doctor(ctx)
+	eventually.Until(s.T, "a node in order is sound", func(ctx context.Context) bool {
+		code, lines := runDoctor(ctx, s)
 		not = nil
 		for _, line := range lines {
 			machine := line.State == "degraded" && slices.Contains([]string{"cgroups", "wake-up/Node", "wake-up/Kubepods"}, line.Name)
@@ -128,15 +124,12 @@ func (s *scene) isSound() {
 			}
 		}
 		return code == 0 && len(lines) > 0 && len(not) == 0
-	})
-	if err != nil {
-		s.Fatalf("a node in order is not sound: %+v", not)
-	}
+	}, func() string { return fmt.Sprintf("not sound: %+v", not) })
 }
 
-// kubeletsFile writes what evictd reads as the kubelet's configuration, until the end of the test; ""
+// writeKubeletsFile writes what evictd reads as the kubelet's configuration, until the end of the test; ""
 // removes it. The kubelet reads another file.
-func (s *scene) kubeletsFile(text string) {
+func writeKubeletsFile(s *scene, text string) {
 	s.Helper()
 	path, err := live.Cluster.InNode(kubeletFile)
 	s.must(err)
@@ -157,13 +150,13 @@ func (s *scene) kubeletsFile(text string) {
 }
 
 // withoutRight takes a verb from evictd's ClusterRole until the end of the test.
-func (s *scene) withoutRight(resource, verb string) {
+func withoutRight(s *scene, resource, verb string) {
 	s.Helper()
 	roles := live.Client.RbacV1().ClusterRoles()
 	shipped, err := roles.Get(s.Context(), "evictd", metav1.GetOptions{})
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
+		ctx, cancel := eventually.Cleanup()
 		defer cancel()
 		again, gone := roles.Get(ctx, "evictd", metav1.GetOptions{})
 		s.must(gone)
@@ -186,14 +179,14 @@ func (s *scene) withoutRight(resource, verb string) {
 }
 
 // withoutPolicy deletes one of the shipped policies until the end of the test.
-func (s *scene) withoutPolicy(name string) {
+func withoutPolicy(s *scene, name string) {
 	s.Helper()
 	policies := live.Client.AdmissionregistrationV1().ValidatingAdmissionPolicies()
 	shipped, err := policies.Get(s.Context(), name, metav1.GetOptions{})
 	s.must(err)
 	s.must(policies.Delete(s.Context(), name, metav1.DeleteOptions{}))
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
+		ctx, cancel := eventually.Cleanup()
 		defer cancel()
 		shipped.ResourceVersion, shipped.UID = "", ""
 		_, err := policies.Create(ctx, shipped, metav1.CreateOptions{})

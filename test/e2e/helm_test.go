@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -10,12 +10,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -33,7 +32,7 @@ func TestHelmOnARealNode(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
 	s.elsewhere() // a pod that the policies refuse
-	h := s.helm("helm-moved")
+	h := newHelm(s, "helm-moved")
 	before := h.clusterScoped(t.Context())
 	for _, step := range []struct {
 		name string
@@ -58,9 +57,9 @@ func TestHelmOnARealNode(t *testing.T) {
 	}
 }
 
-// helm replaces the shipped manifest, until the end of the test, by a namespace for a release that is
+// newHelm replaces the shipped manifest, until the end of the test, by a namespace for a release that is
 // not there yet, and builds helm from its module.
-func (s *scene) helm(in string) *helmed {
+func newHelm(s *scene, in string) *helmed {
 	s.Helper()
 	manifest := live.Files.Manifest
 	h := &helmed{scene: s, program: filepath.Join(s.TempDir(), "helm"), chart: filepath.Join(filepath.Dir(manifest), "chart", "evictd"), in: in}
@@ -71,7 +70,7 @@ func (s *scene) helm(in string) *helmed {
 	_, err = live.Kubectl(s.Context(), "delete", "--wait", "-f", manifest)
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(2*time.Minute))
+		ctx, cancel := eventually.Cleanup()
 		defer cancel()
 		if s.Failed() {
 			log, _ := live.Kubectl(ctx, "-n", in, "logs", "ds/evictd")
@@ -128,24 +127,21 @@ func (h *helmed) shows(name string, want float64, labels map[string]string) {
 	h.Helper()
 	var got float64
 	var there bool
-	err := node.Until(h.Context(), time.Minute, func(ctx context.Context) bool {
+	eventually.Until(h.T, fmt.Sprintf("%s%v is %v", name, labels, want), func(ctx context.Context) bool {
 		families, unread := live.Metrics(ctx)
 		if unread != nil {
 			return false
 		}
 		got, there = node.Value(families, name, labels)
 		return there && got == want
-	})
-	if err != nil {
-		h.Fatalf("%s%v is %v (there: %v), want %v", name, labels, got, there, want)
-	}
+	}, func() string { return fmt.Sprintf("it is %v (there: %v)", got, there) })
 }
 
 // hasLine waits until evictd's hard threshold of nodefs.available is a share of the disk.
 func (h *helmed) hasLine(share float64) {
 	h.Helper()
 	var line, capacity float64
-	err := node.Until(h.Context(), time.Minute, func(ctx context.Context) bool {
+	eventually.Until(h.T, fmt.Sprintf("the threshold is a share of %v", share), func(ctx context.Context) bool {
 		families, unread := live.Metrics(ctx)
 		if unread != nil {
 			return false
@@ -154,10 +150,7 @@ func (h *helmed) hasLine(share float64) {
 		line, _ = node.Value(families, "evictd_threshold_line_bytes", signal)
 		capacity, _ = node.Value(families, "evictd_signal_capacity_bytes", map[string]string{"signal": node.DiskSpace})
 		return capacity > 0 && line/capacity > share-0.001 && line/capacity < share+0.001
-	})
-	if err != nil {
-		h.Fatalf("the threshold is %v of %v, want a share of %v", line, capacity, share)
-	}
+	}, func() string { return fmt.Sprintf("the threshold is %v of %v", line, capacity) })
 }
 
 func (h *helmed) installs() {

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -15,7 +15,7 @@ import (
 // In a dry run no pod is evicted, and the shortage is reported once for each pod that would
 // have been: first the pod that causes the pressure, then the pods that start in addition,
 // until the kubelet evicts by its own line. The last line of the incident reports the
-// kubelet's evictions.
+// kubelet's evictions. The kubelet looks every 10 s: this test is in e2e-all only.
 func TestDryRunTellsTheTruth(t *testing.T) {
 	const (
 		firstMiB, secondMiB, greedyMiB = 600, 400, 4000
@@ -23,30 +23,30 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 	)
 	on(t, oneDisk)
 	s := emptyScene(t)
-	first := s.taker(node.Workload{Name: "first", UsesMiB: firstMiB, AsksMiB: 10, LimitMiB: firstMiB + 100})
-	second := s.taker(node.Workload{Name: "second", UsesMiB: secondMiB, AsksMiB: secondMiB + 50, LimitMiB: secondMiB + 100})
-	greedy := s.taker(node.Workload{
+	first := deployWorker(s, node.Workload{Name: "first", UsesMiB: firstMiB, AsksMiB: 10, LimitMiB: firstMiB + 100})
+	second := deployWorker(s, node.Workload{Name: "second", UsesMiB: secondMiB, AsksMiB: secondMiB + 50, LimitMiB: secondMiB + 100})
+	greedy := deployWorker(s, node.Workload{
 		Name: "greedy", UsesMiB: greedyMiB, AsksMiB: 10, LimitMiB: greedyMiB + 100,
 		Flags: []string{"--memory-rate=400Mi"},
 	})
 	s.threshold(node.PodMemory, headroom, true, "evictionPressureTransitionPeriod: 10s\n")
 	s.until("the incidents of earlier tests are over", func(ctx context.Context) bool {
-		began, ended := s.incidents(ctx)
+		began, ended := incidentLines(ctx, s)
 		return len(began) == len(ended)
 	})
-	_, before := s.incidents(t.Context())
-	s.takes(second, "memory")
-	s.takes(first, "memory")
+	_, before := incidentLines(t.Context(), s)
+	second.works()
+	first.works()
 	s.until("a decision names the first pod", func(ctx context.Context) bool {
 		_, named := s.decisionAbout(ctx, &first.Pod)
 		return named
 	})
 	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
-	s.takes(greedy, "memory")
+	greedy.works()
 	s.until("the kubelet has evicted a pod", func(ctx context.Context) bool { return len(s.evictedByTheKubelet(ctx)) > 0 })
 	var ended []incidentLine
 	s.until("the incident is over", func(ctx context.Context) bool {
-		_, ended = s.incidents(ctx)
+		_, ended = incidentLines(ctx, s)
 		return len(ended) > len(before)
 	})
 	if ended = ended[len(before):]; len(ended) != 1 {
@@ -54,15 +54,15 @@ func TestDryRunTellsTheTruth(t *testing.T) {
 	}
 	last := ended[0]
 	t.Logf("%+v", last)
-	for _, victim := range []*taker{first, greedy} {
-		if times := s.named(victim); times != 1 {
+	for _, victim := range []*worker{first, greedy} {
+		if times := timesNamed(s, victim); times != 1 {
 			t.Errorf("%s was named %d times, want once", victim.Name, times)
 		}
 		if !slices.Contains(last.Victims, victim.Namespace+"/"+victim.Name) {
 			t.Errorf("the last line does not name %s: %q", victim.Name, last.Victims)
 		}
 	}
-	if times := s.named(second); times != 0 || len(last.Victims) != 2 {
+	if times := timesNamed(s, second); times != 0 || len(last.Victims) != 2 {
 		t.Errorf("second was named %d times, and the last line names %q", times, last.Victims)
 	}
 	// Any of them may be evicted: the kubelet has just been started, and has not measured
@@ -83,8 +83,8 @@ type incidentLine struct {
 	Detail           string   `json:"detail"`
 }
 
-// incidents returns the lines of all incidents that began and that ended, oldest first.
-func (s *scene) incidents(ctx context.Context) (began, ended []incidentLine) {
+// incidentLines returns the lines of all incidents that began and that ended, oldest first.
+func incidentLines(ctx context.Context, s *scene) (began, ended []incidentLine) {
 	s.Helper()
 	log, err := live.Log(ctx)
 	s.must(err)
@@ -101,8 +101,8 @@ func (s *scene) incidents(ctx context.Context) (began, ended []incidentLine) {
 	return began, ended
 }
 
-// named returns how many requests there were for the pod.
-func (s *scene) named(t *taker) int {
+// timesNamed returns how many requests there were for the pod.
+func timesNamed(s *scene, t *worker) int {
 	s.Helper()
 	decisions, err := live.Decisions(s.Context())
 	s.must(err)

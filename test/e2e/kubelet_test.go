@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -9,19 +9,20 @@ import (
 	"testing"
 	"time"
 
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
 // The kubelet evicts by its own threshold while evictd's is met too. Its victim's memory is
 // in a memory emptyDir, which is reclaimed only some time after its containers have ended.
 // Meanwhile the deficit shrinks until the neighbor alone would suffice. The only victim is
-// the kubelet's.
+// the kubelet's, which looks every 10 s and measures its pods as often: this test is in e2e-all only.
 func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	const takes, below, deep = 4000, 2000, 1000 // MiB
 	// A pod without a controller is not a candidate for evictd, which would otherwise evict
@@ -36,25 +37,21 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	neighbour := s.deploy(node.Workload{Name: "neighbour", UsesMiB: 200, AsksMiB: 400})
 	s.label(&neighbour, `"yes"`)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
+		ctx, cancel := eventually.Cleanup()
 		defer cancel()
 		s.must(live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}))
 	})
 	line := kubeletsMemory(s) - below<<20
 	s.must(live.Cluster.SetEvictionHard(t.Context(), map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)}))
-	greedy := node.Workload{
-		// The kubelet must have measured its pods; otherwise it evicts any of them.
-		Name: "greedy", UsesMiB: 10, AsksMiB: 10, Flags: []string{"--start-delay=25s", "--write=/shm/file", "--write-bytes=" + strconv.Itoa(takes) + "Mi"},
-		Change: func(spec *corev1.PodSpec) {
-			spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{
-				EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory},
-			}}}
-			spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/shm"}}
-		},
-	}
-	s.must(greedy.Bare(t.Context(), live, s.namespace))
+	greedy := writer(s, "greedy", fileOf("/shm/file", takes), func(spec *corev1.PodSpec) {
+		node.Mount(spec, "shm", "/shm", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}})
+	})
+	s.until("the kubelet has measured its pods; otherwise it evicts any of them", func(ctx context.Context) bool {
+		return kubeletKnows(ctx, &neighbour) && kubeletKnows(ctx, &greedy.Pod)
+	})
+	greedy.start().Open(t)
 	// The neighbor would have sufficed for the first few MiB. Now it does not.
-	s.until("much is missing", func(ctx context.Context) bool { return s.missing(ctx) > deep<<20 })
+	s.until("much is missing", func(ctx context.Context) bool { return bytesMissing(ctx, s) > deep<<20 })
 	s.label(&neighbour, "null")
 	s.until("the kubelet has evicted the greedy pod", func(ctx context.Context) bool {
 		pod, unread := live.Client.CoreV1().Pods(s.namespace).Get(ctx, "greedy", metav1.GetOptions{})
@@ -69,7 +66,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 		}
 		return true
 	})
-	s.until("the pressure is over", func(ctx context.Context) bool { return s.missing(ctx) < 0 })
+	s.until("the pressure is over", func(ctx context.Context) bool { return bytesMissing(ctx, s) < 0 })
 	s.stays(&neighbour)
 	decisions, err := live.Decisions(t.Context())
 	s.must(err)
@@ -88,18 +85,17 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-// label sets the label that protects a pod from evictd, or removes it. Evictd's watch
-// receives it long before the next step.
-func (s *scene) label(pod *corev1.Pod, value string) {
-	s.Helper()
-	patch := []byte(`{"metadata":{"labels":{"stays":` + value + `}}}`)
-	_, err := live.Client.CoreV1().Pods(s.namespace).Patch(s.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	s.must(err)
+// kubeletKnows reports whether the kubelet has measured the memory of a pod.
+func kubeletKnows(ctx context.Context, pod *corev1.Pod) bool {
+	summary, err := live.Summary(ctx)
+	return err == nil && slices.ContainsFunc(summary.Pods, func(p statsapi.PodStats) bool {
+		return p.PodRef.UID == string(pod.UID) && p.Memory != nil && p.Memory.WorkingSetBytes != nil
+	})
 }
 
-// missing returns by how many bytes the pods' usage exceeds evictd's threshold; negative
+// bytesMissing returns by how many bytes the pods' usage exceeds evictd's threshold; negative
 // when there is memory left, and while evictd does not report it.
-func (s *scene) missing(ctx context.Context) int64 {
+func bytesMissing(ctx context.Context, s *scene) int64 {
 	s.Helper()
 	families, err := live.Metrics(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e || e2e_all
 
 package e2e
 
@@ -17,26 +17,26 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
 // What a stolen token of the running evictd permits. Without the policies of the shipped
 // manifest the pod on the other node would be evicted.
 func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
-	s := newScene(t, true, "")
-	evictd, unbound := s.thief(true), s.thief(false)
+	on(t, oneDisk)
+	s := emptyScene(t)
+	evictd, unbound := tokenOf(s, true), tokenOf(s, false)
 	client, err := kubernetes.NewForConfig(evictd)
 	s.must(err)
 	mine := s.deploy(node.Workload{Name: "mine", UsesMiB: 1, AsksMiB: 1})
 	theirs := s.elsewhere()
 	// The policy uses the API server's cache, which receives the pod in a moment.
 	s.until("the policy keeps evictd from the other node's pod", func(ctx context.Context) bool {
-		return s.eviction(ctx, evictd, theirs, true).Outcome == evict.Denied
+		return sendEviction(ctx, s, evictd, theirs, true).Outcome == evict.Denied
 	})
 	for _, dryRun := range []bool{true, false} {
-		s.evicts(evictd, theirs, dryRun, evict.Denied, `evictd on node "`+live.Name()+`" may evict only pods of that node`, theirs.Spec.NodeName)
-		s.evicts(unbound, &mine, dryRun, evict.Denied, "token that names its node")
+		wantEviction(s, evictd, theirs, dryRun, evict.Denied, `evictd on node "`+live.Name()+`" may evict only pods of that node`, theirs.Spec.NodeName)
+		wantEviction(s, unbound, &mine, dryRun, evict.Denied, "token that names its node")
 	}
 	s.stays(&mine)
 	forbidden := func(what, reason string, err error) {
@@ -50,8 +50,8 @@ func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
 	forbidden("patching a node", "cannot patch", err)
 	_, err = client.CoreV1().Secrets(s.namespace).List(t.Context(), metav1.ListOptions{})
 	forbidden("reading secrets", "cannot list", err)
-	s.evicts(evictd, &mine, true, evict.WouldEvict)
-	s.evicts(evictd, &mine, false, evict.Evicted)
+	wantEviction(s, evictd, &mine, true, evict.WouldEvict)
+	wantEviction(s, evictd, &mine, false, evict.Evicted)
 	still, err := live.Client.CoreV1().Pods(s.namespace).Get(t.Context(), theirs.Name, metav1.GetOptions{})
 	s.must(err)
 	if still.DeletionTimestamp != nil {
@@ -59,8 +59,8 @@ func TestTokenOfTheRunningEvictdIsConfinedToItsNode(t *testing.T) {
 	}
 }
 
-// thief returns a token of evictd's account: that of the running pod, or an unbound one.
-func (s *scene) thief(bound bool) *rest.Config {
+// tokenOf returns a token of evictd's account: that of the running pod, or an unbound one.
+func tokenOf(s *scene, bound bool) *rest.Config {
 	s.Helper()
 	pods, err := live.Client.CoreV1().Pods(node.Namespace).List(s.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + live.Name()})
 	s.must(err)
@@ -81,37 +81,8 @@ func (s *scene) thief(bound bool) *rest.Config {
 	return config
 }
 
-// elsewhere creates a pod on a node that exists only as an object, without the label that
-// evictd's DaemonSet selects.
-func (s *scene) elsewhere() *corev1.Pod {
-	s.Helper()
-	const name = "elsewhere"
-	_, err := live.Client.CoreV1().Nodes().Create(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	s.must(err)
-	pod, err := live.Client.CoreV1().Pods(s.namespace).Create(s.Context(), &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "theirs"},
-		Spec: corev1.PodSpec{
-			NodeName: name, AutomountServiceAccountToken: new(false),
-			Containers: []corev1.Container{{Name: "c", Image: "none"}},
-		},
-	}, metav1.CreateOptions{})
-	s.must(err)
-	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(10*time.Second))
-		defer cancel()
-		now := int64(0)
-		if err := live.Client.CoreV1().Pods(s.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			s.Errorf("removing the other node's pod: %v", err)
-		}
-		if err := live.Client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
-			s.Errorf("removing the other node: %v", err)
-		}
-	})
-	return pod
-}
-
-// eviction sends evictd's own request with those credentials.
-func (s *scene) eviction(ctx context.Context, as *rest.Config, pod *corev1.Pod, dryRun bool) evict.Result {
+// sendEviction sends evictd's own request with those credentials.
+func sendEviction(ctx context.Context, s *scene, as *rest.Config, pod *corev1.Pod, dryRun bool) evict.Result {
 	s.Helper()
 	client, err := kubernetes.NewForConfig(as)
 	s.must(err)
@@ -120,10 +91,14 @@ func (s *scene) eviction(ctx context.Context, as *rest.Config, pod *corev1.Pod, 
 	})
 }
 
-// evicts fails the test unless an eviction has that result, with these words.
-func (s *scene) evicts(as *rest.Config, pod *corev1.Pod, dryRun bool, want evict.Outcome, fragments ...string) {
+// wantEviction fails the test unless an eviction has that result, with these words.
+func wantEviction(s *scene, as *rest.Config, pod *corev1.Pod, dryRun bool, want evict.Outcome, fragments ...string) {
 	s.Helper()
-	got := s.eviction(s.Context(), as, pod, dryRun)
+	var got evict.Result
+	s.until("the API server answers", func(ctx context.Context) bool {
+		got = sendEviction(ctx, s, as, pod, dryRun)
+		return got.Outcome != evict.Unconfirmed && got.Outcome != evict.Throttled
+	})
 	s.Logf("evicting %s, dry run %v: %s: %s", pod.Name, dryRun, got.Outcome, got.Message)
 	if got.Outcome != want {
 		s.Fatalf("evicting %s, dry run %v: %s: %s, want %s", pod.Name, dryRun, got.Outcome, got.Message, want)

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -13,6 +13,8 @@ import (
 
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/test/internal/node"
+
+	"github.com/evictd/evictd/test/internal/eventually"
 )
 
 // memoryStall is the name of that signal, and ownLimits is why evictd holds while only pods
@@ -24,37 +26,34 @@ const (
 
 // A pod repeatedly reads more than its own limit, so that its tasks wait for memory, while
 // the node has enough. The threshold on the node's stall is met, and no pod is evicted:
-// neither the reader nor a pod beside it that exceeds its request.
+// neither the reader nor a pod beside it that exceeds its request. How much of the time tasks wait is
+// the machine's affair: this test is in e2e-all only.
 func TestPodThatThrashesInItsOwnLimitEvictsNoPod(t *testing.T) {
-	const (
-		threshold = 0.1 // of the time
-		during    = 10 * time.Second
-	)
+	const threshold = 0.1 // of the time
 	on(t, oneDisk)
 	s := emptyScene(t)
 	beside := s.deploy(node.Workload{Name: "beside", UsesMiB: 300, AsksMiB: 50})
-	s.must(live.Configure(t.Context(), node.Policy{
+	s.configure(node.Policy{
 		Signal: node.NodeMemory, Line: farLine, Extra: fmt.Sprintf("memoryStall: {type: some, threshold: %.0f%%, window: 2s}\n", 100*threshold),
-	}))
-	evicted, held := s.evicted(), s.held(t.Context(), memoryStall, ownLimits)
-	reader := s.reader()
-	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, memoryStall, ownLimits) > held })
-	waited := s.waited()
-	s.never(during, "a pod is evicted", func(ctx context.Context) bool {
-		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > evicted
 	})
-	share := (s.waited() - waited).Seconds() / during.Seconds()
-	t.Logf("tasks waited for memory for %.0f %% of the time", 100*share)
-	if share < threshold {
-		t.Error("that is below the threshold: the test shows nothing")
+	held := s.held(t.Context(), memoryStall, ownLimits)
+	reader := readerPod(s)
+	since, waited := time.Now(), stallTime(s)
+	holds := func(ctx context.Context) bool { return s.held(ctx, memoryStall, ownLimits) > held }
+	if err := eventually.Poll(t.Context(), holds); err != nil {
+		if share := (stallTime(s) - waited).Seconds() / time.Since(since).Seconds(); share < threshold {
+			t.Skipf("SKIP: tasks of this machine waited for memory for %.0f %% of the time only", 100*share)
+		}
+		t.Fatalf("waiting until evictd holds: %v\n%s", err, lastDecisions())
 	}
+	s.wantVictims()
 	s.stays(&reader)
 	s.stays(&beside)
 }
 
-// reader creates a pod whose containers each read a file, repeatedly, that is much larger than
+// readerPod creates a pod whose containers each read a file, repeatedly, that is much larger than
 // their limits. One alone would hardly wait: reclaiming clean page cache takes little time.
-func (s *scene) reader() corev1.Pod {
+func readerPod(s *scene) corev1.Pod {
 	s.Helper()
 	const containers = 8
 	flag := func(i int) string { return fmt.Sprintf("--cache=/data/cache-%d", i) }
@@ -73,8 +72,8 @@ func (s *scene) reader() corev1.Pod {
 	})
 }
 
-// waited returns for how long tasks have waited for memory since the machine's start.
-func (s *scene) waited() time.Duration {
+// stallTime returns for how long tasks have waited for memory since the machine's start.
+func stallTime(s *scene) time.Duration {
 	s.Helper()
 	text, err := os.ReadFile("/proc/pressure/memory")
 	s.must(err)

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -28,20 +28,18 @@ func TestTenantWithHighPriorities(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScene(t, false, test.queues)
-			s.priorityClass("highest", 1000000000)
-			pods := map[string]*taker{
-				"tenant-a": s.taker(node.Workload{
+			priorityClass(s, "highest", 1000000000)
+			pods := map[string]*worker{
+				"tenant-a": deployWorker(s, node.Workload{
 					Name: "tenant-a", UsesMiB: 500, AsksMiB: 10,
 					Change: func(spec *corev1.PodSpec) { spec.PriorityClassName = "highest" },
 				}),
-				"tenant-b": s.taker(node.Workload{Name: "tenant-b", UsesMiB: 300, AsksMiB: 100}),
+				"tenant-b": deployWorker(s, node.Workload{Name: "tenant-b", UsesMiB: 300, AsksMiB: 100}),
 			}
 			// Only the two together cause pressure.
-			s.takes(pods["tenant-a"], "memory")
-			s.takes(pods["tenant-b"], "memory")
+			pods["tenant-a"].works()
+			pods["tenant-b"].works()
 			d := s.gone(&pods[test.goes].Pod)
-			s.quiet("tenant-a")
-			s.quiet("tenant-b")
 			if d.Queue != test.queue || len(d.Attempts) != 1 {
 				t.Errorf("the decision names queue %q, want %q: %+v", d.Queue, test.queue, d)
 			}
@@ -50,7 +48,7 @@ func TestTenantWithHighPriorities(t *testing.T) {
 }
 
 // priorityClass makes a PriorityClass until the end of the test.
-func (s *scene) priorityClass(name string, value int32) {
+func priorityClass(s *scene, name string, value int32) {
 	s.Helper()
 	classes := live.Client.SchedulingV1().PriorityClasses()
 	_, err := classes.Create(s.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}, metav1.CreateOptions{})

@@ -1,20 +1,19 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -24,54 +23,45 @@ import (
 func TestUpgradeInAnIncident(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
-	s.must(live.Renew(t.Context())) // evictions of earlier tests do not count
-	s.threshold(node.PodMemory, headroom, false, "")
+	s.patientThreshold(node.Policy{})
 	// Two of these cause no pressure, three do, and then the end of either taker would suffice.
-	const usesMiB, limitMiB, delay = 280, 450, 25 * time.Second
+	const usesMiB, limitMiB = 280, 450
 	filler := s.deploy(node.Workload{Name: "filler", UsesMiB: usesMiB, AsksMiB: usesMiB + 20, LimitMiB: limitMiB})
-	beside := s.taker(node.Workload{Name: "beside", UsesMiB: usesMiB, AsksMiB: 130, LimitMiB: limitMiB})
-	slow := s.taker(node.Workload{
-		Name: "slow", UsesMiB: usesMiB, AsksMiB: 30, LimitMiB: limitMiB, Flags: []string{"--term-delay=" + delay.String()},
+	beside := deployWorker(s, node.Workload{Name: "beside", UsesMiB: usesMiB, AsksMiB: 130, LimitMiB: limitMiB})
+	slow := deployWorker(s, node.Workload{
+		Name: "slow", UsesMiB: usesMiB, AsksMiB: 30, LimitMiB: limitMiB, Flags: []string{endsAtBarrier},
 	})
-	s.takes(slow, "memory")
-	s.takes(beside, "memory")
-	s.until("slow is terminating", func(ctx context.Context) bool { return s.terminates(ctx, &slow.Pod) })
+	slow.works()
+	beside.works()
+	s.terminates(&slow.Pod)
 
-	s.upgrade("--log-level=debug")
-	s.until("the new evictd is under pressure", func(ctx context.Context) bool {
-		return s.count(ctx, "evictd_pressure", map[string]string{"signal": node.PodMemory, "kind": "Hard"}) == 1
-	})
-	if !s.terminates(t.Context(), &slow.Pod) {
-		t.Fatal("the victim ended before the new evictd was under pressure: the test shows nothing")
+	upgradeEvictd(s, "--log-level=debug")
+	underPressure := func(want float64) {
+		s.until(fmt.Sprintf("the new evictd has a pressure of %v", want), func(ctx context.Context) bool {
+			return s.count(ctx, "evictd_pressure", map[string]string{"signal": node.PodMemory, "kind": "Soft"}) == want
+		})
 	}
+	underPressure(1)
+	s.wantVictims(&slow.Pod)
+	slow.end().Open(t)
 	s.ends(&slow.Pod)
-	s.never(15*time.Second, "a second pod goes", func(ctx context.Context) bool {
-		return s.count(ctx, "evictd_evictions_total", map[string]string{"outcome": "Evicted"}) > 0
-	})
+	underPressure(0)
+	s.wantVictims(&slow.Pod)
 	s.stays(&beside.Pod)
 	s.stays(&filler)
-	if short := s.count(t.Context(), "evictd_pressure", map[string]string{"signal": node.PodMemory, "kind": "Hard"}); short != 0 {
-		t.Errorf("evictd_pressure = %v: the victim's end was not enough", short)
-	}
 }
 
-// terminates reports whether a pod is there and terminating.
-func (s *scene) terminates(ctx context.Context, pod *corev1.Pod) bool {
-	now, err := live.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	return err == nil && now.UID == pod.UID && now.DeletionTimestamp != nil
-}
-
-// upgrade applies the shipped manifest with one more argument and with the configuration that is in
+// upgradeEvictd applies the shipped manifest with one more argument and with the configuration that is in
 // force, as the README says, and waits until another pod of evictd's is ready. The end of the test
 // applies the shipped one.
-func (s *scene) upgrade(argument string) {
+func upgradeEvictd(s *scene, argument string) {
 	s.Helper()
 	before, err := live.EvictdPod(s.Context())
 	s.must(err)
 	file := filepath.Join(s.TempDir(), "daemonset.yaml")
-	s.must(os.WriteFile(file, []byte(s.manifestWith(argument)), 0o600))
+	s.must(os.WriteFile(file, []byte(manifestWith(s, argument)), 0o600))
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), cluster.Patiently(time.Minute))
+		ctx, cancel := eventually.Cleanup()
 		defer cancel()
 		s.must(live.Deploy(ctx))
 	})
@@ -88,7 +78,7 @@ func (s *scene) upgrade(argument string) {
 }
 
 // manifestWith returns the shipped manifest with one more argument and the configuration in force.
-func (s *scene) manifestWith(argument string) string {
+func manifestWith(s *scene, argument string) string {
 	s.Helper()
 	text, err := os.ReadFile(live.Files.Manifest)
 	s.must(err)

@@ -1,4 +1,4 @@
-//go:build e2e
+//go:build e2e_all
 
 package e2e
 
@@ -19,11 +19,11 @@ import (
 // refused those of the pods.
 func TestNodesStallWakesTheShippedEvictd(t *testing.T) {
 	s := newScene(t, true, "")
-	s.wakes(t.Context(), "Node", 1)
-	s.wakes(t.Context(), "Kubepods", 0)
-	woken := s.woken(t.Context(), "Node")
-	s.thrash()
-	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return s.woken(ctx, "Node") > woken })
+	wantWakeups(s, "Node", 1)
+	wantWakeups(s, "Kubepods", 0)
+	woken := stallEvents(t.Context(), s, "Node")
+	thrash(s)
+	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return stallEvents(ctx, s, "Node") > woken })
 }
 
 // With the component kubepods-trigger the kernel wakes evictd for the stalls of the pods too.
@@ -41,32 +41,31 @@ func TestPodsStallWakesEvictdWithTheComponent(t *testing.T) {
 	}
 	s.withPatch(strings.ReplaceAll(s.component("kubepods-trigger"), "/sys/fs/cgroup/kubepods.slice/memory.pressure", found[0]))
 	for _, source := range []string{"Node", "Kubepods"} {
-		s.wakes(t.Context(), source, 1)
+		wantWakeups(s, source, 1)
 	}
-	ofNode, ofPods := s.woken(t.Context(), "Node"), s.woken(t.Context(), "Kubepods")
-	s.thrash()
-	s.until("the kernel wakes evictd for the pods", func(ctx context.Context) bool { return s.woken(ctx, "Kubepods") > ofPods })
-	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return s.woken(ctx, "Node") > ofNode })
+	ofNode, ofPods := stallEvents(t.Context(), s, "Node"), stallEvents(t.Context(), s, "Kubepods")
+	thrash(s)
+	s.until("the kernel wakes evictd for the pods", func(ctx context.Context) bool { return stallEvents(ctx, s, "Kubepods") > ofPods })
+	s.until("the kernel wakes evictd for the node", func(ctx context.Context) bool { return stallEvents(ctx, s, "Node") > ofNode })
 	s.readOnlyBelow("/host/sys/fs/cgroup", "/host"+found[0])
 }
 
-// wakes fails the test unless evictd has opened the source, or has not.
-func (s *scene) wakes(ctx context.Context, source string, want float64) {
+// wantWakeups fails the test unless evictd has opened the source, or has not.
+func wantWakeups(s *scene, source string, want float64) {
 	s.Helper()
-	if on := s.count(ctx, "evictd_wakeups", map[string]string{"source": source}); on != want {
-		log, _ := live.Log(ctx)
-		s.Fatalf("evictd_wakeups of %s = %v, want %v:\n%s", source, on, want, log)
-	}
+	s.until(fmt.Sprintf("evictd_wakeups of %s is %v", source, want), func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_wakeups", map[string]string{"source": source}) == want
+	})
 }
 
-// woken returns how many events of the source there were.
-func (s *scene) woken(ctx context.Context, source string) float64 {
+// stallEvents returns how many events of the source there were.
+func stallEvents(ctx context.Context, s *scene, source string) float64 {
 	s.Helper()
 	return s.count(ctx, "evictd_stall_events_total", map[string]string{"source": source})
 }
 
 // thrash creates pods that each read a file repeatedly which is much larger than their limit.
-func (s *scene) thrash() {
+func thrash(s *scene) {
 	s.Helper()
 	const pods = 6 // on a fast disk one of them stalls for some milliseconds a second only
 	for i := range pods {

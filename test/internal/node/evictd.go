@@ -215,9 +215,11 @@ type Policy struct {
 	// Limits is the block of that name; "" allows 60 evictions per minute and 60 per owner
 	// and hour, so that no test is delayed by earlier ones, and has no jitter.
 	Limits string
-	// DryRun is the field of the file; Extra are further lines of it.
-	DryRun bool
-	Extra  string
+	// DryRun is the field of the file; Extra are further lines of it. Stopped says that evictd is
+	// stopped by its ConfigMap: it does not act, whatever the file says.
+	DryRun  bool
+	Extra   string
+	Stopped bool
 }
 
 func (p *Policy) kind() string {
@@ -251,8 +253,14 @@ func (n *Node) LineBelow(ctx context.Context, signal string, headroom int64) (in
 
 // Configure edits evictd's ConfigMap as an administrator would. It returns when the running
 // evictd has applied the edit. The threshold differs by one byte from the previous edit to
-// detect that; without a threshold of its own, the count of applied edits does.
+// detect that; without a threshold of its own, the count of applied edits does. A policy that is in
+// force already is not written again: that would take evictd some seconds.
 func (n *Node) Configure(ctx context.Context, p Policy) error {
+	if n.inForce != nil && *n.inForce == p {
+		return nil
+	}
+	written := p
+	n.ForgetPolicy()
 	n.edits++
 	p.Line -= n.edits
 	reloads := map[string]string{"result": "Success"}
@@ -271,16 +279,21 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 		dry, _ := Value(families, "evictd_dry_run", nil)
 		if p.Signal == "" {
 			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
-			return taken > before && (dry == 1) == p.DryRun
+			return taken > before && (dry == 1) == (p.DryRun || p.Stopped)
 		}
 		inForce, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": p.kind()})
-		return there && int64(inForce) == p.Line && (dry == 1) == p.DryRun
+		return there && int64(inForce) == p.Line && (dry == 1) == (p.DryRun || p.Stopped)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
 	}
+	n.inForce = &written
 	return nil
 }
+
+// ForgetPolicy makes the next [Node.Configure] an edit whatever is in force: evictd reads the kubelet's
+// file again with it.
+func (n *Node) ForgetPolicy() { n.inForce = nil }
 
 // text is the policy as an administrator writes it, different from all previous ones.
 func (n *Node) text(p Policy) string {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -24,19 +25,24 @@ func EndedByKubelet(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
-// them.
-func (n *Node) Filesystems(ctx context.Context) (nodefs, imagefs uint64, err error) {
+// Summary returns the kubelet's figures.
+func (n *Node) Summary(ctx context.Context) (*statsapi.Summary, error) {
 	current, err := n.Client.CoreV1().Nodes().Get(ctx, n.Name(), metav1.GetOptions{})
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading the kubelet's port: %w", err)
+		return nil, fmt.Errorf("reading the kubelet's port: %w", err)
 	}
 	client, err := rest.HTTPClientFor(n.Cluster.RESTConfig())
 	if err != nil {
-		return 0, 0, fmt.Errorf("building a client of the kubelet: %w", err)
+		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
 	}
 	port := current.Status.DaemonEndpoints.KubeletEndpoint.Port
-	summary, err := usage.FetchSummary(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/stats/summary", port))
+	return usage.FetchSummary(ctx, client, fmt.Sprintf("https://127.0.0.1:%d/stats/summary", port))
+}
+
+// Filesystems returns the sizes of nodefs and imagefs, in bytes, as the kubelet reports
+// them.
+func (n *Node) Filesystems(ctx context.Context) (nodefs, imagefs uint64, err error) {
+	summary, err := n.Summary(ctx)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -67,6 +67,8 @@ type Node struct {
 	Disk  cluster.Disk
 	dir   string
 	edits int64 // of evictd's configuration
+	// inForce is the policy of the last edit; nil where that is not known.
+	inForce *Policy
 }
 
 // Start starts the node, with evictd's image on it but not yet evictd. The options of the
@@ -170,6 +172,7 @@ func (n *Node) Kubectl(ctx context.Context, arguments ...string) (string, error)
 
 // Deploy applies the shipped manifest unchanged and waits until evictd is ready.
 func (n *Node) Deploy(ctx context.Context) error {
+	n.ForgetPolicy()
 	if _, err := n.Kubectl(ctx, "apply", "-f", n.Files.Manifest); err != nil {
 		return err
 	}

@@ -1,0 +1,82 @@
+//go:build e2e || e2e_all
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// A pod uses more than its request and the pods' memory is short: evictd asks the API server to evict
+// it, its Deployment replaces it, and evictd sees its end.
+func TestDeploymentOverItsRequestIsEvictedAndReplaced(t *testing.T) {
+	s := newScene(t, false, "")
+	greedy := deployWorker(s, node.Workload{Name: "greedy", UsesMiB: 1000, AsksMiB: 50})
+	greedy.works()
+	d := s.gone(&greedy.Pod)
+	if d.Signal != node.PodMemory || d.Verb != "Acted" || d.Attempts[0].Outcome != "Evicted" {
+		t.Errorf("the decision: %+v", d)
+	}
+	if replacement := greedy.replacement(); replacement.UID == greedy.UID {
+		t.Error("the pod was not replaced")
+	}
+	untilEndIsSeen(s, &greedy.Pod)
+	s.wantVictims(&greedy.Pod)
+}
+
+// The pod that would be evicted first has a budget that allows nothing: the API server refuses its
+// eviction, it stays, and the next one goes. Whether one decision requests both or two depends on how
+// fast the API server answers.
+func TestBudgetThatAllowsNothingKeepsItsPodAndTheNextGoes(t *testing.T) {
+	s := newScene(t, false, "")
+	guarded := deployWorker(s, node.Workload{Name: "guarded", UsesMiB: 500, AsksMiB: 10})
+	s.must(live.Budget(t.Context(), s.namespace, "guarded", 1))
+	next := deployWorker(s, node.Workload{Name: "next", UsesMiB: 450, AsksMiB: 10})
+	// One after the other: the pod with the budget is the first in the order when the
+	// threshold is met.
+	guarded.works()
+	next.works()
+	d := s.gone(&next.Pod)
+	if refusal, there := s.decisionAbout(t.Context(), &guarded.Pod); !there || refusal.ID > d.ID || !blocked(&refusal, guarded) {
+		t.Errorf("the budget should have refused %s before %s was evicted: %+v, %+v", guarded.Name, next.Name, refusal, d)
+	}
+	untilEndIsSeen(s, &next.Pod)
+	s.stays(&guarded.Pod)
+	s.wantVictims(&next.Pod)
+}
+
+// blocked reports whether the decision's requests for the pod were refused for its budget.
+func blocked(d *node.Decision, pod *worker) bool {
+	requests := slices.DeleteFunc(slices.Clone(d.Attempts), func(a node.Attempt) bool { return a.UID != string(pod.UID) })
+	return len(requests) > 0 && !slices.ContainsFunc(requests, func(a node.Attempt) bool {
+		return a.Outcome != "BlockedByBudget" || a.Budget != pod.Labels["app"]
+	})
+}
+
+// untilEndIsSeen waits until evictd has reported the end of its victim.
+func untilEndIsSeen(s *scene, pod *corev1.Pod) {
+	s.Helper()
+	s.until("evictd reports the end of "+pod.Name, func(ctx context.Context) bool {
+		log, err := live.Log(ctx)
+		if err != nil {
+			return false
+		}
+		for line := range strings.Lines(log) {
+			var end struct {
+				Message string `json:"msg"`
+				UID     string `json:"uid"`
+			}
+			if json.Unmarshal([]byte(line), &end) == nil && end.Message == "victim ended" && end.UID == string(pod.UID) {
+				return true
+			}
+		}
+		return false
+	})
+}

@@ -1,0 +1,585 @@
+//go:build e2e || e2e_all
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evictd/evictd/test/internal/audit"
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/node"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// headroom is how many MiB the pods may use together without pressure. Evictd and the pause
+// containers use about fifty of them.
+const headroom = 700
+
+// nodeHeadroom is the same for the whole node, which the rest of the machine affects too:
+// the pods' sizes leave much more margin on both sides.
+const nodeHeadroom = 2100
+
+// defaultReclaim is the part of the default configuration beside its thresholds.
+const defaultReclaim = "evictionMinimumReclaim: {memory.available: 2%}\n"
+
+// farLine is a threshold on the node's memory, in bytes, that no test comes near.
+const farLine = 64 << 20
+
+// kubeletFile is the kubeadm path of the kubelet's configuration, where evictd finds it.
+const kubeletFile = "/var/lib/kubelet/config.yaml"
+
+// scene is one test: a namespace, and what the test does with the node and evictd.
+type scene struct {
+	*testing.T
+	namespace string
+	workers   []*worker
+	log       audit.Log     // of the API server, since the scene began
+	requested []audit.Event // what was read of it
+}
+
+// newScene applies a threshold on the pods' memory and creates a namespace. There is no
+// pressure yet.
+func newScene(t *testing.T, dryRun bool, extra string) *scene {
+	t.Helper()
+	return newSceneOf(t, node.PodMemory, headroom, dryRun, extra)
+}
+
+func newSceneOf(t *testing.T, pressed string, below int64, dryRun bool, extra string) *scene {
+	t.Helper()
+	on(t, oneDisk)
+	s := emptyScene(t)
+	s.threshold(pressed, below, dryRun, extra)
+	return s
+}
+
+// emptyScene creates a namespace on the running node.
+func emptyScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{T: t, log: audit.Log{Path: live.Cluster.AuditLog()}}
+	s.must(s.log.Skip())
+	ns, err := live.Client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.namespace = ns.Name
+	_ = t.TempDir() // the barriers are in such folders: they are removed after the pods
+	t.Cleanup(s.clear)
+	return s
+}
+
+// bareToo permits the eviction of pods without a controller: they are not created again, so
+// their files are written only once.
+const bareToo = "protect: {barePods: false}\ndisk: {stabilizationWindow: %s}"
+
+// newDiskScene applies a threshold on the node's own filesystem. At the end it waits until
+// the space is reclaimed: the kubelet removes dead containers once a minute.
+func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *scene {
+	t.Helper()
+	on(t, oneDisk)
+	spaceIsBackAtTheEnd(t, signal)
+	return newSceneOf(t, signal, untilMet, false, fmt.Sprintf(bareToo, window))
+}
+
+// spaceIsBackAtTheEnd lets the end of the test wait until the filesystem has what it has now. It
+// distinguishes what the node itself writes from what a test's pods wrote.
+func spaceIsBackAtTheEnd(t *testing.T, signal string) {
+	t.Helper()
+	before, err := live.DiskAvailable(signal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	little := int64(8 << 20)
+	if signal == node.DiskInodes {
+		little = 100
+	}
+	t.Cleanup(func() {
+		ctx, cancel := eventually.Cleanup()
+		defer cancel()
+		err := eventually.Poll(ctx, func(context.Context) bool {
+			available, unread := live.DiskAvailable(signal)
+			return unread == nil && available >= before-little
+		})
+		if err != nil {
+			t.Errorf("waiting for the space to come back: %v", err)
+		}
+	})
+}
+
+// clear removes the namespace and waits until its pods are gone, and their memory is
+// reclaimed.
+func (s *scene) clear() {
+	ctx, cancel := eventually.Cleanup()
+	defer cancel()
+	for _, w := range s.workers {
+		w.release()
+	}
+	if err := live.Client.CoreV1().Namespaces().Delete(ctx, s.namespace, metav1.DeleteOptions{}); err != nil {
+		s.Errorf("removing the namespace: %v", err)
+	}
+	// Kubernetes would wait for 5 s before it deletes them. There are no replacements any more.
+	if err := live.Client.CoreV1().Pods(s.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		s.Errorf("removing the pods: %v", err)
+	}
+	err := eventually.Poll(ctx, func(ctx context.Context) bool {
+		list, err := live.Client.CoreV1().Pods(s.namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(list.Items) == 0
+	})
+	if err != nil {
+		s.Errorf("waiting for the pods to go: %v", err)
+	}
+}
+
+// configure gives evictd a configuration with which it decides ten times a second, so that ten
+// decisions more are a second on a fast machine.
+func (s *scene) configure(p node.Policy) {
+	s.Helper()
+	p.Extra = strings.TrimSuffix(p.Extra, "\n") + "\nsampling: {maxInterval: 100ms}\n"
+	s.must(live.Configure(s.Context(), p))
+}
+
+// threshold applies one that is met when that much more is used.
+func (s *scene) threshold(pressed string, below int64, dryRun bool, extra string) {
+	s.Helper()
+	line, err := live.LineBelow(s.Context(), pressed, below)
+	s.must(err)
+	s.configure(node.Policy{Signal: pressed, Line: line, DryRun: dryRun, Extra: extra})
+}
+
+// patientThreshold applies a soft one on the pods' memory, under which evictd relies on a victim to the
+// end of its grace period: no machine is too slow for a test whose victim ends at a barrier.
+func (s *scene) patientThreshold(p node.Policy) {
+	s.Helper()
+	line, err := live.LineBelow(s.Context(), node.PodMemory, headroom)
+	s.must(err)
+	p.Signal, p.Line, p.Soft = node.PodMemory, line, true
+	s.configure(p)
+}
+
+// nearLine applies a threshold on the node's memory that is met when that many more MiB are
+// used, beside the default limits.
+func (s *scene) nearLine(below int64, extra string) {
+	s.Helper()
+	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
+	s.must(err)
+	s.configure(node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra})
+	s.Cleanup(s.farFromAnyLine)
+}
+
+// farFromAnyLine lets the next test create its pods without pressure.
+func (s *scene) farFromAnyLine() {
+	ctx, cancel := eventually.Cleanup()
+	defer cancel()
+	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: farLine}))
+}
+
+// until waits for the condition under test.
+func (s *scene) until(what string, met func(context.Context) bool) {
+	s.Helper()
+	eventually.Until(s.T, what, met, lastDecisions)
+}
+
+// ticks waits until evictd has decided many times more: what it has not done by then, it does not do.
+func (s *scene) ticks() {
+	s.Helper()
+	const count = 20
+	eventually.Ticks(s.T, live, count, lastDecisions)
+}
+
+// lastDecisions returns what evictd has decided.
+func lastDecisions() string {
+	ctx, cancel := eventually.Cleanup()
+	defer cancel()
+	decisions, _, err := live.Get(ctx, "/debug/decisions")
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("the last decisions:\n%.6000s", decisions)
+}
+
+// gone waits until a pod has ended, and returns the decision that evicted it.
+func (s *scene) gone(pod *corev1.Pod) (decision node.Decision) {
+	s.Helper()
+	s.ends(pod)
+	s.until("a decision names "+pod.Name, func(ctx context.Context) (named bool) {
+		decision, named = s.decisionAbout(ctx, pod)
+		return named
+	})
+	return decision
+}
+
+// ends waits until a pod has ended.
+func (s *scene) ends(pod *corev1.Pod) {
+	s.Helper()
+	s.until(pod.Name+" has ended", func(ctx context.Context) bool {
+		current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || (err == nil && current.UID != pod.UID)
+	})
+}
+
+// terminates waits until a pod's end was requested.
+func (s *scene) terminates(pod *corev1.Pod) {
+	s.Helper()
+	s.until(pod.Name+" is terminating", func(ctx context.Context) bool { return terminating(ctx, pod) })
+}
+
+// terminating reports whether a pod is there and terminating.
+func terminating(ctx context.Context, pod *corev1.Pod) bool {
+	now, err := live.Client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	return err == nil && now.UID == pod.UID && now.DeletionTimestamp != nil
+}
+
+// decisionAbout returns the newest decision with a request for the pod; false also while evictd does
+// not answer.
+func (s *scene) decisionAbout(ctx context.Context, pod *corev1.Pod) (node.Decision, bool) {
+	s.Helper()
+	decisions, err := live.Decisions(ctx)
+	if err != nil {
+		s.Log(err)
+	}
+	for _, d := range decisions {
+		for _, a := range d.Attempts {
+			if a.UID == string(pod.UID) {
+				return d, true
+			}
+		}
+	}
+	return node.Decision{}, false
+}
+
+// emptyDirs is where the kubelet has a pod's volumes of that kind, as the node sees it.
+func emptyDirs(pod *corev1.Pod) string {
+	return filepath.Join("/var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir")
+}
+
+// requests returns evictd's requests to evict pods of the scene, with their answers, by the API
+// server's audit log: it outlives evictd.
+func (s *scene) requests() []audit.Event {
+	s.Helper()
+	events, err := s.log.Next()
+	s.must(err)
+	s.requested = append(s.requested, slices.DeleteFunc(events, func(e audit.Event) bool {
+		return !e.Evicts() || e.User.Username != node.Account || e.ObjectRef.Namespace != s.namespace
+	})...)
+	return s.requested
+}
+
+// victims returns the names of the scene's pods that evictd has evicted.
+func (s *scene) victims() []string {
+	s.Helper()
+	var names []string
+	for _, e := range s.requests() {
+		if e.Response.Code == http.StatusCreated {
+			names = append(names, e.ObjectRef.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// wantVictims fails the test unless evictd has evicted these pods of the scene and no others, by the
+// time that it has decided many times more.
+func (s *scene) wantVictims(pods ...*corev1.Pod) {
+	s.Helper()
+	s.ticks()
+	var want []string
+	for _, p := range pods {
+		want = append(want, p.Name)
+	}
+	slices.Sort(want)
+	if got := s.victims(); !slices.Equal(got, want) {
+		s.Errorf("evictd has evicted %q, want %q\n%s", got, want, lastDecisions())
+	}
+}
+
+func (s *scene) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// deploy makes a Deployment and waits until its pod runs.
+func (s *scene) deploy(w node.Workload) corev1.Pod {
+	s.Helper()
+	s.must(w.Deploy(s.Context(), live, s.namespace))
+	pod, err := live.Running(s.Context(), s.namespace, w.Name)
+	s.must(err)
+	return pod
+}
+
+// stays fails the test unless the pod exists, unchanged.
+func (s *scene) stays(pod *corev1.Pod) {
+	s.Helper()
+	current, err := live.Client.CoreV1().Pods(pod.Namespace).Get(s.Context(), pod.Name, metav1.GetOptions{})
+	s.must(err)
+	if current.UID != pod.UID || current.DeletionTimestamp != nil {
+		s.Errorf("%s did not stay: UID %s, deleted %v", pod.Name, current.UID, current.DeletionTimestamp)
+	}
+	for _, c := range current.Status.ContainerStatuses {
+		if c.RestartCount > 0 || c.State.Running == nil {
+			s.Errorf("%s was restarted or ended: %+v", pod.Name, c)
+		}
+	}
+}
+
+// count returns the sum of a metric's series that have the labels, and NaN where evictd does
+// not respond.
+func (s *scene) count(ctx context.Context, name string, labels map[string]string) float64 {
+	s.Helper()
+	families, err := live.Metrics(ctx)
+	if err != nil {
+		s.Log(err)
+		return math.NaN()
+	}
+	sum, _ := node.Value(families, name, labels)
+	return sum
+}
+
+// held returns how often evictd has held for a signal with that reason.
+func (s *scene) held(ctx context.Context, signal, hold string) float64 {
+	s.Helper()
+	return s.count(ctx, "evictd_holds_total", map[string]string{"signal": signal, "hold": hold})
+}
+
+func (s *scene) calm(signal string) {
+	s.Helper()
+	s.until("the pressure has ended", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_pressure", map[string]string{"signal": signal}) == 0
+	})
+}
+
+// label sets the label that protects a pod from evictd, or removes it. Evictd's watch
+// receives it long before the next step.
+func (s *scene) label(pod *corev1.Pod, value string) {
+	s.Helper()
+	patch := []byte(`{"metadata":{"labels":{"stays":` + value + `}}}`)
+	_, err := live.Client.CoreV1().Pods(s.namespace).Patch(s.Context(), pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	s.must(err)
+}
+
+// kubeletsLine makes the kubelet evict below that many bytes of memory.available, by its own
+// definition, until the end of the test. Evictd reads the value with its own next
+// configuration.
+func (s *scene) kubeletsLine(line int64) {
+	s.Helper()
+	s.kubeletEvicts(map[string]string{node.NodeMemory: strconv.FormatInt(line, 10)})
+}
+
+// kubeletEvicts gives the kubelet hard thresholds until the end of the test.
+func (s *scene) kubeletEvicts(thresholds map[string]string) {
+	s.Helper()
+	path, err := live.Cluster.InNode(kubeletFile)
+	s.must(err)
+	live.ForgetPolicy()
+	s.Cleanup(func() {
+		ctx, cancel := eventually.Cleanup()
+		defer cancel()
+		_ = os.Remove(path)
+		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
+			s.Errorf("setting the kubelet's thresholds back: %v", err)
+		}
+	})
+	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n"
+	for signal, threshold := range thresholds {
+		text += fmt.Sprintf("  %s: %q\n", signal, threshold)
+	}
+	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without extra rights
+	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
+}
+
+// knowsTheKubeletsLine fails the test where evictd could not read the kubelet's file.
+func (s *scene) knowsTheKubeletsLine() {
+	s.Helper()
+	if read := s.count(s.Context(), "evictd_kubelet_config_read", nil); read != 1 {
+		s.Errorf("evictd_kubelet_config_read = %v: evictd does not know the kubelet's line", read)
+	}
+}
+
+// kubeletHasNotActed fails the test where the kubelet has evicted a pod of the scene.
+func (s *scene) kubeletHasNotActed() {
+	s.Helper()
+	for _, name := range s.evictedByTheKubelet(s.Context()) {
+		s.Errorf("the kubelet has evicted %s", name)
+	}
+}
+
+// evictedByTheKubelet returns the names of the scene's pods that the kubelet reports as
+// evicted.
+func (s *scene) evictedByTheKubelet(ctx context.Context) []string {
+	s.Helper()
+	list, err := live.Client.CoreV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
+	s.must(err)
+	var names []string
+	for i := range list.Items {
+		// The kubelet's own reason in its Event: pkg/kubelet/eviction/eviction_manager.go. A kubelet that
+		// starts under pressure gives the same one to a running pod that it does not admit.
+		if e := &list.Items[i]; e.Reason == "Evicted" && e.Source.Component == "kubelet" && e.Type == corev1.EventTypeWarning &&
+			!strings.HasPrefix(e.Message, "The node had condition") {
+			names = append(names, e.InvolvedObject.Name)
+		}
+	}
+	return names
+}
+
+// anonymous returns a pod's anonymous memory.
+func (s *scene) anonymous(pod *corev1.Pod) int64 {
+	s.Helper()
+	return max(s.inCgroup(pod, "rss"), s.inCgroup(pod, "anon")) // cgroup v1 and v2
+}
+
+// inCgroup returns a figure of the memory.stat of a pod's cgroup with its containers, in bytes.
+func (s *scene) inCgroup(pod *corev1.Pod, name string) int64 {
+	s.Helper()
+	below := filepath.Join("*", "kubepods", "*", "pod"+string(pod.UID), "memory.stat")
+	v1, err := filepath.Glob(filepath.Join("/sys/fs/cgroup/memory", below))
+	s.must(err)
+	v2, err := filepath.Glob(filepath.Join("/sys/fs/cgroup", below))
+	s.must(err)
+	if len(v1) > 0 {
+		name = "total_" + name
+	}
+	for _, file := range append(v1, v2...) {
+		text, err := os.ReadFile(file)
+		s.must(err)
+		for line := range strings.Lines(string(text)) {
+			var figure int64
+			if n, _ := fmt.Sscanf(line, name+" %d", &figure); n == 1 {
+				return figure
+			}
+		}
+	}
+	return 0
+}
+
+// elsewhere creates a pod on a node that exists only as an object, without the label that
+// evictd's DaemonSet selects.
+func (s *scene) elsewhere() *corev1.Pod {
+	s.Helper()
+	const name = "elsewhere"
+	_, err := live.Client.CoreV1().Nodes().Create(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	s.must(err)
+	pod, err := live.Client.CoreV1().Pods(s.namespace).Create(s.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "theirs"},
+		Spec: corev1.PodSpec{
+			NodeName: name, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "c", Image: "none"}},
+		},
+	}, metav1.CreateOptions{})
+	s.must(err)
+	s.Cleanup(func() {
+		ctx, cancel := eventually.Cleanup()
+		defer cancel()
+		now := int64(0)
+		if err := live.Client.CoreV1().Pods(s.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			s.Errorf("removing the other node's pod: %v", err)
+		}
+		if err := live.Client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
+			s.Errorf("removing the other node: %v", err)
+		}
+	})
+	return pod
+}
+
+// diskUse runs the running evictd's binary, in its pod, to measure what the scene's pods use
+// of the signal's filesystem.
+func (s *scene) diskUse(ctx context.Context, signal string) map[string]int64 {
+	s.Helper()
+	out, err := live.Kubectl(ctx, "-n", node.Namespace, "exec", "ds/evictd", "--", "/evictd", "rank", "--config=/etc/evictd/evictd.yaml",
+		"--node-name="+live.Name(), "--host-root=/host", "--signal="+signal, "--budgets=0", "-o=json")
+	if err != nil {
+		s.Logf("evictd rank: %v", err)
+		return nil
+	}
+	type entry struct {
+		Namespace string `json:"namespace"`
+		Name      string `json:"name"`
+		Usage     *int64 `json:"usage"`
+	}
+	var report struct {
+		Candidates []entry `json:"candidates"`
+		Protected  []entry `json:"protected"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		s.Logf("evictd rank prints %q: %v", out, err)
+		return nil
+	}
+	used := map[string]int64{}
+	for _, e := range append(report.Candidates, report.Protected...) {
+		if e.Namespace == s.namespace && e.Usage != nil {
+			used[e.Name] = *e.Usage
+		}
+	}
+	return used
+}
+
+// readOnlyBelow checks that a hostPath of evictd's container, and everything mounted below
+// it except for some files, is read-only: there, root could write other pods' limits.
+func (s *scene) readOnlyBelow(dir string, but ...string) {
+	s.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/mountinfo")
+	s.must(err)
+	mounts := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the process has ended
+		}
+		for line := range strings.Lines(string(text)) {
+			// mountinfo: ID, parent, device, root, mount point, options: proc_pid_mountinfo(5)
+			fields := strings.Fields(line)
+			if len(fields) < 6 || slices.Contains(but, fields[4]) || fields[4] != dir && !strings.HasPrefix(fields[4], dir+"/") {
+				continue
+			}
+			mounts++
+			if !slices.Contains(strings.Split(fields[5], ","), "ro") {
+				s.Errorf("%s of evictd's container can be written to: %s", fields[4], fields[5])
+			}
+		}
+	}
+	if mounts == 0 {
+		s.Errorf("no process has %s mounted", dir)
+	}
+}
+
+// withDiskNode gives evictd the component's rights to the pods' files for one test.
+func (s *scene) withDiskNode() {
+	s.Helper()
+	s.withPatch(s.component("disk-node"))
+}
+
+// component returns the patch of a component of deploy.
+func (s *scene) component(name string) string {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(live.Files.Manifest), "components", name, "daemonset.patch.yaml"))
+	s.must(err)
+	return string(text)
+}
+
+// withPatch changes evictd's DaemonSet for one test.
+func (s *scene) withPatch(patch string) {
+	s.Helper()
+	rolled := func(ctx context.Context, verb ...string) {
+		s.Helper()
+		_, err := live.Kubectl(ctx, append([]string{"-n", node.Namespace}, verb...)...)
+		s.must(err)
+		_, err = live.Kubectl(ctx, "-n", node.Namespace, "rollout", "status", "ds/evictd", "--timeout="+eventually.Limit().String())
+		s.must(err)
+	}
+	rolled(s.Context(), "patch", "ds/evictd", "--patch", patch)
+	s.Cleanup(func() { rolled(context.Background(), "rollout", "undo", "ds/evictd") })
+}
