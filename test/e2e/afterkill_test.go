@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/test/internal/node"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // After kill -9 evictd knows which owners lost a pod within the last hour, and whose eviction was

@@ -27,7 +27,7 @@ func diskVictimIsThePodThatFilledIt(t *testing.T, signal string, untilMet int64,
 	line := s.count(t.Context(), "evictd_threshold_line_"+node.UnitOf(signal), map[string]string{"signal": signal})
 	greedy.works()
 	d := s.gone(&greedy.Pod)
-	if d.Signal != signal || d.Verb != "Acted" || len(d.Attempts) != 1 || d.Attempts[0].Outcome != "Evicted" {
+	if d.Signal != signal || d.Verb != "Acted" || d.Attempts[0].UID != string(greedy.UID) || d.Attempts[0].Outcome != "Evicted" {
 		t.Errorf("the decision: %+v", d)
 	}
 	// The disk is still full until the kubelet has removed the victim's containers.

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/eventually"

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/evictd/evictd/test/internal/node"
-
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evictd/evictd/test/internal/node"
 )
 
 // What a holder of page cache uses, and what the leak uses before it leaks, in MiB.

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,8 +24,6 @@ import (
 	"github.com/evictd/evictd/test/internal/audit"
 	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // headroom is how many MiB the pods may use together without pressure. Evictd and the pause
@@ -266,14 +266,15 @@ func emptyDirs(pod *corev1.Pod) string {
 	return filepath.Join("/var/lib/kubelet/pods", string(pod.UID), "volumes/kubernetes.io~empty-dir")
 }
 
-// requests returns evictd's requests to evict pods of the scene, with their answers, by the API
-// server's audit log: it outlives evictd.
+// requests returns evictd's requests to evict pods of the scene that are no dry run, with their answers,
+// by the API server's audit log: it outlives evictd.
 func (s *scene) requests() []audit.Event {
 	s.Helper()
 	events, err := s.log.Next()
 	s.must(err)
 	s.requested = append(s.requested, slices.DeleteFunc(events, func(e audit.Event) bool {
-		return !e.Evicts() || e.User.Username != node.Account || e.ObjectRef.Namespace != s.namespace
+		return !e.Evicts() || e.User.Username != node.Account || e.ObjectRef.Namespace != s.namespace ||
+			bytes.Contains(e.Request, []byte(`"dryRun"`))
 	})...)
 	return s.requested
 }

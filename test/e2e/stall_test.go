@@ -12,9 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/kernelfile"
-	"github.com/evictd/evictd/test/internal/node"
-
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/node"
 )
 
 // memoryStall is the name of that signal, and ownLimits is why evictd holds while only pods

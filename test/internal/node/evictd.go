@@ -263,32 +263,38 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	n.ForgetPolicy()
 	n.edits++
 	p.Line -= n.edits
-	reloads := map[string]string{"result": "Success"}
 	before := 0.0
 	if families, err := n.Metrics(ctx); err == nil {
-		before, _ = Value(families, "evictd_config_reloads_total", reloads)
+		before, _ = Value(families, "evictd_config_reloads_total", reloads())
 	}
 	if err := n.edit(ctx, n.text(p)); err != nil {
 		return err
 	}
 	err := eventually.Poll(ctx, func(ctx context.Context) bool {
 		families, unread := n.Metrics(ctx)
-		if unread != nil {
-			return false
-		}
-		dry, _ := Value(families, "evictd_dry_run", nil)
-		if p.Signal == "" {
-			taken, _ := Value(families, "evictd_config_reloads_total", reloads)
-			return taken > before && (dry == 1) == (p.DryRun || p.Stopped)
-		}
-		inForce, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": p.kind()})
-		return there && int64(inForce) == p.Line && (dry == 1) == (p.DryRun || p.Stopped)
+		return unread == nil && p.inForce(families, before)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for evictd to take the edit of its ConfigMap: %w", err)
 	}
 	n.inForce = &written
 	return nil
+}
+
+// reloads are the labels of the edits that evictd has applied.
+func reloads() map[string]string { return map[string]string{"result": "Success"} }
+
+// inForce reports whether evictd's metrics show the policy; before is how many edits it had applied.
+func (p *Policy) inForce(families map[string]*dto.MetricFamily, before float64) bool {
+	if dry, _ := Value(families, "evictd_dry_run", nil); (dry == 1) != (p.DryRun || p.Stopped) {
+		return false
+	}
+	if p.Signal == "" {
+		taken, _ := Value(families, "evictd_config_reloads_total", reloads())
+		return taken > before
+	}
+	line, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": p.kind()})
+	return there && int64(line) == p.Line
 }
 
 // ForgetPolicy makes the next [Node.Configure] an edit whatever is in force: evictd reads the kubelet's
