@@ -94,7 +94,8 @@ func eventsOnTheNode(ctx context.Context, s *scene) (message string, count int32
 // A cleanup reclaims the space after a while: within the stabilization window no pod is
 // evicted, and without it one that could have reclaimed the space is.
 func TestDeletionWithinTheStabilizationWindow(t *testing.T) {
-	const untilMet = greedyMiB + modestMiB + 60
+	const untilMetThen = 60
+	const untilMet = greedyMiB + modestMiB + untilMetThen
 	s := newDiskScene(t, node.DiskSpace, untilMet, "1h") // longer than any wait
 	modest := modestWriter(s)
 	large := writer(s, "large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
@@ -112,6 +113,7 @@ func TestDeletionWithinTheStabilizationWindow(t *testing.T) {
 	s.stays(&modest.Pod)
 	s.wantVictims()
 
+	s.threshold(node.DiskSpace, untilMetThen, false, fmt.Sprintf(bareToo, "2s"))
 	file = hostsFile(s, "temporary", 100)
 	s.gone(&large.Pod)
 	s.must(os.Remove(file))
