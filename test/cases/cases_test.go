@@ -1,0 +1,211 @@
+package cases
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+)
+
+// atOnce is how many cases are played at a time: they wait more than they compute.
+const atOnce = "8"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(settingVariable); text != "" {
+		if err := become(text); err != nil {
+			fmt.Fprintln(os.Stderr, "the harness:", err)
+			os.Exit(harnessFailed)
+		}
+		os.Exit(0)
+	}
+	os.Exit(run(m))
+}
+
+// harnessFailed is the exit code of a process that did not become evictd.
+const harnessFailed = 125
+
+func run(m *testing.M) int {
+	flag.Parse()
+	isSet := false
+	flag.Visit(func(f *flag.Flag) { isSet = isSet || f.Name == "test.parallel" })
+	dir, err := os.MkdirTemp("", "evictd-cases-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = build(context.Background(), dir)
+	}
+	if err == nil && !isSet {
+		err = flag.Set("test.parallel", atOnce)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Each file of testdata is a case.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
+			t.Parallel()
+			c, err := load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			needsDisk(t, c)
+			s := play(t, c)
+			if verdict := c.verdict(s); verdict != "" {
+				t.Errorf("%s: %s\n  about: %s\n  evicted %s, asked for %s\n  what evictd decided or said at the end:%s",
+					file, verdict, c.About, list(s.evicted), list(s.asked), s.decisions())
+			}
+		})
+	}
+}
+
+// verdict says what is wrong; "" is nothing. A marked case must do what it does today, and not what is wanted.
+func (c *Case) verdict(s *Seen) string {
+	unmet := c.Want.unmet(s)
+	switch {
+	case c.Fails && len(unmet) == 0:
+		return "the case is marked and passes: remove `fails: true`, why and today"
+	case c.Fails:
+		if unmet = c.Today.unmet(s); len(unmet) > 0 {
+			return "the case fails, but not as `today` says:\n    " + strings.Join(unmet, "\n    ")
+		}
+	case len(unmet) > 0:
+		return "what is wanted was not seen:\n    " + strings.Join(unmet, "\n    ")
+	}
+	return ""
+}
+
+// play plays a case to its end.
+func play(t *testing.T, c *Case) *Seen {
+	t.Helper()
+	n := newNode(t, c)
+	_, port, err := net.SplitHostPort(newSummary(t, n).Listener.Addr().String())
+	n.must(err)
+	kubeletPort, err := strconv.ParseInt(port, 10, 32)
+	n.must(err)
+	api, url := newAPIServer(t, c, n, int32(kubeletPort))
+	p := &played{t: t, of: c, node: n, api: api, evictd: start(t, c, n, url)}
+	if c.Command != commandRun {
+		eventually.Until(t, c.Command+" has ended", func(context.Context) bool { return p.evictd.isOver() }, p.tell)
+	} else {
+		p.run()
+	}
+	s := p.seen()
+	if s.ended && s.exit == harnessFailed {
+		t.Fatal(s.log)
+	}
+	return s
+}
+
+// played is a case with the processes that it needs.
+type played struct {
+	t      *testing.T
+	of     *Case
+	node   *node
+	api    *apiServer
+	evictd *evictd
+}
+
+// run lets happen what happens, until what is expected was seen, or cannot be any more. Then evictd has
+// some ticks to do what it should not.
+func (p *played) run() {
+	p.t.Helper()
+	const first = 3 // from then on evictd has readings to compare
+	eventually.Until(p.t, "evictd is ready", p.evictd.isReady, p.tell)
+	eventually.Ticks(p.t, p.evictd, first, p.tell)
+	for i := range p.of.Then {
+		if !p.step(&p.of.Then[i]) {
+			break
+		}
+	}
+	p.await(p.isKnown)
+	eventually.Ticks(p.t, p.evictd, p.of.Ticks, p.tell)
+}
+
+// await waits until a condition is met, or cannot be any more, and reports whether it is. What it gives up
+// with is judged too. For a marked case, which is expected to fail, it waits no longer than some ticks.
+func (p *played) await(met func(*Seen) bool) bool {
+	p.t.Helper()
+	const most = 50
+	isOver := func(context.Context) bool {
+		s := p.seen()
+		return met(s) || s.ended || p.evictd.idles() || p.expected().contradicted(s)
+	}
+	if !p.of.Fails {
+		_ = eventually.Poll(p.t.Context(), isOver)
+	}
+	for i := 0; p.of.Fails && i < most && !isOver(p.t.Context()); i++ {
+		eventually.Ticks(p.t, p.evictd, 1, p.tell)
+	}
+	return met(p.seen())
+}
+
+// isKnown reports whether what is expected was seen, or what is wanted of a marked case.
+func (p *played) isKnown(s *Seen) bool {
+	return len(p.expected().unmet(s)) == 0 || len(p.of.Want.unmet(s)) == 0
+}
+
+// expected is what should be seen: of a marked case, what it does today.
+func (p *played) expected() *Want {
+	if p.of.Fails {
+		return p.of.Today
+	}
+	return &p.of.Want
+}
+
+// step makes a change. It reports false where what it waits for has not come.
+func (p *played) step(s *Step) bool {
+	p.t.Helper()
+	if s.Evicted != "" && !p.await(func(seen *Seen) bool { return slices.Contains(seen.evicted, s.Evicted) }) {
+		return false
+	}
+	if s.Available != nil {
+		p.node.available(s.Available.Value())
+	}
+	if s.DiskLeft != nil && !p.evictd.isOver() {
+		p.node.fill(s.DiskLeft.Value(), p.evictd.command.Process.Pid)
+	}
+	for name, text := range s.Files {
+		p.node.write(name, text)
+	}
+	for name, over := range s.Pods {
+		p.node.must(p.api.change(name, over))
+	}
+	if s.Ends != "" {
+		p.node.ends(s.Ends)
+		p.api.ends(s.Ends)
+	}
+	if s.Configuration != nil {
+		p.node.must(p.evictd.configure(s.Configuration))
+	}
+	if s.Ticks > 0 {
+		eventually.Ticks(p.t, p.evictd, s.Ticks, p.tell)
+	}
+	return true
+}
+
+func (p *played) seen() *Seen {
+	s := &Seen{command: p.of.Command}
+	p.evictd.seen(s, p.node.root)
+	p.api.seen(s)
+	return s
+}
+
+// tell says what was seen last, for a wait that gives up.
+func (p *played) tell() string { return "evictd said last:" + p.seen().decisions() }

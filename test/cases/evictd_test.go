@@ -1,0 +1,244 @@
+package cases
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+)
+
+// evictd is a process of the case's command.
+type evictd struct {
+	tb      testing.TB
+	command *exec.Cmd
+	config  string
+	log     *text         // and, of a command, its standard error
+	answer  *text         // standard output
+	ended   chan struct{} // closed at its end
+	ticks   float64
+	// client has one connection, which is open before evictd may have no more file descriptors.
+	client *http.Client
+}
+
+// text is a log that grows while it is read.
+type text struct {
+	mu      sync.Mutex
+	content bytes.Buffer
+}
+
+// Write adds to the log.
+func (l *text) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.Write(p)
+}
+
+// String returns all of it.
+func (l *text) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.content.String()
+}
+
+// start runs a case's command. A fault is one of the harness.
+func start(tb testing.TB, c *Case, n *node, server string) *evictd {
+	tb.Helper()
+	dir := filepath.Dir(n.root)
+	e := &evictd{tb: tb, config: filepath.Join(dir, "evictd.yaml"), log: &text{}, answer: &text{}, ended: make(chan struct{})}
+	e.client = &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	tb.Cleanup(e.client.CloseIdleConnections)
+	n.must(e.configure(c.Configuration))
+	kubeconfig := clientcmdapi.NewConfig()
+	kubeconfig.Clusters["c"] = &clientcmdapi.Cluster{Server: server}
+	kubeconfig.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
+	kubeconfig.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	kubeconfig.CurrentContext = "x"
+	n.must(clientcmd.WriteToFile(*kubeconfig, filepath.Join(dir, "kubeconfig")))
+	arguments := e.arguments(c, n.root)
+	e.command = exec.Command(binary, arguments...)
+	if n.of.Disk != nil || n.of.OpenFiles > 0 {
+		s := setting{Arguments: append([]string{binary}, arguments...), OpenFiles: n.of.OpenFiles}
+		if n.of.Disk != nil {
+			s.Disk, s.Size = n.path(kubelet), n.of.Disk.Value()
+		}
+		command, err := s.command()
+		n.must(err)
+		e.command = command
+	}
+	e.command.Env = append(e.command.Environ(), "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
+	e.command.Stdout, e.command.Stderr = e.answer, e.log
+	n.must(e.command.Start())
+	go func() {
+		defer close(e.ended)
+		_ = e.command.Wait() // the exit code is judged
+	}()
+	tb.Cleanup(func() {
+		_ = e.command.Process.Kill() // it may have ended
+		<-e.ended
+	})
+	return e
+}
+
+// arguments are those of the command line. Where evictd is to answer with what only JSON has, it does.
+func (e *evictd) arguments(c *Case, root string) []string {
+	flags := make([]string, len(c.Flags))
+	for i, flag := range c.Flags {
+		flags[i] = strings.ReplaceAll(flag, "$HOST", root)
+	}
+	where := []string{"--config", e.config, "--node-name", nodeName, "--host-root", root, "--kubeconfig", filepath.Join(filepath.Dir(root), "kubeconfig")}
+	switch {
+	case c.Command == commandValidate:
+		return append([]string{"config", "validate", e.config}, flags...)
+	case c.Command == commandRun:
+		where = append(where, "--http-bind-address", "127.0.0.1:0")
+	case c.Command == commandDoctor, c.Want.Ranks != nil:
+		where = append(where, "-o", "json")
+	case strings.Contains(strings.Join(flags, " "), "--snapshot"):
+		where = nil
+	}
+	return append(append([]string{c.Command}, where...), flags...)
+}
+
+// configure writes the configuration, as an editor does.
+func (e *evictd) configure(settings any) error {
+	text, err := configured(settings)
+	if err != nil {
+		return fmt.Errorf("the case: %w", err)
+	}
+	if err = os.WriteFile(e.config+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(e.config+".new", e.config)
+}
+
+// seen adds what evictd said until now.
+func (e *evictd) seen(s *Seen, root string) {
+	if s.ended = e.isOver(); s.ended {
+		s.exit = e.command.ProcessState.ExitCode()
+	}
+	s.log, s.answer = strings.ReplaceAll(e.log.String(), root, "HOST"), strings.ReplaceAll(e.answer.String(), root, "HOST")
+}
+
+func (e *evictd) isOver() bool {
+	select {
+	case <-e.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// idles reports whether evictd waits for a valid configuration.
+func (e *evictd) idles() bool {
+	text := e.log.String()
+	return strings.Contains(text, `"msg":"configuration refused at the start"`) && !strings.Contains(text, `"msg":"started"`)
+}
+
+// isReady reports whether evictd knows the node's pods, or whether it never will.
+func (e *evictd) isReady(ctx context.Context) bool {
+	if e.isOver() || e.idles() {
+		return true
+	}
+	code, _, err := e.get(ctx, "/readyz")
+	return err == nil && code == http.StatusOK
+}
+
+// Ticks returns evictd_tick_duration_seconds_count. Where no tick comes any more, as evictd has ended or
+// idles, each look counts as one: what was seen is judged then.
+func (e *evictd) Ticks(ctx context.Context) (float64, error) {
+	if e.isOver() || e.idles() {
+		e.ticks++
+		return e.ticks, nil
+	}
+	code, page, err := e.get(ctx, "/metrics")
+	if err != nil || code != http.StatusOK {
+		return 0, fmt.Errorf("reading /metrics: status %d, %w", code, err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	if err != nil {
+		return 0, fmt.Errorf("parsing /metrics: %w", err)
+	}
+	for _, metric := range families["evictd_tick_duration_seconds"].GetMetric() {
+		e.ticks = float64(metric.GetHistogram().GetSampleCount() + metric.GetSummary().GetSampleCount())
+	}
+	return e.ticks, nil
+}
+
+// get returns one of evictd's pages, at the address that its log names.
+func (e *evictd) get(ctx context.Context, page string) (int, string, error) {
+	var address string
+	for line := range strings.Lines(e.log.String()) {
+		var started struct {
+			Address string `json:"address"`
+		}
+		if strings.Contains(line, `"msg":"started"`) && json.Unmarshal([]byte(line), &started) == nil {
+			address = started.Address
+		}
+	}
+	if address == "" {
+		return 0, "", errors.New("evictd has not started yet")
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+page, http.NoBody)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading %s: %w", page, err)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading %s: %w", page, err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading %s: %w", page, err)
+	}
+	return response.StatusCode, string(body), nil
+}
+
+var _ eventually.Ticking = (*evictd)(nil)
+
+// binary is evictd, of $EVICTD_BIN or built by TestMain.
+var binary string
+
+// build builds evictd where $EVICTD_BIN does not name it.
+func build(ctx context.Context, dir string) error {
+	if binary = os.Getenv("EVICTD_BIN"); binary != "" {
+		return nil
+	}
+	binary = filepath.Join(dir, "evictd")
+	command := exec.CommandContext(ctx, "go", "build", "-C", "../..", "-trimpath", "-o", binary, "./cmd/evictd")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building evictd: %w: %s", err, text)
+	}
+	return nil
+}
+
+// asRoot are the attributes of a process with a mount namespace of its own: root's, or that of a user
+// namespace, where the machine allows one.
+func asRoot() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		attributes.Cloneflags = syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	return attributes
+}

@@ -1,0 +1,232 @@
+package cases
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	nodeName  = "node-a"
+	namespace = "apps"
+	kubelet   = "var/lib/kubelet" // the folder of the kubelet and of the node's disk
+	mebibyte  = 1 << 20
+	gibibyte  = 1 << 30
+)
+
+// pod is one of the node, with what it uses.
+type pod struct {
+	*corev1.Pod
+
+	use   Pod
+	group string // its cgroup, below the mount
+}
+
+// node is the machine: files below a host root, as evictd reads them.
+type node struct {
+	tb   testing.TB
+	of   *Node
+	root string
+	pods []*pod
+}
+
+// newNode writes the files of a case's node and of its pods. A fault is one of the harness or of the case.
+func newNode(tb testing.TB, c *Case) *node {
+	tb.Helper()
+	n := &node{tb: tb, of: &c.Node, root: filepath.Join(tb.TempDir(), "host")}
+	for name, text := range map[string]string{
+		"proc/sys/kernel/pid_max": "4194304\n", "proc/sys/kernel/threads-max": "1000000\n", "proc/loadavg": "0.00 0.00 0.00 1/0100 4242\n",
+		"proc/vmstat": "oom_kill 0\n", "proc/sys/kernel/random/boot_id": "0b5f8f00-0000-4000-8000-0000000000aa\n",
+		"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n",
+		kubelet + "/config.yaml":           "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {memory.available: 100Mi}\n",
+		"proc/zoneinfo":                    "Node 0, zone   Normal\n  pagesets\n    cpu: 0\n              count:    0\n              high:     0\n              batch:    1\n",
+	} {
+		n.write(name, text)
+	}
+	if c.Node.Disk == nil { // otherwise the images would be on another one
+		n.write("var/lib/containerd/io", "")
+	}
+	n.available(bytesOf(c.Node.Memory.Available, 8*gibibyte))
+	if n.of.Cgroups.Kubepods == "" {
+		n.of.Cgroups.Kubepods = "kubepods.slice"
+	}
+	n.group(n.of.Cgroups.Kubepods, bytesOf(n.of.Cgroups.Used, mebibyte), n.of.Cgroups.Limit)
+	for _, use := range c.Pods {
+		n.add(use)
+	}
+	for name, text := range c.Node.Files {
+		n.write(name, text)
+	}
+	for name, target := range c.Node.Links {
+		n.must(os.MkdirAll(filepath.Dir(n.path(name)), 0o700))
+		n.must(os.Symlink(target, n.path(name)))
+	}
+	return n
+}
+
+func (n *node) must(err error) {
+	n.tb.Helper()
+	if err != nil {
+		n.tb.Fatalf("the harness: %v", err)
+	}
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.root, name) }
+
+// write replaces a text in place, as the kernel does: evictd keeps its files open.
+func (n *node) write(name, text string) {
+	n.tb.Helper()
+	n.must(os.MkdirAll(filepath.Dir(n.path(name)), 0o700))
+	file, err := os.OpenFile(n.path(name), os.O_WRONLY|os.O_CREATE, 0o600)
+	n.must(err)
+	defer file.Close()
+	_, err = file.WriteAt([]byte(text), 0)
+	n.must(err)
+	n.must(file.Truncate(int64(len(text))))
+}
+
+// available sets MemAvailable, and what the kubelet takes for it. All such texts have the same length, so that no read sees a part of one.
+func (n *node) available(available int64) {
+	n.tb.Helper()
+	var text strings.Builder
+	for _, line := range []struct {
+		name  string
+		bytes int64
+	}{{"MemTotal", n.total()}, {"MemFree", available}, {"MemAvailable", available}, {"Buffers", mebibyte}, {"Cached", 64 * mebibyte}, {"Shmem", mebibyte}, {"Slab", mebibyte}, {"SReclaimable", mebibyte}} {
+		fmt.Fprintf(&text, "%s: %14d kB\n", line.name, line.bytes>>10)
+	}
+	n.write("proc/meminfo", text.String()+"SwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n")
+	const root = "sys/fs/cgroup/memory.stat" // from which the kubelet computes what is available
+	if _, isOf := n.of.Files[root]; !isOf {
+		n.write(root, fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nshmem 0\n", n.total()-available))
+	}
+}
+
+func (n *node) total() int64 { return bytesOf(n.of.Memory.Total, 32*gibibyte) }
+
+// group writes a cgroup of version 2.
+func (n *node) group(name string, holds int64, limit *resource.Quantity) {
+	n.tb.Helper()
+	most := "max"
+	if limit != nil {
+		most = fmt.Sprint(limit.Value())
+	}
+	for file, text := range map[string]string{
+		"memory.stat": fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nshmem 0\n", holds), "memory.current": fmt.Sprintln(holds), "memory.max": most + "\n",
+		"memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", "cgroup.events": "populated 1\nfrozen 0\n", "pids.current": "1\n",
+	} {
+		n.write(path.Join("sys/fs/cgroup", name, file), text)
+	}
+}
+
+// add writes the cgroups of a pod, or of so many.
+func (n *node) add(use Pod) {
+	n.tb.Helper()
+	name := use.Name
+	for i := range max(1, use.Count) {
+		if use.Count > 0 {
+			use.Name = fmt.Sprintf("%s-%d", name, i+1)
+		}
+		made, err := overlaid(n.object(&use), use.Object)
+		n.must(err)
+		one := &pod{Pod: made, use: use}
+		one.group = n.groupOf(one)
+		n.group(one.group, bytesOf(use.Memory, mebibyte), nil)
+		n.pods = append(n.pods, one)
+	}
+}
+
+// groupOf returns the cgroup that the kubelet gives to a pod: by the systemd driver or by cgroupfs. That
+// of a static pod has the hash of its file in place of the UID.
+func (n *node) groupOf(p *pod) string {
+	uid, class := string(p.UID), "burstable"
+	if hash := p.Annotations["kubernetes.io/config.mirror"]; hash != "" {
+		uid = hash
+	}
+	if len(p.use.Requests) == 0 {
+		class = "besteffort"
+	}
+	head, isSlice := strings.CutSuffix(path.Base(n.of.Cgroups.Kubepods), ".slice")
+	if !isSlice {
+		return path.Join(n.of.Cgroups.Kubepods, class, "pod"+uid)
+	}
+	class = head + "-" + class
+	return path.Join(n.of.Cgroups.Kubepods, class+".slice", class+"-pod"+strings.ReplaceAll(uid, "-", "_")+".slice")
+}
+
+// object is a pod as the API server lists it.
+func (n *node) object(use *Pod) *corev1.Pod {
+	uid, created := types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", len(n.pods)+1)), metav1.NewTime(time.Now().Add(-time.Hour))
+	grace, controls := int64(30), true
+	if use.Grace != nil {
+		grace = *use.Grace
+	}
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: use.Name, Namespace: namespace, UID: uid, CreationTimestamp: created, ResourceVersion: "1", Labels: map[string]string{"app": use.Name},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: use.Name, UID: "of-" + uid, Controller: &controls}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: nodeName, TerminationGracePeriodSeconds: &grace,
+			Containers: []corev1.Container{{Name: "main", Image: "none", Resources: corev1.ResourceRequirements{Requests: use.Requests}}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: created}},
+			}},
+		},
+	}
+}
+
+// ends removes the cgroup of a pod.
+func (n *node) ends(name string) {
+	n.tb.Helper()
+	for _, p := range n.pods {
+		if p.Name == name {
+			n.must(os.RemoveAll(n.path(path.Join("sys/fs/cgroup", p.group))))
+			return
+		}
+	}
+	n.tb.Fatalf("the case: then.ends: there is no pod %q", name)
+}
+
+// fill leaves so many bytes of the node's disk. Only the process that runs in the mount namespace sees it.
+func (n *node) fill(left int64, process int) {
+	n.tb.Helper()
+	disk := filepath.Join("/proc", fmt.Sprint(process), "root", n.path(kubelet))
+	var now unix.Statfs_t
+	n.must(unix.Statfs(disk, &now))
+	file, err := os.OpenFile(filepath.Join(disk, "fill"), os.O_RDWR|os.O_CREATE, 0o600)
+	n.must(err)
+	defer file.Close()
+	info, err := file.Stat()
+	n.must(err)
+	size := info.Size() + int64(now.Bavail)*now.Bsize - left
+	if size <= info.Size() {
+		n.must(file.Truncate(size))
+		return
+	}
+	n.must(unix.Fallocate(int(file.Fd()), 0, 0, size))
+}
+
+// bytesOf is a quantity, or what there is without one.
+func bytesOf(quantity *resource.Quantity, without int64) int64 {
+	if quantity == nil {
+		return without
+	}
+	return quantity.Value()
+}
+
+func quantity(bytes int64) *resource.Quantity { return resource.NewQuantity(bytes, resource.BinarySI) }
