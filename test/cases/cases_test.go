@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evictd/evictd/test/internal/eventually"
 )
@@ -86,7 +87,11 @@ func (c *Case) verdict(s *Seen) string {
 			return "the case fails, but not as `today` says:\n    " + strings.Join(unmet, "\n    ")
 		}
 	case len(unmet) > 0:
-		return "what is wanted was not seen:\n    " + strings.Join(unmet, "\n    ")
+		waited := ""
+		if s.gaveUp {
+			waited = fmt.Sprintf(" within %v", eventually.Limit())
+		}
+		return "what is wanted was not seen" + waited + ":\n    " + strings.Join(unmet, "\n    ")
 	}
 	return ""
 }
@@ -120,6 +125,7 @@ type played struct {
 	node   *node
 	api    *apiServer
 	evictd *evictd
+	gaveUp bool
 }
 
 // run lets happen what happens, until what is expected was seen, or cannot be any more. Then evictd has
@@ -142,13 +148,13 @@ func (p *played) run() {
 // with is judged too. For a marked case, which is expected to fail, it waits no longer than some ticks.
 func (p *played) await(met func(*Seen) bool) bool {
 	p.t.Helper()
-	const most = 50
+	const most = 200
 	isOver := func(context.Context) bool {
 		s := p.seen()
 		return met(s) || s.ended || p.evictd.idles() || p.expected().contradicted(s)
 	}
 	if !p.of.Fails {
-		_ = eventually.Poll(p.t.Context(), isOver)
+		p.gaveUp = eventually.Poll(p.t.Context(), isOver) != nil
 	}
 	for i := 0; p.of.Fails && i < most && !isOver(p.t.Context()); i++ {
 		eventually.Ticks(p.t, p.evictd, 1, p.tell)
@@ -184,12 +190,16 @@ func (p *played) step(s *Step) bool {
 	for name, text := range s.Files {
 		p.node.write(name, text)
 	}
+	begun := time.Now()
 	for name, over := range s.Pods {
 		p.node.must(p.api.change(name, over))
 	}
 	if s.Ends != "" {
 		p.node.ends(s.Ends)
 		p.api.ends(s.Ends)
+	}
+	if len(s.Pods) > 0 || s.Ends != "" {
+		eventually.Until(p.t, "evictd knows it", func(ctx context.Context) bool { return p.evictd.watchedSince(ctx, begun) }, p.tell)
 	}
 	if s.Configuration != nil {
 		p.node.must(p.evictd.configure(s.Configuration))
@@ -201,7 +211,7 @@ func (p *played) step(s *Step) bool {
 }
 
 func (p *played) seen() *Seen {
-	s := &Seen{command: p.of.Command}
+	s := &Seen{command: p.of.Command, gaveUp: p.gaveUp}
 	p.evictd.seen(s, p.node.root)
 	p.api.seen(s)
 	return s

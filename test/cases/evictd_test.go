@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -133,7 +134,8 @@ func (e *evictd) seen(s *Seen, root string) {
 	if s.ended = e.isOver(); s.ended {
 		s.exit = e.command.ProcessState.ExitCode()
 	}
-	s.log, s.answer = strings.ReplaceAll(e.log.String(), root, "HOST"), strings.ReplaceAll(e.answer.String(), root, "HOST")
+	names := strings.NewReplacer(root, "HOST", filepath.Dir(root)+"/", "")
+	s.log, s.answer = names.Replace(e.log.String()), names.Replace(e.answer.String())
 }
 
 func (e *evictd) isOver() bool {
@@ -167,6 +169,25 @@ func (e *evictd) Ticks(ctx context.Context) (float64, error) {
 		e.ticks++
 		return e.ticks, nil
 	}
+	ticks, err := e.metric(ctx, "evictd_tick_duration_seconds")
+	if err == nil {
+		e.ticks = ticks
+	}
+	return ticks, err
+}
+
+// watchedSince reports whether the API server has delivered something to evictd since then.
+func (e *evictd) watchedSince(ctx context.Context, begun time.Time) bool {
+	if e.isOver() || e.idles() {
+		return true
+	}
+	asked := time.Now()
+	age, err := e.metric(ctx, "evictd_watch_age_seconds")
+	return err == nil && asked.Add(-time.Duration(age*float64(time.Second))).After(begun)
+}
+
+// metric returns a metric without labels; of a histogram, its count.
+func (e *evictd) metric(ctx context.Context, name string) (float64, error) {
 	code, page, err := e.get(ctx, "/metrics")
 	if err != nil || code != http.StatusOK {
 		return 0, fmt.Errorf("reading /metrics: status %d, %w", code, err)
@@ -176,10 +197,10 @@ func (e *evictd) Ticks(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("parsing /metrics: %w", err)
 	}
-	for _, metric := range families["evictd_tick_duration_seconds"].GetMetric() {
-		e.ticks = float64(metric.GetHistogram().GetSampleCount() + metric.GetSummary().GetSampleCount())
+	for _, metric := range families[name].GetMetric() {
+		return metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount()), nil
 	}
-	return e.ticks, nil
+	return 0, fmt.Errorf("there is no metric %s", name)
 }
 
 // get returns one of evictd's pages, at the address that its log names.

@@ -102,7 +102,10 @@ func (n *node) available(available int64) {
 	for _, line := range []struct {
 		name  string
 		bytes int64
-	}{{"MemTotal", n.total()}, {"MemFree", available}, {"MemAvailable", available}, {"Buffers", mebibyte}, {"Cached", 64 * mebibyte}, {"Shmem", mebibyte}, {"Slab", mebibyte}, {"SReclaimable", mebibyte}} {
+	}{
+		{"MemTotal", n.total()}, {"MemFree", available}, {"MemAvailable", available}, {"Buffers", mebibyte}, {"Cached", 64 * mebibyte}, {"Shmem", mebibyte}, {"Slab", mebibyte}, {"SReclaimable", mebibyte},
+		{"SUnreclaim", mebibyte}, {"PageTables", mebibyte}, {"Active(anon)", n.total() - available}, {"Inactive(anon)", 0}, {"Active(file)", mebibyte}, {"Inactive(file)", mebibyte},
+	} {
 		fmt.Fprintf(&text, "%s: %14d kB\n", line.name, line.bytes>>10)
 	}
 	n.write("proc/meminfo", text.String()+"SwapTotal: 0 kB\nSwapFree: 0 kB\nHugePages_Total: 0\nHugepagesize: 2048 kB\n")

@@ -53,6 +53,7 @@ type Seen struct {
 	notes       []string
 	ended       bool
 	exit        int
+	gaveUp      bool // the test has waited as long as it waits
 }
 
 // unmet returns what is wanted and was not seen, a line each.
@@ -139,15 +140,23 @@ func (s *Seen) ranked() []string {
 	return names
 }
 
-// checks are the states in the JSON of doctor.
-func (s *Seen) checks() map[string]string {
-	var lines []struct {
-		Name  string `json:"name"`
-		State string `json:"state"`
-	}
+// check is a line of doctor.
+type check struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Found string `json:"found"`
+}
+
+func (s *Seen) lines() []check {
+	var lines []check
 	_ = json.Unmarshal([]byte(s.answer), &lines) // what is no list has no lines
+	return lines
+}
+
+// checks are the states of doctor's lines.
+func (s *Seen) checks() map[string]string {
 	states := map[string]string{}
-	for _, line := range lines {
+	for _, line := range s.lines() {
 		states[line.Name] = line.State
 	}
 	return states
@@ -187,31 +196,47 @@ func values(texts []string, of any) []string {
 	return texts
 }
 
-// decisions are the last lines of the log that say what evictd decided, or of its output.
+// decisions are the last lines of the log that say what evictd decided, or what a command printed: of
+// doctor, what is not ok.
 func (s *Seen) decisions() string {
 	const most = 8
 	var lines []string
-	for line := range strings.Lines(s.answer + s.log) {
-		var fields map[string]any
-		if json.Unmarshal([]byte(line), &fields) != nil {
-			lines = append(lines, strings.TrimRight(line, "\n"))
-			continue
+	for _, line := range s.lines() {
+		if line.State != "ok" {
+			lines = append(lines, line.Name+" "+line.State+": "+line.Found)
 		}
-		if fields["msg"] != "decision" && fields["level"] == "info" {
-			continue
+	}
+	text := s.log
+	if lines == nil {
+		text = s.answer + s.log
+	}
+	for line := range strings.Lines(text) {
+		if line = readable(line); line != "" {
+			lines = append(lines, line)
 		}
-		text := fmt.Sprint(fields["msg"])
-		for _, key := range []string{"verb", "hold", "victim", "outcome", "detail", "error"} {
-			if value, has := fields[key]; has {
-				text += fmt.Sprintf(" %s=%v", key, value)
-			}
-		}
-		lines = append(lines, text)
 	}
 	if s.command == commandRun {
 		lines = lines[max(0, len(lines)-most):]
 	}
 	return "\n    " + strings.Join(lines, "\n    ")
+}
+
+// readable is a line of the log, without what seldom matters; "" where nothing of it does.
+func readable(line string) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(line), &fields) != nil {
+		return strings.TrimRight(line, "\n")
+	}
+	if fields["msg"] != "decision" && fields["level"] == "info" {
+		return ""
+	}
+	text := fmt.Sprint(fields["msg"])
+	for _, key := range []string{"verb", "hold", "victim", "outcome", "detail", "error"} {
+		if value, has := fields[key]; has {
+			text += fmt.Sprintf(" %s=%v", key, value)
+		}
+	}
+	return text
 }
 
 func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
