@@ -59,7 +59,7 @@ func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *a
 	tb.Helper()
 	a := &apiServer{tb: tb, node: n, lacks: c.Lacks, port: kubeletPort, answers: map[types.UID]*metav1.Status{}, objects: map[string]json.RawMessage{}}
 	a.changed = sync.NewCond(&a.mu)
-	a.keep(elsewhere())
+	a.pods = append(a.pods, elsewhere())
 	for _, p := range n.pods {
 		a.pods = append(a.pods, p.Pod)
 		a.answers[p.UID] = p.use.Answer
@@ -97,8 +97,6 @@ func elsewhere() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "elsewhere", UID: "elsewhere"}, Spec: corev1.PodSpec{NodeName: "node-b"}}
 }
 
-func (a *apiServer) keep(p *corev1.Pod) { a.pods = append(a.pods, p) }
-
 // add keeps an object by the path that Kubernetes gives it.
 func (a *apiServer) add(object *unstructured.Unstructured) error {
 	if object.GetKind() == "PodDisruptionBudget" {
@@ -127,11 +125,14 @@ func (a *apiServer) add(object *unstructured.Unstructured) error {
 
 // ServeHTTP answers one request.
 func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("watch") != "" {
+	answer, err := any(nil), a.allowed(r)
+	if err == nil && r.URL.Query().Get("watch") != "" {
 		a.watch(w, r)
 		return
 	}
-	answer, err := a.answer(r)
+	if err == nil {
+		answer, err = a.answer(r)
+	}
 	code := http.StatusOK
 	switch status := apierrors.APIStatus(nil); {
 	case errors.As(err, &status):
@@ -147,6 +148,33 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(answer) // evictd may have ended
+}
+
+// allowed refuses a request for which evictd's account lacks the right, in RBAC's words.
+func (a *apiServer) allowed(r *http.Request) error {
+	_, rest, _ := strings.Cut(r.URL.Path, "/v1/")
+	parts := strings.Split(rest, "/")
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		parts = parts[2:]
+	}
+	verb, resource, name := map[string]string{http.MethodPost: "create", http.MethodPatch: "patch", http.MethodGet: "get"}[r.Method], parts[0], ""
+	if len(parts) > 1 {
+		name = parts[1]
+	}
+	if len(parts) > 2 {
+		resource += "/" + parts[2]
+	}
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		verb = "watch"
+	case verb == "get" && name == "":
+		verb = "list"
+	}
+	if !a.lacksRight(verb + " " + resource) {
+		return nil
+	}
+	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, name,
+		fmt.Errorf(`User "system:serviceaccount:evictd:evictd" cannot %s resource %q in API group ""`, verb, resource))
 }
 
 func (a *apiServer) answer(r *http.Request) (any, error) {
@@ -232,13 +260,12 @@ func (a *apiServer) below(at string) []json.RawMessage {
 }
 
 func (a *apiServer) nodeObject() *corev1.Node {
-	info := a.node.of.Info
 	return &corev1.Node{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Node"},
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node"},
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node", Labels: a.node.of.Labels},
 		Status: corev1.NodeStatus{
 			Capacity:  corev1.ResourceList{corev1.ResourceMemory: *quantity(a.node.total())},
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}, NodeInfo: info,
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}, NodeInfo: a.node.of.Info,
 			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: a.port}},
 		},
 	}
@@ -308,7 +335,7 @@ func event(kind string, object runtime.Object) metav1.WatchEvent {
 	return metav1.WatchEvent{Type: kind, Object: runtime.RawExtension{Object: object.DeepCopyObject()}}
 }
 
-// evict answers an eviction in the API server's order: rights, the pod, its UID, what the case answers,
+// evict answers an eviction in the API server's order: the pod, its UID, what the case answers,
 // and budgets. What is not refused and no dry run is terminating then.
 func (a *apiServer) evict(r *http.Request) (any, error) {
 	sent, err := decoded[*policyv1.Eviction](r)
@@ -318,10 +345,6 @@ func (a *apiServer) evict(r *http.Request) (any, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	resource, name := schema.GroupResource{Resource: "pods"}, path.Base(path.Dir(r.URL.Path))
-	if a.lacksRight("create pods/eviction") {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods/eviction"}, name,
-			errors.New(`User "system:serviceaccount:evictd:evictd" cannot create resource "pods/eviction" in API group ""`))
-	}
 	i := slices.IndexFunc(a.pods, func(p *corev1.Pod) bool {
 		return path.Join("/api/v1/namespaces", p.Namespace, "pods", p.Name, "eviction") == r.URL.Path
 	})
@@ -408,8 +431,8 @@ func (a *apiServer) change(name string, over map[string]any) error {
 	return nil
 }
 
-// ends removes a pod.
-func (a *apiServer) ends(name string) {
+// remove removes a pod.
+func (a *apiServer) remove(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i := slices.IndexFunc(a.pods, func(p *corev1.Pod) bool { return p.Name == name }); i >= 0 {

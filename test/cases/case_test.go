@@ -61,6 +61,8 @@ type Node struct {
 	ImageFS *resource.Quantity `json:"imageFs"`
 	// Info is the Node's status.nodeInfo.
 	Info corev1.NodeSystemInfo `json:"info"`
+	// Labels are those of the Node.
+	Labels map[string]string `json:"labels"`
 	// Files are texts by their path below the host root, Links targets of symbolic links.
 	Files map[string]string `json:"files"`
 	Links map[string]string `json:"links"`
@@ -115,6 +117,8 @@ type Step struct {
 	Files map[string]string `json:"files"`
 	// Pods are put over the objects of pods, by their names.
 	Pods map[string]map[string]any `json:"pods"`
+	// Deleted is a pod whose object goes, as by a delete by force; its cgroup stays.
+	Deleted string `json:"deleted"`
 	// Ends is a pod that ends: its cgroup and its object go.
 	Ends string `json:"ends"`
 	// Configuration replaces the configuration.

@@ -1,6 +1,7 @@
 package cases
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -196,9 +197,12 @@ func (p *played) step(s *Step) bool {
 	}
 	if s.Ends != "" {
 		p.node.ends(s.Ends)
-		p.api.ends(s.Ends)
 	}
-	if len(s.Pods) > 0 || s.Ends != "" {
+	gone := cmp.Or(s.Ends, s.Deleted)
+	if gone != "" {
+		p.api.remove(gone)
+	}
+	if len(s.Pods) > 0 || gone != "" {
 		eventually.Until(p.t, "evictd knows it", func(ctx context.Context) bool { return p.evictd.watchedSince(ctx, begun) }, p.tell)
 	}
 	if s.Configuration != nil {

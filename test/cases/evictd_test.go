@@ -33,6 +33,7 @@ type evictd struct {
 	log     *text         // and, of a command, its standard error
 	answer  *text         // standard output
 	ended   chan struct{} // closed at its end
+	begun   time.Time
 	ticks   float64
 	// client has one connection, which is open before evictd may have no more file descriptors.
 	client *http.Client
@@ -85,6 +86,7 @@ func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	}
 	e.command.Env = append(e.command.Environ(), "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
 	e.command.Stdout, e.command.Stderr = e.answer, e.log
+	e.begun = time.Now()
 	n.must(e.command.Start())
 	go func() {
 		defer close(e.ended)
@@ -153,10 +155,13 @@ func (e *evictd) idles() bool {
 	return strings.Contains(text, `"msg":"configuration refused at the start"`) && !strings.Contains(text, `"msg":"started"`)
 }
 
-// isReady reports whether evictd knows the node's pods, or whether it never will.
+// isReady reports whether evictd could decide now, or whether it has said that it will not act.
 func (e *evictd) isReady(ctx context.Context) bool {
 	if e.isOver() || e.idles() {
 		return true
+	}
+	if strings.Contains(e.log.String(), `"msg":"evictd does not act"`) {
+		return e.watchedSince(ctx, e.begun)
 	}
 	code, _, err := e.get(ctx, "/readyz")
 	return err == nil && code == http.StatusOK
