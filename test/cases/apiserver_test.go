@@ -67,9 +67,9 @@ func newAPIServer(tb testing.TB, c *Case, n *node, kubeletPort int32) (server *a
 	for _, object := range append(shippedPolicies(tb), c.Objects...) {
 		n.must(a.add(&object))
 	}
-	http := httptest.NewServer(a)
-	tb.Cleanup(http.Close)
-	return a, http.URL
+	listening := httptest.NewServer(a)
+	tb.Cleanup(listening.Close)
+	return a, listening.URL
 }
 
 // shippedPolicies are those of deploy/daemonset.yaml.
@@ -147,7 +147,9 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(answer) // evictd may have ended
+	if json.NewEncoder(w).Encode(answer) != nil {
+		return // evictd has ended
+	}
 }
 
 // allowed refuses a request for which evictd's account lacks the right, in RBAC's words.
@@ -387,7 +389,10 @@ func (a *apiServer) budgetOf(p *corev1.Pod) error {
 	}
 	switch {
 	case len(of) > 1:
-		return apierrors.NewInternalError(errors.New("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")) //nolint:revive,staticcheck // Kubernetes' text
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+		}}
 	case len(of) == 0 || of[0].Status.DisruptionsAllowed > 0:
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -194,8 +193,11 @@ func (e *evictd) watchedSince(ctx context.Context, begun time.Time) bool {
 // metric returns a metric without labels; of a histogram, its count.
 func (e *evictd) metric(ctx context.Context, name string) (float64, error) {
 	code, page, err := e.get(ctx, "/metrics")
-	if err != nil || code != http.StatusOK {
-		return 0, fmt.Errorf("reading /metrics: status %d, %w", code, err)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("reading /metrics: status %d", code)
+	}
+	if err != nil {
+		return 0, err
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
@@ -255,16 +257,4 @@ func build(ctx context.Context, dir string) error {
 		return fmt.Errorf("building evictd: %w: %s", err, text)
 	}
 	return nil
-}
-
-// asRoot are the attributes of a process with a mount namespace of its own: root's, or that of a user
-// namespace, where the machine allows one.
-func asRoot() *syscall.SysProcAttr {
-	attributes := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 {
-		attributes.Cloneflags = syscall.CLONE_NEWUSER
-		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	return attributes
 }

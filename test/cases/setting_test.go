@@ -16,10 +16,10 @@ const settingVariable = "EVICTD_CASE_SETTING"
 // setting is what a process needs that only it can make, between its start and evictd's: the test binary
 // starts itself, makes it and becomes evictd.
 type setting struct {
-	Disk      string   // where a filesystem is mounted in a mount namespace of its own; "" for none
-	Size      int64    // of it
-	OpenFiles uint64   // the limit; 0 leaves it
-	Arguments []string // without any the process only ends
+	Disk      string   `json:"disk"`      // where a filesystem is mounted in a mount namespace of its own; "" for none
+	Size      int64    `json:"size"`      // of it
+	OpenFiles uint64   `json:"openFiles"` // the limit; 0 leaves it
+	Arguments []string `json:"arguments"` // without any the process only ends
 }
 
 // command returns the process to start.
@@ -35,9 +35,21 @@ func (s *setting) command() (*exec.Cmd, error) {
 	command := exec.Command(self)
 	command.Env = append(os.Environ(), settingVariable+"="+string(text))
 	if s.Disk != "" {
-		command.SysProcAttr = asRoot()
+		command.SysProcAttr = mayMount()
 	}
 	return command, nil
+}
+
+// mayMount are the attributes of a process with a mount namespace of its own: root's, or that of a user
+// namespace, where the machine allows one.
+func mayMount() *syscall.SysProcAttr {
+	attributes := &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		attributes.Cloneflags = syscall.CLONE_NEWUSER
+		attributes.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		attributes.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	return attributes
 }
 
 // become makes the setting of the variable and becomes its program. It returns a fault, or nil without a program.

@@ -13,7 +13,7 @@ import (
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
 
-// newSummary serves the kubelet's Summary API over TLS, with a certificate of the test, and returns its port.
+// newSummary serves the kubelet's Summary API over TLS, with a certificate of the test.
 func newSummary(tb testing.TB, n *node) *httptest.Server {
 	tb.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -22,7 +22,9 @@ func newSummary(tb testing.TB, n *node) *httptest.Server {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(n.summary())
+		if json.NewEncoder(w).Encode(n.summary()) != nil {
+			return // evictd has ended
+		}
 	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // connections that evictd's end cuts off
 	server.StartTLS()
