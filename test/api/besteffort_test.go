@@ -35,8 +35,8 @@ func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) {
 	a.Press()
 	a.Told("small", "WouldBypassPDB")
 	a.Ticks(5)
-	if real := sent.Real(); len(real) != 0 || a.Terminating("large") || a.Terminating("small") {
-		t.Errorf("a dry run sent %+v", real)
+	if all := sent.Real(); len(all) != 0 || a.Terminating("large") || a.Terminating("small") {
+		t.Errorf("a dry run sent %+v", all)
 	}
 	a.Evictd.Stop()
 	a.Host.Calm()
@@ -44,8 +44,8 @@ func TestBestEffortBypassesTheLeastViolatedBudget(t *testing.T) {
 	a.Start("disruptionBudgets: bestEffort", "evictionHardPodGracePeriod: 7")
 	a.Press()
 	a.ExpectVictims("small")
-	real := sent.Real()
-	last := real[len(real)-1]
+	all := sent.Real()
+	last := all[len(all)-1]
 	if last.Method != http.MethodDelete || last.Pod != "small" || last.Options.Preconditions == nil ||
 		*last.Options.Preconditions.UID != small.UID || *last.Options.GracePeriodSeconds != 7 {
 		t.Errorf("the last request: %+v", last)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,17 +30,17 @@ func newCommand(tb testing.TB, settings string) *command {
 
 // onNode runs a command for a node, with these credentials, and returns what it printed. It must succeed,
 // unless it is one that reports findings by its exit code.
-func (c *command) onNode(name, node, kubeconfig string, args ...string) (stdout, stderr string) {
+func (c *command) onNode(ctx context.Context, name, node, kubeconfig string, args ...string) (stdout, stderr string) {
 	c.t.Helper()
-	return c.call(append([]string{
+	return c.call(ctx, append([]string{
 		name, "--node-name", node, "--kubeconfig", kubeconfig, "--config", c.config, "--host-root", c.host.Root,
 	}, args...)...)
 }
 
-func (c *command) call(args ...string) (stdout, stderr string) {
+func (c *command) call(ctx context.Context, args ...string) (stdout, stderr string) {
 	c.t.Helper()
 	var out, errs bytes.Buffer
-	run := exec.CommandContext(c.t.Context(), evictdtest.Binary(c.t), args...)
+	run := exec.CommandContext(ctx, evictdtest.Binary(c.t), args...)
 	run.Stdout, run.Stderr, run.Env = &out, &errs, append(os.Environ(), "POD_NAMESPACE="+evictdtest.AccountName)
 	if err := run.Run(); err != nil && args[0] != "doctor" {
 		c.t.Fatalf("evictd %q: %v: %s", args, err, errs.String())

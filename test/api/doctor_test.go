@@ -24,8 +24,8 @@ func TestDoctorWithEvictdsToken(t *testing.T) {
 	e := doctor(f, f.Here, "")
 	mine := f.PodOn(f.Near, "mine")
 	var lines map[string]examined
-	e.Until("the rights are granted and the policies in force", func(context.Context) bool {
-		lines = e.lines()
+	e.Until("the rights are granted and the policies in force", func(ctx context.Context) bool {
+		lines = e.lines(ctx)
 		return !slices.ContainsFunc(slices.Collect(maps.Values(lines)), func(line examined) bool {
 			return line.State != "ok" && (strings.HasPrefix(line.Name, "right/") || strings.HasPrefix(line.Name, "policy/"))
 		})
@@ -53,7 +53,7 @@ func TestDoctorWithEvictdsToken(t *testing.T) {
 	t.Run("a token without a node", func(t *testing.T) {
 		doctor(f, f.Nowhere, "").says("missing", "names no node", "token")
 	})
-	t.Run("an opt-in", func(t *testing.T) { optInIsExamined(t, f, e) })
+	t.Run("an opt-in", func(t *testing.T) { optInIsExamined(t, f) })
 	stillThere(f, mine.Name)
 }
 
@@ -95,9 +95,9 @@ func policyIsMissing(t *testing.T, f *evictdtest.Account, e *examination) {
 
 // With the right to write to nodes the policy of taints is tried as well. With the right to read
 // policies they are read, and a binding that only warns is found.
-func optInIsExamined(t *testing.T, f *evictdtest.Account, e *examination) {
+func optInIsExamined(t *testing.T, f *evictdtest.Account) {
 	t.Helper()
-	e = doctor(f, f.Here, "taintNode: true\n")
+	e := doctor(f, f.Here, "taintNode: true\n")
 	e.says("missing", "patch nodes", "opt-in/taintNode")
 	f.Allow(rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"patch"}})
 	e.says("ok", "granted", "opt-in/taintNode")
@@ -159,7 +159,7 @@ func TestTheCheckOfThePoliciesChangesNothing(t *testing.T) {
 		}
 		e.says(step.state, step.found, "policy/evictd-evicts-on-own-node", "policy/evictd-on-own-node", "policy/evictd-events-of-own-node")
 		f.Must(log.Skip())
-		e.lines()
+		e.lines(t.Context())
 		codes, count := map[int]bool{}, 0
 		f.Until("the audit log has both evictions", func(context.Context) bool {
 			events, err := log.Next()

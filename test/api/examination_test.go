@@ -48,10 +48,10 @@ func doctor(a *evictdtest.Account, as *rest.Config, settings string) *examinatio
 }
 
 // lines returns the findings by name.
-func (e *examination) lines() map[string]examined {
+func (e *examination) lines(ctx context.Context) map[string]examined {
 	e.T.Helper()
 	// No line of the node's files is at issue here, and they lack much: the exit code is 1.
-	text, complaints := e.onNode("doctor", e.Near, e.kubeconfig, "-o", "json")
+	text, complaints := e.onNode(ctx, "doctor", e.Near, e.kubeconfig, "-o", "json")
 	var list []examined
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		e.T.Fatalf("%v: %s%s", err, text, complaints)
@@ -68,8 +68,8 @@ func (e *examination) lines() map[string]examined {
 func (e *examination) says(state, found string, names ...string) {
 	e.T.Helper()
 	var lines map[string]examined
-	e.Until(strings.Join(names, ", ")+": "+state+", "+found, func(context.Context) bool {
-		lines = e.lines()
+	e.Until(strings.Join(names, ", ")+": "+state+", "+found, func(ctx context.Context) bool {
+		lines = e.lines(ctx)
 		return !slices.ContainsFunc(names, func(name string) bool {
 			return lines[name].State != state || !strings.Contains(lines[name].Found, found)
 		})

@@ -30,12 +30,12 @@ func nodesWithAnAgentDown(t *testing.T, c *plugin) {
 	c.Press()
 	c.ExpectVictims("large")
 	c.evictds[2].Kill()
-	got := c.kubectl("nodes", "-n", c.Namespace)
+	got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace)
 	t.Logf("kubectl evictd nodes:\n%s%s", got.stdout, got.stderr)
 	c.expectNodes(got)
 	posted := newPostOnly(t)
 	c.kubeconfig = posted.kubeconfig(t)
-	c.expectNodes(c.kubectl("nodes", "-n", c.Namespace, "--parallel=1"))
+	c.expectNodes(c.kubectl(t.Context(), "nodes", "-n", c.Namespace, "--parallel=1"))
 	if posted.refused.Load() == 0 || posted.upgraded.Load() == 0 {
 		t.Errorf("%d WebSockets were refused and %d requests upgraded by POST, want some of each", posted.refused.Load(), posted.upgraded.Load())
 	}
@@ -66,8 +66,8 @@ func nodesSaysWhatIsWrong(t *testing.T, c *plugin) {
 		c.announce(c.nodes[1], test.k)
 		want := regexp.MustCompile("^evictd: node " + c.nodes[1] + ": " + strings.ReplaceAll(test.want, "NS/POD", c.Namespace+`/evictd-\w+`) + "\n$")
 		var got result
-		c.World.Until(test.name, func(context.Context) bool { // on a slow machine the others may be late, too
-			got = c.kubectl("nodes", "-n", c.Namespace, "--timeout=2s")
+		c.World.Until(test.name, func(ctx context.Context) bool { // on a slow machine the others may be late, too
+			got = c.kubectl(ctx, "nodes", "-n", c.Namespace, "--timeout=2s")
 			return want.MatchString(got.stderr) && got.code == 1 && strings.Count(got.stdout, "\n") == 3 && strings.Contains(got.stdout, c.nodes[0]+" ")
 		}, func() string { return fmt.Sprintf("want %v and two nodes, got %+v", want, got) })
 	}
@@ -118,7 +118,7 @@ func runsInTheAgentsPod(t *testing.T, c *plugin) {
 		{"no such node", []string{"rank", "none", "-n", c.Namespace}, 1, "", "node none has no such pod"},
 		{"no such pod", []string{"why", c.Namespace + "/none", "--evictd-namespace", c.Namespace}, 1, "", `pods "none" not found`},
 	} {
-		got := c.kubectl(test.args...)
+		got := c.kubectl(t.Context(), test.args...)
 		if got.code != test.code || !strings.Contains(got.stdout, test.out) || !strings.Contains(got.stderr, test.stderr) ||
 			(test.stderr == "") != (got.stderr == "") || (test.out == "") != (got.stdout == "") {
 			t.Errorf("%s: exit code %d, want %d\nstdout, with %q:\n%s\nstderr, with %q:\n%s",
@@ -132,8 +132,8 @@ func runsInTheAgentsPod(t *testing.T, c *plugin) {
 		"doc":                                       "doctor\t",
 	} {
 		var got result
-		c.World.Until(typed+" is completed", func(context.Context) bool { // a completion has a limit of its own
-			got = c.run("kubectl_complete-evictd", strings.Split("--kubeconfig|"+c.kubeconfig+"|"+typed, "|")...)
+		c.World.Until(typed+" is completed", func(ctx context.Context) bool { // a completion has a limit of its own
+			got = c.run(ctx, "kubectl_complete-evictd", strings.Split("--kubeconfig|"+c.kubeconfig+"|"+typed, "|")...)
 			return strings.HasPrefix(got.stdout, want)
 		}, func() string { return fmt.Sprintf("want %q, got %+v", want, got) })
 	}
@@ -156,14 +156,14 @@ func namesTheMissingRight(t *testing.T, c *plugin) {
 		{"why without any", nothing, []string{"why", c.Namespace + "/large", "--evictd-namespace", c.Namespace}, "looking for the pod: the API server forbids it: the account lacks the right to get pods in namespace NS"},
 	} {
 		c.kubeconfig = test.kubeconfig
-		got := c.kubectl(test.args...)
+		got := c.kubectl(t.Context(), test.args...)
 		said := regexp.MustCompile(`NS/evictd-\w+`).ReplaceAllString(strings.ReplaceAll(got.stderr, c.Namespace, "NS"), "NS/POD")
 		if want := "evictd: " + strings.ReplaceAll(test.want, c.Namespace, "NS") + "\n"; said != want || got.stdout != "" || got.code != 1 {
 			t.Errorf("%s: exit code %d, stdout %q, stderr\n%s\nwant\n%s", test.name, got.code, got.stdout, said, want)
 		}
 	}
 	c.kubeconfig = forwarding
-	if got := c.kubectl("nodes", "-n", c.Namespace); got.code != 0 || strings.Count(got.stdout, "\n") != 4 || got.stderr != "" {
+	if got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace); got.code != 0 || strings.Count(got.stdout, "\n") != 4 || got.stderr != "" {
 		t.Errorf("with the rights to list and to forward: %+v", got)
 	}
 	c.kubeconfig = evictdtest.Cluster().Kubeconfig()

@@ -132,15 +132,15 @@ type result struct {
 }
 
 // kubectl runs `kubectl evictd` with the arguments, as kubectl runs a plugin.
-func (c *plugin) kubectl(args ...string) result {
+func (c *plugin) kubectl(ctx context.Context, args ...string) result {
 	c.T.Helper()
-	return c.run("kubectl-evictd", append(args, "--kubeconfig", c.kubeconfig)...)
+	return c.run(ctx, "kubectl-evictd", append(args, "--kubeconfig", c.kubeconfig)...)
 }
 
-func (c *plugin) run(name string, args ...string) result {
+func (c *plugin) run(ctx context.Context, name string, args ...string) result {
 	c.T.Helper()
 	var out, errs bytes.Buffer
-	command := exec.CommandContext(c.T.Context(), filepath.Join(c.dir, name), args...)
+	command := exec.CommandContext(ctx, filepath.Join(c.dir, name), args...)
 	command.Stdout, command.Stderr = &out, &errs
 	err := command.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
@@ -170,8 +170,8 @@ func (c *plugin) account(name string, rules ...rbacv1.PolicyRule) string {
 	path := filepath.Join(c.T.TempDir(), "kubeconfig")
 	c.Must(clientcmd.WriteToFile(*file, path))
 	if len(rules) > 0 {
-		c.Until("the API server knows the rights of "+name, func(context.Context) bool {
-			got := c.run("kubectl-evictd", "nodes", "-n", c.Namespace, "--kubeconfig", path)
+		c.Until("the API server knows the rights of "+name, func(ctx context.Context) bool {
+			got := c.run(ctx, "kubectl-evictd", "nodes", "-n", c.Namespace, "--kubeconfig", path)
 			return got.code == 0 || strings.Contains(got.stderr, "portforward")
 		})
 	}

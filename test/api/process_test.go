@@ -27,14 +27,14 @@ func TestStopAndResume(t *testing.T) {
 	a.Press()
 	a.Decided("WouldEvict", a.Namespace+"/evictd-stop stops it: \\\"evicts the wrong pods\\\"")
 	a.Ticks(5)
-	if real := sent.Real(); len(real) != 0 || a.Terminating("large") || a.Terminating("small") {
-		t.Errorf("a stopped evictd sent %+v", real)
+	if all := sent.Real(); len(all) != 0 || a.Terminating("large") || a.Terminating("small") {
+		t.Errorf("a stopped evictd sent %+v", all)
 	}
 	a.Must(maps.Delete(t.Context(), acting.StopName, metav1.DeleteOptions{}))
 	a.Acting("")
 	a.ExpectVictims("large")
-	if real := sent.Real(); len(real) != 1 {
-		t.Errorf("after the stop evictd sent %+v, want one eviction", real)
+	if all := sent.Real(); len(all) != 1 {
+		t.Errorf("after the stop evictd sent %+v, want one eviction", all)
 	}
 }
 

@@ -28,7 +28,7 @@ func (m *ranking) running(name string, mebibytes int64) {
 
 func (m *ranking) rank(args ...string) (stdout, stderr string) {
 	m.T.Helper()
-	return m.onNode("rank", m.Node, evictdtest.Cluster().Kubeconfig(), args...)
+	return m.onNode(m.T.Context(), "rank", m.Node, evictdtest.Cluster().Kubeconfig(), args...)
 }
 
 // report is the part of the JSON that the tests use.
@@ -110,11 +110,11 @@ func TestRankShowsBudgetsAndIsRankedAgainFromASnapshot(t *testing.T) {
 		t.Errorf("the questions used the budget up: %+v", b.Status)
 	}
 
-	again, _ := m.call("rank", "--snapshot", file, "-o", "json")
+	again, _ := m.call(t.Context(), "rank", "--snapshot", file, "-o", "json")
 	if again != text {
 		t.Errorf("from the snapshot:\n%s\nwant, as it was seen:\n%s", again, text)
 	}
-	why, _ := m.call("rank", "--snapshot", file, "--why", m.Namespace+"/allowed")
+	why, _ := m.call(t.Context(), "rank", "--snapshot", file, "--why", m.Namespace+"/allowed")
 	for _, words := range []string{"candidate 2 of 4", m.Namespace + "/guarded, goes before it", m.Namespace + "/free, goes after it", "Budget: allowed"} {
 		if !strings.Contains(why, words) {
 			t.Errorf("the story lacks %q:\n%s", words, why)

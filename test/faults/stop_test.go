@@ -41,8 +41,8 @@ func TestStopWithoutTheRight(t *testing.T) {
 		t.Errorf("/readyz: %d %s", status, text)
 	}
 	a.Ticks(20)
-	if real := sent.Real(); len(real) != 0 {
-		t.Errorf("it sent %+v", real)
+	if all := sent.Real(); len(all) != 0 {
+		t.Errorf("it sent %+v", all)
 	}
 	if log := a.Evictd.Log.String(); strings.Count(log, `"evictd does not act"`) != 1 || !strings.Contains(log, "apply the Role") {
 		t.Error("it does not say once, with what to do, that it does not act")

@@ -15,7 +15,7 @@ import (
 )
 
 // shared is the control plane of all tests of a program, each of which has its own namespace.
-var shared *cluster.Cluster
+var shared *cluster.Cluster //nolint:gochecknoglobals // of the program, set by Main
 
 // Main starts the control plane, runs the tests and returns the exit code.
 func Main(m *testing.M) int {
@@ -30,7 +30,7 @@ func Main(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
 	bin := os.Getenv("EVICTD_CLUSTER_BIN")
 	if err = cluster.Build(ctx, bin, false, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "building the control plane:", err)

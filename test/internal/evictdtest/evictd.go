@@ -39,13 +39,14 @@ func Binary(tb testing.TB) string {
 	return path
 }
 
-var built = sync.OnceValues(func() (string, error) {
+var built = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // once for the program
 	path := filepath.Join(shared.Dir(), "evictd")
-	command := exec.Command("go", "build", "-C", "../..", "-o", path, "./cmd/evictd")
+	arguments, environment := []string{"build", "-C", "../..", "-o", path}, os.Environ()
 	if os.Getenv("EVICTD_RACE") != "" {
-		command.Args = append(command.Args[:2:2], append([]string{"-C", "../..", "-race"}, command.Args[4:]...)...)
-		command.Env = append(os.Environ(), "CGO_ENABLED=1")
+		arguments, environment = append(arguments, "-race"), append(environment, "CGO_ENABLED=1")
 	}
+	command := exec.Command("go", append(arguments, "./cmd/evictd")...) //nolint:gosec // it is the test's own
+	command.Env = environment
 	text, err := command.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("building evictd: %w: %s", err, text)
@@ -102,7 +103,8 @@ users: [{name: it, user: {tokenFile: %q}}]
 	if err := os.WriteFile(e.Config, configuration(o.Settings), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	e.command = exec.Command(Binary(tb), "run", "--config="+e.Config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
+	e.command = exec.Command(Binary(tb), //nolint:gosec,noctx // built above; Stop and Kill end it
+		"run", "--config="+e.Config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
 		"--host-root="+o.Host.Root, "--http-bind-address="+e.Address)
 	if o.StateDir != "" {
 		e.command.Args = append(e.command.Args, "--state-dir="+o.StateDir)
@@ -158,7 +160,7 @@ func (e *Evictd) Get(ctx context.Context, path string) (int, string) {
 	if err != nil {
 		return 0, err.Error()
 	}
-	defer response.Body.Close()
+	defer response.Body.Close() //nolint:errcheck // it was read
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return 0, err.Error()

@@ -50,11 +50,11 @@ func (h *Host) Write(name, text string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		h.t.Fatal(err)
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600) //nolint:gosec // below the test's own folder
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // it is written at once
 	if _, err = file.WriteAt([]byte(text), 0); err != nil {
 		h.t.Fatal(err)
 	}

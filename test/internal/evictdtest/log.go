@@ -2,7 +2,6 @@ package evictdtest
 
 import (
 	"bytes"
-	"encoding/json"
 	"strings"
 	"sync"
 )
@@ -29,17 +28,3 @@ func (l *Log) String() string {
 
 // Has reports whether the text is in the log.
 func (l *Log) Has(text string) bool { return strings.Contains(l.String(), text) }
-
-// Messages returns the messages of all lines, in order.
-func (l *Log) Messages() []string {
-	var all []string
-	for line := range strings.Lines(l.String()) {
-		var fields struct {
-			Message string `json:"msg"`
-		}
-		if json.Unmarshal([]byte(line), &fields) == nil {
-			all = append(all, fields.Message)
-		}
-	}
-	return all
-}

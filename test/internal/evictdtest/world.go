@@ -180,7 +180,7 @@ func (w *World) Kubectl(ctx context.Context, input string, arguments ...string) 
 		bin, err = cluster.DefaultBinDir()
 		w.Must(err)
 	}
-	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", shared.Kubeconfig()}, arguments...)...)
+	command := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", shared.Kubeconfig()}, arguments...)...) //nolint:gosec // the tests' own
 	var complaints bytes.Buffer
 	command.Stdin, command.Stderr = strings.NewReader(input), &complaints
 	output, err := command.Output()
