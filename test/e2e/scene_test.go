@@ -171,12 +171,12 @@ func (s *scene) patientThreshold(p node.Policy) {
 }
 
 // nearLine applies a threshold on the node's memory that is met when that many more MiB are
-// used, beside the default limits.
+// used, beside the default limits and the default sampling.
 func (s *scene) nearLine(below int64, extra string) {
 	s.Helper()
 	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
 	s.must(err)
-	s.configure(node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra})
+	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra}))
 	s.Cleanup(s.farFromAnyLine)
 }
 
