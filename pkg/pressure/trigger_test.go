@@ -528,7 +528,8 @@ func TestARealStallWakes(t *testing.T) {
 		}
 		ended()
 		// With less than that no window need have had a stall that wakes.
-		if stalled = nodeStalled(t) - stalled; stalled < time.Duration(patience/windowUnprivileged)*stallUnprivileged {
+		const windows = int64(patience / windowUnprivileged)
+		if stalled = nodeStalled(t) - stalled; stalled < stallUnprivileged*time.Duration(windows) {
 			t.Skipf("SKIP: the node stalled for no more than %v in %v", stalled, patience)
 		}
 		t.Fatalf("%s: no wake-up, although the node stalled for %v", name, stalled)

@@ -147,7 +147,7 @@ func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	if json.NewEncoder(w).Encode(answer) != nil {
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
 		return // evictd has ended
 	}
 }
@@ -293,7 +293,7 @@ func (a *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	for encoder := json.NewEncoder(w); ; {
 		for _, event := range events {
-			if encoder.Encode(event) != nil {
+			if err := encoder.Encode(event); err != nil {
 				return
 			}
 		}

@@ -13,7 +13,7 @@ func TestWrongFileIsNamed(t *testing.T) {
 	t.Parallel()
 	const head = "about: x\n"
 	for says, text := range map[string]string{
-		`unknown field "wnat"`:                      head + "want: {exit: 0}\nwnat: {}\n",
+		`unknown field "wants"`:                     head + "want: {exit: 0}\nwants: {}\n",
 		`unknown field "memroy"`:                    head + "pods: [{name: a, memroy: 1Gi}]\nwant: {exit: 0}\n",
 		"already set":                               head + head + "want: {exit: 0}\n",
 		"want: say what evictd must do":             head,
@@ -64,8 +64,8 @@ func TestREADMENamesEachField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range []any{Case{}, Node{}, Pod{}, Step{}, Want{}} {
-		for i := range reflect.TypeOf(of).NumField() {
-			if name := reflect.TypeOf(of).Field(i).Tag.Get("json"); !strings.Contains(string(text), "`"+name+"`") {
+		for field := range reflect.TypeOf(of).Fields() {
+			if name := field.Tag.Get("json"); !strings.Contains(string(text), "`"+name+"`") {
 				t.Errorf("%T: %s is not in it", of, name)
 			}
 		}

@@ -103,8 +103,20 @@ func (n *node) available(available int64) {
 		name  string
 		bytes int64
 	}{
-		{"MemTotal", n.total()}, {"MemFree", available}, {"MemAvailable", available}, {"Buffers", mebibyte}, {"Cached", 64 * mebibyte}, {"Shmem", mebibyte}, {"Slab", mebibyte}, {"SReclaimable", mebibyte},
-		{"SUnreclaim", mebibyte}, {"PageTables", mebibyte}, {"Active(anon)", n.total() - available}, {"Inactive(anon)", 0}, {"Active(file)", mebibyte}, {"Inactive(file)", mebibyte},
+		{"MemTotal", n.total()},
+		{"MemFree", available},
+		{"MemAvailable", available},
+		{"Buffers", mebibyte},
+		{"Cached", 64 * mebibyte},
+		{"Shmem", mebibyte},
+		{"Slab", mebibyte},
+		{"SReclaimable", mebibyte},
+		{"SUnreclaim", mebibyte},
+		{"PageTables", mebibyte},
+		{"Active(anon)", n.total() - available},
+		{"Inactive(anon)", 0},
+		{"Active(file)", mebibyte},
+		{"Inactive(file)", mebibyte},
 	} {
 		fmt.Fprintf(&text, "%s: %14d kB\n", line.name, line.bytes>>10)
 	}

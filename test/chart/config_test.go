@@ -61,8 +61,8 @@ func configurationWith(t *testing.T, fields string) string {
 func TestConfiguration(t *testing.T) {
 	t.Parallel()
 	evictd := builtEvictd(t)
-	t.Run("the chart passes it on", func(t *testing.T) { passesOn(t, evictd) })
-	t.Run("the test of Helm names each fault", func(t *testing.T) { namesEachFault(t, evictd) })
+	t.Run("the chart passes it on", func(t *testing.T) { t.Parallel(); passesOn(t, evictd) })
+	t.Run("the test of Helm names each fault", func(t *testing.T) { t.Parallel(); namesEachFault(t, evictd) })
 }
 
 // Every field of the configuration goes through the chart as it is, and so does what evictd

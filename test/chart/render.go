@@ -19,8 +19,9 @@ import (
 const (
 	deployDir = "../../deploy"
 	chartDir  = deployDir + "/chart/evictd"
-	// Release and Namespace are those that the shipped manifest corresponds to.
-	Release   = "evictd"
+	// Release is the name of the release that the shipped manifest corresponds to.
+	Release = "evictd"
+	// Namespace is its namespace.
 	Namespace = "evictd"
 )
 

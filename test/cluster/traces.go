@@ -29,7 +29,7 @@ func ReadTraces() (Traces, error) {
 	}
 	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file") // the pattern is in order
 	for _, path := range loops {
-		if file, err := os.ReadFile(path); err == nil && isNodes(string(file)) { //nolint:gosec // a path that was found
+		if file, gone := os.ReadFile(path); gone == nil && isNodes(string(file)) { //nolint:gosec // a path that was found
 			t.found = append(t.found, "the loop device of "+strings.TrimSpace(string(file)))
 		}
 	}
@@ -44,7 +44,7 @@ func ReadTraces() (Traces, error) {
 		}
 	}
 	for _, folder := range nodeFolders() {
-		if _, err := os.Stat(folder); err == nil {
+		if _, missing := os.Stat(folder); missing == nil {
 			t.found = append(t.found, "the folder "+folder)
 		}
 	}

@@ -129,7 +129,7 @@ func (a *calmAgent) make(clients *apiclient.Clients, nodeName string) error {
 }
 
 // checkNode sends what cmd/evictd sends once at the start; TestCalmAgentAsksAsEvictdDoes in
-// test/integration compares the two.
+// test/faults compares the two.
 func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, name string) error {
 	node, err := clients.Telling.Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
