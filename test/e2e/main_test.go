@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -33,18 +34,23 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	before, err := cluster.ReadTraces()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	code := 1
-	if err := bringUp(ctx, oneDisk); err != nil {
+	if err = bringUp(ctx, oneDisk); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 	} else {
 		code = m.Run()
 	}
-	err := takeDown(context.WithoutCancel(ctx))
+	err = errors.Join(takeDown(context.WithoutCancel(ctx)), before.Left())
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, "evictd's log:\n"+said)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e: stopping the node:", err)
+		fmt.Fprintln(os.Stderr, "e2e: stopping the node, which leaves nothing behind:", err)
 		return 1
 	}
 	return code
