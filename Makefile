@@ -1,8 +1,14 @@
-# evictd. `make help` lists what there is; CI runs verify, test and some of e2e (.ci/run).
+# evictd. `make help` lists what there is; CI runs verify, test, test-api and e2e (.ci/run).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# One set of flags for all that is compiled but under the race detector, so that a dependency is compiled
+# once, and for all checkouts.
+export CGO_ENABLED := 0
+ifeq ($(findstring -trimpath,$(GOFLAGS)),)
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+endif
 
 # The version of evictd, of its image and of its chart.
 VERSION := $(shell cat $(CURDIR)/VERSION)
@@ -22,7 +28,11 @@ IMAGE_FLAGS = --ref '$(IMAGE_REF)' --version $(VERSION) --revision '$(REVISION)'
 # What packs runs here, also where GOOS and GOARCH are set to build for another platform.
 HOST_GO := GOOS=$(shell go env GOHOSTOS) GOARCH=$(shell go env GOHOSTARCH) go
 BIN := $(CURDIR)/bin
-TOOLS := $(BIN)/tools
+# What needs no rebuild in another checkout is kept here, by a stamp of what it is built from. It may be
+# deleted at any time.
+EVICTD_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/evictd
+export EVICTD_CACHE
+TOOLS := $(EVICTD_CACHE)/tools-$(shell cat $(CURDIR)/tools/go.mod $(CURDIR)/tools/go.sum <(go version) | sha256sum | cut -c1-16)
 CLUSTER_BIN := $(BIN)/cluster
 # Modules with code of their own. The other go.mod files only pin what is built
 # from elsewhere.
@@ -30,22 +40,29 @@ MODULES := . test test/chart test/cluster test/image test/image/registry test/pa
 # What 'make generate' writes, or writes lines of.
 GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
 	deploy/daemonset.yaml deploy/chart/evictd/values.yaml deploy/chart/evictd/Chart.yaml Dockerfile
+# Packages that start goroutines: their tests run under the race detector. So do those of the loop in which
+# the goroutines of others meet it; all others in make test-long.
+RACE := $(addprefix github.com/evictd/evictd/,cmd/evictd internal/acting internal/execute internal/filetree \
+	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/permits internal/plugin internal/state pkg/pressure)
+RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Permit|Request|Answer|Walk|TheLoop|CalmNode'
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
-# 'make test SHORT=' tries a hundred random spikes of memory in place of ten.
-SHORT ?= -short
+# Runs targets whatever failed before, and prints one table at the end.
+STAGES = @go -C test run ./stages
+# Where stages wants the events of all tests, each run has a file of its own.
+JSONFILE = $(if $(TEST_RESULTS),--jsonfile $$(mktemp $(TEST_RESULTS)/XXXXXX.json))
 # Prints a line for each package, and at the end every failure and every skip with
 # its reason, counted.
-GOTEST = $(TOOLS)/gotestsum --format pkgname --
+GOTEST = $(TOOLS)/gotestsum --format pkgname $(JSONFILE) --
 # The same with a line for each test.
-GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname --
-# The data of API servers is in memory where there is room for it and programs may run there: etcd waits
+GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname $(JSONFILE) --
+# The files of tests and the data of API servers are in memory where there is room for it and programs may run there: etcd waits
 # for each write, on a busy disk for long.
 FAST_TMP := $(shell free=$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1); \
 	if [ -w /dev/shm ] && [ "$${free:-0}" -ge 4096 ] && ! grep -qE '^[^ ]+ /dev/shm [^ ]+ [^ ]*noexec' /proc/mounts; then echo TMPDIR=/dev/shm; fi)
 LDFLAGS := -s -w -X main.version=$(VERSION) -X main.revision=$(COMMIT)
 # Without the stamp of the checkout: a binary depends on its source, not on how that was fetched.
-GOBUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
+GOBUILD = go build -buildvcs=false -ldflags '$(LDFLAGS)'
 
 .PHONY: help
 help: ## This list
@@ -92,12 +109,17 @@ krew: ## bin/krew: the kubectl plugin's archives and its Krew manifest (KREW_VER
 	rm -r $(BIN)/krew/files
 
 .PHONY: tools
-tools: ## Build the pinned linters into bin/tools
-	go -C tools build -o $(TOOLS)/ tool
+tools: linter test-runner $(TOOLS)/govulncheck ## Build the pinned golangci-lint, gotestsum and govulncheck, once for all checkouts
 
-.PHONY: test-runner
-test-runner: ## Build gotestsum alone into bin/tools, which prints the results of tests
-	go -C tools build -o $(TOOLS)/ gotest.tools/gotestsum
+.PHONY: linter test-runner
+linter: $(TOOLS)/golangci-lint
+test-runner: $(TOOLS)/gotestsum
+$(TOOLS)/golangci-lint:
+	go -C tools build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(TOOLS)/gotestsum:
+	go -C tools build -o $@ gotest.tools/gotestsum
+$(TOOLS)/govulncheck:
+	go -C tools build -o $@ golang.org/x/vuln/cmd/govulncheck
 
 .PHONY: cluster-build
 cluster-build: ## Build etcd and the control plane from their Go modules (about 9 minutes cold on 2 cores, seconds warm)
@@ -107,15 +129,75 @@ cluster-build: ## Build etcd and the control plane from their Go modules (about 
 node-build: ## As cluster-build, and the scheduler, kubelet and containerd
 	cd test/cluster && go run ./cmd/cluster build --bin $(CLUSTER_BIN)
 
+# The gate: the targets of .ci/run. docs/development.md says what each shows.
 .PHONY: test
-test: needs-gcc says-how-long test-runner cluster-build ## Unit tests, and tests against a real API server (no root)
-	$(GOTEST) -race $(SHORT) $(TIMEOUT) ./...
-	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) $(TIMEOUT) ./...
-	cd test/parity && $(GOTEST) $(TIMEOUT) ./...
-	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) $(TIMEOUT) ./...
+test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no root, no cluster; three minutes)
+	$(STAGES) test-unit test-race test-parity test-chart test-cases
+
+.PHONY: test-unit test-race test-parity test-chart test-cases
+test-unit: test-runner
+	$(FAST_TMP) $(GOTEST) -short $(TIMEOUT) $(filter-out $(RACE),$(shell go list ./...))
+	cd test && $(GOTEST) $(TIMEOUT) ./bench/... ./demo/... ./internal/... ./stages/...
+	cd test/cluster && $(GOTEST) -short $(TIMEOUT) ./...
+test-race: needs-gcc test-runner
+	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(TIMEOUT) $(RACE)
+	CGO_ENABLED=1 $(GOTEST) -race -short $(TIMEOUT) -run $(RACE_LOOP) ./internal/agent
+test-parity: test-runner
+	cd test/parity && $(GOTEST) -short $(TIMEOUT) ./...
+test-chart: test-runner
+	cd test/chart && $(GOTEST) $(TIMEOUT) .
+test-cases: test-runner build
+	cd test && EVICTD_BIN=$(BIN)/evictd $(GOTEST) -count=1 $(TIMEOUT) ./cases/...
+
+.PHONY: test-api
+test-api: test-runner cluster-build ## Tests against a real API server (no root; two minutes)
+	cd test && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -short -count=1 $(TIMEOUT) -parallel 4 ./api/...
+
+# On purpose: each appends a line to docs/test-results.md, also when it fails.
+.PHONY: e2e-all
+e2e-all: needs-root ## All end-to-end tests (root; 16 minutes)
+	$(STAGES) --record e2e-all e2e-every
+
+.PHONY: test-faults
+test-faults: ## API servers that fail, kill -9 of evictd, twenty agents (no root; six minutes)
+	$(STAGES) --record test-faults test-faults-every
+
+.PHONY: test-release
+test-release: needs-root ## The images, both architectures, the chart on a server and a node, lint of all modules, vulnerabilities (root)
+	$(STAGES) --record test-release verify-lint-all verify-vuln test-image test-arm64 test-chart-server test-helm krew
+
+.PHONY: test-long
+test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity, the test cluster
+	$(STAGES) --record test-long test-race-all test-race-again parity test-cluster
+
+.PHONY: nightly
+nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
+	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
+
+.PHONY: e2e-every test-faults-every test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
+e2e-every:
+	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
+test-faults-every: test-runner cluster-build
+	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -parallel 4 ./faults/...
+	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -run TestPermits ./api/...
+test-image: test-runner
 	cd test/image && $(GOTEST) -count=1 $(TIMEOUT) ./...
-	cd test && $(GOTEST) $(TIMEOUT) ./bench/... ./demo/... ./internal/...
-	cd test && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -race -count=1 $(TIMEOUT) -parallel 8 ./integration/...
+test-chart-server: test-runner cluster-build
+	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) -count=1 $(TIMEOUT) ./server
+test-helm:
+	RUN=TestHelmOnARealNode $(MAKE) e2e
+test-race-all: needs-gcc test-runner
+	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -count=1 $(TIMEOUT) ./...
+test-race-again: needs-gcc test-runner
+	CGO_ENABLED=1 $(GOTEST) -race -count=3 $(TIMEOUT) ./internal/acting ./internal/execute ./internal/nodepods ./internal/permits ./internal/taint
+test-cluster: test-runner cluster-build
+	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) -count=1 $(TIMEOUT) ./...
+fuzz-long:
+	FUZZTIME=5m $(MAKE) fuzz
+bench-short:
+	FILES=200000 $(MAKE) bench
+	RUNS=3 RATES=1000 $(MAKE) bench-reaction
+	WINDOW=10s $(MAKE) bench-idle
 
 .PHONY: parity
 parity: ## evictd's order against the kubelet's own eviction manager, on STATES (100000) generated node states
@@ -129,16 +211,17 @@ test-cgroup2: ## Tests of pkg/pressure and pkg/usage on cgroup v2, in a virtual 
 test-arm64: image-layout ## evictd for arm64, under qemu in user mode where this machine is none (downloads qemu from Debian's packages)
 	cd test && go run ./arm64 --binary $(BIN)/image/linux-arm64/evictd --version $(VERSION) --debian $(BIN)/vm
 
-# RUN=TestName runs some.
+# RUN=TestName runs some of all.
 .PHONY: e2e
-e2e: needs-root test-runner node-build image-archive ## The shipped manifest on a real kubelet (root)
+e2e: needs-root test-runner node-build image-archive ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		$(GOTEST_VERBOSE) -tags e2e -count=1 $(TIMEOUT) -run "$${RUN:-.}" ./e2e/...
+		$(GOTEST_VERBOSE) -tags $${RUN:+e2e_all,}e2e -count=1 -timeout 90m -run "$${RUN:-.}" ./e2e/...
 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
-e2e-cgroup2: node-build image-archive ## Some of e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
-	cd test && go run ./cgroup2node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$${RUN:-}"
+e2e-cgroup2: node-build image-archive ## The tests of make e2e on cgroup v2, in a virtual machine where there is none (root on v2, else once for qemu; RUN=.)
+	cd test && run="$${RUN:-^($$(go test -tags e2e -list . ./e2e | grep '^Test' | paste -sd '|'))\$$}" \
+		&& go run ./cgroup2node --dir $(BIN)/cgroup2node --debian $(BIN)/vm --run "$$run"
 
 # SEED repeats the order of a run.
 .PHONY: soak
@@ -198,13 +281,6 @@ bench-agents: cluster-build ## What calm agents cost one API server, and its res
 		--window $${WINDOW:-20s} --windows $${WINDOWS:-3} --rounds $${ROUNDS:-10} --restarts $${RESTARTS:-3} --stops $${STOPS:-5} \
 		--churn $${CHURN:-10} --density $${DENSITY:-110}
 
-# AGENTS, PERMITS (permits of a workload), WORKLOADS and PODS (on each node) make it smaller;
-# go run ./bench/permits --help lists all.
-.PHONY: bench-permits
-bench-permits: cluster-build ## 200 agents under pressure at once against one API server, without permits and with them (five minutes)
-	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) go run ./bench/permits --agents $${AGENTS:-200} --permits $${PERMITS:-5} \
-		--workloads $${WORKLOADS:-10} --pods $${PODS:-5}
-
 # Minimizing what is merely interesting takes up to a minute for one input by default,
 # and nothing else is tried meanwhile.
 .PHONY: fuzz
@@ -235,7 +311,12 @@ update: generate fmt ## What cures a failed verify: tidy, generate, format
 	for module in $(MODULES) tools; do (cd $$module && go mod tidy); done
 
 .PHONY: verify
-verify: verify-tidy verify-generate verify-lint verify-manifest verify-vuln ## Format, lint, go mod tidy, generated pages, manifest, known vulnerabilities
+verify: ## go mod tidy, generated pages, manifest, chart, links; format, vet and lint of the modules that a change touches
+	$(STAGES) verify-tidy verify-generate verify-manifest verify-links verify-lint
+
+.PHONY: verify-links
+verify-links:
+	@go test -count=1 $(TIMEOUT) -run '^TestLinksOfTheDocuments$$' ./cmd/evictd
 
 .PHONY: verify-tidy
 verify-tidy:
@@ -252,13 +333,29 @@ verify-generate:
 		done
 	@echo "generated files: up to date"
 
+# A change is what differs from main; on main itself, its last ten commits. Where git knows neither, it is
+# everything. A change to evictd touches test, which imports it.
 .PHONY: verify-lint
-verify-lint: tools
-	@for module in $(MODULES); do \
-		echo "golangci-lint and go vet: $$module"; \
-		(cd $$module && go vet -tags e2e ./... && $(TOOLS)/golangci-lint fmt --diff --config $(CURDIR)/.golangci.yml \
-			&& $(TOOLS)/golangci-lint run --config $(CURDIR)/.golangci.yml) || { echo "run 'make update', then fix what is left"; exit 1; }; \
+verify-lint: linter
+	@files() { case $$1 in \
+		.) echo cmd internal pkg go.mod go.sum;; \
+		test) echo cmd internal pkg go.mod go.sum test :!test/chart :!test/image :!test/parity;; \
+		*) echo $$1;; esac; }; \
+	since=$$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || true); \
+	[ "$$since" != "$$(git rev-parse HEAD 2>/dev/null)" ] || since=$$(git rev-parse -q --verify HEAD~10 || true); \
+	for module in $(MODULES); do \
+		if [ -n "$$since" ] && [ -z "$$(git diff --name-only $$since -- .golangci.yml $$(files $$module); git ls-files -o --exclude-standard $$(files $$module))" ]; \
+		then echo "golangci-lint and go vet: $$module: not touched"; \
+		else $(MAKE) --no-print-directory -s lint-module MODULE=$$module; fi; \
 	done
+
+.PHONY: verify-lint-all lint-module
+verify-lint-all:
+	@for module in $(MODULES); do $(MAKE) --no-print-directory -s lint-module MODULE=$$module; done
+lint-module: linter
+	@echo "golangci-lint and go vet: $(MODULE)"
+	@(cd $(MODULE) && go vet -tags e2e ./... && go vet -tags e2e_all ./... && $(TOOLS)/golangci-lint fmt --diff --config $(CURDIR)/.golangci.yml \
+		&& $(TOOLS)/golangci-lint run --allow-serial-runners --config $(CURDIR)/.golangci.yml) || { echo "run 'make update', then fix what is left"; exit 1; }
 
 .PHONY: verify-manifest
 verify-manifest: ## The shipped configuration validates, and the chart gives the same objects as deploy/
