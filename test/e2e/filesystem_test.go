@@ -92,11 +92,12 @@ func eventsOnTheNode(ctx context.Context, s *scene) (message string, count int32
 }
 
 // A cleanup reclaims the space after a while: within the stabilization window no pod is
-// evicted, and without it one that could have reclaimed the space is.
+// evicted, and without it one that could have reclaimed the space is. The window is five minutes at most,
+// which the first half must not take: this test is in e2e-all only.
 func TestDeletionWithinTheStabilizationWindow(t *testing.T) {
 	const untilMetThen = 60
 	const untilMet = greedyMiB + modestMiB + untilMetThen
-	s := newDiskScene(t, node.DiskSpace, untilMet, "1h") // longer than any wait
+	s := newDiskScene(t, node.DiskSpace, untilMet, "5m") // the longest that there is
 	modest := modestWriter(s)
 	large := writer(s, "large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
 	large.works()
