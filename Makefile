@@ -176,7 +176,7 @@ nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, s
 
 .PHONY: e2e-every test-faults-every test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
 e2e-every:
-	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
+	EVICTD_PATIENCE=5 RUN=$${RUN:-.} $(MAKE) e2e
 test-faults-every: test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -parallel 4 ./faults/...
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -run TestPermits ./api/...
