@@ -162,7 +162,7 @@ func (s *Seen) checks() map[string]string {
 	return states
 }
 
-// said returns all texts that were said: each line, and each value in what is JSON, so that nobody has
+// said returns all texts that were said: each line, and each value in what is JSON, so that no author has
 // to know how JSON writes a quotation mark.
 func (s *Seen) said() []string {
 	all := append(slices.Clone(s.notes), s.answer)
