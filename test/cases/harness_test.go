@@ -46,7 +46,7 @@ func TestVerdict(t *testing.T) {
 		"another":                  {Case{Want: web}, []string{"db"}, "evicts [web]: seen [db]"},
 		"one more":                 {Case{Want: web}, []string{"web", "db"}, "evicts [web]: seen [web, db]"},
 		"marked, as today":         {Case{Fails: true, Want: web, Today: &db}, []string{"db"}, ""},
-		"marked, and fixed":       {Case{Fails: true, Want: web, Today: &db}, []string{"web"}, "remove `fails: true`"},
+		"marked, and fixed":        {Case{Fails: true, Want: web, Today: &db}, []string{"web"}, "remove `fails: true`"},
 		"marked, neither of these": {Case{Fails: true, Want: web, Today: &db}, nil, "not as `today` says"},
 	} {
 		got := test.of.verdict(&Seen{evicted: test.evicted})
