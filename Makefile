@@ -52,10 +52,11 @@ STAGES = @go -C test run ./stages
 # Where stages wants the events of all tests, each run has a file of its own.
 JSONFILE = $(if $(TEST_RESULTS),--jsonfile $$(mktemp $(TEST_RESULTS)/XXXXXX.json))
 # Prints a line for each package, and at the end every failure and every skip with
-# its reason, counted.
-GOTEST = $(TOOLS)/gotestsum --format pkgname $(JSONFILE) --
+# its reason, counted. Each run runs: Go's cache of results knows no file outside of a module, such as
+# deploy/ for test/chart, and no program that a test starts.
+GOTEST = $(TOOLS)/gotestsum --format pkgname $(JSONFILE) -- -count=1 $(TIMEOUT)
 # The same with a line for each test.
-GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname $(JSONFILE) --
+GOTEST_VERBOSE = $(TOOLS)/gotestsum --format testname $(JSONFILE) -- -count=1 $(TIMEOUT)
 # The files of tests and the data of API servers are in memory where there is room for it and programs may run there: etcd waits
 # for each write, on a busy disk for long.
 FAST_TMP := $(shell free=$$(df --output=avail -m /dev/shm 2>/dev/null | tail -1); \
@@ -136,22 +137,22 @@ test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no roo
 
 .PHONY: test-unit test-race test-parity test-chart test-cases
 test-unit: test-runner
-	$(FAST_TMP) $(GOTEST) -short $(TIMEOUT) $(filter-out $(RACE),$(shell go list ./...))
-	cd test && $(GOTEST) $(TIMEOUT) ./bench/... ./demo/... ./internal/... ./stages/...
-	cd test/cluster && $(GOTEST) -short $(TIMEOUT) ./...
+	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
+	cd test && $(GOTEST) ./bench/... ./demo/... ./internal/... ./stages/...
+	cd test/cluster && $(GOTEST) -short ./...
 test-race: needs-gcc test-runner
-	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(TIMEOUT) $(RACE)
-	CGO_ENABLED=1 $(GOTEST) -race -short $(TIMEOUT) -run $(RACE_LOOP) ./internal/agent
+	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
+	CGO_ENABLED=1 $(GOTEST) -race -short -run $(RACE_LOOP) ./internal/agent
 test-parity: test-runner
-	cd test/parity && $(GOTEST) -short $(TIMEOUT) ./...
+	cd test/parity && $(GOTEST) -short ./...
 test-chart: test-runner
-	cd test/chart && $(GOTEST) $(TIMEOUT) .
+	cd test/chart && $(GOTEST) .
 test-cases: test-runner build
-	cd test && EVICTD_BIN=$(BIN)/evictd $(GOTEST) -count=1 $(TIMEOUT) ./cases/...
+	cd test && EVICTD_BIN=$(BIN)/evictd $(GOTEST) ./cases/...
 
 .PHONY: test-api
 test-api: test-runner cluster-build ## Tests against a real API server (no root; two minutes)
-	cd test && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -short -count=1 $(TIMEOUT) -parallel 4 ./api/...
+	cd test && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -short -parallel 4 ./api/...
 
 # On purpose: each appends a line to docs/test-results.md, also when it fails.
 .PHONY: e2e-all
@@ -178,20 +179,20 @@ nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, s
 e2e-every:
 	EVICTD_PATIENCE=5 RUN=$${RUN:-.} $(MAKE) e2e
 test-faults-every: test-runner cluster-build
-	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -parallel 4 ./faults/...
-	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -count=1 $(TIMEOUT) -run TestPermits ./api/...
+	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -parallel 4 ./faults/...
+	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -run TestPermits ./api/...
 test-image: test-runner
-	cd test/image && $(GOTEST) -count=1 $(TIMEOUT) ./...
+	cd test/image && $(GOTEST) ./...
 test-chart-server: test-runner cluster-build
-	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) -count=1 $(TIMEOUT) ./server
+	cd test/chart && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./server
 test-helm:
 	RUN=TestHelmOnARealNode $(MAKE) e2e
 test-race-all: needs-gcc test-runner
-	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -count=1 $(TIMEOUT) ./...
+	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race ./...
 test-race-again: needs-gcc test-runner
-	CGO_ENABLED=1 $(GOTEST) -race -count=3 $(TIMEOUT) ./internal/acting ./internal/execute ./internal/nodepods ./internal/permits ./internal/taint
+	CGO_ENABLED=1 $(GOTEST) -race -count=3 ./internal/acting ./internal/execute ./internal/nodepods ./internal/permits ./internal/taint
 test-cluster: test-runner cluster-build
-	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) -count=1 $(TIMEOUT) ./...
+	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 fuzz-long:
 	FUZZTIME=5m $(MAKE) fuzz
 bench-short:
@@ -215,7 +216,7 @@ test-arm64: image-layout ## evictd for arm64, under qemu in user mode where this
 .PHONY: e2e
 e2e: needs-root test-runner node-build image-archive ## The shipped manifest on a real kubelet: seven tests (root; RUN=TestName runs another, RUN=. all)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		$(GOTEST_VERBOSE) -tags $${RUN:+e2e_all,}e2e -count=1 -timeout 90m -run "$${RUN:-.}" ./e2e/...
+		$(GOTEST_VERBOSE) -tags $${RUN:+e2e_all,}e2e -timeout 90m -run "$${RUN:-.}" ./e2e/...
 
 # RUN=. runs all of them, RUN=TestName some.
 .PHONY: e2e-cgroup2
