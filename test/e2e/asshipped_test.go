@@ -29,7 +29,7 @@ func TestShippedManifestRunsInDryRunWithoutRights(t *testing.T) {
 	checkOOMScore(s, &pods.Items[0])
 	families, err := live.Metrics(t.Context())
 	s.must(err)
-	if dry, there := node.Value(families, "evictd_dry_run", nil); !there || dry != 1 {
+	if dry, there := families.Sum("evictd_dry_run"); !there || dry != 1 {
 		t.Errorf("evictd_dry_run = %v, %v; the shipped configuration must be a dry run", dry, there)
 	}
 	for _, page := range []string{"/livez", "/readyz"} {

@@ -24,7 +24,7 @@ func diskVictimIsThePodThatFilledIt(t *testing.T, signal string, untilMet int64,
 	t.Helper()
 	s := newDiskScene(t, signal, untilMet, "2s")
 	modest, greedy := modestWriter(s), writer(s, "greedy", flags)
-	line := s.count(t.Context(), "evictd_threshold_line_"+node.UnitOf(signal), map[string]string{"signal": signal})
+	line := s.count(t.Context(), "evictd_threshold_line_"+node.UnitOf(signal), "signal", signal)
 	greedy.works()
 	d := s.gone(&greedy.Pod)
 	if d.Signal != signal || d.Verb != "Acted" || d.Attempts[0].UID != string(greedy.UID) || d.Attempts[0].Outcome != "Evicted" {

@@ -94,8 +94,8 @@ func TestMetricsScrapedByAPrometheusParser(t *testing.T) {
 	s := newScene(t, false, "")
 	before, err := live.Metrics(t.Context())
 	s.must(err)
-	evicted := map[string]string{"signal": node.PodMemory, "outcome": "Evicted", "dry_run": "false"}
-	count, there := node.Value(before, "evictd_evictions_total", evicted)
+	evicted := []string{"signal", node.PodMemory, "outcome", "Evicted", "dry_run", "false"}
+	count, there := before.Sum("evictd_evictions_total", evicted...)
 	if !there {
 		t.Fatal("evictd_evictions_total does not have all its label values from the start")
 	}
@@ -104,10 +104,10 @@ func TestMetricsScrapedByAPrometheusParser(t *testing.T) {
 	s.gone(&greedy.Pod)
 	after, err := live.Metrics(t.Context())
 	s.must(err)
-	if now, _ := node.Value(after, "evictd_evictions_total", evicted); now < count+1 {
+	if now, _ := after.Sum("evictd_evictions_total", evicted...); now < count+1 {
 		t.Errorf("evictd_evictions_total = %v, was %v before an eviction", now, count)
 	}
-	if n, _ := node.Value(after, "evictd_reaction_seconds", nil); n < 1 {
+	if n, _ := after.Sum("evictd_reaction_seconds"); n < 1 {
 		t.Errorf("evictd_reaction_seconds counts %v", n)
 	}
 	for name, family := range after {

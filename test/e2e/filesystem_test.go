@@ -67,7 +67,7 @@ func filledElsewhere(s *scene, before int32) {
 	// They are reported every 30 s.
 	s.until("the metric shows what uses the space", func(ctx context.Context) bool {
 		used := func(part string) float64 {
-			return s.count(ctx, "evictd_disk_used_bytes", map[string]string{"signal": node.DiskSpace, "part": part}) / (1 << 20)
+			return s.count(ctx, "evictd_disk_used_bytes", "signal", node.DiskSpace, "part", part) / (1 << 20)
 		}
 		pods := used("Layers") + used("Logs") + used("EmptyDirs")
 		return used("Other") >= greedyMiB && used("EmptyDirs") >= modestMiB && pods < modestMiB+10

@@ -123,7 +123,7 @@ func (h *helmed) pod() corev1.Pod {
 }
 
 // shows waits until a metric of evictd has that value.
-func (h *helmed) shows(name string, want float64, labels map[string]string) {
+func (h *helmed) shows(name string, want float64, labels ...string) {
 	h.Helper()
 	var got float64
 	var there bool
@@ -132,7 +132,7 @@ func (h *helmed) shows(name string, want float64, labels map[string]string) {
 		if unread != nil {
 			return false
 		}
-		got, there = node.Value(families, name, labels)
+		got, there = families.Sum(name, labels...)
 		return there && got == want
 	}, func() string { return fmt.Sprintf("it is %v (there: %v)", got, there) })
 }
@@ -146,9 +146,8 @@ func (h *helmed) hasLine(share float64) {
 		if unread != nil {
 			return false
 		}
-		signal := map[string]string{"signal": node.DiskSpace, "kind": "Hard"}
-		line, _ = node.Value(families, "evictd_threshold_line_bytes", signal)
-		capacity, _ = node.Value(families, "evictd_signal_capacity_bytes", map[string]string{"signal": node.DiskSpace})
+		line, _ = families.Sum("evictd_threshold_line_bytes", "signal", node.DiskSpace, "kind", "Hard")
+		capacity, _ = families.Sum("evictd_signal_capacity_bytes", "signal", node.DiskSpace)
 		return capacity > 0 && line/capacity > share-0.001 && line/capacity < share+0.001
 	}, func() string { return fmt.Sprintf("the threshold is %v of %v", line, capacity) })
 }
@@ -163,11 +162,11 @@ func (h *helmed) installs() {
 	if set.Status.NumberReady != 1 || set.Status.DesiredNumberScheduled != 1 {
 		h.Errorf("helm has not waited for the DaemonSet: %+v", set.Status)
 	}
-	h.shows("evictd_dry_run", 1, nil)
+	h.shows("evictd_dry_run", 1)
 	h.hasLine(0.12)
 }
 
-func (h *helmed) isConfined() { h.shows("evictd_confined", 1, nil) }
+func (h *helmed) isConfined() { h.shows("evictd_confined", 1) }
 
 func (h *helmed) upgradesConfiguration() {
 	first := h.pod()
@@ -215,7 +214,7 @@ func (h *helmed) passesItsTest() {
 func (h *helmed) namesThreeFaults() {
 	first := h.pod()
 	h.upgrade("--set-json", `config={"dryRum":false,"evictionHard":{"memory.available":"5%%"},"limits":{"evictionsPerMinute":-1}}`)
-	h.shows("evictd_config_last_reload_successful", 0, nil)
+	h.shows("evictd_config_last_reload_successful", 0)
 	log, err := live.Kubectl(h.Context(), "-n", h.in, "logs", first.Name)
 	h.must(err)
 	output, err := h.try("test", "evictd", "--logs")

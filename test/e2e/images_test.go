@@ -82,7 +82,7 @@ func newImageScene(t *testing.T) *scene {
 // available.
 func diskSize(s *scene) int64 {
 	s.Helper()
-	return int64(s.count(s.Context(), "evictd_signal_capacity_bytes", map[string]string{"signal": node.ImageSpace}))
+	return int64(s.count(s.Context(), "evictd_signal_capacity_bytes", "signal", node.ImageSpace))
 }
 
 func spaceLeft(s *scene) int64 {

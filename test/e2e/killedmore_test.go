@@ -63,7 +63,7 @@ func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	s.must(live.Kill(t.Context()))
 	untilMeasuredAgain(s, &other.Pod)
 	s.wantVictims(&greedy.Pod)
-	if short := s.count(t.Context(), "evictd_pressure", map[string]string{"signal": node.DiskSpace, "kind": "Hard"}); short != 1 {
+	if short := s.count(t.Context(), "evictd_pressure", "signal", node.DiskSpace, "kind", "Hard"); short != 1 {
 		t.Errorf("evictd_pressure = %v: the disk is not short any more, and the test shows nothing", short)
 	}
 	s.must(held.Close())

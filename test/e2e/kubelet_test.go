@@ -100,8 +100,8 @@ func bytesMissing(ctx context.Context, s *scene) int64 {
 	if err != nil {
 		return -1
 	}
-	left, _ := node.Value(families, "evictd_signal_available_bytes", map[string]string{"signal": node.PodMemory})
-	line, there := node.Value(families, "evictd_threshold_line_bytes", map[string]string{"signal": node.PodMemory, "kind": "Hard"})
+	left, _ := families.Sum("evictd_signal_available_bytes", "signal", node.PodMemory)
+	line, there := families.Sum("evictd_threshold_line_bytes", "signal", node.PodMemory, "kind", "Hard")
 	if !there {
 		return -1
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/test/cluster"
+	"github.com/evictd/evictd/test/internal/eventually"
 	"github.com/evictd/evictd/test/internal/node"
 )
 
@@ -45,7 +46,7 @@ func run(m *testing.M) int {
 	} else {
 		code = m.Run()
 	}
-	err = errors.Join(takeDown(context.WithoutCancel(ctx)), before.Left())
+	err = errors.Join(takeDown(context.WithoutCancel(ctx)), leavesNothing(context.WithoutCancel(ctx), before))
 	if code != 0 {
 		fmt.Fprintln(os.Stderr, "evictd's log:\n"+said)
 	}
@@ -54,6 +55,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// leavesNothing waits until all that the node made is gone: the kernel ends a loop device later.
+func leavesNothing(ctx context.Context, before cluster.Traces) error {
+	var left error
+	err := eventually.Poll(ctx, func(context.Context) bool { left = before.Left(); return left == nil })
+	if err != nil {
+		return left
+	}
+	return nil
 }
 
 // bringUp starts live, a node with evictd on it. The kubelet measures volumes more often than every

@@ -20,7 +20,7 @@ import (
 func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 	s := newScene(t, false, "")
 	tight := deployWorker(s, node.Workload{Name: "tight", UsesMiB: 300, AsksMiB: 50, LimitMiB: 100})
-	counted := s.count(t.Context(), "evictd_oom_kills_total", nil)
+	counted := s.count(t.Context(), "evictd_oom_kills_total")
 	tight.start().Open(t)
 	s.until("its container starts again", func(ctx context.Context) bool {
 		ends, runs := containerEnds(ctx, s, tight)
@@ -29,7 +29,7 @@ func TestOOMKillInAPodsOwnLimitIsNamed(t *testing.T) {
 	tight.start().Close(t) // the next container allocates nothing; this one may be killed too
 	s.until("a kill is named and counted", func(ctx context.Context) bool {
 		_, runs := containerEnds(ctx, s, tight)
-		return runs && killsNamed(ctx, s, tight) > 0 && s.count(ctx, "evictd_oom_kills_total", nil) > counted
+		return runs && killsNamed(ctx, s, tight) > 0 && s.count(ctx, "evictd_oom_kills_total") > counted
 	})
 	s.wantVictims()
 	named := killsNamed(t.Context(), s, tight) // before the count: a kill comes before the end that the status has

@@ -340,27 +340,27 @@ func (s *scene) stays(pod *corev1.Pod) {
 
 // count returns the sum of a metric's series that have the labels, and NaN where evictd does
 // not respond.
-func (s *scene) count(ctx context.Context, name string, labels map[string]string) float64 {
+func (s *scene) count(ctx context.Context, name string, labels ...string) float64 {
 	s.Helper()
 	families, err := live.Metrics(ctx)
 	if err != nil {
 		s.Log(err)
 		return math.NaN()
 	}
-	sum, _ := node.Value(families, name, labels)
+	sum, _ := families.Sum(name, labels...)
 	return sum
 }
 
 // held returns how often evictd has held for a signal with that reason.
 func (s *scene) held(ctx context.Context, signal, hold string) float64 {
 	s.Helper()
-	return s.count(ctx, "evictd_holds_total", map[string]string{"signal": signal, "hold": hold})
+	return s.count(ctx, "evictd_holds_total", "signal", signal, "hold", hold)
 }
 
 func (s *scene) calm(signal string) {
 	s.Helper()
 	s.until("the pressure has ended", func(ctx context.Context) bool {
-		return s.count(ctx, "evictd_pressure", map[string]string{"signal": signal}) == 0
+		return s.count(ctx, "evictd_pressure", "signal", signal) == 0
 	})
 }
 
@@ -406,7 +406,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 // knowsTheKubeletsLine fails the test where evictd could not read the kubelet's file.
 func (s *scene) knowsTheKubeletsLine() {
 	s.Helper()
-	if read := s.count(s.Context(), "evictd_kubelet_config_read", nil); read != 1 {
+	if read := s.count(s.Context(), "evictd_kubelet_config_read"); read != 1 {
 		s.Errorf("evictd_kubelet_config_read = %v: evictd does not know the kubelet's line", read)
 	}
 }

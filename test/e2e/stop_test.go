@@ -33,7 +33,7 @@ func TestStopAtOnce(t *testing.T) {
 	greedy.works()
 	s.until("the threshold is met", func(ctx context.Context) bool { // the incident may be that of a test before
 		families, err := live.Metrics(ctx)
-		available, known := node.Value(families, "evictd_signal_available_bytes", map[string]string{"signal": node.PodMemory})
+		available, known := families.Sum("evictd_signal_available_bytes", "signal", node.PodMemory)
 		return err == nil && known && int64(available) < line
 	})
 
@@ -68,7 +68,7 @@ func stopEvictd(s *scene, reason string) {
 	})
 	s.until("evictd is stopped", func(ctx context.Context) bool {
 		families, err := live.Metrics(ctx)
-		stopped, _ := node.Value(families, "evictd_dry_run_reason", map[string]string{"reason": "Stopped"})
+		stopped, _ := families.Sum("evictd_dry_run_reason", "reason", "Stopped")
 		return err == nil && stopped == 1
 	})
 }

@@ -38,7 +38,7 @@ func TestUpgradeInAnIncident(t *testing.T) {
 	upgradeEvictd(s, "--log-level=debug")
 	underPressure := func(want float64) {
 		s.until(fmt.Sprintf("the new evictd has a pressure of %v", want), func(ctx context.Context) bool {
-			return s.count(ctx, "evictd_pressure", map[string]string{"signal": node.PodMemory, "kind": "Soft"}) == want
+			return s.count(ctx, "evictd_pressure", "signal", node.PodMemory, "kind", "Soft") == want
 		})
 	}
 	underPressure(1)

@@ -54,14 +54,14 @@ func TestPodsStallWakesEvictdWithTheComponent(t *testing.T) {
 func wantWakeups(s *scene, source string, want float64) {
 	s.Helper()
 	s.until(fmt.Sprintf("evictd_wakeups of %s is %v", source, want), func(ctx context.Context) bool {
-		return s.count(ctx, "evictd_wakeups", map[string]string{"source": source}) == want
+		return s.count(ctx, "evictd_wakeups", "source", source) == want
 	})
 }
 
 // stallEvents returns how many events of the source there were.
 func stallEvents(ctx context.Context, s *scene, source string) float64 {
 	s.Helper()
-	return s.count(ctx, "evictd_stall_events_total", map[string]string{"source": source})
+	return s.count(ctx, "evictd_stall_events_total", "source", source)
 }
 
 // thrash creates pods that each read a file repeatedly which is much larger than their limit.
