@@ -30,12 +30,12 @@ func nodesWithAnAgentDown(t *testing.T, c *plugin) {
 	c.Press()
 	c.ExpectVictims("large")
 	c.evictds[2].Kill()
-	got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace)
+	got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace, "--timeout=2m")
 	t.Logf("kubectl evictd nodes:\n%s%s", got.stdout, got.stderr)
 	c.expectNodes(got)
 	posted := newPostOnly(t)
 	c.kubeconfig = posted.kubeconfig(t)
-	c.expectNodes(c.kubectl(t.Context(), "nodes", "-n", c.Namespace, "--parallel=1"))
+	c.expectNodes(c.kubectl(t.Context(), "nodes", "-n", c.Namespace, "--parallel=1", "--timeout=2m"))
 	if posted.refused.Load() == 0 || posted.upgraded.Load() == 0 {
 		t.Errorf("%d WebSockets were refused and %d requests upgraded by POST, want some of each", posted.refused.Load(), posted.upgraded.Load())
 	}
@@ -82,8 +82,8 @@ func (c *plugin) expectNodes(got result) {
 		c.T.Fatalf("stdout:\n%s\nwant a header and two lines; stderr:\n%s", got.stdout, got.stderr)
 	}
 	for i, want := range []string{
-		c.nodes[0] + ` +acts +(none|memory\.available in grace or transition) +memory\.available [0-9.]+[MG]i above hard(, hard in \S+)? +\d+s ago ` + c.Namespace + `/large +\d+s ago +\S+$`,
-		c.nodes[1] + ` +dry run +none +memory\.available 7\.5Gi above hard +none +\d+s ago +\S+$`,
+		c.nodes[0] + ` +acts +(none|memory\.available in grace or transition) +memory\.available [0-9.]+[MG]i above hard(, hard in \S+)? +\d+[sm]\S* ago ` + c.Namespace + `/large +\d+[sm]\S* ago +\S+$`,
+		c.nodes[1] + ` +dry run +none +memory\.available 7\.5Gi above hard +none +\d+[sm]\S* ago +\S+$`,
 	} {
 		if !regexp.MustCompile("^" + want).MatchString(lines[i+1]) {
 			c.T.Errorf("line %d is\n%s\nwant\n%s", i+1, lines[i+1], want)
@@ -163,7 +163,7 @@ func namesTheMissingRight(t *testing.T, c *plugin) {
 		}
 	}
 	c.kubeconfig = forwarding
-	if got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace); got.code != 0 || strings.Count(got.stdout, "\n") != 4 || got.stderr != "" {
+	if got := c.kubectl(t.Context(), "nodes", "-n", c.Namespace, "--timeout=2m"); got.code != 0 || strings.Count(got.stdout, "\n") != 4 || got.stderr != "" {
 		t.Errorf("with the rights to list and to forward: %+v", got)
 	}
 	c.kubeconfig = evictdtest.Cluster().Kubeconfig()

@@ -355,6 +355,15 @@ func TestGraceIsTheOneThatWasRequested(t *testing.T) {
 	if !hasCondition(evicted, corev1.DisruptionTarget, "EvictionByEvictionAPI") {
 		t.Errorf("the API server did not mark the pod: %+v", evicted.Status.Conditions)
 	}
+	// A pod that is terminating already gets less time, which is what an overdue victim is asked again with.
+	two := int64(2)
+	request.GraceSeconds = &two
+	expect(t, evictdtest.Evictor(t, evictdtest.Unlimited()).Evict(t.Context(), request), evict.Evicted)
+	evicted, err = w.Client.CoreV1().Pods(w.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	w.Must(err)
+	if evicted.DeletionGracePeriodSeconds == nil || *evicted.DeletionGracePeriodSeconds != 2 {
+		t.Errorf("grace %v after a second eviction, want 2", evicted.DeletionGracePeriodSeconds)
+	}
 }
 
 func hasCondition(pod *corev1.Pod, kind corev1.PodConditionType, reason string) bool {

@@ -24,8 +24,7 @@ type moved struct {
 
 // A moved namespace is still confined. Wherever evictd is installed, its policies confine the account
 // that it runs with: with the same token, another node's pod may be evicted before the policies are
-// there, and not afterwards; and evictd finds that by itself. Kustomize's namespace: alone changes the
-// account and not the policies' text, and evictd warns.
+// there, and not afterwards.
 func TestMovedReleaseIsConfined(t *testing.T) {
 	s := newAPIServer(t) // not parallel: the policies are the cluster's
 	for _, node := range []string{"near", "far"} {
