@@ -201,18 +201,22 @@ func place(cached, target string) error {
 	if there, missing := os.Lstat(target); missing == nil && there.Size() == wanted.Size() && there.ModTime().Equal(wanted.ModTime()) {
 		return nil
 	}
-	_ = os.Remove(target) // there may be none
-	if os.Link(cached, target) == nil {
-		return nil
+	fresh := fmt.Sprintf("%s.%d", target, os.Getpid()) // another build may do the same: never write to a link
+	_ = os.Remove(fresh)                               // of a build that was killed
+	if os.Link(cached, fresh) != nil {
+		content, err := os.ReadFile(cached) //nolint:gosec // what build wrote
+		if err != nil {
+			return fmt.Errorf("reading the cache of binaries: %w", err)
+		}
+		err = errors.Join(os.WriteFile(fresh, content, 0o755), os.Chtimes(fresh, time.Time{}, wanted.ModTime())) //nolint:gosec // programs
+		if err != nil {
+			return fmt.Errorf("copying from the cache of binaries: %w", err)
+		}
 	}
-	content, err := os.ReadFile(cached) //nolint:gosec // what build wrote
-	if err != nil {
-		return fmt.Errorf("reading the cache of binaries: %w", err)
+	if err := os.Rename(fresh, target); err != nil {
+		return fmt.Errorf("placing a binary of the cache: %w", err)
 	}
-	if err := os.WriteFile(target, content, 0o755); err != nil { //nolint:gosec // programs
-		return fmt.Errorf("copying from the cache of binaries: %w", err)
-	}
-	return os.Chtimes(target, time.Time{}, wanted.ModTime())
+	return nil
 }
 
 // linkFlags strips the binaries, and for Kubernetes adds the version: without it the servers
@@ -235,11 +239,12 @@ func linkFlags(module string) (string, error) {
 
 // stampOf returns a word that identifies the pinned sources of a binary.
 func stampOf(ctx context.Context, module, flags string) (string, error) {
-	toolchain, err := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH")
+	toolchain, err := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOFLAGS")
 	if err != nil {
 		return "", fmt.Errorf("asking for the Go version: %w", err)
 	}
 	sum := sha256.New()
+	toolchain = strings.TrimSpace(strings.ReplaceAll(toolchain, "-trimpath", "")) // compile sets it anyway
 	sum.Write([]byte(toolchain + "\n" + flags + "\n"))
 	for _, name := range []string{"go.mod", "go.sum"} {
 		content, err := os.ReadFile(filepath.Join(module, name)) //nolint:gosec // a file of this repository
