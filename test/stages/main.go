@@ -24,6 +24,9 @@ import (
 // prints them. It is set for a target that stages runs, which may run stages again.
 const resultsVariable = "TEST_RESULTS"
 
+// failedFile is in the directory of a target that failed.
+const failedFile = "failed"
+
 // stage is one target and how it ended.
 type stage struct {
 	name    string
@@ -132,12 +135,17 @@ func runOne(ctx context.Context, repository, target, dir string, out io.Writer) 
 	command := exec.CommandContext(ctx, "make", "--no-print-directory", target) //nolint:gosec // a target of this repository
 	command.Dir, command.Env = repository, append(os.Environ(), resultsVariable+"="+dir)
 	command.Stdout, command.Stderr = out, os.Stderr
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) } // a test removes its cluster
+	// A test removes its cluster when it is told to end, and make tells nobody.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	fault := command.Run()
 	s := stage{name: target, failed: fault != nil, seconds: time.Since(started).Seconds()}
 	word := "passed"
 	if s.failed {
 		word = fmt.Sprintf("failed (%v)", fault)
+		if err := os.WriteFile(filepath.Join(dir, failedFile), nil, 0o600); err != nil { //nolint:gosec // the folder of this target alone
+			return stage{}, fmt.Errorf("noting a failure: %w", err)
+		}
 	}
 	say(out, "== make %s: %s in %.0f s\n", target, word, s.seconds)
 	var err error

@@ -29,7 +29,7 @@ func table(all []stage) string {
 	for _, s := range all {
 		t := s.tests
 		fmt.Fprintf(&text, "%-14s %7d %7d %8d %8.0f  %s\n", s.name, t.passed+t.failed+t.skipped, t.failed, t.skipped, s.seconds, word(s.failed))
-		for _, failure := range t.failures {
+		for _, failure := range append(t.targets, t.failures...) {
 			failures = append(failures, s.name+": "+failure)
 		}
 		slow = append(slow, t.slow...)

@@ -25,8 +25,10 @@ func written(t *testing.T) string {
 	if err := os.MkdirAll(filepath.Join(dir, "inner"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "inner", "a.json"), []byte(events), 0o600); err != nil {
-		t.Fatal(err)
+	for name, text := range map[string]string{"a.json": events, failedFile: ""} {
+		if err := os.WriteFile(filepath.Join(dir, "inner", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
@@ -56,6 +58,7 @@ verify               0       0        0       40  FAILED
 test                 5       2        1       61  FAILED
 
 failed:
+  test: make inner
   test: internal/agent.TestC
   test: pkg/rank
 

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 type tests struct {
 	passed, failed, skipped int
 	failures                []string // of whole packages too
+	targets                 []string // that failed, with those that a target ran
 	slow                    []slowTest
 }
 
@@ -40,6 +43,10 @@ func readTests(dir string) (tests, error) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+		if entry.Name() == failedFile {
+			t.targets = append(t.targets, "make "+filepath.Base(filepath.Dir(path)))
+			return nil
+		}
 		return t.readFile(path)
 	})
 	if err != nil {
@@ -54,15 +61,19 @@ func (t *tests) readFile(path string) error {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+	for lines := bufio.NewReader(file); ; {
+		line, err := lines.ReadBytes('\n')
 		var e event
-		if json.Unmarshal(lines.Bytes(), &e) == nil {
+		if json.Unmarshal(line, &e) == nil {
 			t.count(e)
 		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return lines.Err()
 }
 
 func (t *tests) count(e event) {
