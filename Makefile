@@ -48,7 +48,7 @@ RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Permit|Request|Answer|Walk|Th
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
 # Runs targets whatever failed before, and prints one table at the end.
-STAGES = @go -C test run ./stages
+STAGES = @go -C test build -o $(BIN)/stages ./stages && exec $(BIN)/stages
 # Where stages wants the events of all tests, each run has a file of its own.
 JSONFILE = $(if $(TEST_RESULTS),--jsonfile $$(mktemp $(TEST_RESULTS)/XXXXXX.json))
 # Prints a line for each package, and at the end every failure and every skip with
@@ -133,15 +133,16 @@ node-build: ## As cluster-build, and the scheduler, kubelet and containerd
 # The gate: the targets of .ci/run. docs/development.md says what each shows.
 .PHONY: test
 test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no root, no cluster; three minutes)
-	$(STAGES) test-unit test-race test-parity test-chart test-cases
+	$(STAGES) test-unit test-tools test-race test-race-loop test-parity test-chart test-cases
 
-.PHONY: test-unit test-race test-parity test-chart test-cases
+.PHONY: test-unit test-tools test-race test-race-loop test-parity test-chart test-cases
 test-unit: test-runner
 	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
-	cd test && $(GOTEST) ./bench/... ./demo/... ./internal/... ./stages/...
-	cd test/cluster && $(GOTEST) -short ./...
+test-tools: test-runner
+	cd test && $(GOTEST) ./bench/... ./demo/... ./internal/... ./soak/... ./stages/... && cd cluster && $(GOTEST) -short ./...
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
+test-race-loop: needs-gcc test-runner
 	CGO_ENABLED=1 $(GOTEST) -race -short -run $(RACE_LOOP) ./internal/agent
 test-parity: test-runner
 	cd test/parity && $(GOTEST) -short ./...
@@ -156,12 +157,12 @@ test-api: test-runner cluster-build ## Tests against a real API server (no root;
 
 # On purpose: each appends a line to docs/test-results.md, also when it fails.
 .PHONY: e2e-all
-e2e-all: needs-root ## All end-to-end tests (root; 16 minutes)
+e2e-all: needs-root needs-no-run ## All end-to-end tests (root; 16 minutes)
 	$(STAGES) --record e2e-all e2e-every
 
 .PHONY: test-faults
-test-faults: ## API servers that fail, kill -9 of evictd, twenty agents (no root; six minutes)
-	$(STAGES) --record test-faults test-faults-every
+test-faults: ## API servers that fail, kill -9 of evictd, a hundred races for permits (no root; six minutes)
+	$(STAGES) --record test-faults test-faults-every test-permits
 
 .PHONY: test-release
 test-release: needs-root ## The images, both architectures, the chart on a server and a node, lint of all modules, vulnerabilities (root)
@@ -169,17 +170,18 @@ test-release: needs-root ## The images, both architectures, the chart on a serve
 
 .PHONY: test-long
 test-long: ## The unit tests with all their random inputs and the race detector, 100,000 states of parity, the test cluster
-	$(STAGES) --record test-long test-race-all test-race-again parity test-cluster
+	$(STAGES) --record test-long test-race-all test-race-again parity test-parity-all test-cluster
 
 .PHONY: nightly
 nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
 	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
 
-.PHONY: e2e-every test-faults-every test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
+.PHONY: e2e-every test-faults-every test-permits test-parity-all test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
 e2e-every:
-	EVICTD_PATIENCE=5 RUN=$${RUN:-.} $(MAKE) e2e
-test-faults-every: test-runner cluster-build
+	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
+test-faults-every: needs-gcc test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -parallel 4 ./faults/...
+test-permits: needs-gcc test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -run TestPermits ./api/...
 test-image: test-runner
 	cd test/image && $(GOTEST) ./...
@@ -191,6 +193,8 @@ test-race-all: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race ./...
 test-race-again: needs-gcc test-runner
 	CGO_ENABLED=1 $(GOTEST) -race -count=3 ./internal/acting ./internal/execute ./internal/nodepods ./internal/permits ./internal/taint
+test-parity-all: test-runner
+	cd test/parity && $(GOTEST) ./...
 test-cluster: test-runner cluster-build
 	cd test/cluster && $(FAST_TMP) EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST) ./...
 fuzz-long:
@@ -234,7 +238,7 @@ soak: needs-root node-build image-archive ## A real node through random incident
 demo: needs-root ## Watch it work: a real node, real pressure, real evictions (root; PICTURE=FILE.svg records it)
 	@cd test && go run ./demo --check $(CLUSTER_BIN)
 	@$(MAKE) --no-print-directory node-build image-archive
-	@[ -z "$${SUDO_UID:-}" ] || chown -R "$$SUDO_UID:$$SUDO_GID" $(BIN) # a later make without root replaces these files
+	@[ -z "$${SUDO_UID:-}" ] || find $(BIN) ! -path '$(CLUSTER_BIN)/*' -exec chown -h "$$SUDO_UID:$$SUDO_GID" {} + # a later make without root replaces these files
 	@cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
 		go run ./demo $(if $(PICTURE),--picture $(abspath $(PICTURE)))
 
@@ -341,6 +345,8 @@ verify-lint: linter
 	@files() { case $$1 in \
 		.) echo cmd internal pkg go.mod go.sum;; \
 		test) echo cmd internal pkg go.mod go.sum test :!test/chart :!test/image :!test/parity;; \
+		test/chart|test/image) echo $$1 test/cluster;; \
+		test/parity) echo $$1 cmd internal pkg go.mod go.sum;; \
 		*) echo $$1;; esac; }; \
 	since=$$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || true); \
 	[ "$$since" != "$$(git rev-parse HEAD 2>/dev/null)" ] || since=$$(git rev-parse -q --verify HEAD~10 || true); \
@@ -376,9 +382,9 @@ verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the
 needs-registry:
 	@[ -n "$(REGISTRY)" ] || [ '$(IMAGE_REF)' = '$(IMAGE_TAG)' ] || { echo "name REGISTRY=host[:port]/repository, or IMAGE_TAG=host/repository:tag"; exit 1; }
 
-.PHONY: needs-root needs-gcc says-how-long
-says-how-long:
-	@echo "make test: about 20 minutes on 2 cores, and 10 more the first time, for etcd and Kubernetes' control plane."
+.PHONY: needs-root needs-gcc needs-no-run
+needs-no-run:
+	@[ -z "$${RUN:-}" ] || { echo "make e2e-all records all tests: run some by 'make e2e RUN=$$RUN'"; exit 1; }
 needs-root:
 	@[ "$$(id -u)" = 0 ] || { echo "this needs root: a real kubelet and containerd make cgroups and mounts"; exit 1; }
 	@[ "$$(uname -s)" = Linux ] || { echo "this needs Linux"; exit 1; }

@@ -16,12 +16,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/metrics"
 )
 
 // evictd is a process of the case's command.
@@ -199,15 +198,15 @@ func (e *evictd) metric(ctx context.Context, name string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	families, err := metrics.Parse(page)
 	if err != nil {
-		return 0, fmt.Errorf("parsing /metrics: %w", err)
+		return 0, err
 	}
-	for _, metric := range families[name].GetMetric() {
-		return metric.GetGauge().GetValue() + float64(metric.GetHistogram().GetSampleCount()), nil
+	value, there := families.Sum(name)
+	if !there {
+		return 0, fmt.Errorf("there is no metric %s", name)
 	}
-	return 0, fmt.Errorf("there is no metric %s", name)
+	return value, nil
 }
 
 // get returns one of evictd's pages, at the address that its log names.

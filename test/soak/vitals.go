@@ -46,14 +46,14 @@ func (v *vitals) take(ctx context.Context, n *node.Node) error {
 	if err != nil {
 		return fmt.Errorf("following evictd's own use: %w", err)
 	}
-	started, _ := node.Value(families, "process_start_time_seconds", nil)
+	started, _ := families.Sum("process_start_time_seconds")
 	if started != v.started {
 		*v = vitals{started: started, values: map[string][]float64{}}
 		return nil
 	}
 	v.at = append(v.at, time.Now())
 	for _, f := range figures() {
-		value, there := node.Value(families, f.metric, nil)
+		value, there := families.Sum(f.metric)
 		if !there {
 			return fmt.Errorf("following evictd's own use: /metrics has no %s", f.metric)
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/evictd/evictd/test/internal/fleet"
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/node"
 )
 
 // herd is what follows one end of the API server.
@@ -101,7 +100,7 @@ func (b *bench) herd(ctx context.Context) (*herd, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.etcdReads, _ = node.Value(families, "etcd_request_duration_seconds", map[string]string{"operation": "list", "resource": "pods"})
+	h.etcdReads, _ = families.Sum("etcd_request_duration_seconds", "operation", "list", "resource", "pods")
 	return h, nil
 }
 

@@ -7,18 +7,13 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/fleet"
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/node"
+	"github.com/evictd/evictd/test/internal/metrics"
 )
 
 // The processes of the control plane, by the cluster's names.
@@ -80,8 +75,8 @@ func (s *server) readAll(ctx context.Context) (reading, error) {
 		return reading{}, err
 	}
 	r, err := s.read()
-	r.requests, _ = node.Value(families, "apiserver_request_total", nil)
-	r.events, _ = node.Value(families, "apiserver_watch_events_total", map[string]string{"resource": "pods"})
+	r.requests, _ = families.Sum("apiserver_request_total")
+	r.events, _ = families.Sum("apiserver_watch_events_total", "resource", "pods")
 	return r, err
 }
 
@@ -136,17 +131,12 @@ func (s *server) port() (int, error) {
 }
 
 // metrics are the API server's own.
-func (s *server) metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+func (s *server) metrics(ctx context.Context) (metrics.Page, error) {
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("parsing the API server's metrics: %w", err)
-	}
-	return families, nil
+	return metrics.Parse(text)
 }
 
 func (s *server) get(ctx context.Context, path string, parameters ...string) (string, error) {
@@ -181,9 +171,9 @@ func (s *server) heap(ctx context.Context) (bytes, goroutines float64, err error
 	if err != nil {
 		return 0, 0, err
 	}
-	heap, _ := node.Value(families, "go_memstats_heap_alloc_bytes", nil)
-	stacks, _ := node.Value(families, "go_memstats_stack_inuse_bytes", nil)
-	goroutines, _ = node.Value(families, "go_goroutines", nil)
+	heap, _ := families.Sum("go_memstats_heap_alloc_bytes")
+	stacks, _ := families.Sum("go_memstats_stack_inuse_bytes")
+	goroutines, _ = families.Sum("go_goroutines")
 	return heap + stacks, goroutines, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
+	"github.com/evictd/evictd/test/internal/metrics"
 )
 
 // The budget of a node without pressure.
@@ -283,12 +284,15 @@ func (d *daemon) ticks(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(text) {
-		if rest, found := strings.CutPrefix(line, "evictd_tick_duration_seconds_count "); found {
-			return strconv.ParseFloat(strings.TrimSpace(rest), 64)
-		}
+	page, err := metrics.Parse(text)
+	if err != nil {
+		return 0, err
 	}
-	return 0, errors.New("evictd's metrics count no ticks")
+	ticks, counted := page.Sum("evictd_tick_duration_seconds")
+	if !counted {
+		return 0, errors.New("evictd's metrics count no ticks")
+	}
+	return ticks, nil
 }
 
 func (d *daemon) get(ctx context.Context, path string) (string, error) {

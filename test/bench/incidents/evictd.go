@@ -95,8 +95,8 @@ func (b *bench) inForce(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	line, there := node.Value(families, "evictd_threshold_line_bytes", map[string]string{"signal": node.NodeMemory, "kind": "Hard"})
-	dry, said := node.Value(families, "evictd_dry_run", nil)
+	line, there := families.Sum("evictd_threshold_line_bytes", "signal", node.NodeMemory, "kind", "Hard")
+	dry, said := families.Sum("evictd_dry_run")
 	return there && said && int64(line) == b.lines.Hard && dry == 0
 }
 

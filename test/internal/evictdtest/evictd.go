@@ -17,6 +17,7 @@ import (
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/metrics"
 )
 
 const (
@@ -169,16 +170,16 @@ func (e *Evictd) Get(ctx context.Context, path string) (int, string) {
 }
 
 // Metrics returns evictd's metrics; none when there is no response.
-func (e *Evictd) Metrics(ctx context.Context) Metrics {
+func (e *Evictd) Metrics(ctx context.Context) metrics.Page {
 	_, page := e.Get(ctx, "/metrics")
-	m, err := ParseMetrics(page)
+	m, err := metrics.Parse(page)
 	if err != nil {
 		return nil
 	}
 	return m
 }
 
-// Metric returns one of [Evictd.Metrics], as [Metrics.Sum] does.
+// Metric returns one of [Evictd.Metrics], as [metrics.Page.Sum] does.
 func (e *Evictd) Metric(ctx context.Context, name string, labels ...string) (float64, bool) {
 	return e.Metrics(ctx).Sum(name, labels...)
 }

@@ -1,4 +1,5 @@
-package evictdtest
+// Package metrics reads a page of metrics as a Prometheus does, through its own parser.
+package metrics
 
 import (
 	"fmt"
@@ -9,23 +10,23 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Metrics is a page of metrics.
-type Metrics map[string]*dto.MetricFamily
+// Page is a page of metrics: its families by their names.
+type Page map[string]*dto.MetricFamily
 
-// ParseMetrics reads a page of metrics.
-func ParseMetrics(page string) (Metrics, error) {
+// Parse reads a page of metrics.
+func Parse(text string) (Page, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(page))
+	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
 	if err != nil {
-		return nil, fmt.Errorf("reading metrics: %w", err)
+		return nil, fmt.Errorf("parsing metrics: %w", err)
 	}
 	return families, nil
 }
 
 // Sum returns the sum of a metric's series with these labels, given as alternating names and values,
 // and false when there is none. That of a histogram is its count.
-func (m Metrics) Sum(name string, labels ...string) (sum float64, found bool) {
-	for _, series := range m[name].GetMetric() {
+func (p Page) Sum(name string, labels ...string) (sum float64, found bool) {
+	for _, series := range p[name].GetMetric() {
 		if labelled(series, labels) {
 			sum, found = sum+valueOf(series), true
 		}

@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/metrics"
 )
 
 // Renew replaces evictd's pod, so that the new one has no state of the previous one, and
@@ -54,7 +52,7 @@ func (*Node) Get(ctx context.Context, path string) (string, int, error) {
 }
 
 // Metrics returns the metrics as a Prometheus would scrape them, through the real parser.
-func (n *Node) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
+func (n *Node) Metrics(ctx context.Context) (metrics.Page, error) {
 	text, code, err := n.Get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
@@ -62,12 +60,7 @@ func (n *Node) Metrics(ctx context.Context) (map[string]*dto.MetricFamily, error
 	if code != http.StatusOK {
 		return nil, fmt.Errorf("reading /metrics: status %d", code)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("parsing /metrics: %w", err)
-	}
-	return families, nil
+	return metrics.Parse(text)
 }
 
 // Ticks returns how often evictd has decided since it started, for [eventually.Ticks].
@@ -77,43 +70,11 @@ func (n *Node) Ticks(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	const name = "evictd_tick_duration_seconds"
-	ticks, there := Value(families, name, nil)
+	ticks, there := families.Sum(name)
 	if !there {
 		return 0, fmt.Errorf("reading /metrics: there is no %s", name)
 	}
 	return ticks, nil
-}
-
-// Value returns the sum of a metric's series that have the labels.
-func Value(families map[string]*dto.MetricFamily, name string, labels map[string]string) (float64, bool) {
-	family, there := families[name]
-	if !there {
-		return 0, false
-	}
-	sum, found := 0.0, false
-	for _, m := range family.GetMetric() {
-		if !matches(m, labels) {
-			continue
-		}
-		found = true
-		sum += m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
-	}
-	return sum, found
-}
-
-func matches(m *dto.Metric, labels map[string]string) bool {
-	for name, want := range labels {
-		got := ""
-		for _, l := range m.GetLabel() {
-			if l.GetName() == name {
-				got = l.GetValue()
-			}
-		}
-		if got != want {
-			return false
-		}
-	}
-	return true
 }
 
 // Decision is one decision of /debug/decisions, with the fields that tests read.
@@ -265,7 +226,7 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	p.Line -= n.edits
 	before := 0.0
 	if families, err := n.Metrics(ctx); err == nil {
-		before, _ = Value(families, "evictd_config_reloads_total", reloads())
+		before = reloads(families)
 	}
 	if err := n.edit(ctx, n.text(p)); err != nil {
 		return err
@@ -281,19 +242,21 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 	return nil
 }
 
-// reloads are the labels of the edits that evictd has applied.
-func reloads() map[string]string { return map[string]string{"result": "Success"} }
+// reloads is how many edits evictd has applied.
+func reloads(page metrics.Page) float64 {
+	applied, _ := page.Sum("evictd_config_reloads_total", "result", "Success")
+	return applied
+}
 
 // inForce reports whether evictd's metrics show the policy; before is how many edits it had applied.
-func (p *Policy) inForce(families map[string]*dto.MetricFamily, before float64) bool {
-	if dry, _ := Value(families, "evictd_dry_run", nil); (dry == 1) != (p.DryRun || p.Stopped) {
+func (p *Policy) inForce(families metrics.Page, before float64) bool {
+	if dry, _ := families.Sum("evictd_dry_run"); (dry == 1) != (p.DryRun || p.Stopped) {
 		return false
 	}
 	if p.Signal == "" {
-		taken, _ := Value(families, "evictd_config_reloads_total", reloads())
-		return taken > before
+		return reloads(families) > before
 	}
-	line, there := Value(families, "evictd_threshold_line_"+UnitOf(p.Signal), map[string]string{"signal": p.Signal, "kind": p.kind()})
+	line, there := families.Sum("evictd_threshold_line_"+UnitOf(p.Signal), "signal", p.Signal, "kind", p.kind())
 	return there && int64(line) == p.Line
 }
 
