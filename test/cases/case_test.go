@@ -109,6 +109,8 @@ type Pod struct {
 type Step struct {
 	// Evicted is a pod: the step waits until the API server was asked to evict it and accepted.
 	Evicted string `json:"evicted"`
+	// Said is a fragment, as of [Want.Says]: the step waits until it was said.
+	Said string `json:"said"`
 	// Available is MemAvailable.
 	Available *resource.Quantity `json:"available"`
 	// DiskLeft is what is left of the node's disk.

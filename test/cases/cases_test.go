@@ -182,6 +182,9 @@ func (p *played) step(s *Step) bool {
 	if s.Evicted != "" && !p.await(func(seen *Seen) bool { return slices.Contains(seen.evicted, s.Evicted) }) {
 		return false
 	}
+	if s.Said != "" && !p.await(func(seen *Seen) bool { return contains(seen.said(), s.Said) }) {
+		return false
+	}
 	if s.Available != nil {
 		p.node.available(s.Available.Value())
 	}
