@@ -34,7 +34,7 @@ func TestDoctorFindsFiveFaults(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
 	s.threshold(node.DiskSpace, 100, true, "")
-	t.Cleanup(s.farFromAnyLine)
+	eventually.Undo(t, s.farFromAnyLine)
 	writeKubeletsFile(s, "imageGCHighThresholdPercent: 100\nevictionHard: {memory.available: 1Mi}\n")
 	s.elsewhere() // a pod that the policies refuse
 	isSound(s)
@@ -155,9 +155,7 @@ func withoutRight(s *scene, resource, verb string) {
 	roles := live.Client.RbacV1().ClusterRoles()
 	shipped, err := roles.Get(s.Context(), "evictd", metav1.GetOptions{})
 	s.must(err)
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		again, gone := roles.Get(ctx, "evictd", metav1.GetOptions{})
 		s.must(gone)
 		again.Rules = shipped.Rules
@@ -185,9 +183,7 @@ func withoutPolicy(s *scene, name string) {
 	shipped, err := policies.Get(s.Context(), name, metav1.GetOptions{})
 	s.must(err)
 	s.must(policies.Delete(s.Context(), name, metav1.DeleteOptions{}))
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		shipped.ResourceVersion, shipped.UID = "", ""
 		_, err := policies.Create(ctx, shipped, metav1.CreateOptions{})
 		s.must(err)

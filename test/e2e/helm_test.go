@@ -69,9 +69,7 @@ func newHelm(s *scene, in string) *helmed {
 	}
 	_, err = live.Kubectl(s.Context(), "delete", "--wait", "-f", manifest)
 	s.must(err)
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		if s.Failed() {
 			log, _ := live.Kubectl(ctx, "-n", in, "logs", "ds/evictd")
 			s.Logf("evictd's log:\n%s", log)

@@ -35,9 +35,7 @@ func TestKubeletsVictimIsTheOnlyOne(t *testing.T) {
 	}
 	neighbour := s.deploy(node.Workload{Name: "neighbour", UsesMiB: 200, AsksMiB: 400})
 	s.label(&neighbour, `"yes"`)
-	t.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(t, func(ctx context.Context) {
 		s.must(live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}))
 	})
 	line := kubeletsMemory(s) - below<<20

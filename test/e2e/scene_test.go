@@ -78,7 +78,7 @@ func emptyScene(t *testing.T) *scene {
 	s.must(err)
 	s.namespace = ns.Name
 	_ = t.TempDir() // the barriers are in such folders: they are removed after the pods
-	t.Cleanup(s.clear)
+	eventually.Undo(t, s.clear)
 	return s
 }
 
@@ -107,9 +107,7 @@ func spaceIsBackAtTheEnd(t *testing.T, signal string) {
 	if signal == node.DiskInodes {
 		little = 100
 	}
-	t.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(t, func(ctx context.Context) {
 		err := eventually.Poll(ctx, func(context.Context) bool {
 			available, unread := live.DiskAvailable(signal)
 			return unread == nil && available >= before-little
@@ -122,9 +120,7 @@ func spaceIsBackAtTheEnd(t *testing.T, signal string) {
 
 // clear removes the namespace and waits until its pods are gone, and their memory is
 // reclaimed.
-func (s *scene) clear() {
-	ctx, cancel := eventually.Cleanup()
-	defer cancel()
+func (s *scene) clear(ctx context.Context) {
 	for _, w := range s.workers {
 		w.release()
 	}
@@ -177,13 +173,12 @@ func (s *scene) nearLine(below int64, extra string) {
 	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
 	s.must(err)
 	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra}))
-	s.Cleanup(s.farFromAnyLine)
+	eventually.Undo(s, s.farFromAnyLine)
 }
 
 // farFromAnyLine lets the next test create its pods without pressure.
-func (s *scene) farFromAnyLine() {
-	ctx, cancel := eventually.Cleanup()
-	defer cancel()
+func (s *scene) farFromAnyLine(ctx context.Context) {
+	s.Helper()
 	s.must(live.Configure(ctx, node.Policy{Signal: node.NodeMemory, Line: farLine}))
 }
 
@@ -387,9 +382,7 @@ func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	path, err := live.Cluster.InNode(kubeletFile)
 	s.must(err)
 	live.ForgetPolicy()
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		_ = os.Remove(path)
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
 			s.Errorf("setting the kubelet's thresholds back: %v", err)
@@ -482,9 +475,7 @@ func (s *scene) elsewhere() *corev1.Pod {
 		},
 	}, metav1.CreateOptions{})
 	s.must(err)
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		now := int64(0)
 		if err := live.Client.CoreV1().Pods(s.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			s.Errorf("removing the other node's pod: %v", err)

@@ -60,9 +60,7 @@ func upgradeEvictd(s *scene, argument string) {
 	s.must(err)
 	file := filepath.Join(s.TempDir(), "daemonset.yaml")
 	s.must(os.WriteFile(file, []byte(manifestWith(s, argument)), 0o600))
-	s.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
+	eventually.Undo(s, func(ctx context.Context) {
 		s.must(live.Deploy(ctx))
 	})
 	_, err = live.Kubectl(s.Context(), "apply", "-f", file)

@@ -26,7 +26,7 @@ const (
 func Limit() time.Duration { return cluster.Patiently(limit) }
 
 // Bounded returns the test's context, ended after [Limit], for one call that may never return. It is
-// not of use in a cleanup, where the test's context has ended: that is what [Cleanup] is for.
+// not of use at the test's end, where that context has ended: see [Undo].
 func Bounded(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), Limit())
@@ -34,9 +34,19 @@ func Bounded(tb testing.TB) context.Context {
 	return ctx
 }
 
-// Cleanup returns a context that ends after [Limit], for what a test undoes after its end.
+// Cleanup returns a context that ends after [Limit], for what may run after the test's own has ended.
 func Cleanup() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Limit())
+}
+
+// Undo calls undo at the end of the test, with the context of [Cleanup].
+func Undo(tb testing.TB, undo func(context.Context)) {
+	tb.Helper()
+	tb.Cleanup(func() {
+		ctx, cancel := Cleanup()
+		defer cancel()
+		undo(ctx)
+	})
 }
 
 // Until polls a condition until it is met, and fails the test when it is not met in time. Then it

@@ -68,11 +68,8 @@ func (w *World) Until(what string, met func(context.Context) bool, states ...fun
 
 // Undo is called after the test, whose own context has ended by then.
 func (w *World) Undo(undo func(context.Context)) {
-	w.T.Cleanup(func() {
-		ctx, cancel := eventually.Cleanup()
-		defer cancel()
-		undo(ctx)
-	})
+	w.T.Helper()
+	eventually.Undo(w.T, undo)
 }
 
 // AddNode creates a Node, until the end of the test.
