@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/evictdtest"
 )
 
 // atOnce is how many cases are played at a time: they wait more than they compute.
@@ -41,7 +42,10 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "evictd-cases-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = build(context.Background(), dir)
+		if binary = os.Getenv("EVICTD_BIN"); binary == "" {
+			binary = filepath.Join(dir, "evictd")
+			err = evictdtest.Build(binary)
+		}
 	}
 	if err == nil && !isSet {
 		err = flag.Set("test.parallel", atOnce)

@@ -1,18 +1,15 @@
 package cases
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +17,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/evictd/evictd/test/internal/eventually"
-	"github.com/evictd/evictd/test/internal/metrics"
+	"github.com/evictd/evictd/test/internal/evictdtest"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // evictd is a process of the case's command.
@@ -28,40 +26,20 @@ type evictd struct {
 	tb      testing.TB
 	command *exec.Cmd
 	config  string
-	log     *text         // and, of a command, its standard error
-	answer  *text         // standard output
-	ended   chan struct{} // closed at its end
+	log     evictdtest.Log // and, of a command, its standard error
+	answer  evictdtest.Log // standard output
+	ended   chan struct{}  // closed at its end
 	begun   time.Time
 	ticks   float64
 	// client has one connection, which is open before evictd may have no more file descriptors.
 	client *http.Client
 }
 
-// text is a log that grows while it is read.
-type text struct {
-	mu      sync.Mutex
-	content bytes.Buffer
-}
-
-// Write adds to the log.
-func (l *text) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.Write(p)
-}
-
-// String returns all of it.
-func (l *text) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.String()
-}
-
 // start runs a case's command. A fault is one of the harness.
 func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 	tb.Helper()
 	dir := filepath.Dir(n.root)
-	e := &evictd{tb: tb, config: filepath.Join(dir, "evictd.yaml"), log: &text{}, answer: &text{}, ended: make(chan struct{})}
+	e := &evictd{tb: tb, config: filepath.Join(dir, "evictd.yaml"), ended: make(chan struct{})}
 	e.client = &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
 	tb.Cleanup(e.client.CloseIdleConnections)
 	n.must(e.configure(c.Configuration))
@@ -83,7 +61,7 @@ func start(tb testing.TB, c *Case, n *node, server string) *evictd {
 		e.command = command
 	}
 	e.command.Env = append(e.command.Environ(), "POD_NAMESPACE=evictd", "POD_NAME=evictd-x", "POD_UID=evictd-x", "HOST_IP=", "NODE_NAME=")
-	e.command.Stdout, e.command.Stderr = e.answer, e.log
+	e.command.Stdout, e.command.Stderr = &e.answer, &e.log
 	e.begun = time.Now()
 	n.must(e.command.Start())
 	go func() {
@@ -161,7 +139,7 @@ func (e *evictd) isReady(ctx context.Context) bool {
 	if strings.Contains(e.log.String(), `"msg":"evictd does not act"`) {
 		return e.watchedSince(ctx, e.begun)
 	}
-	code, _, err := e.get(ctx, "/readyz")
+	_, code, err := e.get(ctx, "/readyz")
 	return err == nil && code == http.StatusOK
 }
 
@@ -172,7 +150,11 @@ func (e *evictd) Ticks(ctx context.Context) (float64, error) {
 		e.ticks++
 		return e.ticks, nil
 	}
-	ticks, err := e.metric(ctx, "evictd_tick_duration_seconds")
+	read, err := e.metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ticks, err := read.Ticks()
 	if err == nil {
 		e.ticks = ticks
 	}
@@ -185,32 +167,28 @@ func (e *evictd) watchedSince(ctx context.Context, begun time.Time) bool {
 		return true
 	}
 	asked := time.Now()
-	age, err := e.metric(ctx, "evictd_watch_age_seconds")
-	return err == nil && asked.Add(-time.Duration(age*float64(time.Second))).After(begun)
+	read, err := e.metrics(ctx)
+	if err != nil {
+		return false
+	}
+	age, told := read.Sum("evictd_watch_age_seconds")
+	return told && asked.Add(-time.Duration(age*float64(time.Second))).After(begun)
 }
 
-// metric returns a metric without labels; of a histogram, its count.
-func (e *evictd) metric(ctx context.Context, name string) (float64, error) {
-	code, page, err := e.get(ctx, "/metrics")
+// metrics returns evictd's metrics.
+func (e *evictd) metrics(ctx context.Context) (pages.Metrics, error) {
+	page, code, err := e.get(ctx, "/metrics")
 	if err == nil && code != http.StatusOK {
 		err = fmt.Errorf("reading /metrics: status %d", code)
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	families, err := metrics.Parse(page)
-	if err != nil {
-		return 0, err
-	}
-	value, there := families.Sum(name)
-	if !there {
-		return 0, fmt.Errorf("there is no metric %s", name)
-	}
-	return value, nil
+	return pages.ParseMetrics(page)
 }
 
 // get returns one of evictd's pages, at the address that its log names.
-func (e *evictd) get(ctx context.Context, page string) (int, string, error) {
+func (e *evictd) get(ctx context.Context, page string) (text string, code int, err error) {
 	var address string
 	for line := range strings.Lines(e.log.String()) {
 		var started struct {
@@ -221,39 +199,12 @@ func (e *evictd) get(ctx context.Context, page string) (int, string, error) {
 		}
 	}
 	if address == "" {
-		return 0, "", errors.New("evictd has not started yet")
+		return "", 0, errors.New("evictd has not started yet")
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+page, http.NoBody)
-	if err != nil {
-		return 0, "", fmt.Errorf("reading %s: %w", page, err)
-	}
-	response, err := e.client.Do(request)
-	if err != nil {
-		return 0, "", fmt.Errorf("reading %s: %w", page, err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, "", fmt.Errorf("reading %s: %w", page, err)
-	}
-	return response.StatusCode, string(body), nil
+	return pages.Get(ctx, e.client, "http://"+address+page)
 }
 
 var _ eventually.Ticking = (*evictd)(nil)
 
 // binary is evictd, of $EVICTD_BIN or built by TestMain.
 var binary string
-
-// build builds evictd where $EVICTD_BIN does not name it.
-func build(ctx context.Context, dir string) error {
-	if binary = os.Getenv("EVICTD_BIN"); binary != "" {
-		return nil
-	}
-	binary = filepath.Join(dir, "evictd")
-	command := exec.CommandContext(ctx, "go", "build", "-C", "../..", "-trimpath", "-o", binary, "./cmd/evictd")
-	command.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if text, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building evictd: %w: %s", err, text)
-	}
-	return nil
-}

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -73,16 +74,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) (good bool, err
 			return false, err
 		}
 	}
-	return allPassed(all), nil
-}
-
-func allPassed(all []stage) bool {
-	for _, s := range all {
-		if s.failed {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(all, func(s stage) bool { return s.failed }), nil
 }
 
 // repositoryDir finds the Makefile: in the working directory or above it.
@@ -135,7 +127,7 @@ func runOne(ctx context.Context, repository, target, dir string, out io.Writer) 
 	command := exec.CommandContext(ctx, "make", "--no-print-directory", target) //nolint:gosec // a target of this repository
 	command.Dir, command.Env = repository, append(os.Environ(), resultsVariable+"="+dir)
 	command.Stdout, command.Stderr = out, os.Stderr
-	// A test removes its cluster when it is told to end, and make tells nobody.
+	// A test removes its cluster when it gets the signal, which make does not pass on.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	fault := command.Run()

@@ -13,7 +13,7 @@ import (
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/fleet"
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/metrics"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // The processes of the control plane, by the cluster's names.
@@ -131,12 +131,12 @@ func (s *server) port() (int, error) {
 }
 
 // metrics are the API server's own.
-func (s *server) metrics(ctx context.Context) (metrics.Page, error) {
+func (s *server) metrics(ctx context.Context) (pages.Metrics, error) {
 	text, err := s.get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
-	return metrics.Parse(text)
+	return pages.ParseMetrics(text)
 }
 
 func (s *server) get(ctx context.Context, path string, parameters ...string) (string, error) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -17,7 +16,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/test/internal/measure"
-	"github.com/evictd/evictd/test/internal/metrics"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // The budget of a node without pressure.
@@ -284,30 +283,17 @@ func (d *daemon) ticks(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	page, err := metrics.Parse(text)
+	read, err := pages.ParseMetrics(text)
 	if err != nil {
 		return 0, err
 	}
-	ticks, counted := page.Sum("evictd_tick_duration_seconds")
-	if !counted {
-		return 0, errors.New("evictd's metrics count no ticks")
-	}
-	return ticks, nil
+	return read.Ticks()
 }
 
 func (d *daemon) get(ctx context.Context, path string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
-	if err != nil {
-		return "", fmt.Errorf("requesting from evictd: %w", err)
+	text, status, err := pages.Get(ctx, http.DefaultClient, "http://"+d.address+path)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("requesting %s from evictd: status %d: %s", path, status, text)
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", fmt.Errorf("requesting from evictd: %w", err)
-	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("requesting %s from evictd: status %d: %s", path, response.StatusCode, body)
-	}
-	return string(body), err
+	return text, err
 }

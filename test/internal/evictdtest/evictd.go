@@ -3,9 +3,7 @@ package evictdtest
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,7 +15,7 @@ import (
 
 	"github.com/evictd/evictd/test/cluster"
 	"github.com/evictd/evictd/test/internal/eventually"
-	"github.com/evictd/evictd/test/internal/metrics"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 const (
@@ -29,8 +27,7 @@ const (
 		"limits: {evictionsPerMinute: 60, perOwnerPerHour: 60}\nsampling: {maxInterval: 100ms}\n"
 )
 
-// Binary returns the path of evictd, built once for all tests, with the race detector where EVICTD_RACE
-// is set.
+// Binary returns the path of evictd, built once for all tests.
 func Binary(tb testing.TB) string {
 	tb.Helper()
 	path, err := built()
@@ -42,18 +39,23 @@ func Binary(tb testing.TB) string {
 
 var built = sync.OnceValues(func() (string, error) { //nolint:gochecknoglobals // once for the program
 	path := filepath.Join(shared.Dir(), "evictd")
-	arguments, environment := []string{"build", "-C", "../..", "-o", path}, os.Environ()
-	if os.Getenv("EVICTD_RACE") != "" {
-		arguments, environment = append(arguments, "-race"), append(environment, "CGO_ENABLED=1")
-	}
-	command := exec.Command("go", append(arguments, "./cmd/evictd")...) //nolint:gosec // it is the test's own
-	command.Env = environment
-	text, err := command.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("building evictd: %w: %s", err, text)
-	}
-	return path, nil
+	return path, Build(path)
 })
+
+// Build builds evictd into a file, from a folder two below the repository, with the race detector where
+// EVICTD_RACE is set.
+func Build(path string) error {
+	arguments, cgo := []string{"build", "-C", "../..", "-trimpath", "-o", path}, "0"
+	if os.Getenv("EVICTD_RACE") != "" {
+		arguments, cgo = append(arguments, "-race"), "1"
+	}
+	command := exec.Command("go", append(arguments, "./cmd/evictd")...) //nolint:gosec,noctx // it is the test's own
+	command.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building evictd: %w: %s", err, text)
+	}
+	return nil
+}
 
 // Options say how evictd runs.
 type Options struct {
@@ -152,45 +154,31 @@ func (e *Evictd) Stop() {
 
 // Get returns a page's status and text; 0 when there is no response.
 func (e *Evictd) Get(ctx context.Context, path string) (int, string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.Address+path, http.NoBody)
+	text, status, err := pages.Get(ctx, &http.Client{Timeout: eventually.Limit()}, "http://"+e.Address+path)
 	if err != nil {
 		return 0, err.Error()
 	}
-	client := http.Client{Timeout: eventually.Limit()}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer response.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return response.StatusCode, string(body)
+	return status, text
 }
 
 // Metrics returns evictd's metrics; none when there is no response.
-func (e *Evictd) Metrics(ctx context.Context) metrics.Page {
+func (e *Evictd) Metrics(ctx context.Context) pages.Metrics {
 	_, page := e.Get(ctx, "/metrics")
-	m, err := metrics.Parse(page)
+	m, err := pages.ParseMetrics(page)
 	if err != nil {
 		return nil
 	}
 	return m
 }
 
-// Metric returns one of [Evictd.Metrics], as [metrics.Page.Sum] does.
+// Metric returns one of [Evictd.Metrics], as [pages.Metrics.Sum] does.
 func (e *Evictd) Metric(ctx context.Context, name string, labels ...string) (float64, bool) {
 	return e.Metrics(ctx).Sum(name, labels...)
 }
 
 // Ticks returns how often evictd has decided.
 func (e *Evictd) Ticks(ctx context.Context) (float64, error) {
-	count, told := e.Metric(ctx, "evictd_tick_duration_seconds")
-	if !told {
-		return 0, errors.New("evictd does not tell how often it has decided")
-	}
-	return count, nil
+	return e.Metrics(ctx).Ticks()
 }
 
 // Decisions returns the last decisions, for a test that fails.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/test/internal/eventually"
-	"github.com/evictd/evictd/test/internal/metrics"
+	"github.com/evictd/evictd/test/internal/pages"
 )
 
 // Renew replaces evictd's pod, so that the new one has no state of the previous one, and
@@ -35,24 +34,11 @@ func (n *Node) Renew(ctx context.Context) error {
 
 // Get returns one of evictd's pages and its status code.
 func (*Node) Get(ctx context.Context, path string) (string, int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+path, http.NoBody)
-	if err != nil {
-		return "", 0, fmt.Errorf("requesting %s from evictd: %w", path, err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", 0, fmt.Errorf("requesting %s from evictd: %w", path, err)
-	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return "", 0, fmt.Errorf("reading evictd's %s: %w", path, err)
-	}
-	return string(body), response.StatusCode, nil
+	return pages.Get(ctx, http.DefaultClient, address+path)
 }
 
 // Metrics returns the metrics as a Prometheus would scrape them, through the real parser.
-func (n *Node) Metrics(ctx context.Context) (metrics.Page, error) {
+func (n *Node) Metrics(ctx context.Context) (pages.Metrics, error) {
 	text, code, err := n.Get(ctx, "/metrics")
 	if err != nil {
 		return nil, err
@@ -60,21 +46,16 @@ func (n *Node) Metrics(ctx context.Context) (metrics.Page, error) {
 	if code != http.StatusOK {
 		return nil, fmt.Errorf("reading /metrics: status %d", code)
 	}
-	return metrics.Parse(text)
+	return pages.ParseMetrics(text)
 }
 
 // Ticks returns how often evictd has decided since it started, for [eventually.Ticks].
 func (n *Node) Ticks(ctx context.Context) (float64, error) {
-	families, err := n.Metrics(ctx)
+	read, err := n.Metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
-	const name = "evictd_tick_duration_seconds"
-	ticks, there := families.Sum(name)
-	if !there {
-		return 0, fmt.Errorf("reading /metrics: there is no %s", name)
-	}
-	return ticks, nil
+	return read.Ticks()
 }
 
 // Decision is one decision of /debug/decisions, with the fields that tests read.
@@ -243,13 +224,13 @@ func (n *Node) Configure(ctx context.Context, p Policy) error {
 }
 
 // reloads is how many edits evictd has applied.
-func reloads(page metrics.Page) float64 {
+func reloads(page pages.Metrics) float64 {
 	applied, _ := page.Sum("evictd_config_reloads_total", "result", "Success")
 	return applied
 }
 
 // inForce reports whether evictd's metrics show the policy; before is how many edits it had applied.
-func (p *Policy) inForce(families metrics.Page, before float64) bool {
+func (p *Policy) inForce(families pages.Metrics, before float64) bool {
 	if dry, _ := families.Sum("evictd_dry_run"); (dry == 1) != (p.DryRun || p.Stopped) {
 		return false
 	}
