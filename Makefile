@@ -308,7 +308,7 @@ generate: ## Write the generated pages again, and the name of the image and the 
 	sed -i -E 's|^(- \{name: )[^,]*(.* newTag: ).*\}$$|\1$(IMAGE_NAME)\2$(VERSION)}|' docs/install.md
 
 .PHONY: fmt
-fmt: tools ## Format everything
+fmt: linter ## Format everything
 	for module in $(MODULES); do (cd $$module && $(TOOLS)/golangci-lint fmt --config $(CURDIR)/.golangci.yml); done
 
 .PHONY: update
@@ -372,7 +372,7 @@ verify-manifest: ## The shipped configuration validates, and the chart gives the
 	@echo "deploy/chart/evictd: gives the objects of deploy/"
 
 .PHONY: verify-vuln
-verify-vuln: tools ## Known vulnerabilities; skipped, with the reason, where the database cannot be reached
+verify-vuln: $(TOOLS)/govulncheck ## Known vulnerabilities; skipped, with the reason, where the database cannot be reached
 	@out=$$($(TOOLS)/govulncheck ./... 2>&1) && { echo "govulncheck: nothing found"; exit 0; }; \
 	if grep -qiE 'fetching vulnerabilities|dial tcp|no such host|connection refused|403 Forbidden|i/o timeout' <<<"$$out"; then \
 		echo "govulncheck: skipped, its database cannot be reached from here: $$(tail -1 <<<"$$out")"; \
