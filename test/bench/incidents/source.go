@@ -16,7 +16,8 @@ import (
 func measuredPaths() []string {
 	return []string{
 		"cmd", "internal", "pkg", "deploy", "go.mod", "go.sum",
-		"test/bench/incidents", "test/cluster", "test/image", "test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node",
+		"test/bench/incidents", "test/cluster", "test/image",
+		"test/internal/eventually", "test/internal/measure", "test/internal/memory", "test/internal/node", "test/internal/pages",
 		"test/go.mod", "test/go.sum",
 	}
 }
