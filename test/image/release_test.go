@@ -109,10 +109,14 @@ func TestDockerfile(t *testing.T) {
 			t.Errorf("no label %s", label)
 		}
 	}
-	flags := regexp.MustCompile(`go build (-trimpath .*-s -w) -X main.version=`)
+	flags := regexp.MustCompile(`go build (-buildvcs=false .*-s -w) -X main.version=`)
 	dockerfile, makefile := flags.FindStringSubmatch(read(t, "Dockerfile")), flags.FindStringSubmatch(makeSays(t, "build"))
 	if dockerfile == nil || makefile == nil || strings.ReplaceAll(dockerfile[1], `"`, "'") != makefile[1] {
 		t.Errorf("the Dockerfile builds by %q, make by %q", dockerfile, makefile)
+	}
+	// make exports these to each command.
+	if !strings.Contains(read(t, "Dockerfile"), "RUN CGO_ENABLED=0 GOFLAGS=-trimpath ") {
+		t.Error("the Dockerfile does not build with make's CGO_ENABLED=0 and GOFLAGS=-trimpath")
 	}
 }
 
