@@ -43,8 +43,8 @@ GENERATED := docs/configuration.md docs/metrics.md docs/install.md \
 # Packages that start goroutines: their tests run under the race detector. So do those of the loop in which
 # the goroutines of others meet it; all others in make test-long.
 RACE := $(addprefix github.com/evictd/evictd/,cmd/evictd internal/acting internal/execute internal/filetree \
-	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/permits internal/plugin internal/state pkg/pressure)
-RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Permit|Request|Answer|Walk|TheLoop|CalmNode'
+	internal/hostinfo internal/httpd internal/measure internal/nodepods internal/plugin internal/state pkg/pressure)
+RACE_LOOP := 'Invariant09|Reload|Wake|Acting|Taint|Request|Answer|Walk|TheLoop|CalmNode'
 # Only ends a run that hangs: the default, 10 minutes, is less than a slow machine may need.
 TIMEOUT := -timeout 60m
 # Runs targets whatever failed before, and prints one table at the end.
@@ -161,8 +161,8 @@ e2e-all: needs-root needs-no-run ## All end-to-end tests (root; 16 minutes)
 	$(STAGES) --record e2e-all e2e-every
 
 .PHONY: test-faults
-test-faults: ## API servers that fail, kill -9 of evictd, a hundred races for permits (no root; six minutes)
-	$(STAGES) --record test-faults test-faults-every test-permits
+test-faults: ## API servers that fail, kill -9 of evictd (no root; four minutes)
+	$(STAGES) --record test-faults test-faults-every
 
 .PHONY: test-release
 test-release: needs-root ## The images, both architectures, the chart on a server and a node, lint of all modules, vulnerabilities (root)
@@ -176,13 +176,11 @@ test-long: ## The unit tests with all their random inputs and the race detector,
 nightly: needs-root ## All of these, cgroup v2, fuzzers, half an hour of soak, short benchmarks (root; hours)
 	$(STAGES) --record nightly e2e-all test-faults test-release test-long test-cgroup2 e2e-cgroup2 fuzz-long soak bench-short
 
-.PHONY: e2e-every test-faults-every test-permits test-parity-all test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
+.PHONY: e2e-every test-faults-every test-parity-all test-image test-chart-server test-helm test-race-all test-race-again test-cluster fuzz-long bench-short
 e2e-every:
 	EVICTD_PATIENCE=5 RUN=. $(MAKE) e2e
 test-faults-every: needs-gcc test-runner cluster-build
 	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -parallel 4 ./faults/...
-test-permits: needs-gcc test-runner cluster-build
-	cd test && $(FAST_TMP) EVICTD_RACE=1 EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) $(GOTEST_VERBOSE) -run TestPermits ./api/...
 test-image: test-runner
 	cd test/image && $(GOTEST) ./...
 test-chart-server: test-runner cluster-build
@@ -192,7 +190,7 @@ test-helm:
 test-race-all: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race ./...
 test-race-again: needs-gcc test-runner
-	CGO_ENABLED=1 $(GOTEST) -race -count=3 ./internal/acting ./internal/execute ./internal/nodepods ./internal/permits ./internal/taint
+	CGO_ENABLED=1 $(GOTEST) -race -count=3 ./internal/acting ./internal/execute ./internal/nodepods ./internal/taint
 test-parity-all: test-runner
 	cd test/parity && $(GOTEST) ./...
 test-cluster: test-runner cluster-build

@@ -15,7 +15,7 @@ import (
 
 // stopNamespace is where the ConfigMap is that stops evictd: its own namespace, and outside of a
 // pod that of the shipped manifest.
-func stopNamespace() string { return cmp.Or(ownNamespace(), "evictd") }
+func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
 
 // newActing creates what says whether evictd acts.
 func (d *daemon) newActing() *acting.Acting {

@@ -74,7 +74,7 @@ func (p *prober) tryOtherNode(ctx context.Context, policy string) (confined.Answ
 // one, because the API server converts each pod of the namespace for the policy.
 func (p *prober) elsewhere(ctx context.Context) (namespace, name string, err error) {
 	paths := []string{"/api/v1/pods"}
-	if own := ownNamespace(); own != "" {
+	if own := self().Namespace; own != "" {
 		paths = []string{"/api/v1/namespaces/" + own + "/pods", "/api/v1/pods"}
 	}
 	for _, path := range paths {
@@ -105,7 +105,7 @@ func (p *prober) tryAtOnce(ctx context.Context, policy string) (confined.Answer,
 }
 
 // namespaceToTry is where things are tried that do not exist.
-func namespaceToTry() string { return cmp.Or(ownNamespace(), metav1.NamespaceDefault) }
+func namespaceToTry() string { return cmp.Or(self().Namespace, metav1.NamespaceDefault) }
 
 // tryEviction sends an eviction. The API server asks the policies before it looks for the pod, its
 // budgets and its UID, in this order: so a policy that is in force refuses also what could not be

@@ -20,6 +20,7 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -38,7 +39,7 @@ type daemon struct {
 	pods         *nodepods.Pods
 	reader       *hostinfo.Reader
 	kills        *usage.OOMKills // nil where the cgroups do not count them
-	optIns       optIns
+	taints       *taint.Keeper
 	acting       *acting.Acting
 	actingKnown  atomic.Bool // once it has been known whether evictd acts
 	agent        *agent.Agent
@@ -55,9 +56,6 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	d.inForce.Store(loaded)
 	policy, err := d.policyOf(loaded)
 	if err != nil {
-		return nil, err
-	}
-	if err = checkOptIns(loaded); err != nil {
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
@@ -102,7 +100,9 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	})
 	d.recorder.WatchAge(d.pods.Age)
 	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
-	d.optIns = d.newOptIns(&policy)
+	d.taints = taint.New(taint.Options{ // by the client of evictions, which it precedes
+		Nodes: d.clients.evicting.Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
+	})
 	d.acting = d.newActing()
 	options := agent.Options{
 		Policy:     policy,
@@ -124,10 +124,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Held:           d.held,
 		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
 
-		Taints: d.optIns.taints,
-	}
-	if d.optIns.permits != nil {
-		options.Permits = d.optIns.permits
+		Taints: d.taints,
 	}
 	d.remember(ctx, &options)
 	if d.agent, err = agent.New(options); err != nil {

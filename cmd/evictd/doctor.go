@@ -76,9 +76,6 @@ func (f *doctorFlags) toExamine() (*config.EvictdConfiguration, error) {
 		return config.Default(), nil
 	}
 	loaded, err := f.load()
-	if err == nil {
-		err = checkOptIns(loaded)
-	}
 	if err != nil {
 		return config.Default(), err
 	}

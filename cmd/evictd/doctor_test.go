@@ -367,7 +367,7 @@ func TestDoctorWithoutAnAPIServer(t *testing.T) {
 func TestDoctorsTableFitsATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t)
-	p.configure("nonsense: " + strings.Repeat("x", 200) + "\nevictionPermits: {perWorkload: 1}\n")
+	p.configure("nonsense: " + strings.Repeat("x", 200) + "\n")
 	p.api.claim, p.api.url = "", "http://"+net.JoinHostPort(strings.Repeat("a", 130)+".example", "1")
 	code, table, _ := call(t, p.args()...)
 	if code != exitFault {

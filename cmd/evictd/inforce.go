@@ -46,9 +46,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	if err = checkOptIns(c); err != nil {
-		return err
-	}
 	sampler, err := d.host.openSampler(c, signalsOf(policy.Thresholds), 0)
 	if err != nil {
 		return err

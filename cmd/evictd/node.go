@@ -62,7 +62,7 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		switch {
 		case err == nil:
 			d.compareCapacity(node)
-			d.optIns.taints.Found(node)
+			d.taints.Found(node)
 			d.foundNode(string(node.UID))
 			d.checkBaseRights(ctx)
 			d.checkRights(ctx, d.inForce.Load())

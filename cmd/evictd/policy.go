@@ -7,7 +7,6 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -28,7 +27,6 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			MinimumReclaim:  c.MinimumReclaimShare(),
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,
-			Permits:         pools.Limits{PerWorkload: int(c.EvictionPermits.PerWorkload), PerCluster: int(c.EvictionPermits.PerCluster)},
 			Stabilization:   c.Disk.StabilizationWindow.Duration,
 		},
 		CutGrace:   c.EvictionSoftGraceForecast,

@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,9 +33,6 @@ func (f *whereFlags) needs(c *config.EvictdConfiguration) []need {
 	if c.TaintNode {
 		needs = append(needs, taintNeeds(f.nodeName))
 	}
-	if c.EvictionPermits != (config.EvictionPermits{}) {
-		needs = append(needs, permitsNeeds(ownNamespace()))
-	}
 	return needs
 }
 
@@ -59,20 +55,6 @@ func taintNeeds(node string) need {
 			{Verb: "get", Resource: "nodes", Name: node}, {Verb: "patch", Resource: "nodes", Name: node},
 		},
 	}
-}
-
-func permitsNeeds(namespace string) need {
-	permits := need{
-		field: "evictionPermits is set", overlay: "deploy/overlays/permits",
-		with:    "a pod is evicted when a permit of its workload, and one of the cluster, is free, as far as they are limited",
-		without: "soft evictions wait and hard ones go ahead without a permit, or permits are held for too long",
-	}
-	for _, verb := range []string{"get", "list", "create", "update", "delete"} {
-		permits.rights = append(permits.rights, authorizationv1.ResourceAttributes{
-			Verb: verb, Group: coordinationv1.GroupName, Resource: "leases", Namespace: namespace,
-		})
-	}
-	return permits
 }
 
 // baseRights are those without which no pod is evicted, dry run or not.

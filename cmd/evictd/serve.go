@@ -37,10 +37,7 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.followOOMKills(ctx) })
 	group.Go(func() error { return d.followKubeletMemory(ctx) })
 	group.Go(func() error { return d.followConfinement(ctx) })
-	group.Go(func() error { return d.optIns.taints.Run(ctx) })
-	if d.optIns.permits != nil {
-		group.Go(func() error { return d.optIns.permits.Run(ctx) })
-	}
+	group.Go(func() error { return d.taints.Run(ctx) })
 	err := group.Wait()
 	d.flushEvents(ctx)
 	if err != nil {

@@ -84,7 +84,7 @@ func (a *Agent) newMemories(o *Options) *memories.Memories {
 	return memories.New(memories.Options{
 		Victims: victims.Options{
 			Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer, FreeOnCPULists: o.FreeOnCPULists,
-			Fault: o.Recorder.ReadError, Permits: o.Permits,
+			Fault:    o.Recorder.ReadError,
 			SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
 		},
 		Limits: o.Policy.Limits, Random: o.Random, OOMKills: o.OOMKills, Kept: o.Memory,
@@ -94,7 +94,7 @@ func (a *Agent) newMemories(o *Options) *memories.Memories {
 // newExecutor returns the executor of the agent's plans. What it calls runs on its goroutine.
 func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
-		Evictor: a.options.Evictor, Permits: a.options.Permits, Taints: a.options.Taints,
+		Evictor: a.options.Evictor, Taints: a.options.Taints,
 		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
 		BeforeSend: a.memories.BeforeSend, Intent: a.options.Recorder.Intent,
 		Held: a.options.Held, Now: a.options.Clock.Now,
@@ -125,7 +125,7 @@ func (a *Agent) putActing(cause string) {
 		a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
 		a.options.Recorder.Acting(now.State)
 	}
-	a.memories.Adopt(a.policy.MemoryAvailable, a.policy.Limits, a.policy.Permits, a.policy.DryRun)
+	a.memories.Adopt(a.policy.MemoryAvailable, a.policy.Limits, a.policy.DryRun)
 	a.assessor.Adopt(&a.policy.Policy)
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure/measuretest"
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -408,7 +407,7 @@ func TestOwnerBackOffAndPodBackOffAreNamed(t *testing.T) {
 		policy := helpingPolicy()
 		policy.MinimumReclaim = pressure.Quantity{}
 		a := newAgent(t, n, policy)
-		a.memories.Cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2}, pools.Limits{})
+		a.memories.Cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
 			a.memories.Cooldown.Count("rs-often", time.Now())
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -39,7 +38,6 @@ const (
 	onTheNextTick       = "on the next tick, while the victim is in flight"
 	// With their own features switched on.
 	afterTheTaint  = "after the node has its taint"
-	afterThePermit = "after a permit was acquired"
 	afterTheDelete = "after a delete that bypasses a budget"
 )
 
@@ -47,7 +45,7 @@ func killSteps() []string {
 	return []string{
 		beforeTheSample, afterTheSample, afterTheJudgement, beforeThePods, afterTheUsage, beforeTheSecondLook,
 		afterTheSecondLook, atTheIntent, beforeTheRequest, afterTheAnswer, beforeTheDecision, afterTheDecision, onTheNextTick,
-		afterTheTaint, afterThePermit, afterTheDelete,
+		afterTheTaint, afterTheDelete,
 	}
 }
 
@@ -174,29 +172,6 @@ func (t killableTaints) Settled(ctx context.Context) error {
 	return err
 }
 
-// killablePermits acquire permits.
-type killablePermits struct {
-	Permits
-	*killable
-}
-
-func (p killablePermits) Acquire(ctx context.Context, r permits.Request) permits.Answer {
-	p.alive()
-	answer := p.Permits.Acquire(ctx, r)
-	p.reach(afterThePermit)
-	return answer
-}
-
-func (p killablePermits) Release(uid string) {
-	p.alive()
-	p.Permits.Release(uid)
-}
-
-func (p killablePermits) ReleaseEnded(there, leaving func(string) bool) {
-	p.alive()
-	p.Permits.ReleaseEnded(there, leaving)
-}
-
 // killableRecorder records what the agent does.
 type killableRecorder struct {
 	recorder
@@ -266,18 +241,16 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 	n.host, n.ends = 76*mebi, 3*time.Second // 300 MiB are available
 	policy.Thresholds[0].Quantity = pressure.Absolute(500 * mebi)
 	policy.Pacing.Min = 100 * time.Millisecond
-	taints, lent := &fakeTaints{journal: &journal{}}, &fakePermits{journal: &journal{}}
+	taints := &fakeTaints{journal: &journal{}}
 	switch step { // with its feature
 	case afterTheTaint:
 		policy.TaintNode = true
-	case afterThePermit:
-		policy.Permits.PerWorkload = 1
 	case afterTheDelete:
 		policy.BestEffort, n.answer = true, n.keeps(nil)
 		n.budgets = map[string]evict.Budget{"shop/large": {Desired: 1, Healthy: 1}, "shop/small": {Desired: 1, Healthy: 1}}
 	}
 	first := &killable{fakeNode: n, file: f, step: step}
-	first.run(t, policy, taints, lent)
+	first.run(t, policy, taints)
 	if !first.killed.Load() {
 		t.Fatal("the agent did not come to the step")
 	}
@@ -285,7 +258,7 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 	if f != nil {
 		second.file = f.copied()
 	}
-	second.run(t, policy, taints, lent)
+	second.run(t, policy, taints)
 	for _, pod := range []string{"large", "small"} {
 		if _, there := n.pods["uid-"+pod]; there != (pod == "small") {
 			t.Errorf("%s is there: %t; want the large pod alone evicted", pod, there)
@@ -301,11 +274,11 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 }
 
 // run lets an agent run for two minutes, or until it is killed.
-func (k *killable) run(t *testing.T, policy Policy, taints Taints, lent Permits) {
+func (k *killable) run(t *testing.T, policy Policy, taints Taints) {
 	t.Helper()
 	options := Options{
 		Policy: policy, Sampler: k, Pods: k, Cgroups: k, Evictor: k, Recorder: killableRecorder{recorder{k.fakeNode}, k},
-		Taints: killableTaints{taints, k}, Permits: killablePermits{lent, k}, Random: func() float64 { return 0 },
+		Taints: killableTaints{taints, k}, Random: func() float64 { return 0 },
 	}
 	if k.file != nil {
 		options.Memory, options.Remembered = k, k.file.load()

@@ -17,7 +17,6 @@ import (
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
-	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -33,12 +32,6 @@ type Taints interface {
 	execute.Taints
 	// Want says what the node should carry from now on. It does not wait.
 	Want(w taint.Wanted)
-}
-
-// Permits limits how many pods of a pool are in flight at once, on all nodes together.
-type Permits interface {
-	execute.Permits
-	victims.Permits
 }
 
 // Recorder turns what happened into log lines, events and metrics.
@@ -61,8 +54,7 @@ type Recorder interface {
 
 // Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts
 // no pod; Images, without which no pod waits for unused images; Wake, without which only pacing
-// wakes the loop; KubeletGap; and Taints and Permits, which are not used when nil, whatever the
-// policy says.
+// wakes the loop; KubeletGap; and Taints, which are not used when nil, whatever the policy says.
 type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
@@ -74,7 +66,6 @@ type Options struct {
 	Evictor  execute.Evictor
 	Recorder Recorder
 	Taints   Taints
-	Permits  Permits
 	// Host may be nil: then no decision contains the memory use outside the pods.
 	Host decisions.Host
 	// Acting makes the loop ask Policy.Acting at once; nil asks at each tick alone.

@@ -114,7 +114,7 @@ func TestPodThatExceedsIsEvictedBeforeExhaustion(t *testing.T) {
 		n.run("exceeds", 40, 10)
 		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
 		n.wantVictims(t, "exceeds")
-		if got := n.acted(t).Ranking; len(got.Candidates) != 1 || !got.Protects(rank.ProtectedWithinRequests) {
+		if got := n.acted(t).Ranking; len(got.Candidates) != 1 || !slices.ContainsFunc(got.Protected, func(e rank.Entry) bool { return e.Protection == rank.ProtectedWithinRequests }) {
 			t.Errorf("%d candidates: %+v", len(got.Candidates), got.Protected)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +17,8 @@ import (
 // Client sends requests for the kinds of objects that evictd uses. It sends the same requests as
 // client-go's clientset, which links the types of all API groups into the program.
 type Client struct {
-	core, coordination, authorization rest.Interface
-	parameters                        runtime.ParameterCodec
+	core, authorization rest.Interface
+	parameters          runtime.ParameterCodec
 }
 
 // newScheme returns the types of the API groups that evictd uses. Evictions and budgets are of
@@ -27,7 +26,7 @@ type Client struct {
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	groups := runtime.NewSchemeBuilder(
-		corev1.AddToScheme, policyv1.AddToScheme, coordinationv1.AddToScheme, authorizationv1.AddToScheme,
+		corev1.AddToScheme, policyv1.AddToScheme, authorizationv1.AddToScheme,
 	)
 	if err := groups.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the types of the API: %w", err)
@@ -55,7 +54,6 @@ func newClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
 		client  *rest.Interface
 	}{
 		{corev1.SchemeGroupVersion, "/api", &c.core},
-		{coordinationv1.SchemeGroupVersion, "/apis", &c.coordination},
 		{authorizationv1.SchemeGroupVersion, "/apis", &c.authorization},
 	} {
 		one := rest.CopyConfig(shared)
@@ -90,14 +88,6 @@ func (c *Client) ConfigMaps(namespace string) *gentype.ClientWithList[*corev1.Co
 func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 	return gentype.NewClient("nodes", c.core, c.parameters, metav1.NamespaceNone,
 		func() *corev1.Node { return &corev1.Node{} }, gentype.PrefersProtobuf[*corev1.Node]())
-}
-
-// Leases is the client of the Leases of a namespace.
-func (c *Client) Leases(namespace string) *gentype.ClientWithList[*coordinationv1.Lease, *coordinationv1.LeaseList] {
-	return gentype.NewClientWithList("leases", c.coordination, c.parameters, namespace,
-		func() *coordinationv1.Lease { return &coordinationv1.Lease{} },
-		func() *coordinationv1.LeaseList { return &coordinationv1.LeaseList{} },
-		gentype.PrefersProtobuf[*coordinationv1.Lease]())
 }
 
 // AccessReviews is the client of SelfSubjectAccessReviews, which say what the account may do.

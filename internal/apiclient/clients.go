@@ -26,7 +26,7 @@ const readTimeout = 15 * time.Second
 type Clients struct {
 	// Watching is for the pods, and the ConfigMap that stops evictd. It has no timeout, or it would end the watch.
 	Watching *Client
-	// Evicting is for evictions, taints and permits. Each request's context sets its timeout.
+	// Evicting is for evictions and taints. Each request's context sets its timeout.
 	Evicting *Client
 	// Telling is for Events, and for reads that can wait.
 	Telling *Client

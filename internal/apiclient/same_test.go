@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +21,6 @@ import (
 	"k8s.io/client-go/util/watchlist"
 
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -32,7 +30,6 @@ type api struct {
 	core    rest.Interface
 	pods    nodepods.Client
 	nodes   taint.Client
-	leases  permits.Client
 	events  record.EventSink
 	reviews interface {
 		Create(context.Context, *authorizationv1.SelfSubjectAccessReview, metav1.CreateOptions) (*authorizationv1.SelfSubjectAccessReview, error)
@@ -50,7 +47,7 @@ func ours(t *testing.T, config *rest.Config) api {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api{c.Core(), c.Pods(), c.Nodes(), c.Leases("evictd"), c.EventSink(), c.AccessReviews()}
+	return api{c.Core(), c.Pods(), c.Nodes(), c.EventSink(), c.AccessReviews()}
 }
 
 func clientsets(t *testing.T, config *rest.Config) api {
@@ -60,7 +57,7 @@ func clientsets(t *testing.T, config *rest.Config) api {
 		t.Fatal(err)
 	}
 	return api{
-		c.CoreV1().RESTClient(), c.CoreV1().Pods(metav1.NamespaceAll), c.CoreV1().Nodes(), c.CoordinationV1().Leases("evictd"),
+		c.CoreV1().RESTClient(), c.CoreV1().Pods(metav1.NamespaceAll), c.CoreV1().Nodes(),
 		&typedcorev1.EventSinkImpl{Interface: c.CoreV1().Events(metav1.NamespaceAll)}, c.AuthorizationV1().SelfSubjectAccessReviews(),
 	}
 }
@@ -68,7 +65,6 @@ func clientsets(t *testing.T, config *rest.Config) api {
 // requests are what evictd sends, each with what it got for it.
 func (a api) requests(ctx context.Context) map[string]func() (any, error) {
 	seconds, events, uid := int64(300), true, types.UID("u")
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "permit", ResourceVersion: "7"}}
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.1"}, Reason: "EvictionRequested", Count: 2,
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "shop", Name: "web", UID: uid},
@@ -77,7 +73,6 @@ func (a api) requests(ctx context.Context) map[string]func() (any, error) {
 	evictor := evict.New(a.core, func() time.Time { return time.Time{} })
 	deleting := request
 	deleting.Delete = true
-	preconditions := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 	dryRun := []string{metav1.DryRunAll}
 	return map[string]func() (any, error){
 		"list": func() (any, error) { return a.pods.List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=n"}) },
@@ -91,13 +86,6 @@ func (a api) requests(ctx context.Context) map[string]func() (any, error) {
 		"patch a node": func() (any, error) {
 			return a.nodes.Patch(ctx, "n", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: dryRun})
 		},
-		"get a Lease": func() (any, error) { return a.leases.Get(ctx, "permit", metav1.GetOptions{}) },
-		"list Leases": func() (any, error) {
-			return a.leases.List(ctx, metav1.ListOptions{LabelSelector: "a=b", ResourceVersion: "0"})
-		},
-		"create a Lease": func() (any, error) { return a.leases.Create(ctx, lease, metav1.CreateOptions{DryRun: dryRun}) },
-		"update a Lease": func() (any, error) { return a.leases.Update(ctx, lease, metav1.UpdateOptions{}) },
-		"delete a Lease": func() (any, error) { return nil, a.leases.Delete(ctx, "permit", preconditions) },
 		"review": func() (any, error) {
 			return a.reviews.Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 				Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}},

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,10 +111,6 @@ func objectFor(r *http.Request) runtime.Object {
 		return &corev1.PodList{Items: []corev1.Pod{pod}}
 	case path == "/api/v1/nodes/n":
 		return &corev1.Node{ObjectMeta: named, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{BootID: "b"}}}
-	case resource == "leases" && r.Method == http.MethodGet && r.URL.Query().Has("labelSelector"):
-		return &coordinationv1.LeaseList{Items: []coordinationv1.Lease{{ObjectMeta: named}}}
-	case resource == "leases" && r.Method != http.MethodDelete:
-		return &coordinationv1.Lease{ObjectMeta: named}
 	case resource == "events" || path == "/api/v1/events":
 		return &corev1.Event{ObjectMeta: named, Count: 3}
 	case resource == "poddisruptionbudgets":

@@ -252,15 +252,6 @@ func TestParseFaults(t *testing.T) {
 				`and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is ` +
 				`'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
 		}},
-		{"permits below nothing", "evictionPermits: {perWorkload: -1}", []string{
-			`evictionPermits.perWorkload: Invalid value: -1: must be between 0, which sets no limit, and 100`,
-		}},
-		{"more permits than are allowed", "evictionPermits: {perWorkload: 101}", []string{
-			`evictionPermits.perWorkload: Invalid value: 101: must be between 0, which sets no limit, and 100`,
-		}},
-		{"more permits of the cluster than are allowed", "evictionPermits: {perCluster: 1001}", []string{
-			`evictionPermits.perCluster: Invalid value: 1001: must be between 0, which sets no limit, and 1000`,
-		}},
 		{"an amount for a share", "limits: {minimumReclaimShare: 500Mi}", []string{
 			`limits.minimumReclaimShare: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},

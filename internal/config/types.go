@@ -95,8 +95,6 @@ type EvictdConfiguration struct {
 	// and does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means
 	// false.
 	TaintNode bool `json:"taintNode"`
-	// Limits on the evictions of all nodes together.
-	EvictionPermits EvictionPermits `json:"evictionPermits"`
 	// How evictd handles disk pressure and measures the pods' disk use.
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
@@ -272,22 +270,6 @@ type Limits struct {
 	// evicted while all candidates together could not reach the threshold. `0%` switches
 	// both off. Unset means 5%.
 	MinimumReclaimShare string `json:"minimumReclaimShare"`
-}
-
-// EvictionPermits limits how many pods may be terminating by evictions at once, on all nodes
-// together. A permit is a Lease in evictd's own namespace, which is held until the pod has
-// ended. A pod needs one of its workload and one of the cluster, as far as these are limited.
-// While the API server does not answer whether a permit is free, soft evictions wait and hard
-// evictions proceed without one. Needs the right to write Leases: deploy/overlays/permits.
-type EvictionPermits struct {
-	// Permits of each workload, 0 to 100: as many of its pods may be in flight at once. A
-	// workload is the topmost owner that a pod's own fields show: a Deployment by the pod's
-	// pod-template-hash, else its controller. Pods without a controller have none. Unset and
-	// 0 set no limit.
-	PerWorkload int32 `json:"perWorkload"`
-	// Permits of the cluster, 0 to 1000: as many pods may be in flight at once, whatever
-	// their workload. Unset and 0 set no limit.
-	PerCluster int32 `json:"perCluster"`
 }
 
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;

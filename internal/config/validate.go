@@ -64,7 +64,6 @@ func (v *validator) validate() {
 	v.protect()
 	v.queues()
 	v.limits()
-	v.evictionPermits()
 	v.disk()
 	v.stabilizationWindow()
 }
@@ -212,24 +211,6 @@ func (v *validator) limits() {
 	share := path.Child("minimumReclaimShare")
 	if _, err := parseReclaimShare(v.c.Limits.MinimumReclaimShare); err != nil && !v.broken[share.String()] {
 		v.add(field.Invalid(share, v.c.Limits.MinimumReclaimShare, err.Error()))
-	}
-}
-
-// The largest numbers of permits: one request reads all of a pool, and each is a Lease.
-const (
-	permitsOfWorkload = 100
-	permitsOfCluster  = 1000
-)
-
-func (v *validator) evictionPermits() {
-	path, permits := field.NewPath("evictionPermits"), &v.c.EvictionPermits
-	v.permits(path.Child("perWorkload"), permits.PerWorkload, permitsOfWorkload)
-	v.permits(path.Child("perCluster"), permits.PerCluster, permitsOfCluster)
-}
-
-func (v *validator) permits(path *field.Path, n, most int32) {
-	if n < 0 || n > most {
-		v.add(field.Invalid(path, n, fmt.Sprintf("must be between 0, which sets no limit, and %d", most)))
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -17,9 +16,7 @@ import (
 
 func newTracker() *Tracker {
 	limits := Limits{PerMinute: 6, PerOwnerPerHour: 5, SoftJitter: time.Minute}
-	tracker := New(limits, noJitter)
-	tracker.SetLimits(limits, pools.Limits{PerWorkload: 2})
-	return tracker
+	return New(limits, noJitter)
 }
 
 // restarted returns a new tracker with what the first one exports, as it comes back from a file.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -21,8 +20,6 @@ const (
 	OwnerBackOff
 	// OwnerLimit: as many pods of the owner were evicted as may be in an hour.
 	OwnerLimit
-	// NoPermit: the workload or the cluster had no free eviction permit, or that was not known.
-	NoPermit
 	// NodeLimit: as many pods were evicted on the node as may be in a minute.
 	NodeLimit
 	// ServerBackOff: the API server was overloaded or did not answer.
@@ -81,10 +78,6 @@ type Report struct {
 	// Stale says that the plan ended because it was too old: the next plan continues with the pods
 	// that were not tried yet.
 	Stale bool
-	// NoPermit says which pools had no free permit, and why; Unknown why the API server
-	// could not tell, "" where it could.
-	NoPermit map[string]string
-	Unknown  string
 	// Unread says that the pod of a request in doubt could not be read.
 	Unread bool
 	// BypassFailed says that bypassing a PDB came to nothing.
@@ -102,7 +95,6 @@ type Tracker struct {
 	owners   *owners
 	limiter  *limiter
 	tried    [pressure.SignalCount]tried
-	permits  permits
 	jitters  [pressure.SignalCount]jitter
 	bypass   time.Time
 	start    start
@@ -116,10 +108,8 @@ func New(limits Limits, random func() float64) *Tracker {
 	}
 }
 
-// SetLimits changes the limits and keeps what was counted. No pod waits for a permit any more.
-func (t *Tracker) SetLimits(limits Limits, shared pools.Limits) {
-	t.limiter.limits, t.permits = limits, permits{limits: shared}
-}
+// SetLimits changes the limits and keeps what was counted.
+func (t *Tracker) SetLimits(limits Limits) { t.limiter.limits = limits }
 
 // Observe learns from what became of a plan.
 func (t *Tracker) Observe(r *Report, now time.Time) {
@@ -133,7 +123,6 @@ func (t *Tracker) Observe(r *Report, now time.Time) {
 		t.refusals.noteUnread(now)
 	}
 	t.tried[r.Signal].observe(r)
-	t.permits.observe(r, now, t.random)
 	if r.BypassFailed {
 		t.bypass = now.Add(bypassBackOff)
 	}
@@ -169,10 +158,7 @@ func (t *Tracker) Pod(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) 
 	if r, waits := t.owners.waits(pod.OwnerUID, now); waits {
 		return r, true
 	}
-	if r, waits := t.limiter.owner(pod.OwnerUID, now); waits {
-		return r, true
-	}
-	return t.permits.waits(pod, in.Hard, now)
+	return t.limiter.owner(pod.OwnerUID, now)
 }
 
 // refused returns the refusal for which a pod waits: by its back-off, or because it was tried

@@ -8,10 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // anything makes random things of all kinds happen to a tracker.
@@ -24,9 +22,6 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0, BypassFailed: r.IntN(2) == 0,
 			Answers: []Answer{{somePod(r.IntN(8), true), someResult(r)}, {somePod(r.IntN(8), false), someResult(r)}},
 			Shared:  []Answer{{somePod(r.IntN(8), true), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}}},
-		}
-		if r.IntN(2) == 0 {
-			report.NoPermit, report.Unknown = map[string]string{"ReplicaSet/1": "full"}, []string{"", "no answer"}[r.IntN(2)]
 		}
 		tracker.Observe(&report, now)
 	case 1:
@@ -173,43 +168,6 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		if got := waits(tracker, test.in, test.after); got != test.want {
 			t.Errorf("%s: waits %v, want %v", test.name, got, test.want)
 		}
-	}
-}
-
-func TestPermits(t *testing.T) {
-	t.Parallel()
-	tracker := newTracker()
-	web, db := podOf("web"), podOf("db")
-	web.Owner, db.Owner = "ReplicaSet/web", "ReplicaSet/db"
-	tracker.Observe(&Report{NoPermit: map[string]string{pools.WorkloadOf(web): "full"}, Unknown: "no answer"}, at(0))
-	for _, test := range []struct {
-		pod   *rank.Pod
-		hard  bool
-		after time.Duration
-		want  string
-	}{
-		{web, true, permitBackOff - 1, "full"},
-		{web, true, permitBackOff, ""},
-		{db, true, 0, ""},
-		{db, false, permitBackOff - 1, "no answer"},
-		{db, false, permitBackOff, ""},
-		{podOf("bare"), false, 0, ""},
-	} {
-		why, _ := tracker.Pod(test.pod, Pressure{Hard: test.hard}, at(test.after))
-		if why.Detail != test.want {
-			t.Errorf("%s, hard %v, after %v: %q, want %q", test.pod.UID, test.hard, test.after, why.Detail, test.want)
-		}
-	}
-	tracker.SetLimits(Limits{}, pools.Limits{PerWorkload: 2, PerCluster: 5})
-	tracker.Observe(&Report{NoPermit: map[string]string{pools.Cluster: "all full"}}, at(0))
-	for _, pod := range []*rank.Pod{web, podOf("bare")} {
-		if why, _ := tracker.Pod(pod, Pressure{Hard: true}, at(0)); why.Detail != "all full" {
-			t.Errorf("%s: %q while the cluster has no permit", pod.UID, why.Detail)
-		}
-	}
-	tracker.SetLimits(Limits{}, pools.Limits{})
-	if why, waits := tracker.Pod(web, Pressure{Hard: true}, at(0)); waits {
-		t.Errorf("permits that may have been switched off keep a pod: %s", why.Detail)
 	}
 }
 

@@ -39,8 +39,6 @@ func protectionOf(kind cooldown.Kind) rank.Protection {
 	switch kind {
 	case cooldown.Refused:
 		return rank.ProtectedBackingOff
-	case cooldown.NoPermit:
-		return rank.ProtectedNoPermit
 	case cooldown.OwnerBackOff, cooldown.OwnerLimit:
 		return rank.ProtectedOwnerBackOff
 	default:
@@ -53,8 +51,6 @@ func protectionOf(kind cooldown.Kind) rank.Protection {
 func allWait(waiting *[cooldown.KindCount]int, last *[cooldown.KindCount]string) (Hold, string) {
 	refused, backOff, limited := waiting[cooldown.Refused], waiting[cooldown.OwnerBackOff], waiting[cooldown.OwnerLimit]
 	switch {
-	case waiting[cooldown.NoPermit] > 0:
-		return HoldNoPermit, "the last of them: " + last[cooldown.NoPermit]
 	case backOff > 0:
 		return HoldOwnerBackOff, fmt.Sprintf("%d candidates of owners in back-off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
 			backOff, limited, refused, last[cooldown.OwnerBackOff])

@@ -90,8 +90,8 @@ type Decision struct {
 	// BestEffort is the result of the check whether a pod may bypass its budget; [BestEffortNone]
 	// when there was no such check.
 	BestEffort BestEffort
-	// Notes are sentences about what was done besides the requests: the node's taint, the
-	// eviction permits; nil when there is nothing to say.
+	// Notes are sentences about what was done besides the requests, as about the node's taint; nil
+	// when there is nothing to say.
 	Notes []string
 	// Ranking is the whole order; empty when the decision did not come that far.
 	Ranking rank.Ranking

@@ -40,7 +40,7 @@ func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
 func Decide(s *Situation) (Plan, Hold, string) {
 	plan := Plan{
 		Decision: s.newDecision(), GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard),
-		Permits: s.Policy.Permits, Taint: s.Policy.TaintNode,
+		Taint: s.Policy.TaintNode,
 	}
 	d := &plan.Decision
 	if s.Uses == nil {

@@ -3,12 +3,8 @@ package decide
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/rank"
 )
-
-// CleanUp is [inflight.DeadlineMargin].
-const CleanUp = inflight.DeadlineMargin
 
 // GracePeriod returns a grace period as the API writes it, in seconds, limited to a year. The API
 // takes any int64; ten thousand million seconds would otherwise overflow to a time in the past, and

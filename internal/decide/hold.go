@@ -44,8 +44,6 @@ const (
 	HoldSoftJitter Hold = "SoftJitter"
 	// HoldLimitReached: the limit of evictions in a time is reached.
 	HoldLimitReached Hold = "LimitReached"
-	// HoldNoPermit: the candidates' workloads, or the cluster, have no free permit, or it is not known.
-	HoldNoPermit Hold = "NoPermit"
 	// HoldInsufficientReclaim: all candidates together could not free enough; see sufficient.go.
 	HoldInsufficientReclaim Hold = "InsufficientReclaim"
 	// HoldBudgetUnknown: PodDisruptionBudgets block the candidates, and the status of one of
@@ -67,6 +65,6 @@ func Holds() []Hold {
 	return []Hold{
 		HoldIncompleteReading, HoldPodsNotSynced, HoldPodsStale, HoldUsageUnknown, HoldStalledWithinOwnLimits, HoldReclaimInProgress, HoldAwaitingNewerSample,
 		HoldStabilizationWindow, HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwnerBackOff, HoldSoftJitter,
-		HoldLimitReached, HoldNoPermit, HoldInsufficientReclaim, HoldBudgetUnknown, HoldImagesFirst,
+		HoldLimitReached, HoldInsufficientReclaim, HoldBudgetUnknown, HoldImagesFirst,
 	}
 }

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -23,8 +22,6 @@ type Plan struct {
 	Candidates []Candidate
 	// GraceCap caps the pods' own grace periods, in seconds; 0 leaves each its own.
 	GraceCap int64
-	// Permits limit how many pods may be in flight at once, on all nodes together.
-	Permits pools.Limits
 	// Taint has the first request wait, for a moment, until the node carries its taint.
 	Taint bool
 	// BypassPDB lets one pod be deleted although its PodDisruptionBudget blocks it, see docs/adr/0013.

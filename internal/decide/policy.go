@@ -3,7 +3,6 @@ package decide
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -40,8 +39,6 @@ type Policy struct {
 	MinimumReclaim pressure.Quantity
 	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
 	TaintNode bool
-	// Permits limit how many pods may be in flight at once, on all nodes together.
-	Permits pools.Limits
 }
 
 // graceCap returns the cap of a grace period, in seconds; 0 is none.

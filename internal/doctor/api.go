@@ -91,7 +91,7 @@ func server(ctx context.Context, api *API) []Finding {
 func clock(answer *Server) Finding {
 	if answer.Date.IsZero() {
 		return Finding{
-			clockName, Unknown, "the API server's answer has no date", "times of Events, permits and tokens may be wrong",
+			clockName, Unknown, "the API server's answer has no date", "times of Events and tokens may be wrong",
 			"compare the clocks of this node and of the control plane",
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/rank"
 )
 
 // budgets are the budgets that were read, by namespace and name.
@@ -25,12 +24,8 @@ func (r *run) blockedByPDB() []*candidate {
 	return blocked
 }
 
-// mayBypassPDB reports whether a pod may be deleted despite its budget. A pod that only waits for a
-// permit was not refused.
-func (r *run) mayBypassPDB() bool {
-	return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 &&
-		r.noPermit() == "" && !r.plan.Decision.Ranking.Protects(rank.ProtectedNoPermit)
-}
+// mayBypassPDB reports whether a pod may be deleted despite its budget.
+func (r *run) mayBypassPDB() bool { return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 }
 
 // bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod and bypasses
 // its budget, or says why none is.
@@ -74,7 +69,7 @@ func (r *run) evictAgain(ctx context.Context, c *candidate) (over bool) {
 		return false
 	}
 	c.again, c.fresh = true, false
-	return r.evict(ctx, c) || !c.fresh // without an answer it has no permit
+	return r.evict(ctx, c)
 }
 
 // deletePast deletes a candidate that its budget has refused a moment ago.
@@ -83,12 +78,9 @@ func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.B
 	if r.stops(ctx) {
 		return
 	}
-	step, sent := r.sendFor(ctx, victim, &attempt)
-	switch {
-	case step == evict.Done:
+	r.report.BestEffort = decide.BestEffortRefused
+	if r.sendFor(ctx, victim, &attempt) == evict.Done {
 		r.report.BestEffort = decide.BestEffortDeleted
-	case sent:
-		r.report.BestEffort = decide.BestEffortRefused
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -33,26 +32,17 @@ type Evictor interface {
 	Budget(ctx context.Context, namespace, name string) (evict.Budget, error)
 }
 
-// Permits bound how many pods of a pool are evicted at once, on all nodes together.
-type Permits interface {
-	// Acquire acquires the permits that a pod needs, before its request is sent.
-	Acquire(ctx context.Context, r permits.Request) permits.Answer
-	// Release releases the permits of a pod that stays. It does not wait.
-	Release(uid string)
-}
-
 // Taints keep taints of evictd's own on the node.
 type Taints interface {
 	// Settled waits until the node carries them; an error says why it does not yet.
 	Settled(ctx context.Context) error
 }
 
-// Options are an executor's parts. All must be set, except Permits and Taints, without which
-// there are none, whatever the plan says, and Held. Listed, BeforeSend, Intent and Held are called
-// on the executor's goroutine.
+// Options are an executor's parts. All must be set, except Taints, without which there are none,
+// whatever the plan says, and Held. Listed, BeforeSend, Intent and Held are called on the
+// executor's goroutine.
 type Options struct {
 	Evictor Evictor
-	Permits Permits
 	Taints  Taints
 	// Listed reports whether the watch lists a pod.
 	Listed func(uid string) bool

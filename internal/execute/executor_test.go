@@ -14,8 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/permits"
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -48,19 +46,6 @@ func TestTheOrderOfARun(t *testing.T) {
 		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
 		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldAwaitingNewerSample},
-		{"no permit, and it is released after a refusal", func(f *fake, p *decide.Plan) {
-			f.permits, p.Permits.PerWorkload = permits.Granted, 1
-			f.answers = map[string]evict.Result{"a": blocked}
-		}, []string{"acquire a", "save a", "intent a", "evict a", "release a", "acquire b", "save b", "intent b", "evict b"}, ""},
-		{"all permits are taken", func(f *fake, p *decide.Plan) {
-			f.permits, p.Permits.PerWorkload = permits.Full, 1
-		}, []string{"acquire a", "acquire b"}, decide.HoldNoPermit},
-		{"permits are not known, soft", func(f *fake, p *decide.Plan) {
-			f.permits, p.Permits.PerWorkload = permits.Unknown, 1
-		}, []string{"acquire a"}, decide.HoldNoPermit},
-		{"permits are not known, hard", func(f *fake, p *decide.Plan) {
-			f.permits, p.Permits.PerWorkload, p.Decision.Pressure.Threshold.Hard = permits.Unknown, 1, true
-		}, []string{"acquire a", "save a", "intent a", "evict a"}, ""},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
 		}, []string{"look x"}, decide.HoldRequestInDoubt},
@@ -176,7 +161,7 @@ func TestACanceledPlanSendsNothingFurther(t *testing.T) {
 }
 
 // Whatever the API server answers, one request at most is accepted, none follows one that is in
-// doubt, each is recorded before it is sent, and each permit that was acquired is kept or released.
+// doubt, and each is recorded before it is sent.
 func TestPropertyOfAnyRun(t *testing.T) {
 	t.Parallel()
 	outcomes := []evict.Result{
@@ -192,8 +177,8 @@ func TestPropertyOfAnyRun(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	for range 300 {
-		f := newFake(func(f *fake) { f.answers, f.permits = map[string]evict.Result{}, permits.Granted })
-		p := decide.Plan{BypassPDB: random.IntN(2) == 0, Permits: pools.Limits{PerWorkload: 1}}
+		f := newFake(func(f *fake) { f.answers = map[string]evict.Result{} })
+		p := decide.Plan{BypassPDB: random.IntN(2) == 0}
 		p.Decision.Pressure.Threshold.Hard = true
 		if random.IntN(2) == 0 {
 			f.budgets = map[string]evict.Budget{"web": {Name: "web", Desired: 1}, "job": {Name: "job", Desired: 2}}
@@ -208,30 +193,16 @@ func TestPropertyOfAnyRun(t *testing.T) {
 			p.Candidates = append(p.Candidates, c)
 		}
 		report, calls := carry(t.Context(), f, p), f.all()
-		held := map[string]bool{}
 		for i, call := range calls {
 			what, name, _ := strings.Cut(call, " ")
-			switch what {
-			case "evict", "delete":
-				if calls[i-1] != "intent "+name || calls[i-2] != "save "+name || calls[i-3] != "acquire "+name && calls[i-4] != "acquire "+name {
-					t.Fatalf("not kept and recorded before: %q", calls)
-				}
-			case "acquire":
-				held[name] = true
-			case "release":
-				delete(held, name)
+			if asked := what == "evict" || what == "delete"; asked && (calls[i-1] != "intent "+name || calls[i-2] != "save "+name) {
+				t.Fatalf("not kept and recorded before: %q", calls)
 			}
 		}
 		for i := range report.Attempts {
-			attempt := &report.Attempts[i]
-			if o := attempt.Result.Outcome; i < len(report.Attempts)-1 && o.Next() != evict.NextCandidate {
+			if o := report.Attempts[i].Result.Outcome; i < len(report.Attempts)-1 && o.Next() != evict.NextCandidate {
 				t.Fatalf("a request follows %s: %q", o, calls)
-			} else if (o.Accepted() || o == evict.Unconfirmed) != held[attempt.Entry.Pod.Name] && i == len(report.Attempts)-1 {
-				t.Fatalf("after %s the permits %v are held: %q", o, held, calls)
 			}
-		}
-		if len(held) > 1 {
-			t.Fatalf("%v are held: %q", held, calls)
 		}
 	}
 }

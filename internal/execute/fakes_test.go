@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// fake is the API server, the permits and what the executor calls, with a journal of the calls.
+// fake is the API server and what the executor calls, with a journal of the calls.
 type fake struct {
 	mu       sync.Mutex
 	calls    []string
@@ -21,7 +20,6 @@ type fake struct {
 	unread   error                   // why pods cannot be read; nil when they can
 	budgets  map[string]evict.Budget // by name
 	hangs    time.Duration           // how long an answer takes
-	permits  permits.Verdict         // "" for no permits
 	unlisted string                  // the pod that the watch does not list
 }
 
@@ -34,15 +32,11 @@ func newFake(change func(*fake)) *fake {
 }
 
 func (f *fake) options() Options {
-	o := Options{
+	return Options{
 		Evictor: f, Listed: func(uid string) bool { return uid != f.unlisted }, Now: time.Now,
 		BeforeSend: func(r *decide.InDoubt) { f.call("save " + r.Attempt.Entry.Pod.Name) },
 		Intent:     func(_ *decide.Decision, a *decide.Attempt) { f.call("intent " + a.Entry.Pod.Name) },
 	}
-	if f.permits != "" {
-		o.Permits = f
-	}
-	return o
 }
 
 func (f *fake) call(what string) {
@@ -92,13 +86,6 @@ func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {
 	}
 	return b, nil
 }
-
-func (f *fake) Acquire(_ context.Context, r permits.Request) permits.Answer {
-	f.call("acquire " + r.Pod.Name)
-	return permits.Answer{Verdict: f.permits, Pool: r.Limits.Of(r.Pod)[0], Detail: "held for another"}
-}
-
-func (f *fake) Release(uid string) { f.call("release " + uid) }
 
 // pod is a pod of a Deployment, and a candidate.
 func pod(name string) decide.Candidate {

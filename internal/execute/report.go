@@ -37,10 +37,6 @@ type Report struct {
 	Foreign *decide.Attempt
 	// Shared are the refusals that hold for other pods too.
 	Shared []Refusal
-	// NoPermit says why there was no eviction permit, by pool. PermitsUnknown says why the API
-	// server could not tell; "" when it could, or when no request was needed.
-	NoPermit       map[string]string
-	PermitsUnknown string
 	// Stale says that the plan grew too old: the next plan continues where this one ended.
 	Stale bool
 }

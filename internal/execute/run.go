@@ -30,7 +30,6 @@ type run struct {
 	*Executor
 	plan       decide.Plan
 	candidates []candidate
-	permits    permitsKnown
 	canceled   func() error // the cause; nil while the plan is wanted
 	report     Report
 }
@@ -47,9 +46,6 @@ func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
 	r := &run{Executor: e, plan: p, canceled: canceled, report: Report{Verb: decide.Refused}}
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
-	}
-	if p.Permits.Any() {
-		r.permits.from = e.options.Permits
 	}
 	return r
 }
@@ -68,7 +64,6 @@ func (r *run) carryOut(ctx context.Context) {
 	default:
 		r.awaitTaint(ctx)
 		r.evictInOrder(ctx)
-		r.reportPermits()
 	}
 }
 
@@ -141,8 +136,8 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 		return true
 	}
 	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, c.Entry.Pod)}
-	if step, sent := r.sendFor(ctx, c, &attempt); !sent || step != evict.NextCandidate {
-		return sent
+	if r.sendFor(ctx, c, &attempt) != evict.NextCandidate {
+		return true
 	}
 	c.BlockedByPDB, c.PDB, c.fresh = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget, true
 	r.shareRefusal(c.Entry.Pod, &attempt.Result)
@@ -162,19 +157,15 @@ func (r *run) isReplaced(c *candidate) bool {
 	return true
 }
 
-// sendFor sends the request for a candidate, once there is a permit. It takes the answer to the
-// report unless the next candidate is to be tried.
-func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt) (step evict.Step, sent bool) {
-	if !r.acquire(ctx, attempt) {
-		return evict.NextCandidate, false
-	}
+// sendFor sends the request for a candidate. It takes the answer to the report unless the next
+// candidate is to be tried.
+func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt) evict.Step {
 	if !r.plan.Decision.DryRun {
 		r.options.BeforeSend(r.inDoubt(c, attempt, r.options.Now()))
 	}
-	step = r.send(ctx, attempt)
-	r.release(attempt)
+	step := r.send(ctx, attempt)
 	if step == evict.NextCandidate {
-		return step, true
+		return step
 	}
 	r.report.Expected = c.Expected
 	switch {
@@ -186,7 +177,7 @@ func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt
 	case attempt.Result.Outcome == evict.Unconfirmed && !r.plan.Decision.DryRun:
 		r.report.InDoubt = r.inDoubt(c, attempt, attempt.Result.Sent)
 	}
-	return step, true
+	return step
 }
 
 // inDoubt returns a request as one whose outcome is unknown.

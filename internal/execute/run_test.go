@@ -28,26 +28,6 @@ func TestDeniedPodIsNotBlockedByABudget(t *testing.T) {
 	}
 }
 
-// What others note of a decision is not why there was no permit.
-func TestFaultHeldSaysWhyThereIsNoPermit(t *testing.T) {
-	t.Parallel()
-	r := &run{permits: permitsKnown{full: map[string]string{"shop/Job/night": "full"}}}
-	r.notePermit("shop/Job/night has no free permit of 1")
-	r.note("2 pods that the budget blocks as well were not tried")
-	r.reportPermits()
-	if got := r.report; got.Hold != decide.HoldNoPermit || got.Detail != "shop/Job/night has no free permit of 1" {
-		t.Errorf("%q: %q", got.Hold, got.Detail)
-	}
-}
-
-func TestFaultPermitOfANegativeGraceLasts(t *testing.T) {
-	t.Parallel()
-	attempt := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{GraceSeconds: -13835058055}}}
-	if got, want := lasts(&attempt), evict.RequestTimeout+decide.LookTimeout+time.Second+decide.CleanUp; got != want {
-		t.Errorf("its permit lasts %v, want %v", got, want)
-	}
-}
-
 // What the victim holds in detail is read once, after its eviction was accepted: never before the
 // request, for a pod that stays, or in a dry run.
 func TestHeldIsReadOfTheVictimAlone(t *testing.T) {

@@ -27,7 +27,7 @@ func (m *Memories) Learn(d *decide.Decision, r *execute.Report, now time.Time) {
 func (m *Memories) reportOf(d *decide.Decision, r *execute.Report) cooldown.Report {
 	learnt := cooldown.Report{
 		Signal: d.Pressure.Threshold.Signal, Incident: m.IncidentOf(&d.Pressure), Decided: d.Time,
-		Stale: r.Stale, Unread: r.Unread, NoPermit: r.NoPermit, Unknown: r.PermitsUnknown,
+		Stale: r.Stale, Unread: r.Unread,
 		BypassFailed: d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted,
 	}
 	for _, shared := range r.Shared {

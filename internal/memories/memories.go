@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -50,9 +49,9 @@ func New(o Options) *Memories {
 	return m
 }
 
-// Adopt puts a configuration in force: how memory.available is measured, the limits of this node and
-// those shared with others, and the dry run. What a dry run simulated is forgotten with its end.
-func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, shared pools.Limits, dryRun bool) {
+// Adopt puts a configuration in force: how memory.available is measured, its limits, and
+// the dry run. What a dry run simulated is forgotten with its end.
+func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, dryRun bool) {
 	if !dryRun {
 		m.Victims.ForgetDryRuns()
 		m.Cooldown.ForgetDryRuns()
@@ -61,7 +60,7 @@ func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limit
 	m.keeper.Changed(m.dryRun && !dryRun)
 	m.dryRun = dryRun
 	m.Victims.Adopt(memory)
-	m.Cooldown.SetLimits(limits, shared)
+	m.Cooldown.SetLimits(limits)
 }
 
 // ForgetGone ends what is known of pods that have gone, and returns the victims among them.
@@ -74,10 +73,8 @@ func (m *Memories) ForgetGone(now time.Time) []inflight.Booking {
 	return ended
 }
 
-// BeforeReading releases the permits of pods that have gone and measures the would-be victims of a
-// dry run, before the node is read.
+// BeforeReading measures the would-be victims of a dry run, before the node is read.
 func (m *Memories) BeforeReading(ctx context.Context, now time.Time) {
-	m.Victims.ReleasePermits()
 	m.Victims.Simulate(ctx, now)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/pools"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/evict"
@@ -50,7 +49,7 @@ func starting(to *kept, known *state.State, dryRun bool) *Memories {
 		Limits: policy(), Random: func() float64 { return 0 }, Kept: to,
 	})
 	m.Restore(known, noon())
-	m.Adopt(pressure.Kernel, policy(), pools.Limits{}, dryRun)
+	m.Adopt(pressure.Kernel, policy(), dryRun)
 	m.Restored()
 	return m
 }
@@ -121,7 +120,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Booked("uid-victim") {
 		t.Errorf("in the dry run: limited %v, in flight %v; want both", limited, m.Victims.Booked("uid-victim"))
 	}
-	m.Adopt(pressure.Kernel, policy(), pools.Limits{}, false)
+	m.Adopt(pressure.Kernel, policy(), false)
 	m.Save()
 	for when, now := range map[string]*Memories{"at once": m, "after a restart": starting(&kept{}, &to.last, false)} {
 		_, limited := now.Cooldown.Node(noon())

@@ -72,7 +72,6 @@ const (
 	messageStateWrite     = "writing the state file failed or was slow"
 	messageOOMKill        = "the kernel killed processes of a pod for want of memory"
 	messageNoOOMKills     = "the pods of OOM kills are not known"
-	messagePermit         = "renewing or releasing a permit failed"
 	messageConfined       = "evictd is confined to its node"
 	messageUnconfined     = "evictd is not confined to its node"
 	messageConfinedOrNot  = "whether evictd is confined to its node is not known"

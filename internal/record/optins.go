@@ -6,32 +6,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/taint"
 )
 
-// optIns are the metrics of what is off by default: the node's taint and the eviction permits.
+// optIns are the metrics of the node's taint, which is off by default.
 type optIns struct {
-	taints       *prometheus.GaugeVec
-	taintErrors  prometheus.Counter
-	permits      *prometheus.CounterVec
-	held         prometheus.Gauge
-	permitErrors prometheus.Counter
+	taints      *prometheus.GaugeVec
+	taintErrors prometheus.Counter
 }
 
 func newOptIns(by registrar) optIns {
 	o := optIns{
-		taints:       by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
-		taintErrors:  by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
-		permits:      by.counters("permit_requests_total", "Requests for the eviction permits of a pod, by the answer.", "answer"),
-		held:         by.gauge("permits_held", "Eviction permits that this node holds for its victims."),
-		permitErrors: by.counter("permit_errors_total", "Failures to renew or release a permit, or to find those from before the start; they are tried again."),
+		taints:      by.gauges("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", "taint"),
+		taintErrors: by.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again."),
 	}
 	for _, key := range taint.All.Keys() {
 		o.taints.WithLabelValues(key)
-	}
-	for _, verdict := range permits.Verdicts() {
-		o.permits.WithLabelValues(string(verdict))
 	}
 	return o
 }
@@ -60,18 +50,4 @@ func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
 func (r *Recorder) TaintError(err error) {
 	r.metrics.optIns.taintErrors.Inc()
 	r.warnNowAndThen(messageTaint, messageTaint, err)
-}
-
-// Permit counts a request for a permit by its answer.
-func (r *Recorder) Permit(v permits.Verdict) {
-	r.metrics.optIns.permits.WithLabelValues(string(v)).Inc()
-}
-
-// PermitsHeld notes how many permits this node holds now.
-func (r *Recorder) PermitsHeld(n int) { r.metrics.optIns.held.Set(float64(n)) }
-
-// PermitError counts a failure to renew or release a permit and logs it about once a minute.
-func (r *Recorder) PermitError(err error) {
-	r.metrics.optIns.permitErrors.Inc()
-	r.warnNowAndThen(messagePermit, messagePermit, err)
 }

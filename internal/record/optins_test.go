@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/evictd/evictd/internal/permits"
 )
 
 func TestTaintsAreLoggedAndCounted(t *testing.T) {
@@ -39,32 +37,21 @@ evictd_node_taints{taint="evictd.dev/pid-pressure"} 0
 	}
 }
 
-func TestFailuresOfTaintAndPermitsAreCountedAndLoggedOnceAMinute(t *testing.T) {
+func TestFailuresOfTaintAreCountedAndLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 3 {
 		r.TaintError(errors.New("planted"))
-		r.PermitError(errors.New("planted"))
 	}
 	*r.now = r.now.Add(2 * time.Minute)
 	r.TaintError(errors.New("planted"))
-	r.Permit(permits.Full)
-	r.PermitsHeld(2)
-	if lines := r.lines(t); len(lines) != 3 || lines[2]["repeats"] != 2. || lines[2]["error"] != "planted" {
+	if lines := r.lines(t); len(lines) != 2 || lines[1]["repeats"] != 2. || lines[1]["error"] != "planted" {
 		t.Errorf("logged %v", lines)
 	}
-	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(`# HELP evictd_permit_requests_total Requests for the eviction permits of a pod, by the answer.
-# TYPE evictd_permit_requests_total counter
-evictd_permit_requests_total{answer="Full"} 1
-evictd_permit_requests_total{answer="Granted"} 0
-evictd_permit_requests_total{answer="Unknown"} 0
-# HELP evictd_permits_held Eviction permits that this node holds for its victims.
-# TYPE evictd_permits_held gauge
-evictd_permits_held 2
-# HELP evictd_taint_errors_total Failures to set or remove the node's taint; they are tried again.
+	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(`# HELP evictd_taint_errors_total Failures to set or remove the node's taint; they are tried again.
 # TYPE evictd_taint_errors_total counter
 evictd_taint_errors_total 4
-`), "evictd_permit_requests_total", "evictd_permits_held", "evictd_taint_errors_total"); err != nil {
+`), "evictd_taint_errors_total"); err != nil {
 		t.Error(err)
 	}
 }

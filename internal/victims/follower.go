@@ -20,20 +20,11 @@ type Pods interface {
 	List() []*nodepods.Pod
 }
 
-// Permits knows the eviction permits of this node's victims.
-type Permits interface {
-	// ReleaseEnded releases the permits of pods that are not there any more, and keeps those of
-	// pods that are terminating. It does not wait.
-	ReleaseEnded(there, leaving func(uid string) bool)
-}
-
-// Options are what a Follower looks at. All must be set, except Permits, without which there are
-// none, and FreeOnCPULists.
+// Options are what a Follower looks at. All must be set, except FreeOnCPULists.
 type Options struct {
 	Pods     Pods
 	Cgroups  measure.Cgroups
 	Measurer *measure.Measurer
-	Permits  Permits
 	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
 	// where MemAvailable does not show them; nil where that cannot be read.
 	FreeOnCPULists func() (int64, error)
@@ -133,19 +124,4 @@ func (f *Follower) ReconcileInDoubt(now time.Time) []*decide.InDoubt {
 		return nil
 	}
 	return f.InDoubt.Reconcile(now, f.stays, f.Booked)
-}
-
-// ReleasePermits releases the permits of victims that have ended, and keeps those of victims that
-// are in flight. A booked victim may run although the API server has deleted it; a listed pod may
-// stay, because its request is in doubt.
-func (f *Follower) ReleasePermits() {
-	if f.options.Permits == nil || !f.Synced() {
-		return
-	}
-	f.options.Permits.ReleaseEnded(
-		func(uid string) bool { return f.Booked(uid) || f.isListed(uid) },
-		func(uid string) bool {
-			return f.Booked(uid) || f.is(uid, func(pod *nodepods.Pod) bool { return pod.Terminating })
-		},
-	)
 }

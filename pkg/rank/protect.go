@@ -56,9 +56,6 @@ const (
 	// ProtectedOwnerBackOff: its owner's pods returned to the node that evicted them and had
 	// to be evicted again, or limits.perOwnerPerHour of them were evicted.
 	ProtectedOwnerBackOff Protection = "OwnerBackOff"
-	// ProtectedNoPermit: its workload, or the cluster, had no free permit a moment ago
-	// (evictionPermits).
-	ProtectedNoPermit Protection = "NoPermit"
 	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
 	// of the deficit, and the larger candidates suffice; or what it reclaims would be used up
 	// within seconds, by pods within their requests that are evicted when the signal runs out.
@@ -72,7 +69,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
 		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
-		ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedNoPermit, ProtectedReclaimTooSmall,
+		ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedReclaimTooSmall,
 	}
 }
 

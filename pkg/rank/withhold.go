@@ -39,8 +39,3 @@ func (r *Ranking) Withhold(why func(*Entry) Protection) {
 	slices.SortFunc(r.Protected, func(a, b Entry) int { return byName(a.Pod, b.Pod) })
 	number(r.Candidates, comparator(r.Resource))
 }
-
-// Protects reports whether a pod is protected for the reason.
-func (r *Ranking) Protects(reason Protection) bool {
-	return slices.ContainsFunc(r.Protected, func(e Entry) bool { return e.Protection == reason })
-}

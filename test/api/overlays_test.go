@@ -120,36 +120,12 @@ func TestOverlaysAddTheirRights(t *testing.T) {
 	w.Must(err)
 	relative, err := filepath.Rel(own, deploy)
 	w.Must(err)
-	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/permits]\n", relative)
+	list := fmt.Sprintf("resources: [%[1]s, %[1]s/overlays/taint, %[1]s/overlays/best-effort]\n", relative)
 	w.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(list), 0o600))
 	all := w.Kubectl(t.Context(), "", "kustomize", own)
-	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-permits\n"} {
+	for _, one := range []string{"kind: DaemonSet", "name: evictd-taints-own-node", "name: evictd-taint\n", "name: evictd-best-effort\n"} {
 		if !strings.Contains(all, one) {
 			t.Errorf("%q is not in:\n%s", one, all)
 		}
 	}
-}
-
-// The rights of the permits overlay suffice, and apply in evictd's own namespace only.
-func TestPermitsOverlay(t *testing.T) {
-	f := evictdtest.NewAccount(t) // not parallel: account and role are the cluster's
-	const overlay = "../../deploy/overlays/permits/permits.yaml"
-	e := doctor(f, f.Here, "evictionPermits: {perWorkload: 1}\n")
-	e.says("missing", "may not get leases, nor list leases, nor create leases, nor update leases, nor delete leases", "opt-in/evictionPermits")
-	f.Kubectl(t.Context(), "", "apply", "-f", overlay)
-	f.Undo(func(ctx context.Context) { f.Kubectl(ctx, "", "delete", "-f", overlay) })
-	own := newPermitWorld(f.Again(t).World)
-	own.Client, own.Namespace = f.As(f.Here), evictdtest.AccountName
-	request := victim("one")
-	n := own.semaphore(t.Context(), f.Near, 0, true)
-	f.Until("evictd may acquire a permit", func(ctx context.Context) bool { return n.Acquire(ctx, request).Verdict == "Granted" })
-	own.outlast(n)
-	f.Until("evictd may give it back", func(ctx context.Context) bool {
-		n.ReleaseEnded(never, never)
-		return len(own.leases(ctx)) == 0
-	})
-	elsewhere := f.As(f.Here).CoordinationV1().Leases(f.Namespace)
-	_, err := elsewhere.List(t.Context(), metav1.ListOptions{})
-	refused(t, "Leases of another namespace", err, "cannot list")
-	e.says("ok", "granted", "opt-in/evictionPermits")
 }

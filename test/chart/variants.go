@@ -10,7 +10,6 @@ func Variants() []Variant {
 	return []Variant{
 		{"shipped", Namespace, "", "resources: [DEPLOY]"},
 		{"taint", Namespace, "taint: {enabled: true}", "resources: [DEPLOY, DEPLOY/overlays/taint]"},
-		{"permits", Namespace, "permits: {enabled: true}", "resources: [DEPLOY, DEPLOY/overlays/permits]"},
 		{"best effort", Namespace, "bestEffort: {enabled: true}", "resources: [DEPLOY, DEPLOY/overlays/best-effort]"},
 		{"disk from files", Namespace, "diskNode: {enabled: true}", "resources: [DEPLOY]\ncomponents: [DEPLOY/components/disk-node]"},
 		{"kubepods trigger", Namespace, "kubepodsTrigger: {enabled: true}", "resources: [DEPLOY]\ncomponents: [DEPLOY/components/kubepods-trigger]"},
@@ -27,8 +26,8 @@ patches: [{patch: '{"$patch": "delete", "apiVersion": "admissionregistration.k8s
 			"resources: [DEPLOY]\nimages: [{name: IMAGE, newName: registry.corp.example/evictd, newTag: v9}]",
 		},
 		{
-			"another namespace", "node-agents", "taint: {enabled: true}\npermits: {enabled: true}\nbestEffort: {enabled: true}",
-			`resources: [DEPLOY, DEPLOY/overlays/taint, DEPLOY/overlays/permits, DEPLOY/overlays/best-effort]
+			"another namespace", "node-agents", "taint: {enabled: true}\nbestEffort: {enabled: true}",
+			`resources: [DEPLOY, DEPLOY/overlays/taint, DEPLOY/overlays/best-effort]
 namespace: node-agents
 transformers: [DEPLOY/transformers/namespace]`,
 		},

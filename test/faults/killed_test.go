@@ -31,12 +31,6 @@ func TestInvariant09KilledAtARequest(t *testing.T) {
 				return r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/")
 			},
 		},
-		"after a permit was acquired": {
-			settings: "evictionPermits: {perWorkload: 1}", prepare: func(a *evictdtest.Agent) { a.Own() },
-			request: func(r *http.Request) bool {
-				return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/leases")
-			},
-		},
 		"after a delete that bypasses a budget": {
 			settings: "disruptionBudgets: bestEffort",
 			prepare:  func(a *evictdtest.Agent) { a.Budget("large", "large"); a.Budget("small", "small") },

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -215,29 +214,6 @@ func (a *Agent) Told(pod, reason string) (text string) {
 		return text != ""
 	})
 	return text
-}
-
-// Own gives the pods a controller: without one there is no workload.
-func (a *Agent) Own() {
-	a.T.Helper()
-	_, err := a.Client.AppsV1().ReplicaSets(a.Namespace).Create(a.T.Context(), &appsv1.ReplicaSet{
-		ObjectMeta: metav1.ObjectMeta{Name: "both"},
-		Spec: appsv1.ReplicaSetSpec{
-			Replicas: new(int32(2)),
-			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-				{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"large", "small"}},
-			}},
-			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "large"}},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "none"}}},
-			},
-		},
-	}, metav1.CreateOptions{})
-	a.Must(err)
-	a.Until("the pods have their controller", func(ctx context.Context) bool {
-		pods, err := a.Client.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && !slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool { return metav1.GetControllerOf(&pod) == nil })
-	})
 }
 
 // Acting waits until evictd does not act for a reason, or acts where it is "".

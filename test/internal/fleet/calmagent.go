@@ -18,7 +18,6 @@ import (
 	"github.com/evictd/evictd/internal/apiclient"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -31,7 +30,6 @@ type calmAgent struct {
 	number   int
 	link     *link
 	pods     *nodepods.Pods
-	permits  *permits.Semaphore
 	agent    *agent.Agent
 	recorder recorder
 	events   *record.Events
@@ -69,7 +67,6 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	a.group.Go(func() error { return a.pods.Run(running) })
 	a.group.Go(func() error { return a.acting.Run(running) })
 	a.group.Go(func() error { return a.agent.Run(running) })
-	a.group.Go(func() error { return a.permits.Run(running) })
 	a.group.Go(func() error { return a.taints.Run(running) })
 	if err = a.checkNode(ctx, clients, NodeName(i)); err != nil {
 		return a, err
@@ -104,9 +101,6 @@ func connect(base *rest.Config, nodeName string, wrap transport.WrapperFunc) (*a
 // make creates the agent and what asks the API server for it.
 func (a *calmAgent) make(clients *apiclient.Clients, nodeName string) error {
 	a.pods = nodepods.New(clients.Watching.Pods(), nodepods.Options{NodeName: nodeName, Now: time.Now})
-	a.permits = permits.New(permits.Options{
-		Leases: clients.Evicting.Leases(account), Node: nodeName, Now: time.Now, Random: rand.Float64, Recorder: &a.recorder,
-	})
 	var err error
 	a.agent, err = agent.New(agent.Options{
 		Policy: agent.Policy{
@@ -118,7 +112,7 @@ func (a *calmAgent) make(clients *apiclient.Clients, nodeName string) error {
 			// none for the API server. The requests do not depend on the interval.
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
 		},
-		Sampler: calmNode{}, Pods: a.pods, Cgroups: calmNode{}, Recorder: &a.recorder, Permits: a.permits,
+		Sampler: calmNode{}, Pods: a.pods, Cgroups: calmNode{}, Recorder: &a.recorder,
 		Evictor: evict.New(clients.Evicting.Core(), time.Now),
 		Acting:  a.acting.Changed(), Random: rand.Float64,
 	})

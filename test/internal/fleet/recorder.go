@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
-	"github.com/evictd/evictd/internal/permits"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -35,19 +34,10 @@ func (r *recorder) acts() (acting.State, time.Time) {
 	return r.state, r.since
 }
 
-// The other methods of the recorders of the agent and of the permits are not needed here.
+// The other methods of the recorder of the agent are not needed here.
 
 // Decision does nothing.
 func (*recorder) Decision(*decide.Decision) {}
-
-// Permit does nothing.
-func (*recorder) Permit(permits.Verdict) {}
-
-// PermitError does nothing.
-func (*recorder) PermitError(error) {}
-
-// PermitsHeld does nothing.
-func (*recorder) PermitsHeld(int) {}
 
 // Sample does nothing.
 func (*recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
