@@ -2,12 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
@@ -21,23 +17,14 @@ func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
 func (d *daemon) newActing() *acting.Acting {
 	return acting.New(acting.Options{
 		ConfigMaps: d.clients.watching.ConfigMaps(stopNamespace()), Namespace: stopNamespace(),
-		ReadLabels: d.readLabels, Now: time.Now,
+		Now: time.Now,
 	})
-}
-
-// readLabels reads the labels of the node, which the API server may have from its cache.
-func (d *daemon) readLabels(ctx context.Context) (map[string]string, error) {
-	node, err := d.clients.nodes.Get(ctx, d.flags.nodeName, metav1.GetOptions{ResourceVersion: "0"})
-	if err != nil {
-		return nil, fmt.Errorf("reading node %s: %w", d.flags.nodeName, withoutURL(err))
-	}
-	return node.Labels, nil
 }
 
 // actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
 // asks, by the configuration that it has in force.
 func (d *daemon) actingBy(c *config.EvictdConfiguration) acting.State {
-	s := d.acting.Of(acting.Configuration{DryRun: c.DryRun, Flag: d.flags.dryRun, NodeSelector: c.Act.NodeSelector})
+	s := d.acting.Of(acting.Configuration{DryRun: c.DryRun, Flag: d.flags.dryRun})
 	if !s.Reason.Unknown() {
 		d.actingKnown.Store(true)
 	}

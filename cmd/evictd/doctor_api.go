@@ -45,7 +45,7 @@ func (f *doctorFlags) seeAPI(c *config.EvictdConfiguration, seen *seenHost) doct
 	}
 	api := doctor.API{
 		NodeName: f.nodeName, Server: a.server, Node: a.node, Account: a.account,
-		Rights: a.rights(c), OptIns: a.optIns(c), Policies: a.policies(), Stop: a.stop, Lacks: a.lacks(c),
+		Rights: a.rights(c), OptIns: a.optIns(c), Policies: a.policies(), Stop: a.stop,
 	}
 	if c.Disk.Source != config.DiskNode {
 		api.Summary = a.summary(c)
@@ -187,20 +187,6 @@ func (a *seenAPI) stop(ctx context.Context) (doctor.Stop, error) {
 	}
 	stop.Exists, stop.Reason = true, found.Data[acting.StopReason]
 	return stop, nil
-}
-
-// lacks returns the labels of act.nodeSelector that the node lacks.
-func (a *seenAPI) lacks(c *config.EvictdConfiguration) func(context.Context) ([]string, error) {
-	if len(c.Act.NodeSelector) == 0 {
-		return nil
-	}
-	return func(ctx context.Context) ([]string, error) {
-		node, err := a.clients.getNode(ctx, a.flags.nodeName)
-		if err != nil {
-			return nil, err
-		}
-		return acting.Lacks(c.Act.NodeSelector, node.Labels), nil
-	}
 }
 
 func (a *seenAPI) right(right *authorizationv1.ResourceAttributes, without string) doctor.Right {

@@ -1,20 +1,14 @@
 // Package acting answers: does this agent act, and why not?
 //
 // An agent that does not act decides and records as one that does, and sends every eviction as a
-// server-side dry run. Its configuration may say so, the ConfigMap [StopName] stops all agents at
-// once, and act.nodeSelector may leave its node out. What is not known counts against acting. See
+// server-side dry run. Its configuration may say so, and the ConfigMap [StopName] stops all agents at
+// once. What is not known counts against acting. See
 // docs/adr/0035-one-answer-whether-an-agent-acts.md.
 package acting
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Reason is why an agent does not act.
@@ -28,21 +22,17 @@ const (
 	Stopped Reason = "Stopped"
 	// Configured: dryRun or --dry-run is set.
 	Configured Reason = "Configured"
-	// NotSelected: the agent's node lacks a label of act.nodeSelector.
-	NotSelected Reason = "NotSelected"
 	// StopUnknown: it is not known whether the ConfigMap exists.
 	StopUnknown Reason = "StopUnknown"
-	// NodeUnknown: the labels of the agent's node are not known.
-	NodeUnknown Reason = "NodeUnknown"
 )
 
 // Reasons returns every reason not to act, so that metrics can be created at start.
 func Reasons() []Reason {
-	return []Reason{Stopped, Configured, NotSelected, StopUnknown, NodeUnknown}
+	return []Reason{Stopped, Configured, StopUnknown}
 }
 
 // Unknown reports whether something is not known, and the agent might act if it were.
-func (r Reason) Unknown() bool { return r == StopUnknown || r == NodeUnknown }
+func (r Reason) Unknown() bool { return r == StopUnknown }
 
 // State is whether an agent acts. The zero State acts.
 type State struct {
@@ -70,8 +60,6 @@ func (s State) String() string {
 type Configuration struct {
 	// DryRun is the field of the file, Flag is --dry-run.
 	DryRun, Flag bool
-	// NodeSelector are the labels that the agent's node must have; with none every agent acts.
-	NodeSelector map[string]string
 }
 
 // Options are what an [Acting] needs; all of them.
@@ -80,8 +68,6 @@ type Options struct {
 	ConfigMaps ConfigMaps
 	// Namespace is that of the ConfigMap [StopName].
 	Namespace string
-	// ReadLabels reads the labels of the agent's own node from the API server.
-	ReadLabels func(ctx context.Context) (map[string]string, error)
 	// Now is the clock.
 	Now func() time.Time
 }
@@ -90,7 +76,6 @@ type Options struct {
 // goroutines.
 type Acting struct {
 	stop    *stop
-	node    *node
 	changed chan struct{} // holds one value after a change
 }
 
@@ -98,7 +83,6 @@ type Acting struct {
 func New(options Options) *Acting {
 	a := &Acting{changed: make(chan struct{}, 1)}
 	a.stop = newStop(&options, a.notify)
-	a.node = newNode(&options, a.notify)
 	return a
 }
 
@@ -114,18 +98,14 @@ func (a *Acting) notify() {
 // returns may have changed.
 func (a *Acting) Changed() <-chan struct{} { return a.changed }
 
-// Run follows the ConfigMap, and the node's labels where they are needed, until the context ends. It
-// may be called once.
+// Run follows the ConfigMap until the context ends. It may be called once.
 func (a *Acting) Run(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return a.stop.run(ctx) })
-	group.Go(func() error { return a.node.run(ctx) })
-	return group.Wait() //nolint:wrapcheck // it says what failed
+	return a.stop.run(ctx)
 }
 
 // Of returns whether an agent with that configuration acts now.
 func (a *Acting) Of(c Configuration) State {
-	stop, node := a.stop.state(), a.node.state(c.NodeSelector)
+	stop := a.stop.state()
 	switch {
 	case stop.Reason == Stopped:
 		return stop
@@ -133,31 +113,7 @@ func (a *Acting) Of(c Configuration) State {
 		return State{Reason: Configured, Why: "--dry-run is set"}
 	case c.DryRun:
 		return State{Reason: Configured, Why: "dryRun is true in its configuration"}
-	case node.Reason == NotSelected:
-		return node
-	case !stop.Acts():
-		return stop
 	default:
-		return node
+		return stop
 	}
-}
-
-// Lacks returns the labels of a selector that a node with those labels lacks, as key=value.
-func Lacks(selector, labels map[string]string) []string {
-	var lacks []string
-	for _, key := range slices.Sorted(maps.Keys(selector)) {
-		if value, has := labels[key]; !has || value != selector[key] {
-			lacks = append(lacks, key+"="+selector[key])
-		}
-	}
-	return lacks
-}
-
-// selects returns the state of an agent whose node has those labels.
-func selects(selector, labels map[string]string) State {
-	lacks := Lacks(selector, labels)
-	if lacks == nil {
-		return State{}
-	}
-	return State{Reason: NotSelected, Why: fmt.Sprintf("its node lacks %s of act.nodeSelector", strings.Join(lacks, " and "))}
 }

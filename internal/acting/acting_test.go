@@ -3,7 +3,6 @@ package acting
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"strings"
 	"sync"
@@ -27,15 +26,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// api is an API server with one ConfigMap and one node.
+// api is an API server with one ConfigMap.
 type api struct {
 	mu      sync.Mutex
 	stop    *corev1.ConfigMap // nil where there is none
-	labels  map[string]string
-	fault   error // of requests for the ConfigMap; nil when they are answered
-	unread  error // of the node
+	fault   error             // of requests for the ConfigMap; nil when they are answered
 	watches *watch.FakeWatcher
-	reads   int
 }
 
 func (a *api) List(_ context.Context, options metav1.ListOptions) (*corev1.ConfigMapList, error) {
@@ -70,13 +66,6 @@ func (a *api) Watch(_ context.Context, options metav1.ListOptions) (watch.Interf
 // IsWatchListSemanticsUnSupported says that this is a list, and then a watch.
 func (*api) IsWatchListSemanticsUnSupported() bool { return true }
 
-func (a *api) readLabels(context.Context) (map[string]string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.reads++
-	return maps.Clone(a.labels), a.unread
-}
-
 func (a *api) change(do func()) {
 	a.mu.Lock()
 	do()
@@ -97,7 +86,7 @@ func forbidden() error {
 // start runs an Acting in the bubble until the test ends.
 func start(t *testing.T, a *api) *Acting {
 	t.Helper()
-	made := New(Options{ConfigMaps: a, Namespace: "evictd", ReadLabels: a.readLabels, Now: time.Now})
+	made := New(Options{ConfigMaps: a, Namespace: "evictd", Now: time.Now})
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- made.Run(ctx) }()
@@ -128,7 +117,6 @@ func TestNothingIsKnownAtTheStart(t *testing.T) {
 	t.Parallel()
 	a := New(Options{ConfigMaps: &api{}, Namespace: "evictd", Now: time.Now})
 	want(t, a.Of(Configuration{}), StopUnknown, "not known yet", "evictd/evictd-stop")
-	want(t, a.Of(Configuration{NodeSelector: map[string]string{"a": "b"}}), StopUnknown)
 	if do := a.Of(Configuration{}).Do; do != "" {
 		t.Errorf("an answer that is awaited needs nothing to be done: %q", do)
 	}
@@ -232,39 +220,6 @@ func TestLastStateOfARefusedWatchEnds(t *testing.T) {
 	})
 }
 
-func TestNodeSelector(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		server := &api{labels: map[string]string{"pool": "batch"}}
-		a := start(t, server)
-		c := Configuration{NodeSelector: map[string]string{"pool": "batch", "zone": "a"}}
-		synctest.Wait()
-		want(t, a.Of(Configuration{}), Acts)
-		if server.reads != 0 {
-			t.Errorf("%d readings of a node whose labels are not needed", server.reads)
-		}
-		want(t, a.Of(c), NodeUnknown, "not known yet")
-		synctest.Wait()
-		want(t, a.Of(c), NotSelected, "lacks zone=a of act.nodeSelector")
-		server.change(func() { server.labels["zone"] = "a" })
-		time.Sleep(36 * time.Second)
-		want(t, a.Of(c), Acts)
-		server.change(func() { server.labels["pool"] = "web" })
-		time.Sleep(36 * time.Second)
-		want(t, a.Of(c), NotSelected, "lacks pool=batch")
-
-		// Labels from before the field was set are old.
-		want(t, a.Of(Configuration{}), Acts)
-		want(t, a.Of(c), NodeUnknown)
-		synctest.Wait()
-		want(t, a.Of(c), NotSelected)
-
-		server.change(func() { server.labels["pool"], server.unread = "batch", forbidden() })
-		time.Sleep(2 * time.Minute)
-		want(t, a.Of(c), NodeUnknown, "no right", "check the right to get nodes")
-	})
-}
-
 // The first reason that holds is reported: an administrator who stops evictd sees by it which
 // agents know.
 func TestOrderOfReasons(t *testing.T) {
@@ -272,16 +227,11 @@ func TestOrderOfReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &api{stop: stopFor("x")}
 		a := start(t, server)
-		selector := map[string]string{"pool": "batch"}
-		a.Of(Configuration{NodeSelector: selector})
 		synctest.Wait()
-		want(t, a.Of(Configuration{DryRun: true, NodeSelector: selector}), Stopped)
+		want(t, a.Of(Configuration{DryRun: true}), Stopped)
 		server.change(func() { server.watches.Delete(stopFor("x")) })
-		want(t, a.Of(Configuration{DryRun: true, NodeSelector: selector}), Configured, "dryRun is true")
+		want(t, a.Of(Configuration{DryRun: true}), Configured, "dryRun is true")
 		want(t, a.Of(Configuration{Flag: true, DryRun: true}), Configured, "--dry-run")
-		a.Of(Configuration{NodeSelector: selector})
-		synctest.Wait()
-		want(t, a.Of(Configuration{NodeSelector: selector}), NotSelected)
 	})
 }
 

@@ -39,7 +39,6 @@ func Default() *EvictdConfiguration {
 		APIVersion: APIVersion,
 		Kind:       Kind,
 		DryRun:     true,
-		Act:        Act{NodeSelector: map[string]string{}},
 		EvictionHard: map[string]string{
 			"memory.available":   "5%",
 			"nodefs.available":   "12%",
@@ -95,9 +94,6 @@ func (c *EvictdConfiguration) complete() {
 	defaults := Default()
 	if c.EvictionPressureTransitionPeriod.Duration == 0 {
 		c.EvictionPressureTransitionPeriod.Duration = transitionDefault
-	}
-	if c.Act.NodeSelector == nil {
-		c.Act.NodeSelector = defaults.Act.NodeSelector
 	}
 	if c.Protect.Namespaces == nil {
 		c.Protect.Namespaces = defaults.Protect.Namespaces

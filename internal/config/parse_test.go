@@ -244,14 +244,6 @@ func TestParseFaults(t *testing.T) {
 		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
 			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
 		}},
-		{"labels of nodes that are none", `act: {nodeSelector: {"-pool": a, pool: "b c"}}`, []string{
-			`act.nodeSelector: Invalid value: "-pool": must be the key of a label: ` + `name part must consist of alphanumeric characters, '-', '_' or '.', ` +
-				`and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is ` +
-				`'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')`,
-			`act.nodeSelector[pool]: Invalid value: "b c": must be the value of a label: a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', ` +
-				`and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is ` +
-				`'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')`,
-		}},
 		{"an amount for a share", "limits: {minimumReclaimShare: 500Mi}", []string{
 			`limits.minimumReclaimShare: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
 		}},
@@ -438,13 +430,11 @@ protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumReclaimShare: 7.5%}
 disk: {source: node, cpu: 1500m, workers: 2, stabilizationWindow: 45s}
 kubelet: {insecureSkipTLSVerify: true}
-act: {nodeSelector: {evictd.dev/act: "true"}}
 `)
 	want := &EvictdConfiguration{
 		APIVersion:                       APIVersion,
 		Kind:                             Kind,
 		DryRun:                           true,
-		Act:                              Act{NodeSelector: map[string]string{"evictd.dev/act": "true"}},
 		EvictionHard:                     map[string]string{"memory.available": "5%", "nodefs.available": "12%"},
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},
 		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},

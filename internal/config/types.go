@@ -21,10 +21,9 @@ type EvictdConfiguration struct {
 	Kind string `json:"kind"`
 	// Decides and records as always, but sends every eviction as a server-side dry run, so that no
 	// pod is evicted. Unset means true: write `false` for real evictions. `--dry-run` turns it on
-	// whatever the file says.
+	// whatever the file says. While the [ConfigMap evictd-stop](runbook.md#stopping-it) exists, no
+	// agent acts.
 	DryRun bool `json:"dryRun"`
-	// Which agents act, so that evictions can be let in step by step.
-	Act Act `json:"act"`
 	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a
 	// percentage of the capacity. Met while the signal is below it, and acted upon
 	// at once. `0%` and `100%` switch a signal off. Unset means the default map;
@@ -99,15 +98,6 @@ type EvictdConfiguration struct {
 	Disk Disk `json:"disk"`
 	// How evictd talks to the node's kubelet.
 	Kubelet Kubelet `json:"kubelet"`
-}
-
-// Act says which agents act. The others decide and record as with `dryRun: true`, which is
-// that of all agents. While the [ConfigMap evictd-stop](runbook.md#stopping-it) exists, no agent acts.
-type Act struct {
-	// Label to value: only agents whose own node has all of these labels act. The labels are read
-	// every 30 s, so that a change of the Node is followed within 36 s. Until they have been read
-	// the agent does not act. Unset and `{}` mean that all agents act.
-	NodeSelector map[string]string `json:"nodeSelector"`
 }
 
 // MemoryAvailable names a definition of memory.available. The empty value is not

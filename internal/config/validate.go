@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -55,7 +53,6 @@ type validator struct {
 // validate checks every block, in the order of the fields of EvictdConfiguration.
 func (v *validator) validate() {
 	v.header()
-	v.act()
 	v.thresholds()
 	v.gracePeriods()
 	v.memory()
@@ -89,19 +86,6 @@ func (v *validator) mustBe(path *field.Path, is, must string) {
 		v.add(field.Required(path, "must be "+must))
 	default:
 		v.add(field.Invalid(path, is, "must be "+must+": this is not a file for this version of evictd"))
-	}
-}
-
-func (v *validator) act() {
-	path := field.NewPath("act", "nodeSelector")
-	for _, key := range slices.Sorted(maps.Keys(v.c.Act.NodeSelector)) {
-		if faults := validation.IsQualifiedName(key); len(faults) > 0 {
-			v.add(field.Invalid(path, key, "must be the key of a label: "+strings.Join(faults, "; ")))
-		}
-		value := v.c.Act.NodeSelector[key]
-		if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
-			v.add(field.Invalid(path.Key(key), value, "must be the value of a label: "+strings.Join(faults, "; ")))
-		}
 	}
 }
 

@@ -23,21 +23,3 @@ func TestStopped(t *testing.T) {
 		})
 	}
 }
-
-func TestSelected(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		lacks []string
-		fault error
-		want  expectation
-	}{
-		"selected":     {nil, nil, expectation{OK, "has all of its labels", "", ""}},
-		"not selected": {[]string{"a=b", "c=d"}, nil, expectation{OK, "lacks a=b and c=d", "", ""}},
-		"not known":    {nil, errPlanted, expectation{Unknown, "planted", "does not act", "get nodes"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c.want.check(t, selected(t.Context(), func(context.Context) ([]string, error) { return c.lacks, c.fault }))
-		})
-	}
-}

@@ -26,9 +26,6 @@ type API struct {
 	Policies []Policy
 	// Stop reads the ConfigMap that stops all agents.
 	Stop func(context.Context) (Stop, error)
-	// Lacks returns the labels of act.nodeSelector that the node lacks; nil where the field is not
-	// set.
-	Lacks func(context.Context) ([]string, error)
 	// Summary reads the kubelet's Summary API; nil where it is not the source of the pods' disk
 	// use.
 	Summary func(context.Context) error

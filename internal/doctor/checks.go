@@ -46,7 +46,7 @@ func rows() []row {
 		asked(named(tokenName), func(ctx context.Context, s *Subject) []Finding { return one(token(ctx, s.API.Account, s.API.NodeName)) }),
 		askedForEach(func(s *Subject) []Right { return s.API.Rights }, rightName, right),
 		askedForEach(func(s *Subject) []OptIn { return s.API.OptIns }, optInName, optIn),
-		asked(actingNames, func(ctx context.Context, s *Subject) []Finding { return acts(ctx, &s.API) }),
+		asked(named(stopName), func(ctx context.Context, s *Subject) []Finding { return one(stopped(ctx, s.API.Stop)) }),
 		askedForEach(func(s *Subject) []Policy { return s.API.Policies }, policyName, policy),
 		asked(summaryNames, func(ctx context.Context, s *Subject) []Finding {
 			return summary(ctx, s.API.Summary, s.Configuration.Thresholds)

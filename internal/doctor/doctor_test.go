@@ -70,7 +70,6 @@ func working() *Subject {
 			OptIns:   []OptIn{{Field: "taintNode", With: "x", Without: "y", Grants: "z", Rights: []Right{{Name: "patch nodes", Allowed: granted}}}},
 			Policies: []Policy{{Policy: confined.Policy{Name: "own-node", Without: "x"}, Read: func(context.Context) (string, error) { return "", nil }}},
 			Stop:     func(context.Context) (Stop, error) { return Stop{ConfigMap: "e/stop"}, nil },
-			Lacks:    func(context.Context) ([]string, error) { return nil, nil },
 			Summary:  func(context.Context) error { return nil },
 		},
 	}
@@ -90,7 +89,7 @@ func TestExamineOfAWorkingNode(t *testing.T) {
 	}
 	want := []string{
 		"configuration", "cgroups", "kubepods", "signal/memory.available", "signal/nodefs.available", "wake-up/Node", "kubelet-config",
-		"state-dir", "api-server", "clock", "node", "token", "right/list pods", "opt-in/taintNode", "act/stop", "act/nodeSelector", "policy/own-node", "pod-disk/summary",
+		"state-dir", "api-server", "clock", "node", "token", "right/list pods", "opt-in/taintNode", "act/stop", "policy/own-node", "pod-disk/summary",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("names %q, want %q", names, want)

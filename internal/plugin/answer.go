@@ -66,8 +66,7 @@ func (a *answer) mode() string {
 // modes are those of agents that do not act for another reason than their configuration.
 func modes() map[acting.Reason]string {
 	return map[acting.Reason]string{
-		acting.Stopped: "stopped", acting.NotSelected: "not selected",
-		acting.StopUnknown: "stop unknown", acting.NodeUnknown: "labels unknown",
+		acting.Stopped: "stopped", acting.StopUnknown: "stop unknown",
 	}
 }
 

@@ -103,7 +103,7 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		readErrors:      by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
 		watchErrors:     by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
 		dryRun:          by.gauge("dry_run", "1 when evictions are sent as server-side dry runs, 0 when evictd acts."),
-		dryRunReason:    by.gauges("dry_run_reason", "1 for the reason why evictd does not act, 0 for the others: the ConfigMap evictd-stop, the configuration, a label that the node lacks, or one of them is not known.", "reason"),
+		dryRunReason:    by.gauges("dry_run_reason", "1 for the reason why evictd does not act, 0 for the others: the ConfigMap evictd-stop, the configuration, or it is not known whether that ConfigMap exists.", "reason"),
 		build:           by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
 		wakes:           newWakes(by),
 		endings:         newEndings(by),

@@ -2,7 +2,9 @@ package chart
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,8 +25,8 @@ func TestInstallPageHasEachValue(t *testing.T) {
 func TestInstallPagesKustomizationsBuild(t *testing.T) {
 	t.Parallel()
 	found := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(read(t, "../../docs/install.md"), -1)
-	if len(found) != 2 {
-		t.Fatalf("%d kustomizations, want 2", len(found))
+	if len(found) != 4 {
+		t.Fatalf("%d kustomizations, want 4", len(found))
 	}
 	var built []Objects
 	for _, block := range found {
@@ -37,5 +39,23 @@ func TestInstallPagesKustomizationsBuild(t *testing.T) {
 	}
 	if _, ok := built[1]["DaemonSet node-agents/evictd"]; !ok {
 		t.Error("the namespace is another one")
+	}
+	if rest := fields(built[2]["DaemonSet evictd/evictd"]); !strings.Contains(fmt.Sprint(rest), "NotIn") {
+		t.Errorf("the first DaemonSet is not kept off the nodes of the second: %v", rest)
+	}
+	acting := fields(built[3]["DaemonSet evictd/evictd-acting"])
+	for field, want := range map[string]string{
+		"spec.template.spec.nodeSelector.evictd.dev/act":    `"true"`,
+		"spec.selector.matchLabels.evictd.dev/act":          `"true"`,
+		"spec.template.metadata.labels.evictd.dev/act":      `"true"`,
+		"spec.template.spec.serviceAccountName":             `"evictd"`,
+		"spec.template.spec.volumes[config].configMap.name": `"evictd-acting"`,
+	} {
+		if acting[field] != want {
+			t.Errorf("of the second DaemonSet %s is %s, want %s", field, acting[field], want)
+		}
+	}
+	if len(built[3]) != 2 {
+		t.Errorf("the second kustomization has more than a DaemonSet and a ConfigMap: %v", slices.Sorted(maps.Keys(built[3])))
 	}
 }
