@@ -3,17 +3,27 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"time"
 
 	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// followConfinement reports whether the API server's policies confine evictd to its node, until the
-// context ends.
-func (d *daemon) followConfinement(ctx context.Context) error {
-	watcher := confined.Watcher{Check: d.checkConfinement, Report: d.recorder.Confined, Random: rand.Float64}
-	watcher.Run(ctx)
-	return nil
+// policiesSettle gives the API servers time to apply policies that were created together with evictd: a
+// client that applies them last, as Helm does, has evictd's pods running before. Up to as much again
+// spreads the agents of many nodes.
+const policiesSettle = 10 * time.Second
+
+// reportConfinement reports once whether the API server's policies confine evictd to its node.
+func (d *daemon) reportConfinement(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(policiesSettle + rand.N(policiesSettle)):
+	}
+	if result := d.checkConfinement(ctx); ctx.Err() == nil {
+		d.recorder.Confined(result)
+	}
 }
 
 // checkConfinement tries the policies once. Its clients are not the daemon's, which would count the

@@ -32,11 +32,10 @@ func (d *daemon) run(ctx context.Context) error {
 	group.Go(func() error { return d.agent.Run(ctx) })
 	group.Go(func() error { return d.server.Run(ctx) })
 	group.Go(func() error { return d.followConfiguration(ctx) })
-	group.Go(func() error { return d.checkNode(ctx) })
+	group.Go(func() error { return d.checkAtStart(ctx) })
 	group.Go(func() error { return d.followWakers(ctx) })
 	group.Go(func() error { return d.followOOMKills(ctx) })
 	group.Go(func() error { return d.followKubeletMemory(ctx) })
-	group.Go(func() error { return d.followConfinement(ctx) })
 	group.Go(func() error { return d.taints.Run(ctx) })
 	err := group.Wait()
 	d.flushEvents(ctx)
@@ -45,6 +44,16 @@ func (d *daemon) run(ctx context.Context) error {
 		return exitError{exitFault} // it has been reported, once
 	}
 	d.logger.Info("stopped")
+	return nil
+}
+
+// checkAtStart makes sure that the node is this machine, and reports once whether evictd is confined to
+// it.
+func (d *daemon) checkAtStart(ctx context.Context) error {
+	if err := d.checkNode(ctx); err != nil {
+		return err
+	}
+	d.reportConfinement(ctx)
 	return nil
 }
 

@@ -2,6 +2,6 @@
 //
 // The policies name evictd's account as text. Where the account has another name, or a policy or
 // its binding is not there, evictd works as before and nothing else shows that its token may now
-// evict on every node. So evictd sends dry runs that the policies must refuse, at its start and
-// again every few hours.
+// evict on every node. So evictd sends dry runs that the policies must refuse, once after its start,
+// and `evictd doctor` does.
 package confined

@@ -6,8 +6,8 @@ import (
 	"github.com/evictd/evictd/internal/confined"
 )
 
-// Confined notes whether the API server's policies confine evictd to its node, when that is known
-// for the first time and when it changes.
+// Confined notes whether the API server's policies confine evictd to its node, by the one check after
+// the start.
 func (r *Recorder) Confined(result confined.Result) {
 	switch result.State {
 	case confined.Confined:
@@ -19,7 +19,6 @@ func (r *Recorder) Confined(result confined.Result) {
 			"their matchConditions must name this account (docs/security.md, Own node only)"))
 		r.metrics.confined.WithLabelValues().Set(0)
 	default:
-		r.metrics.confined.Reset()
 		r.logger.Info(messageConfinedOrNot, zap.String(keyDetail, result.Detail))
 	}
 }

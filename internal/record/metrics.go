@@ -113,7 +113,7 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		apiErrors:       newAPIErrors(by),
 		stateFailures:   newStateFailures(by),
 		optIns:          newOptIns(by),
-		confined:        by.gauges("confined", "1 when the admission policies confine evictd to its node, 0 when one of them does not refuse a dry run that it must refuse. Missing while that is not known, as in a cluster of one node. Checked at the start and every six hours."),
+		confined:        by.gauges("confined", "1 when the admission policies confine evictd to its node, 0 when one of them does not refuse a dry run that it must refuse. Missing while that is not known, as in a cluster of one node. Checked once, after the start."),
 
 		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
 		kubeletFirst: by.gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),
