@@ -145,7 +145,7 @@ func (r *round) take(pod *rank.Pod, answer evict.Result) {
 		r.noRight[pod.Namespace] = answer.Message
 		return
 	}
-	r.stopped = r.stopped || answer.Outcome == evict.Throttled
+	r.stopped = r.stopped || answer.Outcome == evict.Throttled && !answer.PodAlone
 	r.answers = append(r.answers, snapshot.Budget{
 		UID: pod.UID, Outcome: answer.Outcome, Budget: answer.Budget, Message: answer.Message,
 	})
@@ -176,6 +176,8 @@ func budgetInWords(b *rankBudget) string {
 		return joined("pending", "", b.Budget)
 	case evict.Denied:
 		return joined("denied:", "", b.Message)
+	case evict.Evacuating:
+		return "moved by admission"
 	case evict.Misconfigured:
 		return "several budgets"
 	case evict.Gone:

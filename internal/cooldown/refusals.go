@@ -26,10 +26,12 @@ func (s span) after(refusals int) time.Duration {
 // must fix waits longest, and so does a pod whose requests get no response repeatedly.
 func spanOf(o evict.Outcome) span {
 	switch o {
-	case evict.BudgetPending:
+	case evict.BudgetPending, evict.Throttled: // of the pod alone: its webhook may be restarting
 		return span{2 * time.Second, time.Minute}
 	case evict.BlockedByBudget:
 		return span{10 * time.Second, 5 * time.Minute}
+	case evict.Evacuating: // longer than the 75 s for which its end is relied on: then others have their turn
+		return span{2 * time.Minute, 10 * time.Minute}
 	default:
 		return span{time.Minute, 10 * time.Minute}
 	}
@@ -105,7 +107,7 @@ func (b *refusals) note(pod *rank.Pod, r evict.Result, now time.Time) {
 		delete(b.pods, pod.UID)
 	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
 		b.keep(pod, r, now)
-	case r.Outcome.Next() == evict.NextCandidate:
+	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
 		b.pods[pod.UID] = b.extend(before, spanOf(r.Outcome), r, now)
 	case r.Stays:
 		b.pods[pod.UID] = b.extendUnheard(before, r, now)
@@ -118,7 +120,7 @@ func (b *refusals) note(pod *rank.Pod, r evict.Result, now time.Time) {
 func (b *refusals) noteServer(r evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
-	case r.Outcome == evict.Throttled, r.Outcome == evict.Unconfirmed:
+	case r.Outcome == evict.Throttled && !r.PodAlone, r.Outcome == evict.Unconfirmed:
 		b.server = b.extend(b.server, serverSpan(), r, now)
 	default:
 		b.server = refusal{}

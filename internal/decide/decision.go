@@ -126,13 +126,12 @@ func (d *Decision) Victim() *Attempt {
 	return nil
 }
 
-// Gone returns the attempt that found its pod deleted, which is the last of a decision; nil when
-// there is none.
-func (d *Decision) Gone() *Attempt {
+// Last returns the last attempt where it had that outcome; nil elsewhere.
+func (d *Decision) Last(outcome evict.Outcome) *Attempt {
 	if len(d.Attempts) == 0 {
 		return nil
 	}
-	if last := &d.Attempts[len(d.Attempts)-1]; last.Result.Outcome == evict.Gone {
+	if last := &d.Attempts[len(d.Attempts)-1]; last.Result.Outcome == outcome {
 		return last
 	}
 	return nil

@@ -170,6 +170,8 @@ func TestPropertyOfAnyRun(t *testing.T) {
 		{Outcome: evict.Denied},
 		{Outcome: evict.Unconfirmed, Pending: true},
 		{Outcome: evict.Throttled},
+		{Outcome: evict.Throttled, PodAlone: true},
+		{Outcome: evict.Evacuating},
 		{Outcome: evict.BlockedByBudget, Budget: "web"},
 		{Outcome: evict.BlockedByBudget},
 		{Outcome: evict.BudgetPending, Budget: "job"},
@@ -200,8 +202,8 @@ func TestPropertyOfAnyRun(t *testing.T) {
 			}
 		}
 		for i := range report.Attempts {
-			if o := report.Attempts[i].Result.Outcome; i < len(report.Attempts)-1 && o.Next() != evict.NextCandidate {
-				t.Fatalf("a request follows %s: %q", o, calls)
+			if result := report.Attempts[i].Result; i < len(report.Attempts)-1 && result.Next() != evict.NextCandidate {
+				t.Fatalf("a request follows %+v: %q", result, calls)
 			}
 		}
 	}

@@ -193,7 +193,7 @@ func (r *run) send(ctx context.Context, attempt *decide.Attempt) evict.Step {
 	attempt.Result = r.options.Evictor.Evict(bounded, requestOf(attempt, r.plan.Decision.DryRun))
 	r.claim(attempt)
 	r.report.Attempts = append(r.report.Attempts, *attempt)
-	return attempt.Result.Outcome.Next()
+	return attempt.Result.Next()
 }
 
 func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {

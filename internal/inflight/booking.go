@@ -62,6 +62,9 @@ type Booking struct {
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
 	// that is known of it is a cgroup, and the booking ends at its deadline.
 	Unlisted bool `json:"unlisted,omitempty"`
+	// Evacuating says that admission moves the pod away by its own means and that nothing shows
+	// whether it does: the booking ends at its deadline.
+	Evacuating bool `json:"evacuating,omitempty"`
 	// MattersToStall says that evictd did not evict the pod and that it holds a share of the memory
 	// that matters: after its end a stall's window is measured anew, see [Others.StallShare]. It is
 	// not kept.

@@ -111,11 +111,12 @@ func (t *Tracker) Own(uid string) bool {
 
 // settle ends the bookings whose pods are not present any more and returns them. A dry run's
 // booking also ends at its deadline, because its pod would have ended by then. So does the booking
-// of a pod which is not listed: a pod that is still there then is not terminating.
+// of a pod which is not listed, or which admission moves away: one that is still there then is not
+// terminating.
 func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking {
 	var ended []Booking
 	for uid, b := range t.bookings {
-		over := (b.DryRun || b.Unlisted) && now.After(b.Deadline)
+		over := (b.DryRun || b.Unlisted || b.Evacuating) && now.After(b.Deadline)
 		if present(uid) && !over {
 			continue
 		}

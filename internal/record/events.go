@@ -36,7 +36,7 @@ const (
 	ReasonWouldBeEscalated = "WouldBeEscalated"
 	// ReasonBlocked: a PodDisruptionBudget kept the pod.
 	ReasonBlocked = "EvictionBlocked"
-	// ReasonDenied: RBAC, admission or a webhook kept the pod.
+	// ReasonDenied: RBAC, admission or a webhook kept the pod, or moves it away by its own means.
 	ReasonDenied = "EvictionDenied"
 	// ReasonMisconfigured: several budgets select the pod.
 	ReasonMisconfigured = "EvictionMisconfigured"
@@ -160,7 +160,7 @@ func reasonOfOutcome(outcome evict.Outcome) string {
 		return ReasonWouldBeDeleted
 	case evict.BlockedByBudget, evict.BudgetPending:
 		return ReasonBlocked
-	case evict.Denied:
+	case evict.Denied, evict.Evacuating:
 		return ReasonDenied
 	case evict.Misconfigured:
 		return ReasonMisconfigured

@@ -86,6 +86,8 @@ func refusal(d *decide.Decision, a *decide.Attempt, pod string) string {
 		return "evictd may not evict " + pod + " yet: " + budget(a) + " is still being processed"
 	case evict.Denied:
 		return "evictd may not evict " + pod + ": the API server denies it"
+	case evict.Evacuating:
+		return "evictd asked to evict " + pod + ", and admission moves it away by its own means"
 	case evict.Misconfigured:
 		return "evictd cannot evict " + pod + " until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it"
 	case evict.Unconfirmed:

@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -28,8 +29,14 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 	if victim != nil {
 		f.accept(d, victim, r, now)
 	}
-	if gone := d.Gone(); gone != nil { // the next decision measures what its cgroup still holds
+	if gone := d.Last(evict.Gone); gone != nil { // the next decision measures what its cgroup still holds
 		f.acceptOther(gone, r.Expected, now, now.Add(inflight.UnlistedFor))
+	}
+	if moved := d.Last(evict.Evacuating); moved != nil && (dryRun || !d.DryRun) {
+		f.Accept(inflight.Booking{
+			Namespace: moved.Entry.Pod.Namespace, Name: moved.Entry.Pod.Name, UID: moved.Entry.Pod.UID,
+			Expected: r.Expected, Accepted: now, Deadline: now.Add(inflight.HardPatience), Evacuating: true, DryRun: d.DryRun,
+		})
 	}
 	if r.Foreign != nil { // for as long as its own grace period lasts
 		f.acceptOther(r.Foreign, r.Expected, now, deadlineOf(r.Foreign.Entry.Pod.GraceSeconds, now))

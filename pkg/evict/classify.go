@@ -81,6 +81,7 @@ func classify(err error, accepted Outcome) Result {
 	if result.Outcome.OfBudget() {
 		result.Budget = budgetOf(&s)
 	}
+	result.PodAlone = result.Outcome == Throttled && webhookFailed(s.Message)
 	result.NoRight = result.Outcome == Denied && s.Code == http.StatusForbidden && lacksRight(s.Message)
 	return result
 }
@@ -101,8 +102,12 @@ func outcomeOf(s *metav1.Status, err error) Outcome {
 		return Unconfirmed
 	case isStarting(s):
 		return Throttled
-	case isAdmissions(s.Message):
+	case isDenial(s.Message) && s.Code == http.StatusTooManyRequests:
+		return Evacuating
+	case isDenial(s.Message):
 		return Denied
+	case webhookFailed(s.Message):
+		return Throttled
 	default:
 		return outcomeOfCode(s, err)
 	}
@@ -124,13 +129,19 @@ func isStarting(s *metav1.Status) bool {
 		(strings.HasSuffix(s.Message, textNotReady) || strings.Contains(s.Message, textNotSynced))
 }
 
-// isAdmissions reports whether admission kept the pod: it denied the request, or a webhook
-// could not be called and fails closed. The webhook chooses the code, which may be that of a
-// budget, 429, or of a failing server, 500 or 503. But admission precedes the eviction, so
-// nothing has happened, and only the pods that the webhook matches are affected.
-func isAdmissions(message string) bool {
+// isDenial reports whether admission denied the request. The webhook chooses the code, which may be
+// that of a failing server, 500 or 503; but admission precedes the eviction, and only the pods that
+// the webhook matches are affected. 429 is what webhooks answer that begin to move the pod away
+// because of the request (kubevirt.io/kubevirt pkg/virt-api/webhooks/validating-webhook/admitters,
+// PodEvictionAdmitter), and what kubectl drain and the descheduler take for "later".
+func isDenial(message string) bool {
 	return strings.HasPrefix(message, textWebhookPrefix) && strings.Contains(message, textWebhookDenied) ||
-		strings.Contains(message, textPolicyDenied) || strings.Contains(message, textWebhookFailed)
+		strings.Contains(message, textPolicyDenied)
+}
+
+// webhookFailed reports whether a webhook that fails closed could not be called.
+func webhookFailed(message string) bool {
+	return !isDenial(message) && strings.Contains(message, textWebhookFailed)
 }
 
 func outcomeOfCode(s *metav1.Status, err error) Outcome {

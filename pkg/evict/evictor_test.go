@@ -260,12 +260,11 @@ func TestOutcomes(t *testing.T) {
 func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
-		`admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI`,
+		`admission webhook \"evictions.example.com\" denied the request: failed calling webhook \"x\"`,
 		`admission webhook \"evictions.example.com\" denied the request without explanation`,
-		`Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused`,
 		`pods \"web-1\" is forbidden: ValidatingAdmissionPolicy 'office' with binding 'hours' denied request: not now`,
 	} {
-		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 429, 500, 503} {
+		for _, code := range []int{400, 401, 403, 404, 409, 413, 422, 500, 503} {
 			fields := `"message":"` + message + `",` + budgetPending
 			s := newServer(t, answer{code: code, body: status(strconv.Itoa(code), fields)}, answer{})
 			got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
@@ -273,6 +272,28 @@ func TestAdmissionsDenialHasAnyCode(t *testing.T) {
 				t.Errorf("%d %s: %s, budget %q, no right %v, after %d reads", code, message, got.Outcome, got.Budget, got.NoRight, s.reads)
 			}
 		}
+	}
+}
+
+// KubeVirt's webhook begins a live migration and answers 429; the body is that of its admitter.
+func TestFaultAMigrationThatHasBegunIsEvacuating(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, answer{code: 429, body: status("429", `"reason":"TooManyRequests",`+
+		`"message":"admission webhook \"virt-launcher-eviction-interceptor.kubevirt.io\" denied the request: Eviction triggered evacuation of VMI \"shop/vm\""`)}, answer{})
+	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	if got.Outcome != evict.Evacuating || got.Next() != evict.Stop || got.Outcome.Accepted() || s.reads != 0 {
+		t.Errorf("%+v after %d reads", got, s.reads)
+	}
+}
+
+// A webhook that is restarted keeps its own pods for a moment, and no other.
+func TestFaultAWebhookThatCannotBeReachedIsTransient(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, answer{code: 500, body: status("500", `"reason":"InternalError",`+
+		`"message":"Internal error occurred: failed calling webhook \"x\": failed to call webhook: connection refused"`)}, answer{})
+	got := s.evictor(t).Evict(t.Context(), evict.Request{Namespace: "shop", Name: "web-1", UID: "uid-1"})
+	if got.Outcome != evict.Throttled || !got.PodAlone || got.Next() != evict.NextCandidate || s.reads != 0 {
+		t.Errorf("%+v after %d reads", got, s.reads)
 	}
 }
 

@@ -23,10 +23,14 @@ const (
 	// BudgetPending: the budget's status does not reflect its spec yet; the server says to
 	// retry in some seconds.
 	BudgetPending Outcome = "BudgetPending"
-	// Throttled: the API server is overloaded or starting, or this client sends too fast.
+	// Throttled: the API server is overloaded or starting, or this client sends too fast; or a
+	// webhook of the pod could not be called, see [Result.PodAlone].
 	Throttled Outcome = "Throttled"
 	// Denied: RBAC, admission or a webhook denied the request.
 	Denied Outcome = "Denied"
+	// Evacuating: a webhook refused the request and moves the pod away by its own means, as
+	// KubeVirt does by a live migration. The pod stays listed until that is over, if it succeeds.
+	Evacuating Outcome = "Evacuating"
 	// Misconfigured: more than one budget selects the pod, which the eviction subresource
 	// does not support; only an administrator can fix it.
 	Misconfigured Outcome = "Misconfigured"
@@ -39,7 +43,7 @@ const (
 func Outcomes() []Outcome {
 	return []Outcome{
 		Evicted, WouldEvict, Deleted, WouldDelete, Gone, BlockedByBudget, BudgetPending,
-		Throttled, Denied, Misconfigured, Unconfirmed,
+		Throttled, Denied, Evacuating, Misconfigured, Unconfirmed,
 	}
 }
 
@@ -75,4 +79,13 @@ func (o Outcome) Next() Step {
 	default:
 		return Stop // the next decision measures what a Gone pod still holds
 	}
+}
+
+// Next returns the next step after the result: that after its outcome, but where only the pod's own
+// webhook keeps its requests back.
+func (r *Result) Next() Step {
+	if r.PodAlone {
+		return NextCandidate
+	}
+	return r.Outcome.Next()
 }

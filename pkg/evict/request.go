@@ -47,6 +47,10 @@ type Result struct {
 	// NoRight says that RBAC denied the request: the account may not create pods/eviction,
 	// or not delete pods, in the pod's namespace. That applies to every pod there.
 	NoRight bool
+	// PodAlone says, of a request that was throttled, that the API server could not call a webhook
+	// which matches this pod. Nothing has happened, and it ends within seconds where the webhook
+	// is restarted; other pods may be evicted.
+	PodAlone bool
 	// Stays says, of a request in doubt, that a later read found the pod, and not
 	// terminating.
 	Stays bool

@@ -113,12 +113,11 @@ func TestOutcomeDeniedOn403WithoutTheRight(t *testing.T) {
 	expectCode(t, seen, http.StatusForbidden)
 }
 
-// A webhook chooses the code of its denial. It may be the code of a budget (KubeVirt's
-// returns 429), of a missing pod or of a failing server.
+// A webhook chooses the code of its denial. It may be the code of a missing pod or of a failing server.
 func TestOutcomeDeniedByAWebhook(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int32{
-		http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusNotFound,
+		http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusNotFound,
 		http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	} {
 		w := evictdtest.NewWorld(t)
@@ -133,9 +132,23 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 	}
 }
 
+// A webhook that moves the pod away because of the request answers 429, as KubeVirt's.
+func TestOutcomeEvacuatingOn429OfAWebhook(t *testing.T) {
+	t.Parallel()
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	newWebhook(w).deny(http.StatusTooManyRequests, "Eviction triggered evacuation of VMI")
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evacuating, "triggered evacuation")
+	expectCode(t, seen, http.StatusTooManyRequests)
+	if w.Terminating("web") {
+		t.Error("the pod is terminating")
+	}
+}
+
 // It fails closed: nothing has happened, and the pods that it does not match can still be
 // evicted.
-func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
+func TestOutcomeThrottledByAWebhookThatCannotBeCalled(t *testing.T) {
 	t.Parallel()
 	w := evictdtest.NewWorld(t)
 	pod := w.Pod("web", 100)
@@ -143,7 +156,7 @@ func TestOutcomeDeniedByAWebhookThatCannotBeCalled(t *testing.T) {
 	for name, fault := range map[string]func(){"it has a fault": func() { hook.fail() }, "the port is closed": hook.server.Close} {
 		fault()
 		config, seen := listening(evictdtest.Unlimited())
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "failed calling webhook")
+		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Throttled, "failed calling webhook")
 		expectCode(t, seen, http.StatusInternalServerError)
 		if w.Terminating("web") {
 			t.Errorf("%s: the pod is terminating", name)
