@@ -19,12 +19,14 @@ const (
 	readTimeout = 5 * time.Second
 	// writeTimeout bounds an answer, the scrape included.
 	writeTimeout = 30 * time.Second
-	idleTimeout  = 2 * time.Minute
+	idleTimeout  = 10 * time.Second
 	// shutdownTimeout is how long answers that are under way may still take.
 	shutdownTimeout = 3 * time.Second
 	maxHeaderBytes  = 16 << 10
-	// maxScrapes is how many scrapes may run at once; more get 503.
-	maxScrapes = 4
+	// maxRequests is how many requests of one page may be answered at once; more get 503. A probe is
+	// answered at once, and many may come together.
+	maxRequests = 4
+	maxProbes   = 32
 )
 
 // Options are the server's settings; every field but Note is required.
@@ -52,10 +54,11 @@ type Server struct {
 // New returns a server. It opens nothing; see [Server.Listen].
 func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
-	mux.Handle("GET /livez", probe(options.Live, nil))
-	mux.Handle("GET /readyz", probe(options.Ready, options.Note))
-	mux.Handle("GET /debug/decisions", options.Decisions)
+	mux.Handle("GET /metrics", limited(maxRequests, promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{})))
+	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live, nil)))
+	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready, options.Note)))
+	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
+	connections := connections{by: map[string]int{}}
 	return &Server{
 		addr: options.Addr,
 		server: &http.Server{
@@ -65,8 +68,23 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 			WriteTimeout:      writeTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
+			ConnState:         connections.changed,
 		},
 	}
+}
+
+// limited answers 503 while so many requests are being answered.
+func limited(most int, page http.Handler) http.Handler {
+	places := make(chan struct{}, most)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			page.ServeHTTP(w, r)
+		default:
+			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // probe answers 200, with a note on a second line where there is one, or 503 with the reason

@@ -23,7 +23,7 @@ type checks struct {
 }
 
 // serve runs a server until the test ends and returns its URL.
-func serve(t *testing.T, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
+func serve(t testing.TB, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
