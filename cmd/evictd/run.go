@@ -60,6 +60,7 @@ func runAgent(ctx context.Context, flags *runFlags, log io.Writer, clientGo func
 	if err != nil {
 		return err
 	}
+	defer func() { _ = logger.Sync() }() // what is queued
 	clientGo(zapr.NewLogger(logger.Named("client-go")))
 	begins, err := flags.begin(ctx, logger)
 	if err != nil || begins.configuration == nil {
@@ -87,7 +88,7 @@ func (f *runFlags) newLogger(w io.Writer) (*zap.Logger, error) {
 	if !slices.Contains([]string{"json", "console"}, f.logFormat) {
 		return nil, usageError{fmt.Errorf("--log-format %q: write json or console", f.logFormat)}
 	}
-	logger, err := record.NewLogger(f.logLevel, f.logFormat, w)
+	logger, err := record.NewQueuedLogger(f.logLevel, f.logFormat, w)
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -78,5 +78,4 @@ func (d *daemon) close() {
 	if err := errors.Join(d.wakers.Close(), d.host.close()); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err))
 	}
-	_ = d.logger.Sync() // syncing a terminal or pipe always fails
 }

@@ -8,9 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// NewLogger returns a logger that writes every line to w at once: nothing is
-// sampled and nothing is buffered, so that a decision's line is there even when
-// the process dies right after it. Level is a zap level (debug, info, warn,
+// NewLogger returns a logger that hands every line to w at once: nothing is sampled and nothing is
+// buffered. Level is a zap level (debug, info, warn,
 // error), format is json or console.
 func NewLogger(level, format string, w io.Writer) (*zap.Logger, error) {
 	least, err := zapcore.ParseLevel(level)

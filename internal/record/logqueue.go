@@ -1,0 +1,103 @@
+package record
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// queueBytes is how much of the log waits for its reader; what does not fit is dropped.
+	queueBytes = 1 << 20
+	// flushWait is how long the end waits for the reader.
+	flushWait = time.Second
+)
+
+// NewQueuedLogger is [NewLogger] for a writer that may block, such as a pipe that nobody reads while the
+// container runtime hangs: a log line never waits. Lines are handed on by another goroutine, at once
+// while there is a reader. Those that do not fit into the queue are counted, and the log says how many
+// once it is read again. Its Sync waits a second for what is queued. (zapcore.BufferedWriteSyncer holds
+// its lock while it writes, and blocks.)
+func NewQueuedLogger(level, format string, w io.Writer) (*zap.Logger, error) {
+	q := &logQueue{to: w, wake: make(chan struct{}, 1), flushes: make(chan chan struct{})}
+	logger, err := NewLogger(level, format, q)
+	if err != nil {
+		return nil, err
+	}
+	go q.run(func(lines int) { logger.Warn(messageLogDropped, zap.Int("lines", lines)) })
+	return logger, nil
+}
+
+// logQueue is what has been logged and not handed on yet.
+type logQueue struct {
+	to      io.Writer
+	wake    chan struct{} // holds one value while something is queued
+	flushes chan chan struct{}
+
+	mu      sync.Mutex
+	queued  []byte // whole lines
+	dropped int    // lines since the last that was handed on
+}
+
+// Write queues a line, or drops it. It never waits for the reader.
+func (q *logQueue) Write(line []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.queued)+len(line) > queueBytes {
+		q.dropped++
+		return len(line), nil
+	}
+	q.queued = append(q.queued, line...)
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return len(line), nil
+}
+
+// Sync waits until all that was queued before is handed on.
+func (q *logQueue) Sync() error {
+	late, done := time.After(flushWait), make(chan struct{})
+	select {
+	case q.flushes <- done:
+	case <-late:
+		return nil
+	}
+	select {
+	case <-done:
+	case <-late:
+	}
+	return nil
+}
+
+// run hands on what is queued, for as long as the process lives.
+func (q *logQueue) run(tellDropped func(lines int)) {
+	for {
+		var done chan struct{}
+		select {
+		case <-q.wake:
+		case done = <-q.flushes:
+		}
+		if dropped := q.handOn(); dropped > 0 {
+			tellDropped(dropped)
+		}
+		if done != nil {
+			close(done)
+		}
+	}
+}
+
+// handOn writes what is queued, and returns how many lines were dropped since the last time.
+func (q *logQueue) handOn() (dropped int) {
+	q.mu.Lock()
+	text := q.queued
+	q.queued = nil
+	q.mu.Unlock()
+	_, _ = q.to.Write(text) // there is nowhere to say it
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	dropped, q.dropped = q.dropped, 0
+	return dropped
+}
