@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 )
 
-// MaxBytes bounds a snapshot: one of 110 pods takes about 200 KiB, so that what is
-// larger is some other file.
-const MaxBytes = 16 << 20
+// MaxBytes bounds a snapshot: one of 12,500 pods, finished and not yet deleted, takes 10 MiB
+// and more, so that what is larger is some other file.
+const MaxBytes = 64 << 20
 
 // ErrExists says that a file is there already: a snapshot is never written over
 // another file.

@@ -9,10 +9,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// largest is 1 PiB, in bytes, inodes or tasks: more than any pod uses, and small
-// enough that the sum over all pods of a node stays an int64.
-const largest = int64(1) << 50
-
 // Validate says what is wrong with the values, taken together: of the first fault, in one
 // sentence, where it is, what is wrong and what to do; nil when nothing is.
 func (s *NodeSnapshot) Validate() error {
@@ -50,12 +46,11 @@ func (v *validation) entry(list string, i int, uid string, known map[string]bool
 	v.once(list, i, "uid", uid)
 }
 
-// figures refuses what no pod has, in the order of the names; nil is not known.
+// figures refuses what is negative, in the order of the names; nil is not known.
 func (v *validation) figures(path string, all map[string]*int64) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := all[name]; n != nil {
 			v.refusef(*n < 0, "%s.%s: %d is negative; save the snapshot again", path, name, *n)
-			v.refusef(*n > largest, "%s.%s: %d is more than any node has; save the snapshot again", path, name, *n)
 		}
 	}
 }
