@@ -79,6 +79,7 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, s, decoded(t, string(text)))
+	same(t, decoded(t, smallest), decoded(t, "\uFEFF"+smallest))
 	if *s.Usage[0].Tasks != 4 || *s.Disk[0].NodeFS.Inodes != 6 || s.Disk[0].ImageFS.Bytes != nil || s.Budgets[0].Outcome != evict.BlockedByBudget {
 		t.Errorf("%+v", s)
 	}

@@ -22,7 +22,7 @@ func toJSON(data []byte) ([]byte, error) {
 	if err := checkText(data); err != nil {
 		return nil, err
 	}
-	trimmed := bytes.TrimSpace(data)
+	trimmed := bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\uFEFF"))) // the byte order mark of an editor
 	switch {
 	case len(trimmed) == 0:
 		return nil, errors.New("the file is empty; name a file that evictd rank --save wrote")
