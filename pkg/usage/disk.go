@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -70,9 +71,9 @@ func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 // the volumes that count: emptyDirs of the default medium, configMaps and gitRepos. A pod
 // that has none is in it with an empty list.
 //
-// Unlike in the kubelet, a missing figure makes the pod's sum unknown instead of smaller: a
-// pod that is not in volumes, or a container or volume that the kubelet has not measured
-// yet. Pods without a container in the Summary are left out.
+// Unlike in the kubelet, a missing figure makes the pod's sum a lower bound instead of smaller:
+// of a pod that is not in volumes, or of a container or volume that the kubelet has not
+// measured. Pods without a container in the Summary are left out.
 func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
 	uses, on := make(map[string]DiskUse, len(summary.Pods)), layoutOf(&summary.Node, dedicatedImageFS)
 	for i := range summary.Pods {
@@ -176,30 +177,24 @@ func volume(pod *statsapi.PodStats, name string) *statsapi.FsStats {
 	return nil
 }
 
-// sum adds the figures up. A nil figure is missing.
+// sum adds the figures up. Without one of them, which is nil, the sums are lower bounds.
 func sum(figures []*statsapi.FsStats) FSUse {
 	use := FSUse{BytesKnown: true, InodesKnown: true}
 	for _, f := range figures {
-		if f == nil {
-			return FSUse{}
-		}
+		f = cmp.Or(f, &statsapi.FsStats{})
 		use.Bytes, use.BytesKnown = plus(use.Bytes, use.BytesKnown, f.UsedBytes)
 		use.Inodes, use.InodesKnown = plus(use.Inodes, use.InodesKnown, f.InodesUsed)
 	}
 	return use
 }
 
-// plus adds a figure to a known total; a missing figure or an overflow makes the total
-// unknown.
+// plus adds a figure to a total. A total without a missing figure, or one that would overflow,
+// is a lower bound.
 func plus(total int64, known bool, figure *uint64) (int64, bool) {
-	if !known || figure == nil || *figure > math.MaxInt64 {
-		return 0, false
+	if figure == nil || *figure > uint64(math.MaxInt64-total) { //nolint:gosec // a total is not negative
+		return total, false
 	}
-	n := int64(*figure)
-	if n > math.MaxInt64-total {
-		return 0, false
-	}
-	return total + n, true
+	return total + int64(*figure), known //nolint:gosec // checked above
 }
 
 // oldest returns the time of the oldest figure, zero when one has none.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -184,16 +185,16 @@ func TestDiskUses(t *testing.T) {
 		},
 		"volumes unknown": {
 			pod: statsapi.PodStats{Containers: two, VolumeStats: volumes}, volumes: map[string][]string{"other": nil}, dedicated: true,
-			want: DiskUse{ImageFS: knownUse(300, 30)},
+			want: DiskUse{NodeFS: FSUse{Bytes: 60, Inodes: 6}, ImageFS: knownUse(300, 30)},
 		},
 		"volume not measured yet": {
 			pod: statsapi.PodStats{Containers: two}, volumes: map[string][]string{"u": {"cache"}},
-			want: DiskUse{},
+			want: DiskUse{NodeFS: FSUse{Bytes: 360, Inodes: 36}, ImageFS: FSUse{Bytes: 360, Inodes: 36}},
 		},
 		"no writable layer": {
 			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Logs: stats(20, 2)}, {Rootfs: stats(1, 1), Logs: stats(1, 1)}}},
 			volumes: map[string][]string{"u": nil}, dedicated: true,
-			want: DiskUse{NodeFS: knownUse(21, 3)},
+			want: DiskUse{NodeFS: knownUse(21, 3), ImageFS: FSUse{Bytes: 1, Inodes: 1}},
 		},
 		"no logs": {
 			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(20, 2)}}},
@@ -205,14 +206,18 @@ func TestDiskUses(t *testing.T) {
 				Rootfs: &statsapi.FsStats{Time: metav1.Unix(1000, 0), InodesUsed: &figure}, Logs: stats(1, 1),
 			}}},
 			volumes: map[string][]string{"u": nil},
-			want:    DiskUse{NodeFS: FSUse{Inodes: 8, InodesKnown: true}, ImageFS: FSUse{Inodes: 8, InodesKnown: true}, Time: taken},
+			want: DiskUse{
+				NodeFS: FSUse{Bytes: 1, Inodes: 8, InodesKnown: true}, ImageFS: FSUse{Bytes: 1, Inodes: 8, InodesKnown: true}, Time: taken,
+			},
 		},
 		"no inodes": {
 			pod: statsapi.PodStats{Containers: []statsapi.ContainerStats{{
 				Rootfs: stats(1, 1), Logs: &statsapi.FsStats{Time: metav1.Unix(1000, 0), UsedBytes: &figure},
 			}}},
 			volumes: map[string][]string{"u": nil},
-			want:    DiskUse{NodeFS: FSUse{Bytes: 8, BytesKnown: true}, ImageFS: FSUse{Bytes: 8, BytesKnown: true}, Time: taken},
+			want: DiskUse{
+				NodeFS: FSUse{Bytes: 8, BytesKnown: true, Inodes: 1}, ImageFS: FSUse{Bytes: 8, BytesKnown: true, Inodes: 1}, Time: taken,
+			},
 		},
 		"no time": {
 			pod: statsapi.PodStats{Containers: []statsapi.ContainerStats{{
@@ -224,12 +229,17 @@ func TestDiskUses(t *testing.T) {
 		"too large": {
 			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(huge, 1), Logs: stats(1, 1)}}},
 			volumes: map[string][]string{"u": nil},
-			want:    DiskUse{NodeFS: FSUse{Inodes: 2, InodesKnown: true}, ImageFS: FSUse{Inodes: 2, InodesKnown: true}, Time: taken},
+			want: DiskUse{
+				NodeFS: FSUse{Bytes: 1, Inodes: 2, InodesKnown: true}, ImageFS: FSUse{Bytes: 1, Inodes: 2, InodesKnown: true}, Time: taken,
+			},
 		},
 		"too large together": {
 			pod:     statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: stats(huge-1, 1), Logs: stats(huge-1, 1)}}},
 			volumes: map[string][]string{"u": nil},
-			want:    DiskUse{NodeFS: FSUse{Inodes: 2, InodesKnown: true}, ImageFS: FSUse{Inodes: 2, InodesKnown: true}, Time: taken},
+			want: DiskUse{
+				NodeFS:  FSUse{Bytes: math.MaxInt64, Inodes: 2, InodesKnown: true},
+				ImageFS: FSUse{Bytes: math.MaxInt64, Inodes: 2, InodesKnown: true}, Time: taken,
+			},
 		},
 	}
 	for name, tc := range tests {
@@ -267,7 +277,7 @@ func FuzzSummary(f *testing.F) {
 		}
 		for uid, use := range DiskUses(summary, dedicated, map[string][]string{"u": nil, "u1": {"cache"}}) {
 			for _, fs := range []FSUse{use.NodeFS, use.ImageFS} {
-				if fs.Bytes < 0 || fs.Inodes < 0 || !fs.BytesKnown && fs.Bytes != 0 || !fs.InodesKnown && fs.Inodes != 0 {
+				if fs.Bytes < 0 || fs.Inodes < 0 {
 					t.Errorf("pod %q uses %+v", uid, fs)
 				}
 			}
