@@ -25,7 +25,8 @@ type story struct {
 func writeWhy(w io.Writer, seen *sight, key string) error {
 	entry := seen.entry(key)
 	if entry == nil {
-		return notOnNode(seen, key)
+		return fmt.Errorf("--why %s: no such pod on node %s; evictd knows %d there, and lists them without --why",
+			key, seen.node.NodeName, len(seen.ranking.Candidates)+len(seen.ranking.Protected))
 	}
 	s := &story{seen: seen, entry: entry}
 	s.say("%s on node %s, ranked by %s (%s)", key, seen.node.NodeName, seen.ranking.Resource, available(seen))
