@@ -4,12 +4,8 @@ import (
 	"context"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
-	"github.com/evictd/evictd/internal/snapshot"
 )
 
 // How often the host's memory is read under pressure. Processes are read when no eviction
@@ -57,26 +53,4 @@ func (h *hostMemory) MemoryUsed(incident string, now time.Time) decide.Breakdown
 // Processes implements [decisions.Host].
 func (h *hostMemory) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	return h.processes.Of(incident, now)
-}
-
-// thisHost returns the host's identity for the log; nothing where it cannot be read.
-func thisHost(ctx context.Context, reader *hostinfo.Reader) zap.Field {
-	host, err := reader.Host(ctx)
-	if err != nil {
-		return zap.NamedError("host_unread", err)
-	}
-	return zap.Inline(zapcore.ObjectMarshalerFunc(func(to zapcore.ObjectEncoder) error {
-		to.AddString("kernel", host.Kernel)
-		to.AddTime("boot_time", host.BootTime.UTC())
-		return nil
-	}))
-}
-
-// recordHost is thisHost for a snapshot.
-func recordHost(ctx context.Context, reader *hostinfo.Reader) snapshot.Host {
-	host, err := reader.Host(ctx)
-	if err != nil {
-		return snapshot.Host{}
-	}
-	return snapshot.Host{Kernel: host.Kernel, BootTime: host.BootTime.UTC()}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/snapshot"
 	"github.com/evictd/evictd/pkg/evict"
@@ -82,7 +81,6 @@ func (l *liveNode) look(ctx context.Context) (*snapshot.NodeSnapshot, error) {
 	seen.Signals = []snapshot.Signal{snapshot.NewSignal(l.signal, sample.Of(l.signal))}
 	if l.flags.save != "" {
 		seen.Signals = l.everySignal(now)
-		seen.Host = recordHost(ctx, hostinfo.New(l.flags.hostRoot, l.host.kubepods))
 	}
 	// The kubelet is called only where its response is needed.
 	if l.flags.save != "" || l.signal.OnDisk() {

@@ -23,7 +23,6 @@ func (d *daemon) run(ctx context.Context) error {
 		zap.String("revision", revision),
 		zap.String("node", d.flags.nodeName),
 		zap.String("kubepods", d.host.kubepods),
-		thisHost(ctx, d.reader),
 		zap.String("address", d.server.Addr()),
 		zap.Bool("dry_run", d.inForce.Load().DryRun || d.flags.dryRun))
 	group, ctx := errgroup.WithContext(ctx)

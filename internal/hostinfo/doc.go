@@ -1,5 +1,5 @@
 // Package hostinfo says what evictd's own readers do not: which processes outside the pods
-// use the node's memory, what the memory is used by, and which host this is.
+// use the node's memory, and what the memory is used by.
 //
 //	reader := hostinfo.New("/host", "/kubepods.slice")
 //	largest, err := reader.Processes(ctx)

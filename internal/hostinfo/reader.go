@@ -29,16 +29,15 @@ type Reader struct {
 
 	// A reading holds its place in its channel until it ends, which may be later than its caller
 	// waits.
-	processes, memory, host chan struct{}
+	processes, memory chan struct{}
 }
 
-// New returns a reader of the host whose /proc, /sys and /etc are below a directory; "" is
-// this one's. Kubepods is the cgroup of all pods, relative to the cgroup mount.
+// New returns a reader of the host whose /proc is below a directory; "" is this one's. Kubepods is the cgroup of all pods, relative to the cgroup mount.
 func New(hostRoot, kubepods string) *Reader {
 	slot := func() chan struct{} { return make(chan struct{}, 1) }
 	return &Reader{
 		root: filepath.Join("/", hostRoot), kubepods: path.Join("/", kubepods), timeout: timeout,
-		processes: slot(), memory: slot(), host: slot(),
+		processes: slot(), memory: slot(),
 	}
 }
 
@@ -50,11 +49,7 @@ func (r *Reader) path(parts ...string) string {
 // env tells the library where the host is. Otherwise the library would read the environment, which
 // the container's configuration sets.
 func (r *Reader) env(ctx context.Context) context.Context {
-	return context.WithValue(ctx, common.EnvKey, common.EnvMap{
-		common.HostProcEnvKey: r.path("proc"),
-		common.HostSysEnvKey:  r.path("sys"),
-		common.HostEtcEnvKey:  r.path("etc"),
-	})
+	return context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.path("proc")})
 }
 
 // answer is what a reading came to.

@@ -29,8 +29,6 @@ type NodeSnapshot struct {
 	Time time.Time `json:"time"`
 	// NodeName is the node's name in the API.
 	NodeName string `json:"nodeName"`
-	// Host is which host it was; the zero value where that could not be read.
-	Host Host `json:"host,omitzero"`
 	// Self is evictd's own pod; the zero value is none.
 	Self nodepods.Self `json:"self,omitzero"`
 	// Configuration is the one in force, with every default spelled out.
@@ -50,14 +48,6 @@ type NodeSnapshot struct {
 	DiskUnmeasured string `json:"diskUnmeasured,omitempty"`
 	// Budgets are the results of server-side dry runs; nil when there were none.
 	Budgets []Budget `json:"budgets,omitempty"`
-}
-
-// Host says which host and which boot of it was seen.
-type Host struct {
-	// Kernel is the kernel's release.
-	Kernel string `json:"kernel"`
-	// BootTime is when it was started, to a second or two.
-	BootTime time.Time `json:"bootTime"`
 }
 
 // Signal is the reading of one signal.
