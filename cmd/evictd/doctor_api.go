@@ -210,11 +210,15 @@ func (a *seenAPI) optIns(c *config.EvictdConfiguration) []doctor.OptIn {
 }
 
 // summary measures the pods' disk use as the running evictd does, for no pod in particular.
-func (a *seenAPI) summary(c *config.EvictdConfiguration) func(context.Context) error {
-	return func(ctx context.Context) error {
+func (a *seenAPI) summary(c *config.EvictdConfiguration) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (unseen bool, err error) {
 		disk := newDisk(a.clients, &a.flags.whereFlags, func() *config.EvictdConfiguration { return c }, a.seen.dedicatedImageFS)
 		defer disk.close()
-		_, err := disk.Measure(ctx, nil)
-		return err
+		uses, err := disk.Measure(ctx, nil)
+		dedicated, _ := a.seen.dedicatedImageFS() // without it there are no uses
+		for uid := range uses {
+			unseen = unseen || uses[uid].SplitLayers && !dedicated
+		}
+		return unseen, err
 	}
 }

@@ -26,9 +26,9 @@ type API struct {
 	Policies []Policy
 	// Stop reads the ConfigMap that stops all agents.
 	Stop func(context.Context) (Stop, error)
-	// Summary reads the kubelet's Summary API; nil where it is not the source of the pods' disk
-	// use.
-	Summary func(context.Context) error
+	// Summary reads the kubelet's Summary API, and whether by it images are on a filesystem that
+	// evictd does not see; nil where it is not the source of the pods' disk use.
+	Summary func(context.Context) (unseen bool, err error)
 }
 
 // Server is the API server's answer.

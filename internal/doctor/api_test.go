@@ -192,13 +192,15 @@ func TestPodDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			byKubelet := summary(t.Context(), func(context.Context) error { return c.fault }, c.thresholds)
+			byKubelet := summary(t.Context(), func(context.Context) (bool, error) { return false, c.fault }, c.thresholds)
 			byFiles := podFiles(func() error { return c.fault }, c.thresholds)
 			for _, got := range []Finding{byKubelet[0], byFiles[0]} {
 				expectation{state: c.want}.check(t, got)
 			}
 		})
 	}
+	got := summary(t.Context(), func(context.Context) (bool, error) { return true, nil }, disk)
+	expectation{Degraded, "does not see", "read of nodefs", "mount"}.check(t, got[0])
 	if got := append(summary(t.Context(), nil, disk), podFiles(nil, disk)...); len(got) > 0 {
 		t.Errorf("a source that is not configured has a line: %+v", got)
 	}

@@ -70,7 +70,7 @@ func working() *Subject {
 			OptIns:   []OptIn{{Field: "taintNode", With: "x", Without: "y", Grants: "z", Rights: []Right{{Name: "patch nodes", Allowed: granted}}}},
 			Policies: []Policy{{Policy: confined.Policy{Name: "own-node", Without: "x"}, Read: func(context.Context) (string, error) { return "", nil }}},
 			Stop:     func(context.Context) (Stop, error) { return Stop{ConfigMap: "e/stop"}, nil },
-			Summary:  func(context.Context) error { return nil },
+			Summary:  func(context.Context) (bool, error) { return false, nil },
 		},
 	}
 }

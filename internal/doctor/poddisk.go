@@ -14,14 +14,22 @@ const (
 )
 
 // summary tries the kubelet's Summary API.
-func summary(ctx context.Context, read func(context.Context) error, thresholds []pressure.Threshold) []Finding {
+func summary(ctx context.Context, read func(context.Context) (bool, error), thresholds []pressure.Threshold) []Finding {
 	if read == nil {
 		return nil
 	}
-	if err := read(ctx); err != nil {
+	unseen, err := read(ctx)
+	if err != nil {
 		return []Finding{{
 			summaryName, withoutDisk(thresholds), oneLine(err), "what pods use of the disks is not known, and no pod is evicted for disk",
 			"README.md, \"Platform notes\", says what to do about the kubelet's certificate; see right/get nodes/stats",
+		}}
+	}
+	if unseen {
+		return []Finding{{
+			summaryName, Degraded, "by the kubelet's Summary images are on a filesystem that evictd does not see",
+			"imagefs.available and imagefs.inodesFree are read of nodefs, and the images' filesystem is left to the kubelet",
+			"mount the images' directory; README.md, \"Platform notes\", says where",
 		}}
 	}
 	return []Finding{fine(summaryName, "the kubelet's Summary API answers")}

@@ -25,9 +25,9 @@ type DiskUse struct {
 	// OnNodeFS and OnImageFS are the parts of these sums.
 	OnNodeFS, OnImageFS Parts
 	// SplitLayers says that writable layers are on nodefs and images elsewhere, so that the
-	// filesystem that Kubernetes calls containerfs is nodefs; otherwise it is imagefs. It
-	// may be set from a Summary also where evictd reads nodefs as imagefs: the images' own
-	// filesystem is not read.
+	// filesystem that Kubernetes calls containerfs is nodefs; otherwise it is imagefs. It is
+	// set from a Summary, too, where evictd reads nodefs as imagefs and images are elsewhere,
+	// with layers or without: their own filesystem is not read.
 	SplitLayers bool
 	// Time is when the oldest of the figures was taken, by the kubelet's clock for its
 	// figures; zero when one of them has no time.
@@ -65,7 +65,8 @@ func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 // one filesystem that is writable layers, logs and local volumes. Where images have their
 // own filesystem, it is logs and volumes on nodefs and writable layers on imagefs. Where the
 // layers stayed on nodefs (see splitLayers), it is all of them on nodefs, and nothing on
-// imagefs.
+// imagefs. DedicatedImageFS says that evictd reads another filesystem as imagefs than as
+// nodefs. Otherwise imagefs has the figures of nodefs, whatever the Summary says of images.
 //
 // A Summary names volumes without their kind, so volumes maps a pod's UID to the names of
 // the volumes that count: emptyDirs of the default medium, configMaps and gitRepos. A pod
@@ -75,60 +76,41 @@ func (u *FSUse) forget() { u.BytesKnown, u.InodesKnown = false, false }
 // of a pod that is not in volumes, or of a container or volume that the kubelet has not
 // measured. Pods without a container in the Summary are left out.
 func DiskUses(summary *statsapi.Summary, dedicatedImageFS bool, volumes map[string][]string) map[string]DiskUse {
-	uses, on := make(map[string]DiskUse, len(summary.Pods)), layoutOf(&summary.Node, dedicatedImageFS)
+	uses := make(map[string]DiskUse, len(summary.Pods))
+	split, unseen := splitLayers(&summary.Node), !dedicatedImageFS && layersElsewhere(&summary.Node)
+	onNodeFS := split || !dedicatedImageFS && !unseen
 	for i := range summary.Pods {
 		pod := &summary.Pods[i]
 		if pod.PodRef.UID == "" || len(pod.Containers) == 0 {
 			continue
 		}
 		names, known := volumes[pod.PodRef.UID]
-		use := diskUse(pod, on, names, known)
-		use.SplitLayers = splitLayers(&summary.Node)
+		use := diskUse(pod, onNodeFS, dedicatedImageFS, names, known)
+		use.SplitLayers = split || unseen
 		uses[pod.PodRef.UID] = use
 	}
 	return uses
 }
 
-// summaryLayout says on which filesystems a Summary's figures are.
-type summaryLayout uint8
-
-const (
-	// oneFS: nodefs and imagefs are one filesystem.
-	oneFS summaryLayout = iota
-	// layersOnImageFS: images and writable layers have their own filesystem.
-	layersOnImageFS
-	// layersOnNodeFS: images have their own filesystem, and writable layers are on nodefs.
-	layersOnNodeFS
-)
-
-func layoutOf(node *statsapi.NodeStats, dedicatedImageFS bool) summaryLayout {
-	switch {
-	case !dedicatedImageFS:
-		return oneFS
-	case splitLayers(node):
-		return layersOnNodeFS
-	default:
-		return layersOnImageFS
+// layersElsewhere reports whether a Summary says that writable layers are not on nodefs: their
+// filesystem has another size.
+func layersElsewhere(node *statsapi.NodeStats) bool {
+	if node.Fs == nil || node.Runtime == nil {
+		return false
 	}
+	layers := cmp.Or(node.Runtime.ContainerFs, node.Runtime.ImageFs, node.Fs)
+	return node.Fs.CapacityBytes != nil && layers.CapacityBytes != nil && *node.Fs.CapacityBytes != *layers.CapacityBytes
 }
 
 // splitLayers reports whether a Summary says that writable layers are on nodefs and images
 // elsewhere. The kubelet writes the same figures for both of the runtime's filesystems
 // unless the runtime reports two (pkg/kubelet/stats/cadvisor_stats_provider.go,
 // ImageFsStats; among the runtimes only CRI-O does). It supports only layers on nodefs
-// (KEP-4191). Layers on a third filesystem, which has another size, are counted to the
-// runtime's directory, which is read as imagefs.
+// (KEP-4191). Layers on a third filesystem are counted to the runtime's directory, which is
+// read as imagefs.
 func splitLayers(node *statsapi.NodeStats) bool {
-	if node.Runtime == nil || node.Runtime.ImageFs == nil || node.Runtime.ContainerFs == nil {
-		return false
-	}
-	layers := node.Runtime.ContainerFs
-	if sameFilesystem(node.Runtime.ImageFs, layers) {
-		return false
-	}
-	third := node.Fs != nil && node.Fs.CapacityBytes != nil && layers.CapacityBytes != nil &&
-		*node.Fs.CapacityBytes != *layers.CapacityBytes
-	return !third
+	return node.Runtime != nil && node.Runtime.ImageFs != nil && node.Runtime.ContainerFs != nil &&
+		!sameFilesystem(node.Runtime.ImageFs, node.Runtime.ContainerFs) && !layersElsewhere(node)
 }
 
 func sameFilesystem(a, b *statsapi.FsStats) bool {
@@ -138,7 +120,7 @@ func sameFilesystem(a, b *statsapi.FsStats) bool {
 		same(a.Inodes, b.Inodes) && same(a.InodesUsed, b.InodesUsed)
 }
 
-func diskUse(pod *statsapi.PodStats, on summaryLayout, volumes []string, volumesKnown bool) DiskUse {
+func diskUse(pod *statsapi.PodStats, layersOnNodeFS, dedicatedImageFS bool, volumes []string, volumesKnown bool) DiskUse {
 	var layers, rest []*statsapi.FsStats
 	for i := range pod.Containers {
 		layers = append(layers, pod.Containers[i].Rootfs)
@@ -152,17 +134,19 @@ func diskUse(pod *statsapi.PodStats, on summaryLayout, volumes []string, volumes
 	}
 	logs := len(pod.Containers)
 	all := slices.Concat(layers, rest)
-	whole := Parts{Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:])}
-	use := DiskUse{NodeFS: sum(all), ImageFS: sum(all), OnNodeFS: whole, OnImageFS: whole, Time: oldest(all)}
 	none := sum(nil)
-	switch on {
-	case oneFS:
-	case layersOnImageFS:
-		use.NodeFS, use.ImageFS = sum(rest), sum(layers)
-		use.OnNodeFS.Layers, use.OnImageFS.Logs, use.OnImageFS.Volumes = none, none, none
+	parts := Parts{Layers: sum(layers), Logs: sum(rest[:logs]), Volumes: sum(rest[logs:])}
+	use := DiskUse{NodeFS: sum(all), OnNodeFS: parts, Time: oldest(all)}
+	if !layersOnNodeFS {
+		use.NodeFS, use.OnNodeFS.Layers = sum(rest), none
+	}
+	switch {
+	case !dedicatedImageFS:
+		use.ImageFS, use.OnImageFS = use.NodeFS, use.OnNodeFS
 	case layersOnNodeFS:
-		use.ImageFS = none
-		use.OnImageFS = Parts{Layers: none, Logs: none, Volumes: none}
+		use.ImageFS, use.OnImageFS = none, Parts{Layers: none, Logs: none, Volumes: none}
+	default:
+		use.ImageFS, use.OnImageFS = parts.Layers, Parts{Layers: parts.Layers, Logs: none, Volumes: none}
 	}
 	return use
 }

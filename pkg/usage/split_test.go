@@ -18,6 +18,7 @@ func TestFaultLayersOnNodeFSBesideImages(t *testing.T) {
 	onBoth := DiskUse{NodeFS: knownUse(120, 12), ImageFS: knownUse(120, 12)}
 	bothSplit := onBoth
 	bothSplit.SplitLayers = true
+	unseen := DiskUse{NodeFS: knownUse(20, 2), ImageFS: knownUse(20, 2), SplitLayers: true}
 	onImages := DiskUse{NodeFS: knownUse(20, 2), ImageFS: knownUse(100, 10)}
 	split := DiskUse{NodeFS: knownUse(120, 12), ImageFS: knownUse(0, 0), SplitLayers: true}
 	for name, test := range map[string]struct {
@@ -25,14 +26,18 @@ func TestFaultLayersOnNodeFSBesideImages(t *testing.T) {
 		runtime   *statsapi.RuntimeStats
 		want      DiskUse
 	}{
-		"layers are on nodefs":                      {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: root}, split},
-		"two disks of the same size":                {true, &statsapi.RuntimeStats{ImageFs: filesystem(1000, 2), ContainerFs: root}, split},
-		"nothing is known but what is stored":       {true, &statsapi.RuntimeStats{ImageFs: &statsapi.FsStats{UsedBytes: new(uint64(1))}, ContainerFs: &statsapi.FsStats{}}, split},
-		"layers are with the images":                {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: filesystem(4000, 2)}, onImages},
-		"layers have a third filesystem":            {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: filesystem(9000, 1)}, onImages},
-		"a kubelet that does not tell of it":        {true, &statsapi.RuntimeStats{ImageFs: images}, onImages},
-		"a kubelet that tells nothing":              {true, nil, onImages},
-		"what is read as imagefs is nodefs as well": {false, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: root}, bothSplit},
+		"layers are on nodefs":                             {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: root}, split},
+		"two disks of the same size":                       {true, &statsapi.RuntimeStats{ImageFs: filesystem(1000, 2), ContainerFs: root}, split},
+		"nothing is known but what is stored":              {true, &statsapi.RuntimeStats{ImageFs: &statsapi.FsStats{UsedBytes: new(uint64(1))}, ContainerFs: &statsapi.FsStats{}}, split},
+		"layers are with the images":                       {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: filesystem(4000, 2)}, onImages},
+		"layers have a third filesystem":                   {true, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: filesystem(9000, 1)}, onImages},
+		"a kubelet that does not tell of it":               {true, &statsapi.RuntimeStats{ImageFs: images}, onImages},
+		"a kubelet that tells nothing":                     {true, nil, onImages},
+		"what is read as imagefs is nodefs as well":        {false, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: root}, bothSplit},
+		"images and layers are on a disk that is not seen": {false, &statsapi.RuntimeStats{ImageFs: images, ContainerFs: images}, unseen},
+		"that, by a kubelet without containerFs":           {false, &statsapi.RuntimeStats{ImageFs: images}, unseen},
+		"one filesystem":                                   {false, &statsapi.RuntimeStats{ImageFs: root, ContainerFs: root}, onBoth},
+		"one filesystem, or so it seems":                   {false, nil, onBoth},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
