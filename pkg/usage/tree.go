@@ -60,8 +60,13 @@ const (
 	listingMax = 32 << 10
 )
 
-// Tree reads the cgroups below one kubepods cgroup. It keeps three files open for each pod.
-// Collect and Close are for one goroutine; Present and Detail may be called from any.
+// podFileCount is how many files a pod has that a Tree reads.
+const podFileCount = 3
+
+// Tree reads the cgroups below one kubepods cgroup. It keeps the files of pods open, but with
+// no more than half of the files that the process may open, so that some are left for all else:
+// those of the other pods are opened for each reading. Collect and Close are for one goroutine;
+// Present and Detail may be called from any.
 type Tree struct {
 	hierarchy kernelfile.Hierarchy
 	kubepods  string // with a leading slash
@@ -70,6 +75,8 @@ type Tree struct {
 	content   []byte // of a file
 	listing   []byte // of a directory
 	round     uint64 // counts calls of Collect
+	most      uint64 // pods whose files may be kept open
+	kept      uint64 // pods whose files are
 	closed    bool
 }
 
@@ -87,6 +94,7 @@ type podFiles struct {
 	inode             uint64 // of dir; 0 when it was removed before it could be read
 	stat, usage, pids kernelfile.File
 	countsTasks       bool
+	kept              bool   // its files are kept open
 	round             uint64 // when its directory was last seen
 }
 
@@ -97,8 +105,13 @@ func Open(mount, kubepods string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	var files unix.Rlimit // the hard limit: Go raises the soft one when a program starts
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return nil, fmt.Errorf("reading the limit of open files: %w", err)
+	}
 	t := &Tree{
 		hierarchy: h,
+		most:      files.Cur / 2 / podFileCount,
 		kubepods:  filepath.Join("/", kubepods),
 		keys:      keysOf(h.Unified),
 		content:   make([]byte, statMax),
@@ -150,7 +163,7 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 		case c.dir == "" && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)):
 			return into, fmt.Errorf("listing the pods: %w", err) // there is no kubepods
 		case errors.Is(err, unix.ENOENT):
-			c.forget(t.round) // the kubelet makes this class when it needs it
+			t.forget(c) // the kubelet makes this class when it needs it
 		default:
 			faults.listing(err) // the open files can still be read
 		}
@@ -163,12 +176,14 @@ func (t *Tree) Collect(into []Pod) ([]Pod, error) {
 func (t *Tree) read(c *podClass, into []Pod, faults *UnreadError) []Pod {
 	for name, p := range c.pods {
 		pod, err := t.readPod(p)
+		if p.kept = p.kept || t.keep(); !p.kept {
+			p.close()
+		}
 		switch {
 		case err == nil:
 			into = append(into, pod)
 		case p.gone(err):
-			p.close()
-			delete(c.pods, name)
+			t.drop(c, name)
 		default:
 			faults.pod(p.uid, err)
 		}
@@ -258,7 +273,7 @@ func (t *Tree) list(c *podClass) error {
 			return fmt.Errorf("reading %s: %w", c.path, err)
 		}
 	}
-	c.forget(t.round)
+	t.forget(c)
 	return nil
 }
 
@@ -313,14 +328,30 @@ func (t *Tree) newPod(c *podClass, name string) *podFiles {
 	}
 }
 
-// forget closes the pods that were not seen in this round.
-func (c *podClass) forget(round uint64) {
+// keep reports whether the files of one more pod may stay open, and counts it then.
+func (t *Tree) keep() bool {
+	if t.kept >= t.most {
+		return false
+	}
+	t.kept++
+	return true
+}
+
+// forget drops the pods that were not seen in this round.
+func (t *Tree) forget(c *podClass) {
 	for name, p := range c.pods {
-		if p.round != round {
-			p.close()
-			delete(c.pods, name)
+		if p.round != t.round {
+			t.drop(c, name)
 		}
 	}
+}
+
+func (t *Tree) drop(c *podClass, name string) {
+	if p := c.pods[name]; p.kept {
+		p.close()
+		t.kept--
+	}
+	delete(c.pods, name)
 }
 
 func (p *podFiles) close() {
@@ -360,10 +391,9 @@ func (t *Tree) group(uid string) (string, error) {
 func (t *Tree) Close() error {
 	t.closed = true
 	for _, c := range t.classes {
-		for _, p := range c.pods {
-			p.close()
+		for name := range c.pods {
+			t.drop(c, name)
 		}
-		clear(c.pods)
 	}
 	return nil
 }

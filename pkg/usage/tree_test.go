@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
@@ -276,6 +277,53 @@ func TestPodsComeAndGo(t *testing.T) {
 			t.Errorf("%s: without a class, pods are %q", name, got)
 		}
 	}
+}
+
+// TestFaultMorePodsThanFiles: all pods are read, and no more files stay open than are for them.
+func TestFaultMorePodsThanFiles(t *testing.T) {
+	t.Parallel()
+	for name, version := range versions() {
+		mount, memory, pids := twoPods(t, version)
+		tree := mustOpen(t, mount, "/kubepods")
+		tree.most = 1
+		for i, want := range []int{2, 2, 1} {
+			if i == 2 {
+				kernelfiletest.Remove(t, memory)
+				kernelfiletest.Remove(t, pids)
+			}
+			pods, err := tree.Collect(nil)
+			if err != nil || len(pods) != want {
+				t.Errorf("%s: %d pods, %v; want %d", name, len(pods), err, want)
+			}
+			if open := openBelow(t, mount); open == 0 || open > podFileCount {
+				t.Errorf("%s: %d files are open, want those of one pod", name, open)
+			}
+		}
+	}
+}
+
+// TestLimitOfOpenFilesIsRaised: Go does so when a program starts, and evictd relies on it.
+func TestLimitOfOpenFilesIsRaised(t *testing.T) {
+	t.Parallel()
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil || files.Cur != files.Max {
+		t.Errorf("%+v, %v", files, err)
+	}
+}
+
+// openBelow returns how many files below a directory this process has open.
+func openBelow(t *testing.T, dir string) (count int) {
+	t.Helper()
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir) {
+			count++
+		}
+	}
+	return count
 }
 
 // TestVanishesWhileRead: a pod that is removed between the listing and the reading is not a
