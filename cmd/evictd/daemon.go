@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync/atomic"
@@ -131,9 +132,11 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		return err
 	}
 	d.server = httpd.New(registry, httpd.Options{
-		Addr:      d.flags.address,
-		Live:      func() error { return d.agent.Health().Alive(time.Now()) },
-		Ready:     func() error { return errors.Join(d.refused.ready(), d.agent.Health().Ready(), d.readyToAct()) },
+		Addr: d.flags.address,
+		Live: func() error { return d.agent.Health().Alive(time.Now()) },
+		Ready: func() error {
+			return errors.Join(d.refused.ready(), d.agent.Health().Ready(), d.findsPods(d.pods.List()), d.readyToAct())
+		},
 		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),
 	})
@@ -147,6 +150,25 @@ func self() nodepods.Self {
 		Namespace: os.Getenv("POD_NAMESPACE"),
 		Name:      os.Getenv("POD_NAME"),
 	}
+}
+
+// findsPods returns an error while pods run and none of them has a cgroup below that of all pods:
+// it is another kubelet's, or the remains of one.
+func (d *daemon) findsPods(pods []*nodepods.Pod) error {
+	running := 0
+	for _, pod := range pods {
+		if len(pod.RunningContainers) == 0 {
+			continue
+		}
+		if found, err := d.host.tree.Present(pod.CgroupUID); found || err != nil {
+			return err
+		}
+		running++
+	}
+	if running == 0 {
+		return nil
+	}
+	return fmt.Errorf("none of the %d pods that run here has a cgroup below %s: --kubepods-cgroup says where they are", running, d.host.kubepods)
 }
 
 // held returns the detailed figures of a pod's cgroup; nil where it cannot be read, for

@@ -32,8 +32,17 @@ func newPatient(t *testing.T) *patient {
 	p := &patient{t: t, root: machine(t), stateDir: t.TempDir(), api: newDoctorAPI(t)}
 	p.put("var/lib/kubelet/config.yaml", kubeletFile("100Mi"))
 	p.put("var/lib/containerd/io", "")
+	p.putPod("sys/fs/cgroup/kubepods.slice/kubepods-pod1.slice", "anon 5\nfile 0\ninactive_file 0\nshmem 0\n")
 	p.configure("")
 	return p
+}
+
+// putPod writes the cgroup of a pod.
+func (p *patient) putPod(group, stat string) {
+	p.t.Helper()
+	for file, content := range map[string]string{"memory.stat": stat, "memory.current": "5\n", "memory.usage_in_bytes": "5\n", "pids.current": "1\n"} {
+		p.put(group+"/"+file, content)
+	}
 }
 
 func kubeletFile(memory string) string {
@@ -147,6 +156,7 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 			for path, content := range map[string]string{"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n", "kubepods/memory.stat": ""} {
 				p.put("sys/fs/cgroup/memory/"+path, content)
 			}
+			p.putPod("sys/fs/cgroup/memory/kubepods/pod1", "total_rss 5\ntotal_shmem 0\ntotal_inactive_file 0\n")
 			p.put("sys/fs/cgroup/pids/tasks", "")
 		}, map[string]doctor.State{"cgroups": doctor.Degraded}, "version 1", exitFine},
 		"no pids controller": {

@@ -41,7 +41,7 @@ func openHost(flags *whereFlags, c *config.EvictdConfiguration, signals []pressu
 func (h *host) openPods() (err error) {
 	mount := h.flags.host(cgroupMount)
 	if h.kubepods = h.flags.kubepods; h.kubepods == "" {
-		if h.kubepods, err = usage.FindKubepods(mount); err != nil {
+		if h.kubepods, err = usage.FindKubepods(mount, self().UID); err != nil {
 			return h.flags.notThere(fmt.Errorf("finding the pods' cgroup: %w", err))
 		}
 	}

@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
 // The gap between the two definitions of memory.available is read at most once a second, and
@@ -36,4 +39,33 @@ func TestKubeletGap(t *testing.T) {
 	look(-time.Minute, 500, 3) // the clock was set back
 	fault = errors.New("planted")
 	look(0, 0, 4)
+}
+
+// TestReadyOnlyWhereThePodsAre: evictd is not ready below a kubepods cgroup that has none of the
+// pods that run.
+func TestReadyOnlyWhereThePodsAre(t *testing.T) {
+	t.Parallel()
+	node := &patient{t: t, root: t.TempDir()}
+	node.put("cgroup.controllers", "memory pids\n")
+	node.putPod("kubepods/burstable/podu1", "")
+	tree, err := usage.Open(node.root, "/kubepods")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{host: &host{kubepods: "/kubepods", tree: tree}}
+	runs := func(uid string) *nodepods.Pod { return &nodepods.Pod{CgroupUID: uid, RunningContainers: []string{"c"}} }
+	for name, test := range map[string]struct {
+		pods []*nodepods.Pod
+		says string
+	}{
+		"no pods":            {nil, ""},
+		"none that runs":     {[]*nodepods.Pod{{CgroupUID: "u2"}}, ""},
+		"one is not there":   {[]*nodepods.Pod{runs("u2"), runs("u1")}, ""},
+		"none of them is":    {[]*nodepods.Pod{runs("u2"), runs("u3")}, "none of the 2 pods that run here has a cgroup below /kubepods"},
+		"it cannot be known": {[]*nodepods.Pod{runs("")}, "is no UID"},
+	} {
+		if err := d.findsPods(test.pods); (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, want %q", name, err, test.says)
+		}
+	}
 }

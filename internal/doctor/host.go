@@ -91,6 +91,11 @@ func kubepods(look func() (Pods, error)) Finding {
 		}
 	default:
 		return fine(name, found)
+	case pods.Count == 0:
+		return Finding{
+			name, Degraded, found, "where pods run on this node, none of them is evicted for memory or PIDs, and evictd does not get ready",
+			"name the cgroup that has the pods by --kubepods-cgroup",
+		}
 	}
 }
 

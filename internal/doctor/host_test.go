@@ -58,6 +58,7 @@ func TestKubepods(t *testing.T) {
 	}{
 		"found":  {Pods{Group: "/kubepods", Count: 3}, nil, expectation{OK, "/kubepods, pods: 3", "", ""}},
 		"none":   {Pods{}, errPlanted, expectation{Missing, "planted", "does not start", "--kubepods-cgroup"}},
+		"empty":  {Pods{Group: "/kubepods"}, nil, expectation{Degraded, "/kubepods, pods: 0", "does not get ready", "--kubepods-cgroup"}},
 		"unread": {Pods{Group: "/kubepods", Count: 2, Unread: errPlanted}, nil, expectation{Degraded, "pods: 2; planted", "not a candidate", "files"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,7 @@
 // Memory and tasks come from the pods' cgroups, with version 1 and 2, and with the
 // names of both of the kubelet's cgroup drivers:
 //
-//	kubepods, err := usage.FindKubepods("/sys/fs/cgroup")
+//	kubepods, err := usage.FindKubepods("/sys/fs/cgroup", "")
 //	tree, err := usage.Open("/sys/fs/cgroup", kubepods)
 //	…
 //	pods, err = tree.Collect(pods[:0])

@@ -23,7 +23,7 @@ func ExampleTree_Collect() {
 	}
 	defer os.RemoveAll(mount)
 
-	kubepods, err := usage.FindKubepods(mount)
+	kubepods, err := usage.FindKubepods(mount, "")
 	if err != nil {
 		fmt.Println(err)
 		return

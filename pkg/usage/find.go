@@ -21,65 +21,69 @@ const (
 
 // FindKubepods returns the cgroup that holds all pods, relative to the cgroup mount and with
 // a leading slash, as a kubelet made it: kubepods or kubepods.slice, also below another
-// group (kind, k3s, --cgroup-root). Of several it returns the one nearest to the root, and
-// of several equally near the one that has pods. When that is ambiguous, or there is none,
-// the error tells the user to set --kubepods-cgroup.
-func FindKubepods(mount string) (string, error) {
+// group (kind, k3s, --cgroup-root). Of several it returns the one that holds the pod with the
+// UID own, which may be "", else the one nearest to the root that has pods, else the nearest.
+// When that is ambiguous, or there is none, the error tells the user to set --kubepods-cgroup.
+func FindKubepods(mount, own string) (string, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
 		return "", err
 	}
+	found, faults := kubepodsBelow(h.Memory)
+	if len(found) == 0 {
+		err = fmt.Errorf("no kubepods cgroup in the %d levels below %s: is this a node with a kubelet? --kubepods-cgroup says where it is",
+			findDepth, h.Memory)
+		return "", errors.Join(append([]error{err}, faults...)...)
+	}
+	populated := slices.DeleteFunc(slices.Clone(found), func(group string) bool { return !hasPod(h.Memory, group, "") })
+	for _, group := range populated {
+		if own != "" && hasPod(h.Memory, group, own) {
+			return group, nil
+		}
+	}
+	if len(populated) > 0 {
+		found = populated
+	}
+	found = slices.DeleteFunc(found, func(group string) bool { return strings.Count(group, "/") > strings.Count(found[0], "/") })
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return "", fmt.Errorf("several kubepods cgroups below %s: %s, of which %d have pods; --kubepods-cgroup says which one it is",
+		h.Memory, strings.Join(found, ", "), min(len(found), len(populated)))
+}
+
+// kubepodsBelow returns the kubepods cgroups, the nearest to the root first, and what kept
+// directories from being searched.
+func kubepodsBelow(root string) (found []string, faults []error) {
 	level, visited := []string{"/"}, 0
-	var faults []error
 	for range findDepth {
 		var below []string
 		for _, dir := range level {
 			if visited++; visited > findDirectories {
 				break
 			}
-			names, fault := subdirectories(filepath.Join(h.Memory, dir))
+			names, fault := subdirectories(filepath.Join(root, dir))
 			if fault != nil {
 				faults = append(faults, fmt.Errorf("looking for kubepods: %w", fault))
 			}
 			for _, name := range names {
-				below = append(below, path.Join(dir, name))
+				into := &below
+				if isKubepods(name) {
+					into = &found
+				}
+				*into = append(*into, path.Join(dir, name))
 			}
-		}
-		if found := slices.DeleteFunc(slices.Clone(below), notKubepods); len(found) > 0 {
-			return choose(h.Memory, found)
 		}
 		level = below
 	}
-	err = fmt.Errorf("no kubepods cgroup in the %d levels below %s: is this a node with a kubelet? --kubepods-cgroup says where it is",
-		findDepth, h.Memory)
-	return "", errors.Join(append([]error{err}, faults...)...)
+	return found, faults
 }
 
-func notKubepods(group string) bool { return !isKubepods(path.Base(group)) }
-
-// choose selects one of several kubepods cgroups that are equally near.
-func choose(root string, found []string) (string, error) {
-	if len(found) == 1 {
-		return found[0], nil
-	}
-	slices.Sort(found)
-	var populated []string
-	for _, kubepods := range found {
-		if hasPods(root, kubepods) {
-			populated = append(populated, kubepods)
-		}
-	}
-	if len(populated) == 1 {
-		return populated[0], nil
-	}
-	return "", fmt.Errorf("several kubepods cgroups below %s: %s, of which %d have pods; --kubepods-cgroup says which one it is",
-		root, strings.Join(found, ", "), len(populated))
-}
-
-func hasPods(root, kubepods string) bool {
+// hasPod reports whether a kubepods cgroup has the pod with that UID, or any where it is "".
+func hasPod(root, kubepods, uid string) bool {
 	for _, c := range classesOf(kubepods) {
 		names, err := subdirectories(filepath.Join(root, kubepods, c.dir))
-		if err == nil && slices.ContainsFunc(names, func(name string) bool { return c.holds([]byte(name)) }) {
+		if err == nil && slices.ContainsFunc(names, func(name string) bool { return c.holds([]byte(name)) && (uid == "" || c.uid(name) == uid) }) {
 			return true
 		}
 	}

@@ -11,6 +11,7 @@ func TestFindKubepods(t *testing.T) {
 	pod := func(kubepods, group string) string { return filepath.Join(kubepods, group) }
 	tests := map[string]struct {
 		groups []string // without the hierarchy
+		own    string   // evictd's pod
 		want   string
 		wantIn []string // of the error
 	}{
@@ -35,6 +36,15 @@ func TestFindKubepods(t *testing.T) {
 			groups: []string{pod("/kubepods.slice", "kubepods-besteffort.slice/kubepods-besteffort-pod1.slice"), "/kubepods/burstable"},
 			want:   "/kubepods.slice",
 		},
+		"an empty one that is nearer": {
+			groups: []string{"/kubepods.slice", pod("/kubelet.slice/kubelet-kubepods.slice", "kubelet-kubepods-pod1.slice")},
+			want:   "/kubelet.slice/kubelet-kubepods.slice",
+		},
+		"the remains of another driver": {
+			groups: []string{pod("/kubepods", "burstable/pod1"), pod("/kubepods.slice", "kubepods-pod1_2.slice")}, own: "1-2",
+			want: "/kubepods.slice",
+		},
+		"evictd's pod is elsewhere": {groups: []string{pod("/kubepods", "pod1"), "/kubepods.slice"}, own: "2", want: "/kubepods"},
 		"two with pods": {
 			groups: []string{pod("/a/kubepods", "pod1"), pod("/b/kubepods", "pod1")},
 			wantIn: []string{"/a/kubepods, /b/kubepods", "2 have pods", "--kubepods-cgroup"},
@@ -57,7 +67,7 @@ func TestFindKubepods(t *testing.T) {
 				}
 			}
 			mount := node.Plant(t)
-			got, err := FindKubepods(mount)
+			got, err := FindKubepods(mount, tc.own)
 			if got != tc.want || (err == nil) != (tc.wantIn == nil) {
 				t.Errorf("%s: got %q, %v; want %q", name, got, err, tc.want)
 				continue
@@ -88,7 +98,7 @@ func TestNoCgroups(t *testing.T) {
 		"v1, memory is no group": {files{"memory": "x"}, "no cgroup accounts for memory"},
 	} {
 		mount := tc.mount.Plant(t)
-		if got, err := FindKubepods(mount); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), mount) {
+		if got, err := FindKubepods(mount, ""); err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), mount) {
 			t.Errorf("%s: FindKubepods is %q, %v", name, got, err)
 		}
 		if _, err := Open(mount, "/kubepods"); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -36,7 +36,7 @@ func TestCgroup2RealCgroups(t *testing.T) {
 				p.do("anonymous %d", sizes[i])
 				p.do("shared %d", shared)
 			}
-			if found, err := FindKubepods(filepath.Join(cgroupMount, root)); err != nil || found != kubepods {
+			if found, err := FindKubepods(filepath.Join(cgroupMount, root), ""); err != nil || found != kubepods {
 				t.Fatalf("found %q, %v; want %q", found, err, kubepods)
 			}
 			tree := mustOpen(t, cgroupMount, n.kubepods)

@@ -99,7 +99,7 @@ func TestCollect(t *testing.T) {
 				version.add(node, filepath.Join(kubepods, "pod"), figures{usage: 9, anonymous: 9})
 				mount := node.Plant(t)
 
-				found, err := FindKubepods(mount)
+				found, err := FindKubepods(mount, "")
 				if err != nil || found != kubepods {
 					t.Fatalf("FindKubepods is %q, %v; want %q", found, err, kubepods)
 				}

@@ -199,7 +199,7 @@ func (n *node) object(use *Pod) *corev1.Pod {
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{
-				Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: created}},
+				Name: "main", ContainerID: "containerd://main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: created}},
 			}},
 		},
 	}
