@@ -69,3 +69,32 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 		}
 	}
 }
+
+// TestKubeletsConfigurationInTwoPlaces: the second one is named, and not passed over in silence.
+func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
+	t.Parallel()
+	node := &patient{t: t, root: t.TempDir()}
+	flags := &runFlags{whereFlags: whereFlags{hostRoot: node.root}}
+	if _, err := flags.readKubelet(); err == nil || !strings.Contains(err.Error(), "none of") {
+		t.Errorf("none is there: %v", err)
+	}
+	const dropIn = "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00-k3s-defaults.conf"
+	node.put(dropIn, kubeletFile("1Gi"))
+	node.put("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\n")
+	if read, err := flags.readKubelet(); err != nil || len(read.Unread) != 0 || !strings.HasSuffix(read.Files[0], dropIn) {
+		t.Errorf("%+v, %v; want the one of k3s", read, err)
+	}
+	node.put("/var/lib/kubelet/config.yaml", kubeletFile("2Gi"))
+	read, err := flags.readKubelet()
+	if err != nil || len(read.Unread) != 1 || !strings.HasSuffix(read.Unread[0], dropIn+" is there too and not read") {
+		t.Errorf("%+v, %v; want that the one of k3s is named", read, err)
+	}
+	node.put("/etc/kubernetes/kubelet.yaml", "[")
+	if read, err = flags.readKubelet(); err != nil || len(read.Unread) != 2 || !strings.Contains(read.Unread[1], "/etc/kubernetes/kubelet.yaml") {
+		t.Errorf("%+v, %v; want that the broken one is named", read, err)
+	}
+	node.put("/etc/openshift/kubelet.conf.d/README", "empty")
+	if read, err = flags.readKubelet(); err != nil || len(read.Unread) != 2 {
+		t.Errorf("%+v, %v; want nothing of a directory without drop-ins", read, err)
+	}
+}

@@ -13,43 +13,56 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// kubeletConfigFiles returns where kubelets have their configuration, the most common path
-// first.
-func kubeletConfigFiles() []string {
+// kubeletConfigPlaces returns where kubelets have their configuration, files and then directories
+// of drop-ins, the most common path first.
+func kubeletConfigPlaces() []string {
 	return []string{
-		"/var/lib/kubelet/config.yaml",                // kubeadm, kind, minikube
-		"/etc/kubernetes/kubelet/config.json",         // EKS, Amazon Linux 2023; with config.json.d
-		"/etc/kubernetes/kubelet/kubelet-config.json", // EKS, Amazon Linux 2
-		"/etc/kubernetes/kubelet/config",              // Bottlerocket
-		"/home/kubernetes/kubelet-config.yaml",        // GKE
-		"/etc/default/kubeletconfig.json",             // AKS
-		"/etc/kubernetes/kubelet.conf",                // OpenShift; a kubeconfig elsewhere
-		"/etc/kubernetes/kubelet.yaml",                // Talos
-		"/etc/kubernetes/kubelet-config.yaml",         // kubespray
-		"/var/lib/k0s/kubelet-config.yaml",            // k0s
+		"/var/lib/kubelet/config.yaml",                   // kubeadm, kind, minikube
+		"/etc/kubernetes/kubelet/config.json",            // EKS, Amazon Linux 2023; with config.json.d
+		"/etc/kubernetes/kubelet/kubelet-config.json",    // EKS, Amazon Linux 2
+		"/etc/kubernetes/kubelet/config",                 // Bottlerocket
+		"/home/kubernetes/kubelet-config.yaml",           // GKE
+		"/etc/default/kubeletconfig.json",                // AKS
+		"/etc/kubernetes/kubelet.conf",                   // OpenShift; a kubeconfig elsewhere
+		"/etc/kubernetes/kubelet.yaml",                   // Talos
+		"/etc/kubernetes/kubelet-config.yaml",            // kubespray
+		"/var/lib/k0s/kubelet-config.yaml",               // k0s
+		"/var/lib/rancher/k3s/agent/etc/kubelet.conf.d",  // k3s
+		"/var/lib/rancher/rke2/agent/etc/kubelet.conf.d", // RKE2
+		"/etc/openshift/kubelet.conf.d",                  // OpenShift, beside its file
+		"/etc/kubernetes/kubelet.conf.d",                 // that of Kubernetes' documentation
 	}
 }
 
-// readKubelet returns the kubelet's configuration. Unless --kubelet-config names the file,
-// it tries the known paths.
+// readKubelet returns the kubelet's configuration. Unless --kubelet-config names its place, it is
+// the first that is known, and each further one is named as not read.
 func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	if f.kubeletConfig != "" {
 		return kubeletconfig.Read(f.host(f.kubeletConfig))
 	}
+	var first *kubeletconfig.Configuration
 	var faults []error
-	for _, path := range kubeletConfigFiles() {
+	for _, path := range kubeletConfigPlaces() {
 		read, err := kubeletconfig.Read(f.host(path))
 		switch {
+		case err == nil && first == nil:
+			first = read
 		case err == nil:
-			return read, nil
+			first.Unread = append(first.Unread, strings.Join(read.Files, ", ")+" is there too and not read")
 		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, kubeletconfig.ErrOtherKind):
 			faults = append(faults, err)
 		}
 	}
-	if len(faults) == 0 {
-		faults = append(faults, fmt.Errorf("none of %s is there", strings.Join(kubeletConfigFiles(), ", ")))
+	if first != nil {
+		for _, fault := range faults {
+			first.Unread = append(first.Unread, fault.Error())
+		}
+		return first, nil
 	}
-	return nil, fmt.Errorf("%w; to have the two compared, mount the file and name it by --kubelet-config", errors.Join(faults...))
+	if len(faults) == 0 {
+		faults = append(faults, fmt.Errorf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", ")))
+	}
+	return nil, fmt.Errorf("%w; to have the two compared, mount the file or the directory and name it by --kubelet-config", errors.Join(faults...))
 }
 
 // checkKubeletThresholds compares the thresholds with the kubelet's, and reports the result.

@@ -47,7 +47,7 @@ func newRunCommand(clientGo func(klog.Logger)) *cobra.Command {
 
 // addFiles adds the flags for files beside the configuration.
 func (f *runFlags) addFiles(flags *pflag.FlagSet) {
-	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration file on the host; looked for when left out")
+	flags.StringVar(&f.kubeletConfig, "kubelet-config", "", "the kubelet's configuration on the host, a file or a directory of drop-ins; looked for when left out")
 	flags.StringVar(&f.stateDir, "state-dir", "", "a directory for what should outlive a restart of the container; nothing does when left out")
 }
 

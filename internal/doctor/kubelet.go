@@ -44,7 +44,7 @@ func kubeletFile(k *Kubelet) Finding {
 	case len(k.Unread) > 0:
 		return Finding{
 			name, Degraded, strings.Join(k.Files, ", ") + ": " + strings.Join(k.Unread, "; "),
-			"these entries are left out of the comparison", "check whether the kubelet understands them",
+			"that is left out of the comparison", "check whether the kubelet reads and understands it; --kubelet-config names one place",
 		}
 	default:
 		return fine(name, strings.Join(k.Files, ", "))

@@ -30,11 +30,17 @@ const (
 )
 
 // Read returns what the kubelet's configuration file at path says, and the drop-ins in the
-// directory of the same name with .d at its end, where there is one. Like the kubelet it
+// directory of the same name with .d at its end, where there is one. Path may be a directory of
+// drop-ins, as a kubelet has that gets --config-dir alone: then there are no defaults of
+// thresholds, and with no drop-in in it nothing is known. Like the kubelet it
 // passes over fields that it does not know, and understands nothing of a file in which a
 // value has another type than its field. The error says that a file cannot be read or is no
 // such configuration ([ErrOtherKind]); then nothing is known.
 func Read(path string) (*Configuration, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return readWith(&kubelet.KubeletConfiguration{}, nil, path)
+	}
 	text, err := jsonOf(path)
 	if err != nil {
 		return nil, err
@@ -44,14 +50,26 @@ func Read(path string) (*Configuration, error) {
 		return nil, err
 	}
 	fillDefaults(base)
-	dropIns, err := dropInsOf(path)
+	read, err := readWith(base, []string{path}, path+".d")
+	if dir := filepath.Dir(path); err == nil && strings.HasSuffix(dir, ".d") {
+		read.Unread = append(read.Unread, "it seems to be a drop-in, and the others in "+dir+" are not read: name the directory")
+	}
+	return read, err
+}
+
+// readWith merges the drop-ins of a directory over what was read of the files.
+func readWith(base *kubelet.KubeletConfiguration, files []string, dir string) (*Configuration, error) {
+	dropIns, err := dropInsOf(dir)
 	if err != nil {
 		return nil, err
+	}
+	if files = append(files, dropIns...); len(files) == 0 {
+		return nil, failed(dir, fmt.Errorf("%w: it is a directory without files that end with .conf", ErrOtherKind))
 	}
 	if base, err = merge(base, dropIns); err != nil {
 		return nil, err
 	}
-	return newConfiguration(base, append([]string{path}, dropIns...)), nil
+	return newConfiguration(base, files), nil
 }
 
 // Default returns what a kubelet does whose file writes nothing of evictions.
@@ -67,7 +85,7 @@ func jsonOf(path string) ([]byte, error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = errors.New("it is not a regular file")
+		err = fmt.Errorf("it is %s and not a regular file", kindOf(info.Mode()))
 	case info.Size() > maxFileBytes:
 		err = errors.New("it is larger than 1 MiB")
 	}
@@ -91,6 +109,20 @@ func jsonOf(path string) ([]byte, error) {
 	return text, nil
 }
 
+// kindOf names what is not a regular file.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	default:
+		return "a device"
+	}
+}
+
 func decode(path string, text []byte) (*kubelet.KubeletConfiguration, error) {
 	decoded := &kubelet.KubeletConfiguration{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, decoded); err != nil {
@@ -109,11 +141,10 @@ func shown(text string) string {
 	return wording.OneLine(strings.ToValidUTF8(text[:min(len(text), longest)], ""))
 }
 
-// dropInsOf returns the drop-ins beside a file in the order in which the kubelet merges
-// them.
-func dropInsOf(path string) ([]string, error) {
+// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them.
+func dropInsOf(dir string) ([]string, error) {
 	var names []string
-	err := filepath.WalkDir(path+".d", func(name string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(name) == ".conf" {
 			names = append(names, name)
 		}

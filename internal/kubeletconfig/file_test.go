@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -148,12 +149,46 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 	if _, err = kubeletconfig.Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	if _, err = kubeletconfig.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-		t.Errorf("a directory: %v", err)
+	if _, err = kubeletconfig.Read(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory without files that end with .conf") {
+		t.Errorf("an empty directory, which a runtime makes where a file should be mounted: %v", err)
+	}
+	for kind, mode := range map[string]uint32{"a socket": unix.S_IFSOCK, "a pipe": unix.S_IFIFO} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err = unix.Mknod(path, mode|0o600, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err = kubeletconfig.Read(path); err == nil || !strings.Contains(err.Error(), "it is "+kind) {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err = kubeletconfig.Read(os.DevNull); err == nil || !strings.Contains(err.Error(), "it is a device") {
+		t.Errorf("a device: %v", err)
 	}
 	broken := writeKubelet(t, kubeletHead, map[string]string{"a.conf": "kind: Other"})
 	if _, err = kubeletconfig.Read(broken); err == nil || !strings.Contains(err.Error(), "a.conf") {
 		t.Errorf("a broken drop-in: %v, want that nothing is known", err)
+	}
+}
+
+// TestDropInsAlone: a kubelet with --config-dir and without --config has no default thresholds.
+func TestDropInsAlone(t *testing.T) {
+	t.Parallel()
+	file := writeKubelet(t, "", map[string]string{
+		"00-k3s-defaults.conf": kubeletHead + "evictionHard: {nodefs.available: 5%, imagefs.available: 5%}",
+		"99-own.conf":          kubeletHead + "evictionHard: {memory.available: 4Gi, imagefs.available: 6%}",
+	})
+	got, err := kubeletconfig.Read(file + ".d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"memory.available<4294967296 (hard)", "allocatableMemory.available<4294967296 (hard)", "nodefs.available<5% (hard)", "imagefs.available<6% (hard)",
+	}
+	if diff := cmp.Diff(want, written(got)); diff != "" || len(got.Files) != 2 || len(got.Unread) != 0 {
+		t.Errorf("%q, unread %q, thresholds (-want +got):\n%s", got.Files, got.Unread, diff)
+	}
+	if got, err = kubeletconfig.Read(filepath.Join(file+".d", "00-k3s-defaults.conf")); err != nil || len(got.Unread) != 1 {
+		t.Errorf("one of them: %v, unread %q; want that the others are named", err, got.Unread)
 	}
 }
 

@@ -27,8 +27,8 @@ type Configuration struct {
 	// ImageGCHighPercent is the share of the image filesystem in use from which on the
 	// kubelet deletes unused images; 100 is never, or not known.
 	ImageGCHighPercent int
-	// Unread has a sentence for each entry that could not be understood and is ignored here; the
-	// kubelet would not start with most of them.
+	// Unread has a sentence for each entry that could not be understood and is ignored here, and
+	// for what else is there and was not read; the kubelet would not start with most of the first.
 	Unread []string
 }
 

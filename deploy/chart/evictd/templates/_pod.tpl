@@ -136,7 +136,7 @@ capabilities:
 {{- end }}
 {{- if .Values.kubeletConfig.enabled }}
 - name: kubelet-config
-  hostPath: {path: {{ .Values.kubeletConfig.path }}, type: File}
+  hostPath: {path: {{ .Values.kubeletConfig.path }}, type: {{ hasSuffix ".d" .Values.kubeletConfig.path | ternary "Directory" "File" }}}
 {{- with .Values.kubeletConfig.dropInDirectory }}
 - name: kubelet-config-drop-ins
   hostPath: {path: {{ . }}, type: Directory}
