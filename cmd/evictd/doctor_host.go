@@ -6,9 +6,11 @@ import (
 
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/doctor"
+	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -36,7 +38,22 @@ func (f *doctorFlags) seeHost(c *config.EvictdConfiguration) *seenHost {
 		reading.Observation, reading.Directory = seen.node.observe(c, signal, now)
 		seen.sample.Observations[signal] = reading.Observation
 	}
+	if c.MemoryDefinition() == pressure.Kernel {
+		seen.readings[pressure.MemoryAvailable].Lacks = reclaimableARC(f.hostRoot)
+	}
 	return seen
+}
+
+// reclaimableARC says how much of its cache ZFS can give back; "" is none.
+func reclaimableARC(hostRoot string) string {
+	switch bytes, err := hostinfo.ReclaimableARC(hostRoot); {
+	case err != nil:
+		return err.Error()
+	case bytes > 0:
+		return "the cache of ZFS (ARC) can give back " + rank.Bytes(bytes) + ", which MemAvailable does not count"
+	default:
+		return ""
+	}
 }
 
 func (s *seenHost) lookForPods() {

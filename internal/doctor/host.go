@@ -43,6 +43,8 @@ type Reading struct {
 	pressure.Observation
 	// Directory is where the filesystem was looked up; "" for other signals.
 	Directory string
+	// Lacks says what else could be had of memory.available and is not counted; "" is nothing.
+	Lacks string
 }
 
 func cgroups(look func() (kernelfile.Hierarchy, error)) Finding {
@@ -89,13 +91,13 @@ func kubepods(look func() (Pods, error)) Finding {
 			name, Degraded, found + "; " + oneLine(pods.Unread), "a pod without figures is not a candidate",
 			"look at the files that are named",
 		}
-	default:
-		return fine(name, found)
 	case pods.Count == 0:
 		return Finding{
 			name, Degraded, found, "where pods run on this node, none of them is evicted for memory or PIDs, and evictd does not get ready",
 			"name the cgroup that has the pods by --kubepods-cgroup",
 		}
+	default:
+		return fine(name, found)
 	}
 }
 
@@ -129,6 +131,11 @@ func signalFinding(signal pressure.Signal, lines []pressure.Threshold, seen *Rea
 		return Finding{
 			name, Missing, reason(seen.Err), "evictd does not start, or evicts no pod for this signal",
 			"fix what is named; docs/signals.md says what is read",
+		}
+	case seen.Lacks != "":
+		return Finding{
+			name, Degraded, amounts(signal, lines, seen) + "; " + seen.Lacks, "evictd may evict pods for memory that could be had without",
+			"write memoryAvailable: workingSet; docs/signals.md, \"ZFS\"",
 		}
 	default:
 		return fine(name, amounts(signal, lines, seen))

@@ -97,6 +97,10 @@ func TestSignals(t *testing.T) {
 	for _, f := range findings {
 		want[f.Name].check(t, f)
 	}
+	lacking := read[pressure.MemoryAvailable]
+	lacking.Lacks = "planted"
+	expectation{Degraded, "1.0Gi of 4.0Gi; it has no threshold; planted", "could be had", "workingSet"}.check(t,
+		signalFinding(pressure.MemoryAvailable, nil, &lacking))
 }
 
 func TestWakeUps(t *testing.T) {
