@@ -62,7 +62,7 @@ func (s *story) cgroup() {
 			known = append(known, figure.name+" "+figure.text(*figure.of))
 		}
 	}
-	text := fmt.Sprintf("Its cgroup (%s) tells: %s.", d.Cgroup, strings.Join(known, ", "))
+	text := fmt.Sprintf("Its cgroup tells: %s.", strings.Join(known, ", "))
 	if len(unknown) > 0 {
 		text += " None, or not known: " + strings.Join(unknown, ", ") + "."
 	}

@@ -45,7 +45,7 @@ func TestWhyTellsTheDetailOfALivePod(t *testing.T) {
 		signal pressure.Signal
 		want   string
 	}{
-		"live":   {live, pressure.MemoryAvailable, "\nIts cgroup (v2) tells: anonymous 1.0Gi, kernel memory 2.0Mi, page tables 1.0Mi, sockets 4.0Ki, OOM kills so far 2. None, or not known: files, tmpfs and shared memory among them, kernel stacks, slab, swap.\n"},
+		"live":   {live, pressure.MemoryAvailable, "\nIts cgroup tells: anonymous 1.0Gi, kernel memory 2.0Mi, page tables 1.0Mi, sockets 4.0Ki, OOM kills so far 2. None, or not known: files, tmpfs and shared memory among them, kernel stacks, slab, swap.\n"},
 		"gone":   {gone, pressure.MemoryAvailable, "\nWhat its memory is used by is not known: "},
 		"disk":   {live, pressure.NodeFSAvailable, ""},
 		"record": {&recordedNode{seen}, pressure.MemoryAvailable, ""},

@@ -243,7 +243,7 @@ func TestVictimEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first, kernel := ended(), 9*mi
-	first.Booking.Held = &usage.Detail{Cgroup: usage.CgroupV2, Kernel: &kernel}
+	first.Booking.Held = &usage.Detail{Kernel: &kernel}
 	r.VictimEnded(first)
 	unknown := ended()
 	unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
@@ -253,7 +253,7 @@ func TestVictimEnded(t *testing.T) {
 		"level": "info", "msg": "victim ended", "victim": "shop/over", "uid": "uid-over", "signal": "memory.available", "unit": "bytes",
 		"accepted": "2026-03-04T05:06:07.008Z", "deadline": "2026-03-04T05:06:52.008Z", "duration_seconds": 46., "overran": true,
 		"expected": float64(300 * mi), "expected_last": float64(290 * mi), "reclaimed": float64(310 * mi),
-		"held": map[string]any{"cgroup": "v2", "kernel": float64(9 * mi)}, // what is not known is not 0
+		"held": map[string]any{"kernel": float64(9 * mi)}, // what is not known is not 0
 	}
 	delete(lines[0], "ts")
 	if diff := cmp.Diff(want, lines[0]); diff != "" {

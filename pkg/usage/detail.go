@@ -2,7 +2,6 @@ package usage
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -10,22 +9,9 @@ import (
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// CgroupMode is how cgroups are mounted.
-type CgroupMode string
-
-// The modes.
-const (
-	CgroupV1 CgroupMode = "v1"
-	CgroupV2 CgroupMode = "v2"
-	// CgroupHybrid is both; v1 accounts for memory.
-	CgroupHybrid CgroupMode = "hybrid"
-)
-
 // Detail holds figures of one pod's cgroup beyond [Pod], in bytes. Nil is none or unknown:
 // the library that reads most of them returns zero for both, so no figure is zero.
 type Detail struct {
-	// Cgroup is how cgroups are mounted.
-	Cgroup CgroupMode `json:"cgroup"`
 	// Anonymous is memory that no file backs, excluding swapped memory. File is page cache,
 	// and Shared the part of it that is tmpfs and shared memory.
 	Anonymous *int64 `json:"anonymous,omitempty"`
@@ -74,18 +60,15 @@ func (t *Tree) read1or2(group string) (d *Detail, err error) {
 		if d, err = detail2(t.hierarchy.Memory, group); err != nil {
 			return nil, err
 		}
-		d.Cgroup = CgroupV2
 		left["kernel "], left["pagetables "] = &d.Kernel, &d.PageTables
 	} else {
 		var containers []string
 		if containers, err = subdirectories(dir); err != nil {
 			return nil, err
 		}
-		mount := filepath.Dir(t.hierarchy.Memory)
-		if d, err = detail1(mount, group, containers); err != nil {
+		if d, err = detail1(filepath.Dir(t.hierarchy.Memory), group, containers); err != nil {
 			return nil, err
 		}
-		d.Cgroup = modeOf1(mount)
 		left["total_shmem "], left["total_swap "] = &d.Shared, &d.Swap
 	}
 	stat := kernelfile.New(filepath.Join(dir, "memory.stat"))
@@ -100,13 +83,4 @@ func (t *Tree) read1or2(group string) (d *Detail, err error) {
 		}
 	}
 	return d, nil
-}
-
-// modeOf1 distinguishes the two modes in which v1 accounts for memory. It does not use the
-// library, which reads evictd's own mounts regardless of --host-root.
-func modeOf1(mount string) CgroupMode {
-	if _, err := os.Stat(filepath.Join(mount, "unified/cgroup.controllers")); err == nil {
-		return CgroupHybrid
-	}
-	return CgroupV1
 }
