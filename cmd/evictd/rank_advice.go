@@ -64,8 +64,6 @@ func adviceOnMoment(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedBackingOff:
 		return "Its eviction was refused a short while ago and will be retried: the decision's attempts say what refused it."
-	case rank.ProtectedOwnerBackOff:
-		return "Its owner's pods come back to this node and have to go again, or its owner has lost limits.perOwnerPerHour pods in the last hour: the decision's owners_in_backoff says which, and until when. Where they come back, look at why the scheduler or their controller chooses this node."
 	case rank.ProtectedReclaimTooSmall:
 		return "Its eviction would free too little of what is missing while larger candidates suffice, or what other pods use up within seconds. limits.minimumReclaimShare: 0% switches that off."
 	default:

@@ -63,7 +63,7 @@ func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 		d.logger.Info("going on with the state of the container before",
 			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.InFlight.Ledger.Bookings)),
 			zap.Bool("in_doubt", len(loaded.InDoubt) > 0), zap.Int("counted", len(loaded.Cooldown.Limits)),
-			zap.Int("owners", len(loaded.Cooldown.Owners)), zap.Int("refused", len(loaded.Cooldown.Backoff.Pods)))
+			zap.Int("refused", len(loaded.Cooldown.Backoff.Pods)))
 		return loaded
 	case errors.As(err, &unusable) && unusable.Reason == state.Missing:
 		d.logger.Info("no state of a container before: the start is a careful one", zap.String("state_dir", dir))

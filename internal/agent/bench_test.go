@@ -97,7 +97,7 @@ func (s *silence) Decision(*decide.Decision)                { s.decided++ }
 func (*silence) Ledger(time.Time, []inflight.Booking)       {}
 func (*silence) ReadError(string, error)                    {}
 func (*silence) VictimEnded(*inflight.Ended)                {}
-func (*silence) LeftAlone(_, _, _ int)                      {}
+func (*silence) LeftAlone(_, _ int)                         {}
 func (*silence) Acting(acting.State)                        {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {

@@ -405,28 +405,17 @@ func TestBestEffortChecksBudgetsOnceMore(t *testing.T) {
 // prevent the bypass for the others.
 func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	for _, left := range []func(*Agent){
-		func(a *Agent) { a.memories.Cooldown.Count("rs-left", time.Now()) },
-		func(a *Agent) {
-			for range 2 {
-				now := time.Now()
-				a.memories.Cooldown.Accept(cooldown.Victim{Owner: "rs-left", Created: now, Newest: now}, now)
-				time.Sleep(time.Millisecond)
-			}
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			n, policy := keptNode(), bestEffortPolicy()
-			n.run("left", 300, 100)
-			n.host, policy.Limits = -300*mebi, cooldown.Limits{PerOwnerPerHour: 1}
-			a := newAgent(t, n, policy)
-			left(a)
-			runFor(t, a, time.Second)
-			if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
-				t.Errorf("requests (-want +got):\n%s", diff)
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := keptNode(), bestEffortPolicy()
+		n.run("left", 300, 100)
+		n.host, policy.Limits = -300*mebi, cooldown.Limits{PerOwnerPerHour: 1}
+		a := newAgent(t, n, policy)
+		a.memories.Cooldown.Count("rs-left", time.Now())
+		runFor(t, a, time.Second)
+		if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // TestBestEffortPassesOverOtherRefusals: a pod in back-off for another reason does not keep the

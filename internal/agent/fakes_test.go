@@ -359,7 +359,7 @@ func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
 func (recorder) Tick(time.Time, time.Duration)              {}
 func (recorder) IncidentBegan(*incident.Incident)           {}
 func (recorder) Ledger(time.Time, []inflight.Booking)       {}
-func (recorder) LeftAlone(_, _, _ int)                      {}
+func (recorder) LeftAlone(_, _ int)                         {}
 func (recorder) Acting(acting.State)                        {}
 
 // victims returns the names of the pods in the order of their requests.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -397,15 +398,16 @@ func TestInsufficientReclaimIsRecordedOnceAndEnds(t *testing.T) {
 	})
 }
 
-func TestOwnerBackOffAndPodBackOffAreNamed(t *testing.T) {
+// A pod whose owner has reached its limit stays in the order, and no request is sent for it.
+func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
-		n.run("often", 1, 0)
+		n.run("often", 945, 0)
 		n.run("refused", 1, 0)
 		n.run("free", 940, 0)
+		n.host = -940 * mebi
 		policy := helpingPolicy()
-		policy.MinimumReclaim = pressure.Quantity{}
 		a := newAgent(t, n, policy)
 		a.memories.Cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
@@ -416,20 +418,18 @@ func TestOwnerBackOffAndPodBackOffAreNamed(t *testing.T) {
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())
 		d := n.last(t)
-		want := map[string]rank.Protection{"often": rank.ProtectedOwnerBackOff, "refused": rank.ProtectedBackingOff}
-		if diff := cmp.Diff(want, reasonsOf(&d)); diff != "" {
+		if diff := cmp.Diff(map[string]rank.Protection{"refused": rank.ProtectedBackingOff}, reasonsOf(&d)); diff != "" {
 			t.Errorf("protected (-want +got):\n%s", diff)
 		}
-		for _, e := range d.Ranking.Protected {
-			if want := map[string]string{
-				"often":   "2 of its owner's pods went in the last hour, limits.perOwnerPerHour is 2",
-				"refused": "the last answer was BlockedByBudget",
-			}[e.Pod.Name]; e.Detail != want {
-				t.Errorf("detail of %s: %q, want %q", e.Pod.Name, e.Detail, want)
-			}
+		if got := d.Ranking.Protected[0].Detail; got != "the last answer was BlockedByBudget" {
+			t.Errorf("detail of the one that was refused: %q", got)
 		}
-		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 1 || len(d.Ranking.Candidates) != 1 {
-			t.Errorf("the one that is left is not the first of one: %+v", d)
+		want := "no request is sent for 1 candidates of owners that reached limits.perOwnerPerHour; shop/often: 2 of its owner's pods went in the last hour, limits.perOwnerPerHour is 2"
+		if !slices.Contains(d.Notes, want) {
+			t.Errorf("notes %q, want %q", d.Notes, want)
+		}
+		if v := d.Victim(); v == nil || v.Entry.Pod.Name != "free" || v.Entry.Position != 2 || len(d.Ranking.Candidates) != 2 {
+			t.Errorf("the victim is not the second of two: %+v", d)
 		}
 	})
 }

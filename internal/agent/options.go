@@ -47,9 +47,9 @@ type Recorder interface {
 	incident.Recorder
 	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *inflight.Ended)
-	// LeftAlone reports at each tick how many owners are in back-off, and how many pods are because
-	// a budget refused or because several budgets select them.
-	LeftAlone(owners, blocked, misconfigured int)
+	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
+	// several budgets select them.
+	LeftAlone(blocked, misconfigured int)
 }
 
 // Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts

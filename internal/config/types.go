@@ -73,9 +73,9 @@ type EvictdConfiguration struct {
 	// What a PodDisruptionBudget's refusal means: with `respect` evictd tries the next candidate.
 	// With `bestEffort`, under hard pressure and once no candidate could be evicted, evictd deletes
 	// one whose budget refused just before, first the one whose budget is violated least; it needs
-	// rights that only deploy/overlays/best-effort gives. A pod that a webhook denies, whose owner
-	// is in back-off or whose owner has reached limits.perOwnerPerHour does not prevent that for
-	// other pods. Unset means `respect`.
+	// rights that only deploy/overlays/best-effort gives. A pod that a webhook denies, or whose
+	// owner has reached limits.perOwnerPerHour, does not prevent that for other pods. Unset means
+	// `respect`.
 	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
 	// Which pods are never evicted, beyond those that cannot be chosen: static and
 	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
@@ -246,9 +246,8 @@ type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
 	// Evictions of pods of one controller in any 60 minutes, at least 1: evicting a pod that comes
-	// straight back to the node reclaims nothing. Unset means 5. In addition, a controller whose
-	// pods come back to this node after an eviction, and must be evicted again, is in back-off: for
-	// 1 minute, then 2, 4, up to an hour.
+	// straight back to the node reclaims nothing. While the limit keeps pods over their requests from
+	// going, no pod within its request goes in their place. Unset means 5.
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
 	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
 	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the

@@ -69,7 +69,7 @@ func (l *limiter) node(now time.Time) (Reason, bool) {
 	if until.IsZero() {
 		return Reason{}, false
 	}
-	return Reason{Kind: NodeLimit, Until: until, Detail: fmt.Sprintf(
+	return Reason{Kind: LimitReached, Until: until, Detail: fmt.Sprintf(
 		"%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)}, true
 }
 
@@ -83,7 +83,7 @@ func (l *limiter) owner(owner string, now time.Time) (Reason, bool) {
 	if until.IsZero() {
 		return Reason{}, false
 	}
-	return Reason{Kind: OwnerLimit, Until: until, Detail: fmt.Sprintf(
+	return Reason{Kind: LimitReached, Until: until, Detail: fmt.Sprintf(
 		"%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, l.limits.PerOwnerPerHour)}, true
 }
 

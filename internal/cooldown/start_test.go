@@ -70,7 +70,7 @@ func TestCarefulStart(t *testing.T) {
 			if tracker.ObserveStart(shortOf(now, all, test.later)) {
 				t.Error("counted twice")
 			}
-			tracker.Accept(Victim{}, now)
+			tracker.Accept("", false, now)
 			if _, reached := tracker.Node(now); reached != test.limited || counted != test.limited {
 				t.Errorf("the limit is reached after one eviction: %v, counted: %v; want %v", reached, counted, test.limited)
 			}

@@ -18,21 +18,18 @@ import (
 type State struct {
 	// Limits are the evictions that count against the limits.
 	Limits []CountedState `json:"limits,omitempty"`
-	// Owners are the owners whose pods came back.
-	Owners []OwnerState `json:"owners,omitempty"`
 	// Backoff are the pods and budgets that were refused or refused, and the API server.
 	Backoff BackoffState `json:"backoff,omitzero"`
 }
 
 // Export returns what the tracker knows.
 func (t *Tracker) Export() State {
-	return State{Limits: t.limiter.export(), Owners: t.owners.export(), Backoff: t.refusals.export()}
+	return State{Limits: t.limiter.export(), Backoff: t.refusals.export()}
 }
 
 // Restore replaces what the tracker knows by what was exported and has not expired.
 func (t *Tracker) Restore(s State, now time.Time) {
 	t.limiter.restore(s.Limits, now)
-	t.owners.restore(s.Owners, now)
 	t.refusals.restore(s.Backoff, now)
 }
 
@@ -68,53 +65,6 @@ func (l *limiter) restore(counted []CountedState, now time.Time) {
 		}
 	}
 	l.sort()
-}
-
-// OwnerState is what a [Tracker] knows of one owner.
-type OwnerState struct {
-	// Owner is the UID of the controller.
-	Owner string `json:"owner"`
-	// Newest is when the youngest of its pods was created that count as having been here; by the
-	// API server's clock.
-	Newest time.Time `json:"newest"`
-	// Lost is how many of its pods were evicted since Newest was set.
-	Lost int `json:"lost,omitempty"`
-	// Returns is how many pods had come since and were evicted; Until is the end of the
-	// back-off, Last when one of its pods was evicted last.
-	Returns int       `json:"returns,omitempty"`
-	Until   time.Time `json:"until,omitzero"`
-	Last    time.Time `json:"last"`
-	// DryRun says that a dry run has a part in it.
-	DryRun  bool      `json:"dryRun,omitempty"`
-	Expires time.Time `json:"expires"`
-}
-
-// export returns what is known of the owners, the oldest first.
-func (h *owners) export() []OwnerState {
-	owners := make([]OwnerState, 0, len(h.known))
-	for owner, r := range h.known {
-		owners = append(owners, OwnerState{
-			Owner: owner, Newest: r.newest, Lost: r.lost, Returns: r.count, Until: r.until, Last: r.last, DryRun: r.dryRun,
-			Expires: r.last.Add(ownerMemory),
-		})
-	}
-	slices.SortFunc(owners, func(a, b OwnerState) int {
-		return cmp.Or(a.Last.Compare(b.Last), cmp.Compare(a.Owner, b.Owner))
-	})
-	return owners
-}
-
-// restore replaces what is known of the owners by what was exported and has not expired.
-func (h *owners) restore(owners []OwnerState, now time.Time) {
-	h.known = make(map[string]returns, len(owners))
-	for _, o := range owners {
-		if now.Before(o.Expires) {
-			h.known[o.Owner] = returns{
-				newest: o.Newest, lost: o.Lost, count: o.Returns, last: earlier(o.Last, now), dryRun: o.DryRun,
-				until: earlier(o.Until, now.Add(longestOwnerBackOff)),
-			}
-		}
-	}
 }
 
 // BackoffState is what a [Tracker] knows of refusals.

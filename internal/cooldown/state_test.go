@@ -49,9 +49,7 @@ func happen(tracker *Tracker, r *rand.Rand, now time.Time) {
 	pod, dryRun := somePod(r.IntN(8), r.IntN(2) == 0), r.IntN(4) == 0
 	switch r.IntN(6) {
 	case 0, 1:
-		tracker.Accept(Victim{
-			Owner: pod.OwnerUID, Created: at(time.Duration(r.IntN(4000)) * time.Second), Newest: at(2000 * time.Second), DryRun: dryRun,
-		}, now)
+		tracker.Accept(pod.OwnerUID, dryRun, now)
 	case 2:
 		tracker.Forget(func(uid string) bool { return uid != pod.UID })
 	default:
@@ -84,6 +82,7 @@ func questionsTo(tracker *Tracker) map[string]func(now time.Time) (Reason, bool)
 		all[fmt.Sprintf("jitter %+v", in)] = func(now time.Time) (Reason, bool) { return tracker.Jitter(in, now) }
 		for i := range 16 {
 			pod := somePod(i/2, i%2 == 0)
+			all["owner of "+pod.UID] = func(now time.Time) (Reason, bool) { return tracker.Owner(pod.OwnerUID, now) }
 			all[fmt.Sprintf("%s ready %v %+v", pod.UID, pod.Ready, in)] = func(now time.Time) (Reason, bool) { return tracker.Pod(pod, in, now) }
 		}
 	}
@@ -150,17 +149,16 @@ func refuse(tracker *Tracker, pod *rank.Pod, result evict.Result, now time.Time)
 func TestExpiredEntriesAreNotRestored(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker()
-	tracker.Accept(Victim{Owner: "owner", Created: at(0), Newest: at(0)}, at(0))
+	tracker.Accept("owner", false, at(0))
 	refuse(tracker, podOf("a"), blocked("web"), at(0))
 	refuse(tracker, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
 	for after, want := range map[time.Duration]string{
-		0:             "1 counted, 1 owners, 1 pods, 1 budgets, server true",
-		time.Hour:     "0 counted, 1 owners, 0 pods, 0 budgets, server false",
-		2 * time.Hour: "0 counted, 0 owners, 0 pods, 0 budgets, server false",
+		0:         "1 counted, 1 pods, 1 budgets, server true",
+		time.Hour: "0 counted, 0 pods, 0 budgets, server false",
 	} {
 		s := restarted(t, tracker, at(after)).Export()
-		if got := fmt.Sprintf("%d counted, %d owners, %d pods, %d budgets, server %v",
-			len(s.Limits), len(s.Owners), len(s.Backoff.Pods), len(s.Backoff.Budgets), s.Backoff.Server != nil); got != want {
+		if got := fmt.Sprintf("%d counted, %d pods, %d budgets, server %v",
+			len(s.Limits), len(s.Backoff.Pods), len(s.Backoff.Budgets), s.Backoff.Server != nil); got != want {
 			t.Errorf("restored after %v: %s; want %s", after, got, want)
 		}
 	}
@@ -170,14 +168,14 @@ func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker()
 	for range 6 {
-		tracker.Accept(Victim{Owner: "owner", Created: at(time.Second), Newest: at(0), DryRun: true}, at(0))
+		tracker.Accept("owner", true, at(0))
 	}
 	next := restarted(t, tracker, at(time.Second))
 	if _, waits := next.Node(at(time.Second)); !waits {
 		t.Error("the dry run's entries were not restored")
 	}
 	next.ForgetDryRuns()
-	if s := next.Export(); len(s.Limits) > 0 || len(s.Owners) > 0 {
+	if s := next.Export(); len(s.Limits) > 0 {
 		t.Errorf("the dry run's entries outlived it: %+v", s)
 	}
 }
@@ -186,16 +184,13 @@ func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
 func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
 	tracker, now := newTracker(), at(0)
-	for i := range 12 {
-		tracker.Accept(Victim{Owner: "owner", Created: at(time.Duration(i) * time.Second), Newest: at(0)}, at(time.Hour))
+	for range 12 {
+		tracker.Accept("owner", false, at(time.Hour))
 	}
 	refuse(tracker, podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
 	next := restarted(t, tracker, now)
 	if ownerLimit(next.limiter, "owner", now.Add(time.Hour)) != "" || next.Export().Limits[0].At.After(now) {
 		t.Error("an eviction counts for more than an hour")
-	}
-	if ownerWaits(next.owners, "owner", now) == "" || ownerWaits(next.owners, "owner", now.Add(time.Hour)) != "" {
-		t.Error("an owner's back-off is not bounded")
 	}
 	if _, waits := next.refusals.waits(podOf("a"), now.Add(13*time.Minute)); waits {
 		t.Error("a pod's back-off is not bounded")

@@ -16,12 +16,9 @@ type Kind uint8
 const (
 	// Refused: the pod or its PDB was refused, or the pod was tried in this pressure.
 	Refused Kind = iota
-	// OwnerBackOff: pods of the owner came back to the node after they were evicted.
-	OwnerBackOff
-	// OwnerLimit: as many pods of the owner were evicted as may be in an hour.
-	OwnerLimit
-	// NodeLimit: as many pods were evicted on the node as may be in a minute.
-	NodeLimit
+	// LimitReached: as many pods were evicted on the node as may be in a minute, or of one owner as
+	// may be in an hour.
+	LimitReached
 	// ServerBackOff: the API server was overloaded or did not answer.
 	ServerBackOff
 	// SoftJitter: the first soft eviction of an incident waits for a random time.
@@ -30,8 +27,6 @@ const (
 	CarefulStart
 	// BypassBackOff: bypassing a PDB came to nothing a moment ago.
 	BypassBackOff
-	// KindCount is how many kinds there are.
-	KindCount
 )
 
 // Reason says why something waits. The zero value means nothing.
@@ -92,7 +87,6 @@ const bypassBackOff = 10 * time.Second
 type Tracker struct {
 	random   func() float64
 	refusals *refusals
-	owners   *owners
 	limiter  *limiter
 	tried    [pressure.SignalCount]tried
 	jitters  [pressure.SignalCount]jitter
@@ -104,7 +98,7 @@ type Tracker struct {
 func New(limits Limits, random func() float64) *Tracker {
 	return &Tracker{
 		random:   random,
-		refusals: newRefusals(random), owners: newOwners(), limiter: newLimiter(limits),
+		refusals: newRefusals(random), limiter: newLimiter(limits),
 	}
 }
 
@@ -128,10 +122,10 @@ func (t *Tracker) Observe(r *Report, now time.Time) {
 	}
 }
 
-// Accept counts an accepted eviction, or a simulated one.
-func (t *Tracker) Accept(v Victim, now time.Time) {
-	t.limiter.count(v.Owner, v.DryRun, now)
-	t.owners.note(v, now)
+// Accept counts an accepted eviction of a pod of the owner (the UID of its controller; "" for a bare
+// pod), or a simulated one.
+func (t *Tracker) Accept(owner string, dryRun bool, now time.Time) {
+	t.limiter.count(owner, dryRun, now)
 }
 
 // Count counts an eviction against the limits when only its time is known.
@@ -145,27 +139,22 @@ func (t *Tracker) Retry(signal pressure.Signal) { t.tried[signal].refused = nil 
 func (t *Tracker) Forget(present func(uid string) bool) { t.refusals.forget(present) }
 
 // ForgetDryRuns drops what dry runs counted: nothing happened to their pods.
-func (t *Tracker) ForgetDryRuns() {
-	t.limiter.forgetDryRuns()
-	t.owners.forgetDryRuns()
-}
+func (t *Tracker) ForgetDryRuns() { t.limiter.forgetDryRuns() }
 
-// Pod returns why a pod may not be evicted for now, and false where it may be.
+// Pod returns why a pod may not be evicted for now, whatever the limits, and false where it may be.
 func (t *Tracker) Pod(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
-	if r, waits := t.refused(pod, in, now); waits && (!in.BypassPDB || !r.Outcome.OfBudget()) {
-		return r, true
-	}
-	if r, waits := t.owners.waits(pod.OwnerUID, now); waits {
-		return r, true
-	}
-	return t.limiter.owner(pod.OwnerUID, now)
+	return t.refused(pod, in, now)
 }
 
 // refused returns the refusal for which a pod waits: by its back-off, or because it was tried
 // in this pressure.
 func (t *Tracker) refused(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
+	bypassed := func(outcome evict.Outcome) bool { return in.BypassPDB && outcome.OfBudget() }
 	r, waits := t.refusals.waits(pod, now)
-	if last, tried := t.tried[in.Signal].of(pod.UID, in.Incident, now); tried {
+	if waits && bypassed(r.Outcome) {
+		r, waits = Reason{}, false
+	}
+	if last, tried := t.tried[in.Signal].of(pod.UID, in.Incident, now); tried && !bypassed(last.outcome) {
 		r.Outcome, r.Until, waits = last.outcome, later(r.Until, last.until), true
 	}
 	if !waits {
@@ -185,6 +174,12 @@ func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string { return t.refu
 // Node returns why no pod of the node may be evicted for now: the limit a minute.
 func (t *Tracker) Node(now time.Time) (Reason, bool) { return t.limiter.node(now) }
 
+// Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
+// an hour.
+func (t *Tracker) Owner(owner string, now time.Time) (Reason, bool) {
+	return t.limiter.owner(owner, now)
+}
+
 // Server returns why no request may be sent to the API server now.
 func (t *Tracker) Server(now time.Time) (Reason, bool) { return t.refusals.serverWaits(now) }
 
@@ -193,9 +188,5 @@ func (t *Tracker) Bypass(now time.Time) (Reason, bool) {
 	return Reason{Kind: BypassBackOff, Until: t.bypass}, now.Before(t.bypass)
 }
 
-// Waiting returns how many owners are in back-off, and how many pods because a PDB refused or
-// because more than one selects them.
-func (t *Tracker) Waiting(now time.Time) (owners, blocked, misconfigured int) {
-	blocked, misconfigured = t.refusals.blocked(now)
-	return t.owners.waiting(now), blocked, misconfigured
-}
+// Waiting returns how many pods wait because a PDB refused or because more than one selects them.
+func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) { return t.refusals.blocked(now) }

@@ -1,7 +1,6 @@
 package cooldown
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -82,10 +81,10 @@ func TestLimitsHoldInEveryHistory(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
 			pod := somePod(r.IntN(8), true)
 			_, node := tracker.Node(now)
-			if _, waits := tracker.Pod(pod, Pressure{Hard: true}, now); waits || node {
+			if _, owner := tracker.Owner(pod.OwnerUID, now); owner || node {
 				continue
 			}
-			tracker.Accept(Victim{Owner: pod.OwnerUID, Created: at(-time.Hour), Newest: at(0)}, now)
+			tracker.Accept(pod.OwnerUID, false, now)
 			all = append(all, eviction{pod.OwnerUID, now})
 			minute, hour := 0, 0
 			for _, w := range all {
@@ -179,14 +178,6 @@ func TestBypassLeavesWhatOnlyAPDBRefused(t *testing.T) {
 		refuse(tracker, podOf("a"), evict.Result{Outcome: outcome, Budget: "web"}, at(0))
 		if _, waits := tracker.Pod(podOf("a"), Pressure{BypassPDB: true}, at(0)); waits != want {
 			t.Errorf("%s: waits %v, want %v", outcome, waits, want)
-		}
-		limited := podOf("a")
-		limited.OwnerUID = "owner"
-		for range 5 {
-			tracker.Count("owner", at(0))
-		}
-		if why, waits := tracker.Pod(limited, Pressure{BypassPDB: true}, at(0)); !waits || !want && why.Kind != OwnerLimit {
-			t.Errorf("%s: %s", outcome, fmt.Sprint(why, waits))
 		}
 	}
 }

@@ -18,48 +18,50 @@ func (s *Situation) mayBypassPDB() bool {
 func cooldowns(s *Situation, d *Decision) (Hold, string) {
 	in, now := s.waitsIn(), s.Pressure.SampleTime
 	in.BypassPDB = s.mayBypassPDB()
-	waiting, last := [cooldown.KindCount]int{}, [cooldown.KindCount]string{}
+	refused := 0
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
 		why, waits := s.Cooldown.Pod(e.Pod, in, now)
 		if !waits {
 			return rank.NotProtected
 		}
-		waiting[why.Kind]++
-		e.Detail, last[why.Kind] = why.Detail, e.Pod.Key()+": "+why.Detail
-		return protectionOf(why.Kind)
+		refused++
+		e.Detail = why.Detail
+		return rank.ProtectedBackingOff
 	})
 	if len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
-	return allWait(&waiting, &last)
+	return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)
 }
 
-// protectionOf returns how a pod that waits appears in the ranking.
-func protectionOf(kind cooldown.Kind) rank.Protection {
-	switch kind {
-	case cooldown.Refused:
-		return rank.ProtectedBackingOff
-	case cooldown.OwnerBackOff, cooldown.OwnerLimit:
-		return rank.ProtectedOwnerBackOff
-	default:
-		panic(fmt.Sprintf("a wait of no single pod: %v", kind))
-	}
+// limited returns why no pod of the candidate's owner may be evicted for now.
+func (s *Situation) limited(e *rank.Entry) (cooldown.Reason, bool) {
+	return s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 }
 
-// allWait says why no pod is evicted while all candidates wait: how many of each kind do, and
-// the last of each.
-func allWait(waiting *[cooldown.KindCount]int, last *[cooldown.KindCount]string) (Hold, string) {
-	refused, backOff, limited := waiting[cooldown.Refused], waiting[cooldown.OwnerBackOff], waiting[cooldown.OwnerLimit]
-	switch {
-	case backOff > 0:
-		return HoldOwnerBackOff, fmt.Sprintf("%d candidates of owners in back-off, %d of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
-			backOff, limited, refused, last[cooldown.OwnerBackOff])
-	case limited > 0:
-		return HoldLimitReached, fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour, %d refused a short while ago; %s",
-			limited, refused, last[cooldown.OwnerLimit])
-	default:
-		return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)
+// ownerLimits keeps pods from being evicted in place of those whose owner has reached its limit. A limit
+// protects no pod: those it keeps stay candidates, without a request. Others that exceed their requests
+// may go; one within its request would pay for what it did not use.
+func ownerLimits(s *Situation, d *Decision) (Hold, string) {
+	limited, exceed, why := 0, false, ""
+	for i := range d.Ranking.Candidates {
+		e := &d.Ranking.Candidates[i]
+		if reason, is := s.limited(e); is {
+			limited, exceed, why = limited+1, exceed || e.Exceeds, e.Pod.Key()+": "+reason.Detail
+		}
 	}
+	if limited == 0 {
+		return HoldNone, ""
+	}
+	if exceed {
+		s.Policy.WithinRequests.Withhold(&d.Ranking, func(*rank.Pod) bool { return false })
+	}
+	why = fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour; %s", limited, why)
+	if limited == len(d.Ranking.Candidates) {
+		return HoldLimitReached, why
+	}
+	d.Notes = append(d.Notes, "no request is sent for "+why)
+	return HoldNone, ""
 }
 
 // candidatesOf returns the candidates of a decision, in order.
@@ -67,6 +69,9 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))
 	in, now := s.waitsIn(), s.Pressure.SampleTime
 	for _, e := range d.Ranking.Candidates {
+		if _, is := s.limited(&e); is {
+			continue
+		}
 		why, refused := s.Cooldown.Pod(e.Pod, in, now)
 		expected := s.Uses.ByUID[e.Pod.UID].Expected
 		all = append(all, Candidate{

@@ -22,7 +22,9 @@ func beforeMeasuring() []gate {
 func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
 
 // whichPods are the gates that check which of the ranked pods may be evicted.
-func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient, outgrown} }
+func whichPods() []gate {
+	return []gate{candidates, withinRequests, cooldowns, sufficient, outgrown, ownerLimits}
+}
 
 // pass runs gates in their order; the first that holds decides.
 func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {

@@ -16,7 +16,7 @@ import (
 )
 
 // waits is a cooldown by values: what is set waits.
-type waits struct{ node, server, start, jitter, bypass, pod *cooldown.Reason }
+type waits struct{ node, owner, server, start, jitter, bypass, pod *cooldown.Reason }
 
 func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 	if r == nil {
@@ -27,6 +27,8 @@ func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 
 func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) }
 func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
+
+func (w waits) Owner(string, time.Time) (cooldown.Reason, bool) { return asked(w.owner) }
 
 func (w waits) Start(pressure.Signal, time.Time) (cooldown.Reason, bool) { return asked(w.start) }
 
@@ -119,6 +121,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				wait(s).pod = &cooldown.Reason{Kind: cooldown.Refused, Outcome: evict.Denied}
 			}},
 			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
+			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &cooldown.Reason{} }},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,9 +36,6 @@ const (
 	HoldWithinRequests Hold = "WithinRequests"
 	// HoldBackingOff: every candidate was refused a short while ago.
 	HoldBackingOff Hold = "BackingOff"
-	// HoldOwnerBackOff: every candidate that was not refused belongs to an owner whose pods
-	// came back too often.
-	HoldOwnerBackOff Hold = "OwnerBackOff"
 	// HoldSoftJitter: the first soft eviction of a pressure waits a moment, so that not all
 	// nodes evict in the same second.
 	HoldSoftJitter Hold = "SoftJitter"
@@ -64,7 +61,7 @@ func (h Hold) LacksCandidates() bool {
 func Holds() []Hold {
 	return []Hold{
 		HoldIncompleteReading, HoldPodsNotSynced, HoldPodsStale, HoldUsageUnknown, HoldStalledWithinOwnLimits, HoldReclaimInProgress, HoldAwaitingNewerSample,
-		HoldStabilizationWindow, HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldOwnerBackOff, HoldSoftJitter,
+		HoldStabilizationWindow, HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldSoftJitter,
 		HoldLimitReached, HoldInsufficientReclaim, HoldBudgetUnknown, HoldImagesFirst,
 	}
 }

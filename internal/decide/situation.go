@@ -15,6 +15,7 @@ import (
 // nothing; see [cooldown.Tracker].
 type Cooldown interface {
 	Node(now time.Time) (cooldown.Reason, bool)
+	Owner(owner string, now time.Time) (cooldown.Reason, bool)
 	Server(now time.Time) (cooldown.Reason, bool)
 	Start(signal pressure.Signal, now time.Time) (cooldown.Reason, bool)
 	Jitter(in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)

@@ -17,7 +17,7 @@ func (m *Memories) Learn(d *decide.Decision, r *execute.Report, now time.Time) {
 	if victim := m.Victims.ObserveReport(d, r, m.dryRun, now); victim != nil {
 		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
 		m.Incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
-		m.Cooldown.Accept(cooldown.VictimOf(&d.Ranking, pod, simulated), now)
+		m.Cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
 	m.keeper.Answered()
 }

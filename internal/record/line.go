@@ -58,10 +58,7 @@ type Line struct {
 	Outside []ProcessLine `json:"outside,omitempty"`
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
-	// OwnersInBackOff are the owners whose pods were skipped because too many of them came back or
-	// were evicted.
-	OwnersInBackOff []OwnerInBackOffLine `json:"owners_in_backoff,omitempty"`
-	InFlight        []BookingLine        `json:"in_flight,omitempty"`
+	InFlight  []BookingLine           `json:"in_flight,omitempty"`
 	// NotReliedOn says which of them comes too late; "" when none does.
 	NotReliedOn string `json:"not_relied_on,omitempty"`
 	// Repeats counts the equal holds before this one that /debug/decisions left
@@ -132,12 +129,6 @@ type CandidateLine struct {
 	Why  string `json:"why"`
 }
 
-// OwnerInBackOffLine is an owner none of whose pods may go for the moment.
-type OwnerInBackOffLine struct {
-	Owner string `json:"owner"`
-	Why   string `json:"why"`
-}
-
 // ProcessLine is a process outside the pods.
 type ProcessLine struct {
 	Process string `json:"process"`
@@ -200,7 +191,6 @@ func newLine(d *decide.Decision) Line {
 		line.Outside = append(line.Outside, ProcessLine{Process: p.Name, Unit: p.Unit, RSS: p.RSS})
 	}
 	line.Protected = protectedOf(&d.Ranking)
-	line.OwnersInBackOff = ownersInBackOff(&d.Ranking)
 	line.InFlight = bookingLines(d.InFlight)
 	if victim := d.Victim(); victim != nil {
 		line.VictimLine = newVictimLine(victim)
@@ -283,20 +273,6 @@ func protectedOf(ranking *rank.Ranking) map[rank.Protection]int {
 		counts[ranking.Protected[i].Protection]++
 	}
 	return counts
-}
-
-// ownersInBackOff returns one line for each owner.
-func ownersInBackOff(ranking *rank.Ranking) []OwnerInBackOffLine {
-	var lines []OwnerInBackOffLine
-	said := map[string]bool{}
-	for i := range ranking.Protected {
-		e := &ranking.Protected[i]
-		if e.Protection == rank.ProtectedOwnerBackOff && !said[e.Pod.OwnerUID] {
-			said[e.Pod.OwnerUID] = true
-			lines = append(lines, OwnerInBackOffLine{Owner: e.Pod.Owner, Why: e.Detail})
-		}
-	}
-	return lines
 }
 
 func bookingLines(bookings []inflight.Booking) []BookingLine {

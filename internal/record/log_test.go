@@ -146,42 +146,24 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 	}
 }
 
-// pressed is a decision that did not wait for a victim, on a node with two pods of an owner that is
-// in back-off.
+// pressed is a decision that did not wait for a victim.
 func pressed() *decide.Decision {
 	d := decision()
 	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
 	d.NotReliedOn = "shop/earlier is not relied on: its grace ends in 30s, memory.available is exhausted in 4s"
-	all := pods()
-	for i := range all[2:4] {
-		all[2+i].Owner, all[2+i].OwnerUID = "ReplicaSet/back", "owner-back"
-	}
-	d.Ranking = rank.Order(rank.Memory, all, rank.Rules{})
-	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if e.Pod.OwnerUID != "owner-back" {
-			return rank.NotProtected
-		}
-		e.Detail = "in back-off until then"
-		return rank.ProtectedOwnerBackOff
-	})
 	return d
 }
 
-func TestLineNamesOwnersInBackOffAndNotReliedOn(t *testing.T) {
+func TestLineNamesNotReliedOn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := pressed()
 	r.Intent(d, &d.Attempts[0])
 	r.Decision(d)
-	lines := r.lines(t)
-	for _, line := range lines {
+	for _, line := range r.lines(t) {
 		if line["not_relied_on"] != d.NotReliedOn || line["exhausted_seconds"] != 4. {
 			t.Errorf("%v: not_relied_on %v, exhausted_seconds %v", line["msg"], line["not_relied_on"], line["exhausted_seconds"])
 		}
-	}
-	want := []any{map[string]any{"owner": "ReplicaSet/back", "why": "in back-off until then"}}
-	if diff := cmp.Diff(want, lines[1]["owners_in_backoff"]); diff != "" {
-		t.Errorf("owners_in_backoff (-want +got):\n%s", diff)
 	}
 }
 
@@ -427,7 +409,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	for _, line := range served(t, r) {
 		keysOf(line, used)
 	}
-	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.OwnerInBackOffLine{}, record.BookingLine{}, record.ProcessLine{}} {
+	for _, of := range []any{record.Line{}, record.AttemptLine{}, record.CandidateLine{}, record.BookingLine{}, record.ProcessLine{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && !used[key] {
 				t.Errorf("%T: %s is written by nothing in this test", of, field.Name)
@@ -719,7 +701,7 @@ func TestMethodsMayBeCalledFromAnyGoroutine(t *testing.T) {
 		func(int) { r.InForce([]pressure.Threshold{decision().Pressure.Threshold}) },
 		func(int) { r.Config(errors.New("x")) },
 		func(int) { r.VictimEnded(ended()) },
-		func(i int) { r.LeftAlone(i, i, i) },
+		func(i int) { r.LeftAlone(i, i) },
 		func(int) { r.APIError(record.RequestList, record.ClassServer) },
 		func(int) { r.StateFailure(state.WriteSlow, nil) },
 		func(int) { _ = served(t, r) },

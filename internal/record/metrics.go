@@ -45,35 +45,34 @@ const (
 // metrics are the counters and gauges that are set when something happens. The
 // node's signals have a collector of their own, see signals.
 type metrics struct {
-	evictions       *prometheus.CounterVec
-	decisions       *prometheus.CounterVec
-	holds           *prometheus.CounterVec
-	bestEffort      *prometheus.CounterVec
-	escalations     *prometheus.CounterVec
-	tick            prometheus.Histogram
-	lastTick        prometheus.Gauge
-	reaction        prometheus.Histogram
-	request         *prometheus.HistogramVec
-	inFlight        prometheus.Gauge
-	stuck           prometheus.Gauge
-	ranked          *prometheus.GaugeVec
-	disk            vectors[*prometheus.GaugeVec]
-	reloads         *prometheus.CounterVec
-	lastReload      prometheus.Gauge
-	readErrors      *prometheus.CounterVec
-	watchErrors     prometheus.Counter
-	dryRun          prometheus.Gauge
-	dryRunReason    *prometheus.GaugeVec
-	build           *prometheus.GaugeVec
-	wakes           wakes
-	endings         endings
-	ownersInBackOff prometheus.Gauge
-	blocked         prometheus.Gauge
-	misconfigured   prometheus.Gauge
-	apiErrors       *prometheus.CounterVec
-	stateFailures   *prometheus.CounterVec
-	optIns          optIns
-	confined        *prometheus.GaugeVec // of one series, which is missing while it is not known
+	evictions     *prometheus.CounterVec
+	decisions     *prometheus.CounterVec
+	holds         *prometheus.CounterVec
+	bestEffort    *prometheus.CounterVec
+	escalations   *prometheus.CounterVec
+	tick          prometheus.Histogram
+	lastTick      prometheus.Gauge
+	reaction      prometheus.Histogram
+	request       *prometheus.HistogramVec
+	inFlight      prometheus.Gauge
+	stuck         prometheus.Gauge
+	ranked        *prometheus.GaugeVec
+	disk          vectors[*prometheus.GaugeVec]
+	reloads       *prometheus.CounterVec
+	lastReload    prometheus.Gauge
+	readErrors    *prometheus.CounterVec
+	watchErrors   prometheus.Counter
+	dryRun        prometheus.Gauge
+	dryRunReason  *prometheus.GaugeVec
+	build         *prometheus.GaugeVec
+	wakes         wakes
+	endings       endings
+	blocked       prometheus.Gauge
+	misconfigured prometheus.Gauge
+	apiErrors     *prometheus.CounterVec
+	stateFailures *prometheus.CounterVec
+	optIns        optIns
+	confined      *prometheus.GaugeVec // of one series, which is missing while it is not known
 
 	kubeletRead     prometheus.Gauge
 	kubeletFirst    *prometheus.GaugeVec
@@ -98,22 +97,21 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		disk: newVectors(pressure.Signal.OnDisk, func(unit string) *prometheus.GaugeVec {
 			return by.gauges("disk_used_"+unit, "What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.", "signal", "part")
 		}),
-		reloads:         by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
-		lastReload:      by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
-		readErrors:      by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
-		watchErrors:     by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
-		dryRun:          by.gauge("dry_run", "1 when evictions are sent as server-side dry runs, 0 when evictd acts."),
-		dryRunReason:    by.gauges("dry_run_reason", "1 for the reason why evictd does not act, 0 for the others: the ConfigMap evictd-stop, the configuration, or it is not known whether that ConfigMap exists.", "reason"),
-		build:           by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
-		wakes:           newWakes(by),
-		endings:         newEndings(by),
-		ownersInBackOff: by.gauge("owners_in_backoff", "Owners in back-off: their pods came back to this node after an eviction and had to be evicted again."),
-		blocked:         by.gauge("pods_blocked_by_budget", "Pods in back-off because a PodDisruptionBudget blocks them. Under pressure each is retried after 5 minutes at most, with up to a fifth of jitter."),
-		misconfigured:   by.gauge("pods_misconfigured", "Pods in back-off because more than one PodDisruptionBudget selects them: the Eviction API refuses such pods. Under pressure each is retried after 10 minutes at most, with up to a fifth of jitter."),
-		apiErrors:       newAPIErrors(by),
-		stateFailures:   newStateFailures(by),
-		optIns:          newOptIns(by),
-		confined:        by.gauges("confined", "1 when the admission policies confine evictd to its node, 0 when one of them does not refuse a dry run that it must refuse. Missing while that is not known, as in a cluster of one node. Checked once, after the start."),
+		reloads:       by.counters("config_reloads_total", "Attempts to apply a changed configuration file.", "result"),
+		lastReload:    by.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused."),
+		readErrors:    by.counters("read_errors_total", "Readings that failed, by what was read.", "source"),
+		watchErrors:   by.counter("watch_errors_total", "Failures to list or watch the node's pods."),
+		dryRun:        by.gauge("dry_run", "1 when evictions are sent as server-side dry runs, 0 when evictd acts."),
+		dryRunReason:  by.gauges("dry_run_reason", "1 for the reason why evictd does not act, 0 for the others: the ConfigMap evictd-stop, the configuration, or it is not known whether that ConfigMap exists.", "reason"),
+		build:         by.gauges("build_info", "1, with the version as labels.", "version", "go_version"),
+		wakes:         newWakes(by),
+		endings:       newEndings(by),
+		blocked:       by.gauge("pods_blocked_by_budget", "Pods in back-off because a PodDisruptionBudget blocks them. Under pressure each is retried after 5 minutes at most, with up to a fifth of jitter."),
+		misconfigured: by.gauge("pods_misconfigured", "Pods in back-off because more than one PodDisruptionBudget selects them: the Eviction API refuses such pods. Under pressure each is retried after 10 minutes at most, with up to a fifth of jitter."),
+		apiErrors:     newAPIErrors(by),
+		stateFailures: newStateFailures(by),
+		optIns:        newOptIns(by),
+		confined:      by.gauges("confined", "1 when the admission policies confine evictd to its node, 0 when one of them does not refuse a dry run that it must refuse. Missing while that is not known, as in a cluster of one node. Checked once, after the start."),
 
 		kubeletRead:  by.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's."),
 		kubeletFirst: by.gauges("kubelet_acts_first", "1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.", "signal"),

@@ -264,7 +264,7 @@ func TestGauges(t *testing.T) {
 	r.Ledger(start, []inflight.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(nil)
 	r.Config(errors.New("x"))
-	r.LeftAlone(2, 3, 4)
+	r.LeftAlone(3, 4)
 	r.APIError(record.RequestEviction, record.ClassServer)
 	r.APIError("a request without a name", record.ClassNone)
 	for range 3 {
@@ -279,7 +279,6 @@ func TestGauges(t *testing.T) {
 		"evictd_dry_run": 1, "evictd_victims_in_flight": 2, "evictd_victims_stuck": 1, "evictd_watch_age_seconds": 90,
 		"evictd_last_tick_timestamp_seconds":   float64(start.UnixMilli())/1000 + .25,
 		"evictd_config_last_reload_successful": 0,
-		"evictd_owners_in_backoff":             2,
 		"evictd_pods_blocked_by_budget":        3,
 		"evictd_pods_misconfigured":            4,
 	} {

@@ -115,10 +115,9 @@ func levelOf(d *decide.Decision) zapcore.Level {
 // Tick notes that the loop has made a round.
 func (r *Recorder) Tick(started time.Time, took time.Duration) { r.metrics.ticked(started, took) }
 
-// LeftAlone records how many owners are in back-off, and how many pods are because a budget
-// refused, or because several budgets select them.
-func (r *Recorder) LeftAlone(owners, blocked, misconfigured int) {
-	r.metrics.ownersInBackOff.Set(float64(owners))
+// LeftAlone records how many pods are in back-off because a budget refused, or because several budgets
+// select them.
+func (r *Recorder) LeftAlone(blocked, misconfigured int) {
 	r.metrics.blocked.Set(float64(blocked))
 	r.metrics.misconfigured.Set(float64(misconfigured))
 }

@@ -212,7 +212,7 @@ type section struct {
 func (s *State) shorten() error {
 	largest := section{}
 	for _, one := range []section{
-		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Ledger.Bookings), sectionOf(&s.Cooldown.Limits), sectionOf(&s.Cooldown.Owners),
+		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Ledger.Bookings), sectionOf(&s.Cooldown.Limits),
 		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets), sectionOf(&s.InFlight.Gone), sectionOf(&s.InFlight.OnCPULists),
 	} {
 		if one.size > largest.size {

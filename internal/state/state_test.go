@@ -59,7 +59,6 @@ func random(r *rand.Rand, most int) State {
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
 		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
-		s.Cooldown.Owners = append(s.Cooldown.Owners, cooldown.OwnerState{Owner: text("owner"), Newest: when(), Returns: r.IntN(5), Last: when(), Expires: when()})
 		s.InFlight.Gone = append(s.InFlight.Gone, inflight.Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.InFlight.OnCPULists = append(s.InFlight.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{

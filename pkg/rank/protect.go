@@ -53,9 +53,6 @@ const (
 	// ProtectedBackingOff: the pod's eviction was refused a short while ago. Like the
 	// reasons below it is a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "BackingOff"
-	// ProtectedOwnerBackOff: its owner's pods returned to the node that evicted them and had
-	// to be evicted again, or limits.perOwnerPerHour of them were evicted.
-	ProtectedOwnerBackOff Protection = "OwnerBackOff"
 	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
 	// of the deficit, and the larger candidates suffice; or what it reclaims would be used up
 	// within seconds, by pods within their requests that are evicted when the signal runs out.
@@ -69,7 +66,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
 		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
-		ProtectedWithinRequests, ProtectedBackingOff, ProtectedOwnerBackOff, ProtectedReclaimTooSmall,
+		ProtectedWithinRequests, ProtectedBackingOff, ProtectedReclaimTooSmall,
 	}
 }
 

@@ -84,7 +84,7 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 		}
 		ranking.Withhold(func(e *Entry) Protection {
 			if gone[e.Pod.UID] {
-				return ProtectedOwnerBackOff
+				return ProtectedBackingOff
 			}
 			return NotProtected
 		})

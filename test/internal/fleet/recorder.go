@@ -57,7 +57,7 @@ func (*recorder) IncidentEnded(*incident.Incident)     {}
 func (*recorder) VictimEnded(*inflight.Ended) {}
 
 // LeftAlone does nothing.
-func (*recorder) LeftAlone(int, int, int) {}
+func (*recorder) LeftAlone(int, int) {}
 
 // ReadError does nothing.
 func (*recorder) ReadError(string, error) {}
