@@ -24,6 +24,7 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			WithinRequests:  decide.WithinRequests(c.Protect.WithinRequests),
 			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),
 			HardGrace:       int64(c.EvictionHardPodGracePeriod),
+			OverdueGrace:    int64(c.EvictionOverdueGracePeriod),
 			MinimumReclaim:  c.MinimumReclaimShare(),
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,

@@ -17,6 +17,7 @@ func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumReclaimShare: 9%}
 protect: {pinnedPods: false, withinRequests: always, annotationNamespaces: [team-*]}
 disruptionBudgets: bestEffort
+evictionOverdueGracePeriod: 45
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +28,9 @@ disruptionBudgets: bestEffort
 	}
 	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) || policy.MinimumReclaim != pressure.Fraction(0.09) {
 		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumReclaim)
+	}
+	if policy.OverdueGrace != 45 {
+		t.Errorf("an overdue victim gets %d s", policy.OverdueGrace)
 	}
 	if !policy.BestEffort {
 		t.Error("budgets are respected")

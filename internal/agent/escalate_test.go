@@ -15,11 +15,11 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// escalating is a policy with a soft threshold at a fifth, a hard one at a tenth, and a
-// cap of ten seconds for the hard one.
+// escalating is a policy with a soft threshold at a fifth, a hard one at a tenth, and a cap of ten
+// seconds for the hard one, which is below the one of overdue victims.
 func escalating() Policy {
 	policy := hardPolicy()
-	policy.HardGrace = 10
+	policy.HardGrace, policy.OverdueGrace = 10, 60
 	policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(0.2)})
 	return policy
 }
@@ -94,8 +94,12 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, {"next", -1}},
 		},
 		{
-			"without a cap: the next one", 3600, inflight.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.HardGrace = 0 },
-			[]asked{first, {"next", -1}},
+			"without a cap: the next one", 3600, inflight.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.OverdueGrace = 0 },
+			[]asked{first, {"next", 10}},
+		},
+		{
+			"by its own cap", 3600, inflight.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.HardGrace = 0 },
+			[]asked{first, {"patient", 60}},
 		},
 		{
 			"with a cap that is no shorter: the next one", 10, 30 * time.Second, func(*fakeNode, *Policy) {},
@@ -165,6 +169,32 @@ func TestEscalation(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFaultGraceOfManyYearsCostsTheNeighbours: a pod with a grace period of 10^9 seconds ignores SIGTERM
+// and takes what becomes free. No other pod goes for that: it gets the grace period of overdue victims.
+func TestFaultGraceOfManyYearsCostsTheNeighbours(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := newFakeNode(1000), hardPolicy()
+		policy.OverdueGrace = 60
+		n.stubborn = true
+		n.run("hog", 400, 0, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(1_000_000_000)) })
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			n.run(name, 60, 50)
+		}
+		n.host = 220 * mebi // 80 of 100 are left
+		n.answer = func(r evict.Request) evict.Result {
+			if r.Shorten { // it has had that long: the kubelet kills it
+				n.stubborn = false
+			}
+			return evict.Result{Outcome: evict.Evicted}
+		}
+		watch(t, n, policy, 15*time.Minute)
+		if diff := cmp.Diff([]asked{{"hog", -1}, {"hog", 60}}, n.graces()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestEscalationIsOnRecord(t *testing.T) {

@@ -51,6 +51,7 @@ func Default() *EvictdConfiguration {
 		EvictionSoftGraceForecast:        true,
 		EvictionMinimumReclaim:           map[string]string{"memory.available": "2%"},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
+		EvictionOverdueGracePeriod:       60,
 		MemoryAvailable:                  MemoryKernel,
 		Sampling: Sampling{
 			MinInterval: metav1.Duration{Duration: 10 * time.Millisecond},

@@ -174,9 +174,10 @@ func TestParseFaults(t *testing.T) {
 		{"soft equal to hard, amounts", "evictionHard: {memory.available: 1Gi}\nevictionSoft: {memory.available: 1024Mi}\nevictionSoftGracePeriod: {memory.available: 1m}", []string{
 			`evictionSoft[memory.available]: Invalid value: "1024Mi": must be above the hard threshold 1Gi of the same signal, which acts first otherwise: raise it or remove it`,
 		}},
-		{"negative pod grace periods", "evictionMaxPodGracePeriod: -1\nevictionHardPodGracePeriod: -1", []string{
+		{"negative pod grace periods", "evictionMaxPodGracePeriod: -1\nevictionHardPodGracePeriod: -1\nevictionOverdueGracePeriod: -1", []string{
 			`evictionMaxPodGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
 			`evictionHardPodGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
+			`evictionOverdueGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
 		}},
 		{"negative transition period", "evictionPressureTransitionPeriod: -5m", []string{
 			`evictionPressureTransitionPeriod: Invalid value: "-5m0s": must not be negative`,
@@ -422,6 +423,7 @@ evictionMinimumReclaim: {memory.available: 2%}
 evictionPressureTransitionPeriod: 4m
 evictionMaxPodGracePeriod: 60
 evictionHardPodGracePeriod: 5
+evictionOverdueGracePeriod: 90
 memoryAvailable: workingSet
 memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
@@ -442,6 +444,7 @@ kubelet: {insecureSkipTLSVerify: true}
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: 4 * time.Minute},
 		EvictionMaxPodGracePeriod:        60,
 		EvictionHardPodGracePeriod:       5,
+		EvictionOverdueGracePeriod:       90,
 		MemoryAvailable:                  MemoryWorkingSet,
 		MemoryStall:                      &MemoryStall{Type: StallSome, Threshold: "10%", Window: metav1.Duration{Duration: 3 * time.Second}},
 		Sampling: Sampling{

@@ -56,10 +56,14 @@ type EvictdConfiguration struct {
 	// grace period; never more. Unset and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
 	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period;
-	// never more. A victim of evictd with a longer grace period gets this one when it should have
-	// ended by now, or has taken 75 s. Unset and 0 mean the pod's own, and no victim's grace period
-	// is shortened. A field of evictd; the kubelet always gives one second.
+	// never more. Unset and 0 mean the pod's own. A field of evictd; the kubelet always gives one
+	// second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
+	// Seconds. Under hard pressure, a victim of evictd that should have ended by now, or has taken 75
+	// s, is evicted again with the smallest of this, evictionHardPodGracePeriod and what it has. The
+	// API server counts the shorter grace period from the first request, so that a pod which has had
+	// that long is killed at once. 0 asks no victim again. Unset means 60. A field of evictd.
+	EvictionOverdueGracePeriod int32 `json:"evictionOverdueGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts
 	// reclaimable page cache as available; `workingSet` is the kubelet's definition since
 	// Kubernetes 1.37, MemTotal minus the working set of the root cgroup and minus huge pages. A

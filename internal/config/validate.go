@@ -95,6 +95,7 @@ func (v *validator) gracePeriods() {
 	}
 	v.notNegative("evictionMaxPodGracePeriod", v.c.EvictionMaxPodGracePeriod)
 	v.notNegative("evictionHardPodGracePeriod", v.c.EvictionHardPodGracePeriod)
+	v.notNegative("evictionOverdueGracePeriod", v.c.EvictionOverdueGracePeriod)
 }
 
 func (v *validator) notNegative(name string, seconds int32) {

@@ -106,9 +106,6 @@ type Decision struct {
 	Attempts []Attempt
 	// InFlight are the victims that had not ended yet when the decision was made.
 	InFlight []inflight.Booking
-	// NotReliedOn is one sentence about the victim that comes too late, so that another pod is
-	// evicted as well; "" when there is none.
-	NotReliedOn string
 }
 
 // Resource returns what the node is short of.

@@ -8,13 +8,13 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Under hard pressure a victim of evictd's own that is not relied on any more gets a shorter grace
-// period before another pod is evicted: docs/adr/0023-shorten-the-grace-of-an-overdue-victim.md.
+// Under hard pressure a victim of evictd's own that is overdue gets a shorter grace period before
+// another pod is evicted: docs/adr/0023-shorten-the-grace-of-an-overdue-victim.md.
 
 // overdue returns a victim that should end sooner, the one that was accepted first; nil
 // where there is none.
 func (s *Situation) overdue() *nodepods.Pod {
-	if !s.Pressure.Threshold.Hard || s.Policy.HardGrace <= 0 {
+	if !s.Pressure.Threshold.Hard || s.Policy.OverdueGrace <= 0 {
 		return nil
 	}
 	for i := range s.InFlight {
@@ -23,7 +23,7 @@ func (s *Situation) overdue() *nodepods.Pod {
 			continue
 		}
 		at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == b.UID })
-		if at >= 0 && grantedTo(s.Pods[at], b) > s.Policy.HardGrace {
+		if at >= 0 && grantedTo(s.Pods[at], b) > s.Policy.overdueGrace() {
 			return s.Pods[at]
 		}
 	}
@@ -56,7 +56,7 @@ func (s *Situation) escalation() *Attempt {
 	if victim == nil || !s.Uses.ByUID[victim.UID].Known {
 		return nil
 	}
-	resource, seconds := RankedBy(s.Pressure.Threshold.Signal), s.Policy.HardGrace
+	resource, seconds := RankedBy(s.Pressure.Threshold.Signal), s.Policy.overdueGrace()
 	pod := victim.Facts(resource, s.Self)
 	pod.Usage, pod.Sampled = s.Uses.ByUID[victim.UID].Value, true
 	return &Attempt{

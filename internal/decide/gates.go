@@ -49,7 +49,7 @@ func Decide(s *Situation) (Plan, Hold, string) {
 		hold, detail := pass(s, d, beforeMeasuring()...)
 		return plan, hold, detail
 	}
-	d.Breakdown, d.Notes, d.NotReliedOn = s.Breakdown, s.Uses.Notes, s.notReliedOn()
+	d.Breakdown, d.Notes = s.Breakdown, s.Uses.Notes
 	if hold, detail := pass(s, d, whetherNeeded()...); hold != HoldNone {
 		return plan, hold, detail
 	}

@@ -188,7 +188,7 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 	t.Parallel()
 	build := func() *decide.Situation {
 		s := short(pressure.MemoryAvailable)
-		s.Policy.HardGrace = 5
+		s.Policy.HardGrace, s.Policy.OverdueGrace = 5, 60
 		s.Cooldown = waits{node: &cooldown.Reason{}}
 		s.Pods[0].Terminating, s.Pods[0].DeletionGraceSeconds = true, new(int64(3600))
 		s.InFlight = []inflight.Booking{{
@@ -208,7 +208,8 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 		"one that holds nothing":        {func(s *decide.Situation) { s.InFlight[0].Expected = pressure.Amounts{} }, false},
 		"one with less grace":           {func(s *decide.Situation) { s.Pods[0].DeletionGraceSeconds = new(int64(5)) }, false},
 		"a soft pressure":               {func(s *decide.Situation) { s.Pressure.Threshold.Hard = false }, false},
-		"no hard grace period":          {func(s *decide.Situation) { s.Policy.HardGrace = 0 }, false},
+		"no hard grace period":          {func(s *decide.Situation) { s.Policy.HardGrace = 0 }, true},
+		"no overdue grace period":       {func(s *decide.Situation) { s.Policy.OverdueGrace = 0 }, false},
 		"one of which nothing is known": {func(s *decide.Situation) { s.Uses = &decide.Uses{} }, false},
 	} {
 		s := build()

@@ -28,6 +28,9 @@ type Policy struct {
 	// SoftGrace and HardGrace cap the pods' own grace periods, in seconds, for soft
 	// and hard evictions; 0 leaves the pod its own.
 	SoftGrace, HardGrace int64
+	// OverdueGrace is the grace period, in seconds, that a victim of evictd's own gets under hard
+	// pressure when it is overdue, unless HardGrace is smaller; 0 leaves it what it has.
+	OverdueGrace int64
 	// BestEffort lets one pod bypass its PodDisruptionBudget under hard pressure, see
 	// docs/adr/0013.
 	BestEffort bool
@@ -47,6 +50,14 @@ func (p *Policy) graceCap(hard bool) int64 {
 		return p.HardGrace
 	}
 	return p.SoftGrace
+}
+
+// overdueGrace returns the grace period of an overdue victim, in seconds.
+func (p *Policy) overdueGrace() int64 {
+	if p.HardGrace > 0 {
+		return min(p.HardGrace, p.OverdueGrace)
+	}
+	return p.OverdueGrace
 }
 
 // grace returns the grace period that a pod would get, in seconds.

@@ -15,15 +15,25 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 	expected, relied := s.reliedOn(p)
 	short := ShortageOf(p, expected)
 	if relied && short.Missing == 0 {
-		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing%s%s",
-			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToTarget), s.freeAlready(), s.bothLate(p))
+		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing%s",
+			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToTarget), s.freeAlready())
 	}
 	if b := s.awaited(p, &short); b != nil {
 		signal := p.Threshold.Signal
-		return HoldReclaimInProgress, fmt.Sprintf("what is in flight reaches the threshold; for the %s that are missing to %s one pod at a time is evicted, and %s has not ended%s",
-			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key(), s.bothLate(p))
+		return HoldReclaimInProgress, fmt.Sprintf("what is in flight reaches the threshold; for the %s that are missing to %s one pod at a time is evicted, and %s has not ended",
+			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key())
 	}
 	return HoldNone, ""
+}
+
+// reliedOn returns what the victims that are relied on should still free, in the signal's unit,
+// and whether there are any.
+func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
+	expected, relied = inflight.Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, inflight.PatienceOf(p))
+	if s.FreeOnLists > 0 {
+		expected, relied = expected+s.FreeOnLists, true
+	}
+	return expected, relied
 }
 
 // Covered says why what is in flight suffices; "" where it does not.

@@ -59,8 +59,6 @@ type Line struct {
 	// Protected counts the pods that could not be evicted, by reason.
 	Protected map[rank.Protection]int `json:"protected,omitempty"`
 	InFlight  []BookingLine           `json:"in_flight,omitempty"`
-	// NotReliedOn says which of them comes too late; "" when none does.
-	NotReliedOn string `json:"not_relied_on,omitempty"`
 	// Repeats counts the equal holds before this one that /debug/decisions left
 	// out; always 0 in the log.
 	Repeats int `json:"repeats,omitempty"`
@@ -172,7 +170,7 @@ func newIntentLine(d *decide.Decision) Line {
 	of := len(d.Ranking.Candidates)
 	return Line{
 		ID: d.ID, Time: d.Time.UTC(), Incident: d.Incident, PressureLine: newPressureLine(&d.Pressure), Deficit: d.Pressure.Deficit(),
-		NotReliedOn: d.NotReliedOn, DryRun: d.DryRun, DryRunWhy: d.DryRunWhy, Simulated: d.Simulated, Of: &of,
+		DryRun: d.DryRun, DryRunWhy: d.DryRunWhy, Simulated: d.Simulated, Of: &of,
 	}
 }
 

@@ -150,19 +150,18 @@ func TestDecisionLineTellsTheQueue(t *testing.T) {
 func pressed() *decide.Decision {
 	d := decision()
 	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 27, Exhausted: 4 * time.Second}
-	d.NotReliedOn = "shop/earlier is not relied on: its grace ends in 30s, memory.available is exhausted in 4s"
 	return d
 }
 
-func TestLineNamesNotReliedOn(t *testing.T) {
+func TestLineSaysWhenTheSignalIsExhausted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	d := pressed()
 	r.Intent(d, &d.Attempts[0])
 	r.Decision(d)
 	for _, line := range r.lines(t) {
-		if line["not_relied_on"] != d.NotReliedOn || line["exhausted_seconds"] != 4. {
-			t.Errorf("%v: not_relied_on %v, exhausted_seconds %v", line["msg"], line["not_relied_on"], line["exhausted_seconds"])
+		if line["exhausted_seconds"] != 4. {
+			t.Errorf("%v: exhausted_seconds %v", line["msg"], line["exhausted_seconds"])
 		}
 	}
 }

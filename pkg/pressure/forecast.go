@@ -27,9 +27,8 @@ type Forecast struct {
 	// Least is that slower rate, in the signal's unit a second; 0 or less when the signal
 	// is not clearly being used up.
 	Least float64
-	// Over is the time span of the readings that the forecast uses. Recent is the age of the
-	// oldest of the last few readings, which alone could make Exhausted Never.
-	Over, Recent time.Duration
+	// Over is the time span of the readings that the forecast uses.
+	Over time.Duration
 }
 
 // trusted is how many times the span of its readings a forecast may look ahead to trigger an
@@ -169,15 +168,14 @@ func median(sorted []float64) float64 {
 func surely(sorted []float64) float64 { return sorted[len(sorted)/10] }
 
 // until returns the forecast for a line.
-func (t *trend) until(line int64, seen Observation, now time.Time) Forecast {
+func (t *trend) until(line int64, seen Observation) Forecast {
 	if !t.known() {
 		return Forecast{}
 	}
 	f := Forecast{
 		Known: true, Rate: t.rate,
-		After:  reached(float64(seen.Available-line), t.rate),
-		Over:   t.times[t.count-1].Sub(t.times[0]),
-		Recent: now.Sub(t.times[t.recent()]),
+		After: reached(float64(seen.Available-line), t.rate),
+		Over:  t.times[t.count-1].Sub(t.times[0]),
 	}
 	if t.count >= trendRecent {
 		f.Least = t.least

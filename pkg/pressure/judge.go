@@ -109,7 +109,7 @@ func (j *Judge) forecast(sample *Sample) [SignalCount]Forecast {
 			continue
 		}
 		j.trends[signal].note(sample.Time, seen.Available)
-		forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen, sample.Time)
+		forecasts[signal] = j.trends[signal].until(hard.Quantity.Of(seen.Capacity), seen)
 	}
 	return forecasts
 }
