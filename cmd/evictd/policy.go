@@ -25,7 +25,6 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			SoftGrace:       int64(c.EvictionMaxPodGracePeriod),
 			HardGrace:       int64(c.EvictionHardPodGracePeriod),
 			OverdueGrace:    int64(c.EvictionOverdueGracePeriod),
-			MinimumReclaim:  c.MinimumReclaimShare(),
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,
 			Stabilization:   c.Disk.StabilizationWindow.Duration,

@@ -7,14 +7,13 @@ import (
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // The agent receives the file's limits and protections.
 func TestPolicyCarriesLimitsAndProtections(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse([]byte(head + `
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s, minimumReclaimShare: 9%}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 3s}
 protect: {pinnedPods: false, withinRequests: always, annotationNamespaces: [team-*]}
 disruptionBudgets: bestEffort
 evictionOverdueGracePeriod: 45
@@ -26,8 +25,8 @@ evictionOverdueGracePeriod: 45
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) || policy.MinimumReclaim != pressure.Fraction(0.09) {
-		t.Errorf("limits %+v, minimum release %v", policy.Limits, policy.MinimumReclaim)
+	if policy.Limits != (cooldown.Limits{PerMinute: 7, PerOwnerPerHour: 8, SoftJitter: 3 * time.Second}) {
+		t.Errorf("limits %+v", policy.Limits)
 	}
 	if policy.OverdueGrace != 45 {
 		t.Errorf("an overdue victim gets %d s", policy.OverdueGrace)

@@ -64,8 +64,6 @@ func adviceOnMoment(protection rank.Protection) string {
 	switch protection {
 	case rank.ProtectedBackingOff:
 		return "Its eviction was refused a short while ago and will be retried: the decision's attempts say what refused it."
-	case rank.ProtectedReclaimTooSmall:
-		return "Its eviction would free too little of what is missing while larger candidates suffice, or what other pods use up within seconds. limits.minimumReclaimShare: 0% switches that off."
 	default:
 		return ""
 	}

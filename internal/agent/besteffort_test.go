@@ -206,12 +206,13 @@ func TestBestEffort(t *testing.T) {
 			tried, decide.BestEffortBudgetUnknown,
 		},
 		{
-			"all pods that budgets block would not suffice: no pod", func(n *fakeNode, policy *Policy) {
-				policy.MinimumReclaim = pressure.Fraction(0.05)
-				n.pods["uid-oneof3"].memory, n.host = 40*mebi, 410*mebi // 50 are missing
-				n.answer = n.keeps(map[string]evict.Outcome{"alone": evict.Denied})
+			"all pods that budgets block would not suffice: no pod", func(n *fakeNode, _ *Policy) {
+				n.pods["uid-oneof3"].memory, n.pods["uid-alone"].memory, n.host = 45*mebi, 40*mebi, 865*mebi // 50 are missing
+				n.pods["uid-alone"].api.Spec.Containers[0].Resources.Requests = nil
+				n.pods["uid-oneof3"].api.Spec.Containers[0].Resources.Requests = nil
 			},
-			tried, decide.BestEffortInsufficientReclaim,
+			[]string{"evict oneof3"},
+			decide.BestEffortInsufficientReclaim,
 		},
 		{
 			"the delete is denied", func(n *fakeNode, _ *Policy) {
@@ -244,22 +245,20 @@ func TestBestEffortForADisk(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
-		least    float32 // of the line, 100
 		kept     int64
 		measured bool // of a third pod
 		want     []string
 		came     decide.BestEffort
 	}{
-		{"less than the least that a disk's candidates must hold", 0.6, 59, true, []string{}, decide.BestEffortInsufficientReclaim},
-		{"as much", 0.6, 60, true, []string{"delete kept"}, decide.BestEffortDeleted},
-		{"less than is missing while not all is known", 0, 49, false, []string{}, decide.BestEffortInsufficientReclaim},
-		{"less than is missing, and no minimum", 0, 49, true, []string{"delete kept"}, decide.BestEffortDeleted},
+		{"less than is missing", 49, true, []string{}, decide.BestEffortNone},
+		{"as much", 50, true, []string{"delete kept"}, decide.BestEffortDeleted},
+		{"less than is missing while not all is known", 49, false, []string{}, decide.BestEffortNone},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, policy := newFakeNode(1000), diskPolicy(pressure.NodeFSAvailable)
-				policy.BestEffort, policy.MinimumReclaim = true, pressure.Fraction(test.least)
+				policy.BestEffort = true
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
 					"uid-denied": measuretest.DiskUse(100, 1, 1, 1), "uid-kept": measuretest.DiskUse(test.kept, 1, 1, 1),
 				}}

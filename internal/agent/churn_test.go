@@ -158,9 +158,8 @@ func TestFaultChurnStarvesNoDiskMeasurement(t *testing.T) {
 			"uid-large": measuretest.DiskUse(400, 1, 1, 1), "uid-small": measuretest.DiskUse(1, 1, 1, 1),
 		}}
 		policy := diskPolicy(pressure.NodeFSAvailable)
-		policy.MinimumReclaim = pressure.Fraction(0.05)
 		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
-			Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(5000 * mebi), Hard: true,
+			Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(5000 * mebi),
 		})
 		runDiskBy(t, n, disk, policy, 30*time.Second)
 		n.wantVictims(t, "large")

@@ -177,8 +177,7 @@ func TestDiskUseThatIsNotKnownEvictsNoPod(t *testing.T) {
 }
 
 // TestDiskUseOfSomePodsIsNotKnown: whether a pod filled the disk is unknown when it was not
-// measured completely. A pod is evicted only when what is known would free the 50 that are missing,
-// also with limits.minimumReclaimShare off.
+// measured completely. A pod is evicted only when what is known would free the 50 that are missing.
 func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 	t.Parallel()
 	partly := func(counted int64) usage.DiskUse {
@@ -208,29 +207,25 @@ func TestDiskUseOfSomePodsIsNotKnown(t *testing.T) {
 			"shop/new",
 		},
 	} {
-		for _, least := range []float32{0, 0.05} {
-			t.Run(test.name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					n := newFakeNode(1000)
-					n.run("new", 1, 0)
-					n.run("old", 1, 0)
-					policy := diskPolicy(pressure.NodeFSAvailable)
-					policy.MinimumReclaim = pressure.Fraction(least)
-					runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, decisions.SayAgainAfter+5*time.Second)
-					n.wantVictims(t, test.want...)
-					if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
-						t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
-					}
-				})
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.run("new", 1, 0)
+				n.run("old", 1, 0)
+				policy := diskPolicy(pressure.NodeFSAvailable)
+				runDiskBy(t, n, &fakeDisk{node: n, measured: test.measured}, policy, decisions.SayAgainAfter+5*time.Second)
+				n.wantVictims(t, test.want...)
+				if d := n.decisions[len(n.decisions)-1]; test.detail != "" && (d.Hold != decide.HoldUsageUnknown || !strings.Contains(d.Detail, test.detail) || d.Breakdown == nil) {
+					t.Errorf("the last decision: %s (%s), %v", d.Hold, d.Detail, d.Breakdown)
+				}
 			})
-		}
+		})
 	}
 }
 
-// TestDiskThatWasFilledElsewhere: when the threshold is only just met, candidates that use almost
-// none of the disk would help for a moment, one after the other. The pods that filled it are not
-// among them.
+// TestDiskThatWasFilledElsewhere: candidates that together do not reach the line of a disk stay: the pods
+// that filled it are not among them.
 func TestDiskThatWasFilledElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -239,14 +234,9 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 		want       []string
 		detail     string
 	}{
+		{"they reach it", 51, 1, []string{"a"}, ""},
 		{
-			"they hold less than a twentieth of the line", 51, 1,
-			[]string{},
-			"all 2 candidates together hold 1, less than limits.minimumReclaimShare (5%) of the threshold's 51: look at images, hostPath volumes, files of the host and deleted files that are still open",
-		},
-		{"they hold a twentieth", 51, 2, []string{"a"}, ""},
-		{
-			"they hold a twentieth, and it does not suffice", 90, 4,
+			"they do not", 90, 4,
 			[]string{},
 			"all 2 candidates together could return 4 of the 40 that are missing: look at images, hostPath volumes, files of the host and deleted files that are still open",
 		},
@@ -259,7 +249,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 				n.run("b", 1, 0)
 				n.stubborn = true
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				policy.Thresholds[0].Quantity, policy.MinimumReclaim = pressure.Absolute(test.line), pressure.Fraction(0.05)
+				policy.Thresholds[0].Quantity = pressure.Absolute(test.line)
 				disk := &fakeDisk{node: n, measured: map[string]usage.DiskUse{
 					"uid-a": measuretest.PartsOf(false, test.held, 0, 0, 0), "uid-b": measuretest.PartsOf(false, 0, 0, 0, 0),
 				}}
@@ -286,7 +276,6 @@ func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 				n.run("a", 1, 0)
 				n.run("b", 1, 0)
 				policy := diskPolicy(pressure.NodeFSAvailable)
-				policy.MinimumReclaim = pressure.Fraction(0.05)
 				disk := &fakeDisk{node: n, slow: slow, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(9, 1, 1, 1), "uid-b": measuretest.DiskUse(9, 1, 1, 1)}}
 				runDiskBy(t, n, disk, policy, 5*time.Minute)
 				if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldInsufficientReclaim}, n.holds()); diff != "" {
@@ -359,55 +348,54 @@ func TestPodThatCannotStartLeavesTheBreakdown(t *testing.T) {
 	}
 }
 
-// The host has filled a disk and given a little back, so that the line is there again and
-// the minimum reclaim above it is not: pods that hold next to nothing stay. Of 1000 the line
-// is 100 and the target 150; 99 are available, and 101 later.
-func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
+// TestDiskThatTheHostFills: the host fills a disk slowly. Each of the pods reaches the line when it is just missed, and all of them together do not last for 30 s: none goes.
+func TestDiskThatTheHostFills(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		held   []int64 // by the pods a, b, ...
-		least  float32
-		broken bool // another pod is not measured
-		want   []string
-		detail string
-	}{
-		{"next to nothing", []int64{1, 1, 1}, 0.05, false, []string{}, "all 3 candidates together could return 3 of the 49 that are missing"},
-		{"less than the rest of the reclaim", []int64{20, 10}, 0.05, false, []string{}, "all 2 candidates together could return 30 of the 49 that are missing"},
-		{"as much as that", []int64{40, 20}, 0.05, false, []string{"a", "b"}, ""},
-		{"a small one beside one that does", []int64{1, 49}, 0.05, false, []string{"b"}, ""},
-		{"next to nothing, and one that is not measured", []int64{1, 1, 1}, 0.05, true, []string{}, "are known to hold less than the 49 that are needed"},
-		{"the same without the rules", []int64{1, 1, 1}, 0, true, []string{}, "are known to hold less than the 49 that are needed"},
-		{"without the rules", []int64{1, 2}, 0, false, []string{"b", "a"}, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := &spaceNode{
-					fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(), ended: map[string]time.Time{},
-					available: steps(map[time.Duration]int64{0: 99, time.Second: 101}),
-				}
-				n.stubborn = true
-				disk := &fakeDisk{node: n.fakeNode, slow: 2 * time.Second, measured: map[string]usage.DiskUse{}}
-				for i, held := range test.held {
-					name := string(rune('a' + i))
-					n.run(name, 1, 0)
-					disk.measured["uid-"+name] = measuretest.PartsOf(false, held, 0, 0, 0)
-				}
-				if test.broken {
-					n.run("broken", 1, 0)
-				}
-				policy := diskPolicy(n.signal)
-				policy.Thresholds[0].MinReclaim, policy.MinimumReclaim = pressure.Absolute(50), pressure.Fraction(test.least)
-				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
-				runFor(t, a, decisions.SayAgainAfter+10*time.Second)
-				n.wantVictims(t, test.want...)
-				if d := n.last(t); !strings.Contains(d.Detail, test.detail) {
-					t.Errorf("hold %q (%s), want %q", d.Hold, d.Detail, test.detail)
-				}
-			})
+	for held, want := range map[int64][]string{9: {}, 40: {"a"}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &spaceNode{
+				fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(), ended: map[string]time.Time{},
+				available: sloped(0, 80*time.Second, 120*mebi, 40*mebi),
+			}
+			n.stubborn = true
+			disk := &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{}}
+			for _, name := range []string{"a", "b", "c"} {
+				n.run(name, 1, 0)
+				disk.measured["uid-"+name] = measuretest.PartsOf(false, held*mebi, 0, 0, 0)
+			}
+			policy := diskPolicy(n.signal)
+			policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi)
+			a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
+			runFor(t, a, 40*time.Second)
+			n.wantVictims(t, want...)
+			if d := n.last(t); held == 9 && (d.Hold != decide.HoldInsufficientReclaim || !strings.Contains(d.Detail, "that are missing or are used up within 30s")) {
+				t.Errorf("hold %q (%s)", d.Hold, d.Detail)
+			}
 		})
 	}
+}
+
+// The host has filled a disk and given a little back, so that the line is there again and the minimum
+// reclaim above it is not: no pod goes for that. Of 1000 the line is 100 and the target 150; 99 are
+// available, and 101 later.
+func TestDiskBetweenTheLineAndTheMinimumReclaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &spaceNode{
+			fakeNode: newFakeNode(1000), signal: pressure.NodeFSAvailable, started: time.Now(), ended: map[string]time.Time{},
+			available: steps(map[time.Duration]int64{0: 99, time.Second: 101}),
+		}
+		n.run("a", 1, 0)
+		disk := &fakeDisk{node: n.fakeNode, slow: 2 * time.Second, measured: map[string]usage.DiskUse{"uid-a": measuretest.PartsOf(false, 60, 0, 0, 0)}}
+		policy := diskPolicy(n.signal)
+		policy.Thresholds[0].MinReclaim = pressure.Absolute(50)
+		a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })
+		runFor(t, a, decisions.SayAgainAfter+10*time.Second)
+		n.wantVictims(t)
+		if d := n.last(t); d.Hold != decide.HoldRecovered || !strings.Contains(d.Detail, "for the 49 that are missing to its minimum reclaim") {
+			t.Errorf("hold %q (%s)", d.Hold, d.Detail)
+		}
+	})
 }
 
 // After a victim's end the disk is measured again before the next one is chosen.

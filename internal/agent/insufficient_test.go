@@ -20,12 +20,10 @@ import (
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// helpingPolicy is hardPolicy, where a victim should return a twentieth of what is
-// missing.
+// helpingPolicy is hardPolicy with a line at 100 MiB.
 func helpingPolicy() Policy {
 	policy := hardPolicy()
 	policy.Thresholds[0].Quantity = pressure.Absolute(100 * mebi) // a float32 has no exact tenth
-	policy.MinimumReclaim = pressure.Fraction(0.05)
 	return policy
 }
 
@@ -42,24 +40,13 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 	}{
 		{
 			"a process of the host leaks", func(n *fakeNode, _ *Policy) {
-				n.host = 950 * mebi
+				n.host = 910 * mebi
 				n.run("a", 10, 0)
 				n.run("b", 20, 0)
 			},
 			[]string{},
 			decide.HoldInsufficientReclaim,
-			"all 2 candidates together could return 30.0Mi of the 80.0Mi that are missing: look at processes of the host, page cache and kernel memory",
-		},
-		{
-			"and the rules are off", func(n *fakeNode, policy *Policy) {
-				policy.MinimumReclaim = pressure.Quantity{}
-				n.host = 950 * mebi
-				n.run("a", 10, 0)
-				n.run("b", 20, 0)
-			},
-			[]string{"b", "a"},
-			decide.HoldNoCandidates,
-			"",
+			"all 2 candidates together could return 30.0Mi of the 40.0Mi that are missing: look at processes of the host, page cache and kernel memory",
 		},
 		{
 			"they would just suffice", func(n *fakeNode, _ *Policy) {
@@ -102,12 +89,12 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 		},
 		{
 			"a protected pod leaks", func(n *fakeNode, _ *Policy) {
-				n.run("leaker", 950, 0, func(p *corev1.Pod) { p.OwnerReferences = nil })
+				n.run("leaker", 930, 0, func(p *corev1.Pod) { p.OwnerReferences = nil })
 				n.run("a", 10, 0)
 			},
 			[]string{},
 			decide.HoldInsufficientReclaim,
-			"shop/leaker alone uses 950.0Mi and is protected: NoController",
+			"shop/leaker alone uses 930.0Mi and is protected: NoController",
 		},
 		{
 			"no protected pod is that large", func(n *fakeNode, _ *Policy) {
@@ -122,14 +109,14 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 		{
 			"above the line, and below the minimum reclaim", func(n *fakeNode, policy *Policy) {
 				policy.Thresholds[0].MinReclaim = pressure.Absolute(50 * mebi)
-				n.host = 930 * mebi
+				n.host = 890 * mebi
 				n.run("a", 10, 0)
 				n.run("b", 20, 0)
 				n.after(3*time.Second, func() { n.host = 860 * mebi })
 			},
-			[]string{"b"}, // and the other when it has ended
-			decide.HoldReclaimInProgress,
-			"",
+			[]string{"b"},
+			decide.HoldRecovered,
+			"the threshold is reached, and no pod is evicted for the 40.0Mi that are missing to its minimum reclaim",
 		},
 		{
 			"page cache is available already", func(n *fakeNode, _ *Policy) {
@@ -158,7 +145,7 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 				n.run("small", 2, 0)
 				n.run("leaker", 400, 0, high)
 			},
-			[]string{"leaker"},
+			[]string{"small", "leaker"}, // in their order
 			decide.HoldNone,
 			"",
 		},
@@ -198,14 +185,14 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 		},
 		{
 			"what is in flight covers a part, and the rest cannot be had", func(n *fakeNode, _ *Policy) {
-				n.host = 930 * mebi
-				n.run("leaving", 40, 0)
+				n.host = 915 * mebi
+				n.run("leaving", 10, 0)
 				n.run("a", 20, 0)
 				n.terminate("uid-leaving")
 			},
 			[]string{},
 			decide.HoldInsufficientReclaim,
-			"all 1 candidates together could return 20.0Mi of the 50.0Mi",
+			"all 1 candidates together could return 20.0Mi of the 35.0Mi",
 		},
 		{
 			"what is in flight makes the rest small enough", func(n *fakeNode, _ *Policy) {
@@ -243,6 +230,28 @@ func TestCandidatesThatWouldHelp(t *testing.T) {
 	}
 }
 
+// TestNearExhaustionAnyPodHelps: what the candidates hold does not suffice, and less than half of the line is
+// left: for memory they go, and for a disk they do not.
+func TestNearExhaustionAnyPodHelps(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.stubborn, n.host = true, 950*mebi
+		n.run("a", 10, 0)
+		n.run("b", 20, 0)
+		watch(t, n, helpingPolicy(), 10*time.Second)
+		n.wantVictims(t, "b", "a")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.run("a", 1, 0)
+		policy := diskPolicy(pressure.NodeFSAvailable)
+		policy.Thresholds[0].Quantity = pressure.Absolute(200) // 50 are left
+		runDiskBy(t, n, &fakeDisk{node: n, measured: map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(149, 1, 1, 1)}}, policy, 10*time.Second)
+		n.wantVictims(t)
+	})
+}
+
 func high(p *corev1.Pod) {
 	priority := int32(1000)
 	p.Spec.Priority = &priority
@@ -265,8 +274,8 @@ func TestLeakerBehindABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("leaker", 940, 100)
-		n.run("ahead", 1, 0)
-		n.run("behind", 2, 0, high)
+		n.run("behind", 1, 0, high)
+		n.run("last", 2, 0, high)
 		n.pods["uid-leaker"].api.Spec.Priority = new(int32(1))
 		n.answer = func(evict.Request) evict.Result { return evict.Result{Outcome: evict.BlockedByBudget} }
 		watch(t, n, helpingPolicy(), 25*time.Second)
@@ -274,12 +283,8 @@ func TestLeakerBehindABudget(t *testing.T) {
 			t.Errorf("evicted (-want +got):\n%s", diff)
 		}
 		first, held := n.decisions[0], n.decisions[1]
-		want := map[string]rank.Protection{"ahead": rank.ProtectedReclaimTooSmall, "behind": rank.ProtectedReclaimTooSmall}
-		if diff := cmp.Diff(want, reasonsOf(&first)); diff != "" {
-			t.Errorf("protected, first decision (-want +got):\n%s", diff)
-		}
-		if got := first.Ranking.Protected[0].Detail; got != "1.0Mi of the 43.0Mi that are missing, limits.minimumReclaimShare is 5%" {
-			t.Errorf("detail %q", got)
+		if want := "2 more were not tried: together they could not free what is missing"; !slices.Contains(first.Notes, want) {
+			t.Errorf("notes %q, want %q", first.Notes, want)
 		}
 		if held.Hold != decide.HoldInsufficientReclaim || !strings.HasSuffix(held.Detail, "; shop/leaker alone uses 940.0Mi and is protected: BackingOff") {
 			t.Errorf("second decision: hold %q, detail %q", held.Hold, held.Detail)
@@ -370,7 +375,6 @@ func TestNoPodIsInsufficientInAStall(t *testing.T) {
 		n.pods["uid-thrashing"].cache = 500 * mebi
 		share := 0.9
 		policy := stallPolicy()
-		policy.MinimumReclaim = pressure.Fraction(1)
 		a := newAgent(t, n, policy)
 		a.options.Sampler = stalling{n, &share}
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)

@@ -92,11 +92,11 @@ func checkKubeletsVictim(t *testing.T, n *fakeNode) {
 	}
 }
 
-// TestKubeletMemoryAndItsLine: a pod within its request is evicted when the kubelet's figure runs
-// toward the kubelet's own line, which needs no conversion.
+// TestKubeletMemoryAndItsLine: a pod within its request is evicted when the kubelet's figure meets
+// the kubelet's own line, which needs no conversion.
 func TestKubeletMemoryAndItsLine(t *testing.T) {
 	t.Parallel()
-	for line, want := range map[int64][]string{20: nil, 60: {"a"}} {
+	for line, want := range map[int64][]string{20: nil, 65: {"a"}} {
 		synctest.Test(t, func(t *testing.T) {
 			n := hostOnNode(0)
 			n.hasKubelets = true

@@ -133,7 +133,6 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 				n.run("greedy", 1, 0)
 				n.stubborn = true
 				policy := diskPolicy(n.signal)
-				policy.MinimumReclaim = pressure.Fraction(0.05)
 				if test.kubelet.started = n.started; test.kubelet.greedy == nil {
 					test.kubelet.greedy = writes
 				}
@@ -194,7 +193,6 @@ func TestDiskIsMeasuredAgainForANewPressure(t *testing.T) {
 		n.run("a", 1, 0)
 		n.stubborn = true
 		policy := diskPolicy(n.signal)
-		policy.MinimumReclaim = pressure.Fraction(0.05)
 		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{Signal: n.signal, Quantity: pressure.Absolute(200)})
 		disk := &fakeDisk{node: n.fakeNode, measured: map[string]usage.DiskUse{"uid-a": measuretest.PartsOf(false, 30, 0, 0, 0)}}
 		a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, disk })

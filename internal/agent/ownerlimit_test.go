@@ -16,9 +16,13 @@ import (
 func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		other bool
-		want  []string
-	}{"leaks alone": {false, []string{"leak-a"}}, "another that exceeds": {true, []string{"leak-a", "other"}}} {
+		other, fast bool
+		want        []string
+	}{
+		"leaks alone":          {false, false, []string{"leak-a"}},
+		"another that exceeds": {true, false, []string{"leak-a", "other"}},
+		"a fast fall":          {false, true, []string{"leak-a"}},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -33,7 +37,11 @@ func TestFaultOwnersLimitTakesPodsWithinTheirRequests(t *testing.T) {
 					n.host = -60 * mebi
 				}
 				n.host += 280 * mebi // 70 of 100 are left
-				n.after(20*time.Second, func() { n.host += 200 * mebi })
+				if test.fast {
+					n.leakFrom(20*time.Second, 20*mebi, 10*time.Second) // they would not last for 30 s
+				} else {
+					n.after(20*time.Second, func() { n.host += 200 * mebi })
+				}
 				policy := untilExhaustionPolicy()
 				policy.Limits = cooldown.Limits{PerOwnerPerHour: 1}
 				watch(t, n, policy, 2*time.Minute)

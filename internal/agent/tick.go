@@ -31,7 +31,6 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.tellVictims(started, ended)
 	a.memories.Save()
 	a.assessor.WarmUp(sample, verdict)
-	a.assessor.Approach(ctx, sample, verdict)
 	a.health.Observe(started, sample, verdict)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return next

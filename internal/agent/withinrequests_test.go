@@ -33,31 +33,53 @@ func TestFaultHostMemoryTakesPodsWithinRequests(t *testing.T) {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
 		want := "all 3 pods that could be evicted use no more than they requested: look at processes of the host, page cache and kernel memory; " +
-			"one is evicted when less than 50.0Mi is left, or when nothing will be left soon"
+			"one is evicted when less than 50.0Mi is left"
 		if d := n.last(t); d.Detail != want {
 			t.Errorf("detail:\n%s\nwant:\n%s", d.Detail, want)
 		}
 	})
 }
 
-// TestHostMemoryThatRunsOutTakesOnePod: the host keeps taking memory: one pod is evicted before
-// nothing is left, while more than half of the threshold is, and its end is waited for.
+// TestHostMemoryThatRunsOutTakesOnePod: the host keeps taking memory: one pod is evicted when less than
+// half of the threshold is left, and not before, and its end is waited for.
 func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := hostOnNode(0)
-		n.leakFrom(time.Minute, 2*mebi, 9*time.Second)
+		n.leakFrom(time.Minute, 2*mebi, 15*time.Second)
 		watch(t, n, untilExhaustionPolicy(), 5*time.Minute)
 		n.wantVictims(t, "a")
 		victim := n.acted(t)
-		if left := victim.Pressure.Observed.Available; left < 50*mebi || left >= 70*mebi {
+		if left := victim.Pressure.Observed.Available; left < 45*mebi || left >= 50*mebi {
 			t.Errorf("%d MiB were left", left/mebi)
 		}
 	})
 }
 
-// TestFaultHostMemoryRunsTowardTheKubeletsLine: memory falls slowly toward the kubelet's threshold:
-// a pod is evicted before it is met. If the threshold is not known, no pod is.
+// TestFaultPodsOverTheirRequestsTogether: a pod within its request grows for a while, and four pods over
+// theirs would cover what it takes together, but none of them alone: it stays.
+func TestFaultPodsOverTheirRequestsTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(3000)
+		n.run("database", 900, 2000)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			n.run(name, 200, 0)
+		}
+		n.host = 850 * mebi
+		for i := range 10 {
+			n.after(time.Duration(i+5)*time.Second, func() { n.pods["uid-database"].memory += 20 * mebi })
+		}
+		policy := untilExhaustionPolicy()
+		policy.Thresholds[0].Quantity = pressure.Absolute(300 * mebi)
+		policy.KubeletHard = []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(299 * mebi), Hard: true}}
+		watch(t, n, policy, time.Minute)
+		n.wantVictims(t, "a")
+	})
+}
+
+// TestFaultHostMemoryRunsTowardTheKubeletsLine: memory falls slowly toward the kubelet's threshold: a
+// pod is evicted when it is met by evictd's measure. If the threshold is not known, no pod is.
 func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -67,10 +89,11 @@ func TestFaultHostMemoryRunsTowardTheKubeletsLine(t *testing.T) {
 		want []string
 	}{
 		{"not known", 0, 60, nil}, // the gap alone is no line
-		{"near", 60, 0, []string{"a"}},
+		{"it is met", 65, 0, []string{"a"}},
+		{"near", 60, 0, nil},
 		{"far", 20, 0, nil},
-		{"far, and the kubelet sees less available", 20, 40, []string{"a"}},
-		{"near, and the kubelet sees more available", 60, -40, nil},
+		{"far, and the kubelet sees less available", 20, 45, []string{"a"}},
+		{"it is met, and the kubelet sees more available", 65, -40, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -157,7 +157,7 @@ func (a *Assessor) measure(ctx context.Context, s *decide.Situation) (decide.Hol
 // count: on a node with short jobs pods end all the time.
 func (a *Assessor) queryOf(s *decide.Situation) measure.Query {
 	return measure.Query{
-		Pressure: &s.Pressure, Sample: s.Sample, Pods: s.Pods, Incident: s.Incident,
+		Pressure: &s.Pressure, Pods: s.Pods, Incident: s.Incident,
 		NewerThan: a.options.Memories.Victims.LastOwnEnd(), Enough: s.Required(),
 	}
 }

@@ -21,14 +21,13 @@ func TestMargin(t *testing.T) {
 		want     int64
 		is       bool
 	}{
-		"beyond the target":         {memory, false, decide.HoldReclaimInProgress, 100, 30, true},
-		"beyond the line alone":     {memory, false, decide.HoldReclaimInProgress, 60, 10, true},
+		"beyond the line":           {memory, false, decide.HoldReclaimInProgress, 60, 10, true},
 		"not even the line":         {memory, false, decide.HoldReclaimInProgress, 40, 0, true},
 		"a soft threshold":          {memory, true, decide.HoldReclaimInProgress, 100, 0, false},
 		"a disk fills slowly":       {disk, false, decide.HoldReclaimInProgress, 100, 0, false},
 		"held for another reason":   {memory, false, decide.HoldBackingOff, 100, 0, false},
 		"a pod is evicted":          {memory, false, decide.HoldNone, 100, 0, false},
-		"tasks run out as suddenly": {pressure.PIDAvailable, false, decide.HoldReclaimInProgress, 100, 30, true},
+		"tasks run out as suddenly": {pressure.PIDAvailable, false, decide.HoldReclaimInProgress, 100, 50, true},
 	} {
 		expected := pressure.Amounts{}.With(test.signal, test.inFlight)
 		known := Assessment{Hold: test.hold, Situation: &decide.Situation{

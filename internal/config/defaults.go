@@ -70,8 +70,7 @@ func Default() *EvictdConfiguration {
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
-			SoftJitter:          metav1.Duration{Duration: 5 * time.Second},
-			MinimumReclaimShare: "5%",
+			SoftJitter: metav1.Duration{Duration: 5 * time.Second},
 		},
 		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1, StabilizationWindow: metav1.Duration{Duration: stabilizationWindowDefault}},
 	}

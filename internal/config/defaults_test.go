@@ -187,7 +187,7 @@ func TestValidateByHand(t *testing.T) {
 	want := []string{
 		"apiVersion", "kind", "memoryAvailable", "sampling.minInterval", "sampling.maxInterval", "disruptionBudgets",
 		"protect.priorityAtLeast", "protect.withinRequests", "limits.evictionsPerMinute", "limits.perOwnerPerHour",
-		"limits.minimumReclaimShare", "disk.source", "disk.workers", "disk.cpu",
+		"disk.source", "disk.workers", "disk.cpu",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)

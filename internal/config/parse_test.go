@@ -245,24 +245,6 @@ func TestParseFaults(t *testing.T) {
 		{"a jitter back in time", "limits: {softJitter: -1s}", []string{
 			`limits.softJitter: Invalid value: "-1s": must be between 0s and 1m0s; a soft threshold that should wait longer has a longer grace period`,
 		}},
-		{"an amount for a share", "limits: {minimumReclaimShare: 500Mi}", []string{
-			`limits.minimumReclaimShare: Invalid value: "500Mi": must be a percentage of what is missing, such as "5%"`,
-		}},
-		{"a share of nothing in other words", "limits: {minimumReclaimShare: 0.0%}", []string{
-			`limits.minimumReclaimShare: Invalid value: "0.0%": would exclude no pod: write "0%" to switch it off`,
-		}},
-		{"a share of more than is missing", "limits: {minimumReclaimShare: 101%}", []string{
-			`limits.minimumReclaimShare: Invalid value: "101%": must be between 0% and 100%`,
-		}},
-		{"a share below nothing", "limits: {minimumReclaimShare: -1%}", []string{
-			`limits.minimumReclaimShare: Invalid value: "-1%": must be between 0% and 100%`,
-		}},
-		{"a share that is no number", "limits: {minimumReclaimShare: NaN%}", []string{
-			`limits.minimumReclaimShare: Invalid value: "NaN%": is not a number: write one, like "10%"`,
-		}},
-		{"no share", "limits: {minimumReclaimShare: ''}", []string{
-			`limits.minimumReclaimShare: Invalid value: "": must be a percentage of what is missing, such as "5%"`,
-		}},
 		{"a disk source that there is not", "disk: {source: du}", []string{
 			`disk.source: Unsupported value: "du": supported values: "summary", "node"`,
 		}},
@@ -278,9 +260,6 @@ func TestParseFaults(t *testing.T) {
 		{"CPU in words", "disk: {cpu: 20%, workers: 17}", []string{
 			`disk.workers: Invalid value: 17: must be between 1 and 16`,
 			`disk.cpu: Invalid value: "20%": must be an amount of CPU, such as "200m"`,
-		}},
-		{"a number for a share", "limits: {minimumReclaimShare: 5}", []string{
-			`limits.minimumReclaimShare: Invalid value: 5: must be text: put it in quotes`,
 		}},
 		{"selector without values", "protect: {podSelector: {matchExpressions: [{key: a, operator: In}]}}", []string{
 			"protect.podSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
@@ -429,7 +408,7 @@ memoryStall: {type: some, threshold: 10%, window: 3s}
 sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, withinRequests: always, annotationNamespaces: [team-*]}
-limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s, minimumReclaimShare: 7.5%}
+limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s}
 disk: {source: node, cpu: 1500m, workers: 2, stabilizationWindow: 45s}
 kubelet: {insecureSkipTLSVerify: true}
 `)
@@ -460,7 +439,7 @@ kubelet: {insecureSkipTLSVerify: true}
 
 			AnnotationNamespaces: []string{"team-*"},
 		},
-		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9), MinimumReclaimShare: "7.5%"},
+		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9)},
 		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2, StabilizationWindow: seconds(45)},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}

@@ -34,16 +34,6 @@ func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
 	return pressure.Kernel
 }
 
-// MinimumReclaimShare returns limits.minimumReclaimShare as a share, 0 to 1. A value that does not
-// validate, which no loaded configuration has, means 0, which withholds no pod.
-func (c *EvictdConfiguration) MinimumReclaimShare() pressure.Quantity {
-	share, err := parseReclaimShare(c.Limits.MinimumReclaimShare)
-	if err != nil {
-		return pressure.Quantity{}
-	}
-	return pressure.Fraction(share)
-}
-
 // among returns the function that says whether a namespace is one of the patterns; nil
 // where there are none.
 func among(patterns []string) func(namespace string) bool {

@@ -258,11 +258,6 @@ type Limits struct {
 	// next. Hard evictions never wait, nor do soft ones whose grace period was cut short. `0s`
 	// switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
-	// Percentage of what is missing to the threshold plus the minimum reclaim, 0% to 100%:
-	// a pod that would free less is skipped while larger ones suffice, and no pod is
-	// evicted while all candidates together could not reach the threshold. `0%` switches
-	// both off. Unset means 5%.
-	MinimumReclaimShare string `json:"minimumReclaimShare"`
 }
 
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;

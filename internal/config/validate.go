@@ -193,10 +193,6 @@ func (v *validator) limits() {
 		v.add(field.Invalid(path.Child("softJitter"), d.String(),
 			fmt.Sprintf("must be between 0s and %s; a soft threshold that should wait longer has a longer grace period", softJitterLongest)))
 	}
-	share := path.Child("minimumReclaimShare")
-	if _, err := parseReclaimShare(v.c.Limits.MinimumReclaimShare); err != nil && !v.broken[share.String()] {
-		v.add(field.Invalid(share, v.c.Limits.MinimumReclaimShare, err.Error()))
-	}
 }
 
 func (v *validator) stabilizationWindow() {

@@ -124,26 +124,6 @@ func parseStall(text string) (float32, error) {
 	return share, nil
 }
 
-// parseReclaimShare reads the share of what is missing that a victim must return.
-func parseReclaimShare(text string) (float32, error) {
-	if text == "0%" {
-		return 0, nil
-	}
-	if !strings.HasSuffix(text, "%") {
-		return 0, errors.New(`must be a percentage of what is missing, such as "5%"`)
-	}
-	share, err := parsePercentage(text)
-	switch {
-	case err != nil:
-		return 0, err
-	case share < 0 || share > 1:
-		return 0, errors.New("must be between 0% and 100%")
-	case share == 0:
-		return 0, errors.New(`would exclude no pod: write "0%" to switch it off`)
-	}
-	return share, nil
-}
-
 // parsePercentage returns the share that a text ending in % means. The arithmetic
 // is in float32 because the kubelet's is (parsePercentage, same file): the same
 // text must be the same number of bytes to both.

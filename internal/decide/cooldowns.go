@@ -39,31 +39,6 @@ func (s *Situation) limited(e *rank.Entry) (cooldown.Reason, bool) {
 	return s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 }
 
-// ownerLimits keeps pods from being evicted in place of those whose owner has reached its limit. A limit
-// protects no pod: those it keeps stay candidates, without a request. Others that exceed their requests
-// may go; one within its request would pay for what it did not use.
-func ownerLimits(s *Situation, d *Decision) (Hold, string) {
-	limited, exceed, why := 0, false, ""
-	for i := range d.Ranking.Candidates {
-		e := &d.Ranking.Candidates[i]
-		if reason, is := s.limited(e); is {
-			limited, exceed, why = limited+1, exceed || e.Exceeds, e.Pod.Key()+": "+reason.Detail
-		}
-	}
-	if limited == 0 {
-		return HoldNone, ""
-	}
-	if exceed {
-		s.Policy.WithinRequests.Withhold(&d.Ranking, func(*rank.Pod) bool { return false })
-	}
-	why = fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour; %s", limited, why)
-	if limited == len(d.Ranking.Candidates) {
-		return HoldLimitReached, why
-	}
-	d.Notes = append(d.Notes, "no request is sent for "+why)
-	return HoldNone, ""
-}
-
 // candidatesOf returns the candidates of a decision, in order.
 func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))

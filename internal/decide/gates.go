@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 
+	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -13,7 +14,7 @@ type gate func(s *Situation, d *Decision) (Hold, string)
 // beforeMeasuring are the gates that do not need the pods' use.
 func beforeMeasuring() []gate {
 	return []gate{
-		incompleteReading, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
+		incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
 		carefulStart, stabilization, nodeLimitUnlessOverdue,
 	}
 }
@@ -22,9 +23,7 @@ func beforeMeasuring() []gate {
 func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
 
 // whichPods are the gates that check which of the ranked pods may be evicted.
-func whichPods() []gate {
-	return []gate{candidates, withinRequests, cooldowns, sufficient, outgrown, ownerLimits}
-}
+func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
 
 // pass runs gates in their order; the first that holds decides.
 func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
@@ -65,10 +64,21 @@ func Decide(s *Situation) (Plan, Hold, string) {
 		return plan, hold, detail
 	}
 	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
-	if s.supply().Judges() {
+	if !s.anyHelps() {
 		plan.Required = s.Required()
 	}
 	return plan, HoldNone, ""
+}
+
+// lineHolds holds a decision where the threshold is reached again, and only the minimum reclaim is missing:
+// it says how long a threshold counts as met, and no pod is evicted for it alone.
+func lineHolds(s *Situation, _ *Decision) (Hold, string) {
+	p := &s.Pressure
+	if p.Observed.Available < p.Line {
+		return HoldNone, ""
+	}
+	return HoldRecovered, fmt.Sprintf("the threshold is reached, and no pod is evicted for the %s that are missing to its minimum reclaim",
+		wording.Amount(p.Threshold.Signal, p.Deficit()))
 }
 
 // newerSample waits for a reading that does not reach back to the last victim's end.
@@ -146,7 +156,7 @@ func candidates(s *Situation, d *Decision) (Hold, string) {
 	case len(d.Ranking.Candidates) > 0:
 		return HoldNone, ""
 	case len(s.Uses.Incomplete) > 0:
-		return HoldUsageUnknown, s.supply().NotKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
+		return HoldUsageUnknown, s.Uses.NotKnownToSuffice(s.Pressure.Threshold.Signal, s.Required())
 	default:
 		return HoldNoCandidates, noCandidates(&d.Ranking) + WouldSuffice(d, s.Shortage().Missing)
 	}
@@ -163,9 +173,4 @@ func noCandidates(ranking *rank.Ranking) string {
 	}
 	return fmt.Sprintf("%d pods on the node, %d of them terminating and too small to suffice, the others protected",
 		len(ranking.Protected), leaving)
-}
-
-func sufficient(s *Situation, d *Decision) (Hold, string) {
-	short := s.Shortage()
-	return s.supply().Withhold(d, &short, s.Policy.WithinRequests)
 }

@@ -60,8 +60,8 @@ func short(signal pressure.Signal) *decide.Situation {
 		Sample: sample, Pods: []*nodepods.Pod{hog}, Cooldown: waits{},
 		Policy: &decide.Policy{
 			Thresholds:     []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(100), Hard: true}},
-			WithinRequests: decide.WithinRequestsUntilExhaustion, MinimumReclaim: pressure.Fraction(0.05),
-			Stabilization: 10 * second,
+			WithinRequests: decide.WithinRequestsUntilExhaustion,
+			Stabilization:  10 * second,
 		},
 	}
 }
@@ -89,6 +89,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"a reading that failed", decide.HoldIncompleteReading, func(s *decide.Situation) {
 				s.Sample.Observations[disk] = pressure.Observation{Err: errors.New("planted")}
 			}},
+			{"a line that holds again", decide.HoldRecovered, func(s *decide.Situation) { s.Pressure.Observed.Available, s.Pressure.Target = 100, 200 }},
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
 			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},
@@ -120,8 +121,8 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
 				wait(s).pod = &cooldown.Reason{Kind: cooldown.Refused, Outcome: evict.Denied}
 			}},
-			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
 			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &cooldown.Reason{} }},
+			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

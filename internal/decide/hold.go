@@ -27,7 +27,7 @@ const (
 	// HoldRequestInDoubt: the outcome of the last request is unknown, and its pod could not be read
 	// since.
 	HoldRequestInDoubt Hold = "RequestInDoubt"
-	// HoldRecovered: a second reading found no pressure any more.
+	// HoldRecovered: the threshold is reached again, by a second reading or but for its minimum reclaim.
 	HoldRecovered Hold = "Recovered"
 	// HoldNoCandidates: every pod is protected.
 	HoldNoCandidates Hold = "NoCandidates"
@@ -41,7 +41,7 @@ const (
 	HoldSoftJitter Hold = "SoftJitter"
 	// HoldLimitReached: the limit of evictions in a time is reached.
 	HoldLimitReached Hold = "LimitReached"
-	// HoldInsufficientReclaim: all candidates together could not free enough; see sufficient.go.
+	// HoldInsufficientReclaim: all candidates together could not free enough; see shortage.go.
 	HoldInsufficientReclaim Hold = "InsufficientReclaim"
 	// HoldBudgetUnknown: PodDisruptionBudgets block the candidates, and the status of one of
 	// them could not be read.

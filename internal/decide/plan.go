@@ -26,8 +26,8 @@ type Plan struct {
 	Taint bool
 	// BypassPDB lets one pod be deleted although its PodDisruptionBudget blocks it, see docs/adr/0013.
 	BypassPDB bool
-	// Required is how much the pods that budgets block must free together for that, in the signal's
-	// unit; 0 requires nothing.
+	// Required is how much the candidates that are left must be able to free together, once one was
+	// refused, in the signal's unit; 0 requires nothing.
 	Required int64
 }
 

@@ -37,9 +37,6 @@ type Policy struct {
 	// Stabilization is how long a decision about a disk waits for space to be reclaimed without an
 	// eviction; 0 is off.
 	Stabilization time.Duration
-	// MinimumReclaim is the share of what is missing that a victim should free; with the zero value
-	// it excludes no pod.
-	MinimumReclaim pressure.Quantity
 	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
 	TaintNode bool
 }
@@ -58,14 +55,6 @@ func (p *Policy) overdueGrace() int64 {
 		return min(p.HardGrace, p.OverdueGrace)
 	}
 	return p.OverdueGrace
-}
-
-// grace returns the grace period that a pod would get, in seconds.
-func (p *Policy) grace(hard bool, pod *rank.Pod) int64 {
-	if shorter := CapGrace(p.graceCap(hard), pod); shorter != nil {
-		return *shorter
-	}
-	return pod.GraceSeconds
 }
 
 // kubeletLine returns the threshold at which the kubelet evicts at once, in evictd's measure of the

@@ -26,25 +26,6 @@ func Suffice(missing int64, candidates []Reclaim) bool {
 	return missing <= 0
 }
 
-// largerSuffice reports whether, of the candidates that would be evicted in their order until
-// nothing is missing, those that free at least so much would suffice alone.
-func largerSuffice(missing, atLeast int64, candidates []Reclaim) bool {
-	all, larger := int64(0), int64(0)
-	for _, c := range candidates {
-		if all >= missing {
-			break
-		}
-		if !c.Known {
-			return false // it might suffice alone, or not at all
-		}
-		all += c.Amount
-		if c.Amount >= atLeast {
-			larger += c.Amount
-		}
-	}
-	return larger >= missing
-}
-
 // Total adds up what is known.
 func Total(releases []Reclaim) int64 {
 	all := int64(0)

@@ -14,14 +14,9 @@ func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) { return s.reclai
 func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 	expected, relied := s.reliedOn(p)
 	short := ShortageOf(p, expected)
-	if relied && short.Missing == 0 {
+	if relied && short.MissingToLine == 0 {
 		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing%s",
-			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToTarget), s.freeAlready())
-	}
-	if b := s.awaited(p, &short); b != nil {
-		signal := p.Threshold.Signal
-		return HoldReclaimInProgress, fmt.Sprintf("what is in flight reaches the threshold; for the %s that are missing to %s one pod at a time is evicted, and %s has not ended",
-			wording.Amount(signal, short.Missing), wording.Amount(signal, p.Target), b.Key())
+			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToLine), s.freeAlready())
 	}
 	return HoldNone, ""
 }
@@ -49,25 +44,6 @@ func (s *Situation) freeAlready() string {
 	}
 	return fmt.Sprintf("; %s of it is free on the kernel's per-CPU lists, which MemAvailable does not count",
 		wording.Amount(s.Pressure.Threshold.Signal, s.FreeOnLists))
-}
-
-// awaited returns evictd's victim whose end a pressure waits for in the reclaim margin, the one
-// that was accepted first; nil when there is none. Inside the margin nothing is urgent: one victim
-// at a time is evicted for it, as in the kubelet, and the next only after a reading that shows what
-// the last one freed. For a disk no reading shows that at a victim's end, see [stabilization].
-func (s *Situation) awaited(p *pressure.Pressure, short *Shortage) *inflight.Booking {
-	if !short.InMargin() || p.Threshold.Signal.OnDisk() {
-		return nil
-	}
-	signal := p.Threshold.Signal
-	for i := range s.InFlight {
-		b := &s.InFlight[i]
-		own := b.Signal == signal.String() || b.Signal != "" && b.Expected.At(signal) > 0
-		if own && b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) {
-			return b
-		}
-	}
-	return nil
 }
 
 // LookAgain decides by a second reading, just before something irreversible. What the victims

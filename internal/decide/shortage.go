@@ -1,6 +1,19 @@
 package decide
 
-import "github.com/evictd/evictd/pkg/pressure"
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// One formula says which candidates may be evicted for what is short: docs/adr/0036-one-formula-of-a-shortage.md.
+
+// relief is for how long the ends of pods must make up for what is being used up.
+const relief = 30 * time.Second
 
 // Shortage are the figures of what a pressure is short of, in the signal's unit. None is
 // negative.
@@ -13,6 +26,9 @@ type Shortage struct {
 	// Missing is what is still missing to the target beside what is in flight, and
 	// MissingToLine what is still missing to the line.
 	Missing, MissingToLine int64
+	// Needed is what is missing, and what is used up within [relief] besides, at the rate that is
+	// certain by the last seconds.
+	Needed int64
 }
 
 // ShortageOf returns the figures of a pressure, with so much in flight.
@@ -24,52 +40,132 @@ func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
 	}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
 	s.MissingToLine = max(0, p.Line-p.Observed.Available-s.InFlight)
+	s.Needed = s.Missing + usedUp(p)
 	return s
 }
 
-// InMargin reports whether the line is reached with what is in flight, and the target is
-// not.
-func (s *Shortage) InMargin() bool { return s.MissingToLine == 0 && s.Missing > 0 }
+// usedUp returns how much of the signal is used up within [relief]; 0 where that is not known, or it does
+// not fall. A disk that is full by then is judged by what is missing: the pod that fills it may hold less
+// than it writes in that time.
+func usedUp(p *pressure.Pressure) int64 {
+	f := &p.Forecast
+	if !f.Known || f.Least <= 0 || p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
+		return 0
+	}
+	return int64(f.Least * relief.Seconds())
+}
 
-// ToReach returns what the candidates should reach at least: the threshold. For a disk that is back
-// at its threshold ([Shortage.InMargin]) it is the target: if the host filled the disk and freed a
-// little, the pods would be evicted for the rest, one by one.
-func (s *Shortage) ToReach(signal pressure.Signal) int64 {
-	if s.InMargin() && signal.OnDisk() {
-		return s.Missing
+// Required returns what the candidates must be able to free together: what reaches the threshold. A
+// disk that is full ends no process, and one that the host fills must not cost one pod after the other.
+// So for a disk it is all that is needed.
+func (s *Shortage) Required(signal pressure.Signal) int64 {
+	if signal.OnDisk() {
+		return s.Needed
 	}
 	return s.MissingToLine
 }
 
-// Required returns what all candidates together must be able to free, so that one of them may be
-// evicted. Least is limits.minimumReclaimShare.
-//
-//   - What is missing to the threshold, or [Shortage.ToReach] of a disk.
-//   - For a disk at least that share of the threshold itself, too. A disk fills over hours,
-//     and not only because of pods: when its threshold is met almost nothing is missing, and
-//     the pods that happen to be there would be evicted one after the other, each for a short
-//     relief. Candidates that hold less than that did not fill the disk.
-//   - For any other signal that is back at its threshold, that share of what is missing to
-//     the target.
-func (s *Shortage) Required(p *pressure.Pressure, least pressure.Quantity) int64 {
+// Margin returns by how much more is in flight than reaches the threshold, in the signal's unit.
+func (s *Shortage) Margin() int64 { return max(0, s.InFlight-s.ToLine) }
+
+// Choice says which candidates may be evicted.
+type Choice uint8
+
+// The choices.
+const (
+	// ChooseNone: no pod is evicted.
+	ChooseNone Choice = iota
+	// ChooseExceeding: those that exceed their requests.
+	ChooseExceeding
+	// ChooseAll: those, and then the others.
+	ChooseAll
+)
+
+// anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
+// the kernel or the kubelet would end one.
+func (s *Situation) anyHelps() bool {
+	left := s.remainder()
+	return left.RunsOut() && !s.Pressure.Threshold.Signal.OnDisk()
+}
+
+// Choose says which candidates may be evicted, by what their ends free together. Over are those that
+// exceed their requests; within are the others, which are there only near exhaustion.
+func (s *Shortage) Choose(signal pressure.Signal, over, within []Reclaim, anyHelps bool) Choice {
 	switch {
-	case s.Missing == 0:
-		return 0
-	case p.Threshold.Signal.OnDisk():
-		return max(s.ToReach(p.Threshold.Signal), least.Of(p.Line))
-	case s.InMargin():
-		return least.Of(s.Missing)
+	case Suffice(s.Needed, over):
+		return ChooseExceeding
+	case anyHelps, Suffice(s.Required(signal), slices.Concat(over, within)):
+		return ChooseAll
 	default:
-		return s.MissingToLine
+		return ChooseNone
 	}
 }
 
-// Margin returns by how much more is in flight than is needed, in the signal's unit: the target, or
-// the threshold alone where the target waits for a victim's end.
-func (s *Shortage) Margin() int64 {
-	needs := s.ToTarget
-	if s.Missing > 0 {
-		needs = s.ToLine
+// sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
+// together. A limit holds: a pod whose owner has reached it counts among those over their requests, and no
+// pod within its request goes in its place.
+func sufficient(s *Situation, d *Decision) (Hold, string) {
+	signal, short := s.Pressure.Threshold.Signal, s.Shortage()
+	over, within, limited := s.supply(d)
+	choice := short.Choose(signal, over, within, s.anyHelps())
+	if len(within) > 0 && (choice == ChooseExceeding || limited.exceeds) {
+		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
 	}
-	return max(0, s.InFlight-needs)
+	switch {
+	case limited.count > 0 && (choice == ChooseNone || limited.count == len(d.Ranking.Candidates)):
+		return HoldLimitReached, limited.say()
+	case choice == ChooseNone && len(s.Uses.Incomplete) > 0:
+		return HoldUsageUnknown, s.Uses.NotKnownToSuffice(signal, short.Required(signal))
+	case choice == ChooseNone:
+		return HoldInsufficientReclaim, insufficient(d, &short, slices.Concat(over, within))
+	case limited.count > 0:
+		d.Notes = append(d.Notes, "no request is sent for "+limited.say())
+	}
+	return HoldNone, ""
+}
+
+// limited are the candidates whose owner has reached its limit: how many, whether one exceeds its request,
+// and the last of them.
+type limited struct {
+	count   int
+	exceeds bool
+	last    string
+}
+
+func (l *limited) say() string {
+	return fmt.Sprintf("%d candidates of owners that reached limits.perOwnerPerHour; %s", l.count, l.last)
+}
+
+// supply returns what the ends of the candidates should free. For a disk those that a limit keeps do not
+// count: the others would go for nothing.
+func (s *Situation) supply(d *Decision) (over, within []Reclaim, kept limited) {
+	signal, all := s.Pressure.Threshold.Signal, s.Policy.WithinRequests == WithinRequestsNever || d.Ranking.Resource == rank.PIDs
+	for i := range d.Ranking.Candidates {
+		e := &d.Ranking.Candidates[i]
+		reclaim := s.Uses.reclaim(signal, e.Pod.UID)
+		reason, waits := s.limited(e)
+		if waits {
+			kept = limited{kept.count + 1, kept.exceeds || e.Exceeds, e.Pod.Key() + ": " + reason.Detail}
+		}
+		switch {
+		case waits && signal.OnDisk():
+		case e.Exceeds || all:
+			over = append(over, reclaim)
+		default:
+			within = append(within, reclaim)
+		}
+	}
+	return over, within, kept
+}
+
+// insufficient says how far the candidates would not suffice, and where else to look.
+func insufficient(d *Decision, s *Shortage, reclaims []Reclaim) string {
+	signal := d.Pressure.Threshold.Signal
+	required, all, soon := s.Required(signal), Total(reclaims), ""
+	if required > s.Missing {
+		soon = fmt.Sprintf(" or are used up within %v", relief)
+	}
+	text := fmt.Sprintf("all %d candidates together could return %s of the %s that are missing%s%s: look at %s",
+		len(reclaims), wording.Amount(signal, all), wording.Amount(signal, required), soon, wording.Apart(signal, all, required), elsewhere(signal))
+	return text + WouldSuffice(d, required)
 }

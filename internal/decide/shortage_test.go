@@ -1,7 +1,9 @@
 package decide
 
 import (
+	"math"
 	"testing"
+	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -10,34 +12,135 @@ func TestShortage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		available, inFlight int64
+		rate                float64 // used up in a second, for certain
 		want                Shortage
-		margin              bool
-		required, ofDisk    int64 // with a minimum share of an eighth, and of 10
+		ofMemory, ofDisk    int64 // required
 	}{
-		{40, 0, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60}, false, 60, 60},
-		{40, 25, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35}, false, 35, 35},
-		{99, 0, Shortage{ToLine: 1, ToTarget: 21, Missing: 21, MissingToLine: 1}, false, 1, 10},
-		{40, 60, Shortage{ToLine: 60, ToTarget: 80, InFlight: 60, Missing: 20}, true, 2, 20},
-		{100, 0, Shortage{ToTarget: 20, Missing: 20}, true, 2, 20},
-		{115, 0, Shortage{ToTarget: 5, Missing: 5}, true, 0, 10},
-		{115, 5, Shortage{ToTarget: 5, InFlight: 5}, false, 0, 0},
-		{120, 0, Shortage{}, false, 0, 0},
-		{500, 500, Shortage{InFlight: 500}, false, 0, 0},
-		{-50, 10, Shortage{ToLine: 150, ToTarget: 170, InFlight: 10, Missing: 160, MissingToLine: 140}, false, 140, 140},
-		{40, -3, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60}, false, 60, 60},
+		{40, 0, 0, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
+		{40, 25, 0, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
+		{40, 25, 1, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85}, 35, 85},
+		{40, 25, -1, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
+		{99, 0, 0, Shortage{ToLine: 1, ToTarget: 21, Missing: 21, MissingToLine: 1, Needed: 21}, 1, 21},
+		{40, 60, 0, Shortage{ToLine: 60, ToTarget: 80, InFlight: 60, Missing: 20, Needed: 20}, 0, 20},
+		{100, 0, 0, Shortage{ToTarget: 20, Missing: 20, Needed: 20}, 0, 20},
+		{115, 5, 0, Shortage{ToTarget: 5, InFlight: 5}, 0, 0},
+		{500, 500, 0, Shortage{InFlight: 500}, 0, 0},
+		{-50, 10, 0, Shortage{ToLine: 150, ToTarget: 170, InFlight: 10, Missing: 160, MissingToLine: 140, Needed: 160}, 140, 160},
+		{40, -3, 0, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
 	} {
-		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}}
+		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}, Forecast: forecastOf(test.rate)}
 		got := ShortageOf(&p, test.inFlight)
-		if got != test.want || got.InMargin() != test.margin {
-			t.Errorf("%d available, %d in flight: %+v, in the margin: %t; want %+v, %t",
-				test.available, test.inFlight, got, got.InMargin(), test.want, test.margin)
+		if got != test.want {
+			t.Errorf("%d available, %d in flight: %+v, want %+v", test.available, test.inFlight, got, test.want)
 		}
-		if required := got.Required(&p, pressure.Fraction(0.125)); required != test.required {
-			t.Errorf("%d available, %d in flight: %d required, want %d", test.available, test.inFlight, required, test.required)
+		if m, d := got.Required(pressure.MemoryAvailable), got.Required(pressure.NodeFSAvailable); m != test.ofMemory || d != test.ofDisk {
+			t.Errorf("%d available, %d in flight: %d required of memory and %d of a disk, want %d and %d",
+				test.available, test.inFlight, m, d, test.ofMemory, test.ofDisk)
 		}
-		p.Threshold.Signal = pressure.NodeFSAvailable
-		if required := got.Required(&p, pressure.Absolute(10)); required != test.ofDisk {
-			t.Errorf("%d available, %d in flight: %d required of a disk, want %d", test.available, test.inFlight, required, test.ofDisk)
+	}
+}
+
+// forecastOf returns the forecast of a signal that is used up at a certain rate, and lasts.
+func forecastOf(rate float64) pressure.Forecast {
+	return pressure.Forecast{Known: true, Rate: rate, Least: rate, Over: 10 * time.Second, Exhausted: pressure.Never}
+}
+
+// What is used up counts as far as it is known. A disk that is full before a victim could end is judged by
+// what is missing.
+func TestUsedUp(t *testing.T) {
+	t.Parallel()
+	soon := forecastOf(2)
+	soon.Exhausted = 20 * time.Second
+	for name, test := range map[string]struct {
+		signal   pressure.Signal
+		forecast pressure.Forecast
+		want     int64
+	}{
+		"memory":                    {pressure.MemoryAvailable, forecastOf(2), 60},
+		"memory, exhausted in time": {pressure.MemoryAvailable, soon, 60},
+		"not known":                 {pressure.MemoryAvailable, pressure.Forecast{Least: 2}, 0},
+		"a disk":                    {pressure.NodeFSAvailable, forecastOf(2), 60},
+		"a disk, full in time":      {pressure.NodeFSAvailable, soon, 0},
+		"tasks":                     {pressure.PIDAvailable, forecastOf(0.5), 15},
+	} {
+		p := pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: test.signal}, Observed: pressure.Observation{Available: 40}, Line: 100, Target: 100, Forecast: test.forecast,
 		}
+		if got := ShortageOf(&p, 0).Needed - 60; got != test.want {
+			t.Errorf("%s: %d are used up, want %d", name, got, test.want)
+		}
+	}
+}
+
+// The one formula: 50 are missing to the line and 60 to the target, and 40 are used up meanwhile.
+func TestChoose(t *testing.T) {
+	t.Parallel()
+	const memory, disk, stall = pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.MemoryStall
+	of := func(amounts ...int64) []Reclaim {
+		var all []Reclaim
+		for _, amount := range amounts {
+			all = append(all, Reclaim{Amount: amount, Known: amount >= 0})
+		}
+		return all
+	}
+	const unknown = -1
+	for _, test := range []struct {
+		name         string
+		signal       pressure.Signal
+		over, within []Reclaim
+		anyHelps     bool
+		want         Choice
+	}{
+		{"they cover it", memory, of(100), nil, false, ChooseExceeding},
+		{"they cover it together", memory, of(30, 30, 40), nil, false, ChooseExceeding},
+		{"they reach the line, and not for long", memory, of(50), nil, false, ChooseAll},
+		{"they do not reach the line", memory, of(30, 19), nil, false, ChooseNone},
+		{"none", memory, nil, nil, false, ChooseNone},
+		{"one is not known", memory, of(1, unknown), nil, false, ChooseExceeding},
+		{"near exhaustion, they cover it", memory, of(100), of(500), true, ChooseExceeding},
+		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), true, ChooseExceeding},
+		{"near exhaustion, they do not cover it", memory, of(99), of(500), true, ChooseAll},
+		{"near exhaustion, none exceeds", memory, nil, of(500), true, ChooseAll},
+		{"near exhaustion, nobody suffices", memory, of(1), of(1), true, ChooseAll},
+		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, true, ChooseAll},
+		{"a disk, they cover it", disk, of(60, 40), nil, false, ChooseExceeding},
+		{"a disk, the host fills it", disk, of(60, 39), nil, false, ChooseNone},
+		{"a disk near exhaustion", disk, of(60, 39), of(1), false, ChooseAll},
+		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, ChooseNone},
+		{"a stall", stall, of(unknown), nil, false, ChooseExceeding},
+	} {
+		short := Shortage{Missing: 60, MissingToLine: 50, Needed: 100}
+		if got := short.Choose(test.signal, test.over, test.within, test.anyHelps); got != test.want {
+			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		}
+	}
+}
+
+// One that is not known may be all that is needed.
+func TestUnknownReclaimIsNotNothing(t *testing.T) {
+	t.Parallel()
+	unknown, small, large := Reclaim{}, Reclaim{1, true}, Reclaim{100, true}
+	for name, test := range map[string]struct {
+		candidates []Reclaim
+		want       bool
+	}{
+		"unknown alone":           {[]Reclaim{unknown}, true},
+		"a small one and unknown": {[]Reclaim{small, unknown}, true},
+		"a large one":             {[]Reclaim{large}, true},
+		"a small one alone":       {[]Reclaim{small}, false},
+		"none":                    {nil, false},
+	} {
+		if got := Suffice(100, test.candidates); got != test.want {
+			t.Errorf("%s: suffice %t, want %t", name, got, test.want)
+		}
+	}
+	if Suffice(math.MaxInt64, []Reclaim{large}) {
+		t.Error("a hundred suffice for everything")
+	}
+	if r := ReclaimOf(pressure.NodeFSAvailable, pressure.Amounts{}.With(pressure.ImageFSAvailable, 5)); r.Known {
+		t.Error("a signal that is missing in the books counts as known")
+	}
+	if r := ReclaimOf(pressure.MemoryStall, pressure.Amounts{}.With(pressure.MemoryStall, 1<<40)); r.Known {
+		t.Error("what ends a stall counts as known")
 	}
 }

@@ -96,7 +96,7 @@ func (s *Situation) Shortage() Shortage {
 // Required is [Shortage.Required] of the pressure with what is relied on.
 func (s *Situation) Required() int64 {
 	short := s.Shortage()
-	return short.Required(&s.Pressure, s.Policy.MinimumReclaim)
+	return short.Required(s.Pressure.Threshold.Signal)
 }
 
 // waitsIn is [CooldownOf] the pressure.
@@ -132,6 +132,3 @@ func (s *Situation) Facts() []rank.Pod {
 	}
 	return facts
 }
-
-// supply returns what the pods' ends should free.
-func (s *Situation) supply() *Supply { return &Supply{Uses: s.Uses, Least: s.Policy.MinimumReclaim} }

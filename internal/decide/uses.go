@@ -31,11 +31,6 @@ type Uses struct {
 	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse
 	Incomplete []Unmeasured
-	// Growth is what changed since an earlier reading.
-	Growth Growth
-	// Outdated says which figures of a disk are from before the pressure, and so do not show what
-	// brought it about; "" where none are, and for other signals.
-	Outdated string
 	// Notes are further facts about the figures; nil when there are none.
 	Notes []string
 }

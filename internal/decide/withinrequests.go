@@ -2,9 +2,7 @@ package decide
 
 import (
 	"fmt"
-	"time"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -28,58 +26,34 @@ const (
 	WithinRequestsNever WithinRequests = "never"
 )
 
-// untilExhaustion reports whether such pods are candidates only once the signal runs out.
-func (m WithinRequests) untilExhaustion() bool {
-	return m != WithinRequestsAlways && m != WithinRequestsNever
-}
-
 // Remainder is what is left of a signal that is under pressure, in its unit.
 type Remainder struct {
 	// Hard says that the threshold is a hard one; Line is where it lies.
 	Hard            bool
 	Available, Line int64
 	// Kubelet is where the kubelet evicts, in evictd's measure; 0 where that is not known.
-	Kubelet  int64
-	Forecast pressure.Forecast
+	Kubelet int64
 }
 
-// RunsOut reports whether so little is left that a pod within its request must be evicted, when the
-// pod takes so long to end: a hard threshold is met, and less than half of it is left, or the
-// kubelet's threshold is met or will be before the pod could have ended.
-func (r *Remainder) RunsOut(within time.Duration) bool {
-	if !r.Hard || r.Available >= r.Line {
-		return false
-	}
-	if r.Available < r.Line/2 || r.Available <= r.Kubelet {
-		return true
-	}
-	after, expected := r.Forecast.Until(r.Available - r.Kubelet)
-	return expected && after <= within
+// RunsOut reports whether the node is near exhaustion: a hard threshold is met, and less than half of it
+// is left, or the kubelet's threshold is met.
+func (r *Remainder) RunsOut() bool {
+	return r.Hard && r.Available < r.Line && (r.Available < r.Line/2 || r.Available <= r.Kubelet)
 }
 
 // remainder returns what is left of the signal.
 func (s *Situation) remainder() Remainder {
 	p := &s.Pressure
-	forecast := p.Forecast
-	if s.Uses.Outdated == "" {
-		forecast = s.Uses.Growth.confirm(forecast)
-	}
 	return Remainder{
-		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Forecast: forecast,
-		Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
+		Hard: p.Threshold.Hard, Available: p.Observed.Available, Line: p.Line, Kubelet: s.Policy.kubeletLine(p, s.KubeletGap),
 	}
 }
 
-// endsAfter returns how long a pod may take to end.
-func (s *Situation) endsAfter(pod *rank.Pod) time.Duration {
-	return GracePeriod(s.Policy.grace(s.Pressure.Threshold.Hard, pod)) + inflight.DeadlineMargin
-}
-
-// withinRequests protects the pods within their requests, and holds the decision where no candidate
-// is left because of that.
+// withinRequests protects the pods within their requests until the node is near exhaustion, and holds the
+// decision where no candidate is left because of that.
 func withinRequests(s *Situation, d *Decision) (Hold, string) {
 	left := s.remainder()
-	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, func(pod *rank.Pod) bool { return left.RunsOut(s.endsAfter(pod)) })
+	withheld := s.Policy.WithinRequests.Withhold(&d.Ranking, left.RunsOut())
 	if withheld == 0 || len(d.Ranking.Candidates) > 0 {
 		return HoldNone, ""
 	}
@@ -88,12 +62,12 @@ func withinRequests(s *Situation, d *Decision) (Hold, string) {
 
 // Withhold protects the pods within their requests that may not be evicted yet, and returns how
 // many.
-func (m WithinRequests) Withhold(ranking *rank.Ranking, runsOut func(*rank.Pod) bool) (withheld int) {
+func (m WithinRequests) Withhold(ranking *rank.Ranking, nearExhaustion bool) (withheld int) {
 	if m == WithinRequestsNever || ranking.Resource == rank.PIDs {
 		return 0
 	}
 	ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		if e.Exceeds || m != WithinRequestsAlways && runsOut(e.Pod) {
+		if e.Exceeds || m != WithinRequestsAlways && nearExhaustion {
 			return rank.NotProtected
 		}
 		withheld++
@@ -103,8 +77,8 @@ func (m WithinRequests) Withhold(ranking *rank.Ranking, runsOut func(*rank.Pod) 
 }
 
 // WithholdNow protects the pods within their requests in a ranking of one moment, as far as that
-// moment shows whether they may be evicted: seen is the signal's reading, and there is no forecast.
-// So they are candidates once less than half of a hard threshold is left.
+// moment shows whether they may be evicted: seen is the signal's reading. So they are candidates once
+// less than half of a hard threshold is left.
 func (m WithinRequests) WithholdNow(
 	ranking *rank.Ranking, signal pressure.Signal, thresholds []pressure.Threshold, seen pressure.Observation,
 ) {
@@ -114,7 +88,7 @@ func (m WithinRequests) WithholdNow(
 			left.Hard, left.Line = true, max(left.Line, t.Quantity.Of(seen.Capacity))
 		}
 	}
-	m.Withhold(ranking, func(*rank.Pod) bool { return left.RunsOut(0) })
+	m.Withhold(ranking, left.RunsOut())
 }
 
 // AllWithinRequests says that the pods do not use up the node, where to look, and when one of them
@@ -130,7 +104,7 @@ func AllWithinRequests(d *Decision, withheld int, mode WithinRequests, left *Rem
 	}
 	text += fmt.Sprintf("; one is evicted when less than %s is left", wording.Amount(signal, left.Line/2))
 	if left.Kubelet > 0 {
-		return text + fmt.Sprintf(", or when the kubelet's threshold, %s, is near", wording.Amount(signal, left.Kubelet))
+		text += fmt.Sprintf(", or when the kubelet's threshold, %s, is met", wording.Amount(signal, left.Kubelet))
 	}
-	return text + ", or when nothing will be left soon"
+	return text
 }

@@ -88,15 +88,21 @@ func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.B
 // could, or that is not known. A pod that something else refused may have been counted on before.
 func (r *run) insufficient(blocked []*candidate) string {
 	signal := r.plan.Decision.Pressure.Threshold.Signal
-	reclaims := make([]decide.Reclaim, 0, len(blocked))
-	for _, c := range blocked {
-		reclaims = append(reclaims, c.Reclaim)
-	}
+	reclaims := reclaimsOf(blocked)
 	if decide.Suffice(r.plan.Required, reclaims) {
 		return ""
 	}
 	return fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
 		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
+}
+
+// reclaimsOf returns what the ends of candidates should free.
+func reclaimsOf(candidates []*candidate) []decide.Reclaim {
+	reclaims := make([]decide.Reclaim, 0, len(candidates))
+	for _, c := range candidates {
+		reclaims = append(reclaims, c.Reclaim)
+	}
+	return reclaims
 }
 
 // leastViolated returns the candidate whose end violates its budget least, the first of them in the

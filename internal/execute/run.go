@@ -123,11 +123,34 @@ func (r *run) awaitTaint(ctx context.Context) {
 // all were refused and the plan says so.
 func (r *run) evictInOrder(ctx context.Context) {
 	for i := range r.candidates {
-		if c := &r.candidates[i]; !c.BlockedByPDB && r.evict(ctx, c) {
+		c := &r.candidates[i]
+		if c.BlockedByPDB {
+			continue
+		}
+		if len(r.report.Attempts) > 0 && r.tooFew(i) {
+			break
+		}
+		if r.evict(ctx, c) {
 			return
 		}
 	}
 	r.bypassPDB(ctx)
+}
+
+// tooFew reports whether the candidates from one on could not free what is required: the one that would
+// have was refused, and the others would be evicted without effect.
+func (r *run) tooFew(from int) bool {
+	var left []*candidate
+	for i := range r.candidates[from:] {
+		if c := &r.candidates[from+i]; !c.BlockedByPDB {
+			left = append(left, c)
+		}
+	}
+	if decide.Suffice(r.plan.Required, reclaimsOf(left)) {
+		return false
+	}
+	r.note(fmt.Sprintf("%d more were not tried: together they could not free what is missing", len(left)))
+	return true
 }
 
 // evict sends the request for one candidate. It reports whether that ends the run.

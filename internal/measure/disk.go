@@ -35,22 +35,12 @@ type Reading struct {
 	At time.Time
 }
 
-// diskReading is what is known of the pods' disk use: the last measurement, whether another one is under
-// way, and how the use grew. The zero value has no measurement.
+// diskReading is what is known of the pods' disk use: the last measurement, and whether another one is
+// under way. The zero value has no measurement.
 type diskReading struct {
 	Reading
 
-	asked  bool
-	growth growth
-	noted  time.Time // when the measurement was requested that growth has last
-}
-
-// note has the growth include the last measurement, once.
-func (d *diskReading) note(uses *decide.Uses, sample *pressure.Sample) {
-	if d.noted != d.At {
-		d.noted = d.At
-		d.growth.note(uses, sample)
-	}
+	asked bool
 }
 
 // Measured returns the channel of the requested measurements of the disks; each of them goes to
@@ -84,18 +74,16 @@ func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Ho
 		return nil, hold, detail
 	}
 	uses := DiskUses(p.Threshold.Signal, q.Pods, m.disk.Uses, q.Enough)
-	if uses.Outdated = before.text(p); uses.Outdated != "" {
-		uses.Notes = []string{uses.Outdated}
+	if text := before.text(p); text != "" {
+		uses.Notes = []string{text}
 	}
-	m.disk.note(uses, q.Sample)
-	uses.Growth = m.disk.growth.since(uses, p)
 	return uses, decide.HoldNone, ""
 }
 
 // Prepare requests the measurement that a decision about a disk needs, unless the last one serves. So it
 // is there when a decision has waited for something else.
 func (m *Measurer) Prepare(ctx context.Context, q *Query) {
-	p, every := q.Pressure, m.refreshAfter(q.Pressure)
+	p, every := q.Pressure, diskRefresh
 	if !p.Threshold.Signal.OnDisk() {
 		return
 	}
@@ -105,32 +93,10 @@ func (m *Measurer) Prepare(ctx context.Context, q *Query) {
 	m.RefreshDisk(ctx, p.SampleTime, q.Pods, every)
 }
 
-// ApproachesWithin is how soon a hard threshold must be expected for the pods to be measured before it is
-// met: two measurements show which of them grow.
-const ApproachesWithin = 30 * time.Second
-
-// Approach has the pods' disk use measured before a threshold is met, and remembers what was measured, so
-// that the first decision can tell which pods fill the disk.
-func (m *Measurer) Approach(ctx context.Context, sample *pressure.Sample, pods []*nodepods.Pod) {
-	m.RefreshDisk(ctx, sample.Time, pods, growthLeast)
-	if m.disk.noted != m.disk.At && m.disk.Err == nil && len(m.disk.Uses) > 0 {
-		m.disk.note(DiskUses(pressure.NodeFSAvailable, pods, m.disk.Uses, 0), sample)
-	}
-}
-
 // current reports whether the last measurement was requested since the pressure began, and after what
 // the query names.
 func (m *Measurer) current(q *Query) bool {
 	return m.disk.At.After(q.NewerThan) && !m.disk.At.Before(q.Pressure.Since)
-}
-
-// refreshAfter returns how old a measurement of the disks is when it is repeated: sooner where the disk
-// would be full before the figures are new.
-func (m *Measurer) refreshAfter(p *pressure.Pressure) time.Duration {
-	if decide.TooLate(p, RenewedWithin) {
-		return growthLeast
-	}
-	return diskRefresh
 }
 
 // RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.

@@ -66,7 +66,6 @@ type Measurer struct {
 	lastRead lastRead
 	waits    [pressure.SignalCount]unreadWaits
 	warmed   time.Time
-	growth   growth
 	stalls   stallReadings
 	disk     diskReading
 	measured chan Reading
@@ -86,9 +85,8 @@ func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageRecl
 
 // Query is what a decision needs to know.
 type Query struct {
-	// Pressure is what the node is short of, by Sample. Pods are all of the node.
+	// Pressure is what the node is short of. Pods are all of the node.
 	Pressure *pressure.Pressure
-	Sample   *pressure.Sample
 	Pods     []*nodepods.Pod
 	// Incident is the ID of the shortage; "" where there is none.
 	Incident string
@@ -109,8 +107,6 @@ func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hol
 	if uses == nil {
 		return nil, decide.HoldUsageUnknown, err.Error()
 	}
-	m.growth.note(uses, q.Sample)
-	uses.Growth = m.growth.since(uses, q.Pressure)
 	hold, detail := m.awaitUnread(q, missing)
 	return uses, hold, detail
 }
@@ -141,24 +137,15 @@ func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now tim
 }
 
 // WarmUpDue reports whether the pods should be read again although no threshold has been met for its
-// grace period. Near says that one is met, or is expected to be soon: what the pods take until a decision
-// tells it which of them use the signal up.
-func (m *Measurer) WarmUpDue(now time.Time, near bool) bool {
-	every := WarmUpEvery
-	if near {
-		every = growthLeast
-	}
-	return m.warmed.IsZero() || now.Sub(m.warmed) >= every
+// grace period.
+func (m *Measurer) WarmUpDue(now time.Time) bool {
+	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
 }
 
 // WarmUp reads the pods' cgroups as a decision about memory would, so that they are open and
-// have a recent reading when it counts; nil where they could not be read. Sample is the node's
-// reading at that moment.
-func (m *Measurer) WarmUp(pods []*nodepods.Pod, sample *pressure.Sample) *decide.Uses {
-	m.warmed = sample.Time
-	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, sample.Time) // a fault was reported
-	if uses != nil {
-		m.growth.note(uses, sample)
-	}
+// have a recent reading when it counts; nil where they could not be read.
+func (m *Measurer) WarmUp(pods []*nodepods.Pod, now time.Time) *decide.Uses {
+	m.warmed = now
+	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, now) // a fault was reported
 	return uses
 }

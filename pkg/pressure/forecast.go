@@ -47,14 +47,6 @@ func (f *Forecast) Exhaustion() (after time.Duration, expected bool) {
 	return f.Exhausted, f.Known && f.Exhausted <= trusted*f.Over
 }
 
-// Until returns when that much of the signal, in its unit, will have been used up. It
-// returns false when that is not expected, or too far ahead to be trusted. Like Exhaustion
-// it uses the certain rate.
-func (f *Forecast) Until(headroom int64) (after time.Duration, expected bool) {
-	after = reached(float64(headroom), f.Least)
-	return after, f.Known && after <= trusted*f.Over
-}
-
 // The readings that a trend uses: their minimum and maximum number, and their distance.
 // Readings older than trendAge are dropped, except the fewest that are needed; none is older
 // than trendOldest.

@@ -294,29 +294,3 @@ func TestAStepExhaustsNothing(t *testing.T) {
 		}
 	}
 }
-
-// Until follows the certain rate to any level, and is trusted as far as Exhaustion is.
-func TestForecastUntilALevel(t *testing.T) {
-	t.Parallel()
-	const mebibyte = 1 << 20
-	at := func(rate int64) Forecast {
-		verdict := follow(watching(), 250*time.Millisecond, 10*time.Second, func(at time.Duration) int64 {
-			return 8*gibibyte - int64(at.Seconds()*float64(rate)*mebibyte)
-		})
-		return verdict.Forecasts[MemoryAvailable]
-	}
-	fall := at(100)
-	if after, expected := fall.Until(1000 * mebibyte); !expected || after < 9900*time.Millisecond || after > 10100*time.Millisecond {
-		t.Errorf("1000 MiB at 100 MiB a second: %v, %v", after, expected)
-	}
-	if _, expected := fall.Until(6 * gibibyte); expected {
-		t.Error("a minute ahead from ten seconds is trusted")
-	}
-	steady := at(0)
-	if after, expected := steady.Until(mebibyte); expected {
-		t.Errorf("steady: %v", after)
-	}
-	if after, expected := (&Forecast{}).Until(mebibyte); expected {
-		t.Errorf("without readings: %v", after)
-	}
-}

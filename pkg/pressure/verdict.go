@@ -49,9 +49,10 @@ type Verdict struct {
 	Under [SignalCount]bool
 }
 
-// HoldsIn reports whether the pressure persists in another sample, for the check just before
-// an irreversible action. An unknown reading is not pressure.
+// HoldsIn reports whether the threshold is missed in another sample, for the check just before an
+// irreversible action: where the line holds again, nothing is done for the minimum reclaim alone. An
+// unknown reading is not pressure.
 func (p *Pressure) HoldsIn(sample *Sample) bool {
 	seen := sample.Of(p.Threshold.Signal)
-	return seen.State == Known && seen.Available < p.Target
+	return seen.State == Known && seen.Available < p.Line
 }

@@ -53,10 +53,6 @@ const (
 	// ProtectedBackingOff: the pod's eviction was refused a short while ago. Like the
 	// reasons below it is a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "BackingOff"
-	// ProtectedReclaimTooSmall: its end would reclaim less than limits.minimumReclaimShare
-	// of the deficit, and the larger candidates suffice; or what it reclaims would be used up
-	// within seconds, by pods within their requests that are evicted when the signal runs out.
-	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
 )
 
 // Protections returns every reason in the order in which they are checked.
@@ -66,7 +62,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
 		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
-		ProtectedWithinRequests, ProtectedBackingOff, ProtectedReclaimTooSmall,
+		ProtectedWithinRequests, ProtectedBackingOff,
 	}
 }
 

@@ -4,7 +4,7 @@ import "slices"
 
 // Withhold protects the candidates for which why returns a reason; why may also fill in
 // their Detail. It is for states of the running agent and not of the pods: a pod was refused
-// a short while ago, a pod's end would reclaim too little. [Order] must not know these states, because its guarantees hold among all pods
+// a short while ago. [Order] must not know these states, because its guarantees hold among all pods
 // that may be evicted: a tenant within its guarantee does not become a candidate because its
 // neighbors are refused for the moment.
 //

@@ -23,8 +23,7 @@ var (
 	said string
 )
 
-// The disks of the node's directories: small enough that a test fills them in a second and
-// that 70 MiB exceed limits.minimumReclaimShare.
+// The disks of the node's directories: small enough that a test fills them in a second.
 var (
 	oneDisk  = cluster.Disk{Size: 512 << 20, Inodes: 16 << 10}
 	twoDisks = cluster.Disk{Size: 1280 << 20, Images: 1 << 30}
