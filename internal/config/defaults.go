@@ -49,7 +49,7 @@ func Default() *EvictdConfiguration {
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},
 		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
 		EvictionSoftGraceForecast:        true,
-		EvictionMinimumReclaim:           map[string]string{"memory.available": "2%"},
+		EvictionMinimumReclaim:           map[string]string{},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
 		EvictionOverdueGracePeriod:       60,
 		MemoryAvailable:                  MemoryKernel,
@@ -135,14 +135,13 @@ func (s *Sampling) complete(defaults *Sampling) {
 
 // completeThresholds fills in the four eviction maps. They belong together: a
 // default beside values of the user's could contradict them, so there are soft
-// thresholds and reclaims by default only where all thresholds are the defaults.
+// thresholds by default only where all thresholds are the defaults.
 // Hard ones stand in for a missing evictionHard as in the kubelet.
 func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) {
 	allDefault := c.EvictionHard == nil && c.EvictionSoft == nil
 	if !allDefault {
 		defaults.EvictionSoft = map[string]string{}
 		defaults.EvictionSoftGracePeriod = map[string]string{}
-		defaults.EvictionMinimumReclaim = map[string]string{}
 	}
 	if c.EvictionHard == nil {
 		c.EvictionHard = hardBelow(defaults.EvictionHard, c.EvictionSoft)

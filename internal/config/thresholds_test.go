@@ -30,14 +30,13 @@ func compareThresholds(t *testing.T, want, got []pressure.Threshold) {
 
 func TestThresholdsOfDefaults(t *testing.T) {
 	t.Parallel()
-	reclaim := pressure.Fraction(float32(2) / 100)
 	compareThresholds(t, []pressure.Threshold{
-		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true, MinReclaim: reclaim},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true},
 		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(12) / 100), Hard: true},
 		{Signal: pressure.NodeFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
 		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(float32(16) / 100), Hard: true},
 		{Signal: pressure.ImageFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
-		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second, MinReclaim: reclaim},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second},
 	}, thresholds(t, Default()))
 }
 

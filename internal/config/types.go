@@ -45,9 +45,8 @@ type EvictdConfiguration struct {
 	// true.
 	EvictionSoftGraceForecast bool `json:"evictionSoftGraceForecast"`
 	// Signal to amount or percentage of the capacity: how far above the threshold,
-	// hard or soft, the signal must come before a pressure is over. Unset means the
-	// default map if evictionHard and evictionSoft are unset too, else none; `{}`
-	// means none: back to the threshold is enough.
+	// hard or soft, the signal must come before a pressure is over. Once the threshold is
+	// reached again no pod is evicted for this alone. Unset means none, as in the kubelet.
 	EvictionMinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
 	// Duration: how long a signal stays reported as under pressure after its last
 	// threshold was met. Unset and `0s` mean 5m, as in the kubelet's file.

@@ -44,7 +44,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	for i := range within {
 		s.until(within[i].Name+" holds its memory", func(context.Context) bool { return s.anonymous(&within[i]) >= usesMiB<<20 })
 	}
-	s.nearLine(untilMetMiB, defaultReclaim)
+	s.nearLine(untilMetMiB)
 	held := s.held(t.Context(), node.NodeMemory, withinRequests)
 	hostTakes(s, takesMiB)
 	s.until("evictd holds", func(ctx context.Context) bool { return s.held(ctx, node.NodeMemory, withinRequests) > held })
@@ -53,7 +53,7 @@ func TestHostProcessTakesNoPodWithinItsRequest(t *testing.T) {
 	s.wantVictims()
 
 	s.kubeletsLine(kubeletsMemory(s) - kubeletsMiB<<20)
-	s.nearLine(untilMetMiB, defaultReclaim)
+	s.nearLine(untilMetMiB)
 	s.knowsTheKubeletsLine()
 	hostTakes(s, thenMiB, fmt.Sprintf("--memory-rate=%dMi", thenMiBASecond))
 	s.until("a pod is evicted", func(context.Context) bool { return len(s.victims()) > 0 })

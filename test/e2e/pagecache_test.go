@@ -35,7 +35,7 @@ func TestPageCacheHoldersLive(t *testing.T) {
 		t.Fatalf("%q were evicted for page cache", got)
 	}
 	leak.works()
-	s.nearLine(leakUntilMetMiB, defaultReclaim)
+	s.nearLine(leakUntilMetMiB)
 	d := s.gone(&leak.Pod)
 	if d.Signal != node.NodeMemory || d.Verb != "Acted" {
 		t.Errorf("the decision: %+v", d)
@@ -62,7 +62,7 @@ func TestLeakWithinItsRequestGoesAtExhaustion(t *testing.T) {
 	leak := leakingPod(s, most, most, aSecond) // evictd has read its usage before it grows
 	calm := append(cacheHolders(s), over, near)
 	s.kubeletsLine(kubeletsMemory(s) - (leakFirstMiB+leakUntilMetMiB+kubeletsBelow)<<20)
-	s.nearLine(leakFirstMiB+leakUntilMetMiB, defaultReclaim) // in force before it is crossed
+	s.nearLine(leakFirstMiB + leakUntilMetMiB) // in force before it is crossed
 	s.knowsTheKubeletsLine()
 	leak.works()
 	d := s.gone(&leak.Pod)
@@ -85,7 +85,7 @@ func cacheHolders(s *scene) []corev1.Pod {
 	s.must(err)
 	before := kubeletsMemory(s)
 	line = min(line, before-nodeHeadroom<<20)
-	s.configure(node.Policy{Signal: node.NodeMemory, Line: line, Extra: defaultReclaim})
+	s.configure(node.Policy{Signal: node.NodeMemory, Line: line})
 	pods := make([]corev1.Pod, holders)
 	for i := range pods {
 		pods[i] = s.deploy(node.Workload{

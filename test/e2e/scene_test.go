@@ -34,9 +34,6 @@ const headroom = 700
 // the pods' sizes leave much more margin on both sides.
 const nodeHeadroom = 2100
 
-// defaultReclaim is the part of the default configuration beside its thresholds.
-const defaultReclaim = "evictionMinimumReclaim: {memory.available: 2%}\n"
-
 // farLine is a threshold on the node's memory, in bytes, that no test comes near.
 const farLine = 64 << 20
 
@@ -168,11 +165,11 @@ func (s *scene) patientThreshold(p node.Policy) {
 
 // nearLine applies a threshold on the node's memory that is met when that many more MiB are
 // used, beside the default limits and the default sampling.
-func (s *scene) nearLine(below int64, extra string) {
+func (s *scene) nearLine(below int64) {
 	s.Helper()
 	line, err := live.LineBelow(s.Context(), node.NodeMemory, below)
 	s.must(err)
-	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}", Extra: extra}))
+	s.must(live.Configure(s.Context(), node.Policy{Signal: node.NodeMemory, Line: line, Limits: "{}"}))
 	eventually.Undo(s, s.farFromAnyLine)
 }
 

@@ -168,6 +168,9 @@ func (c *comparison) acting(ctx context.Context, i int, verdict *pressure.Verdic
 			c.name(IncompleteReading)
 		}
 	}
+	if slices.ContainsFunc(verdict.Pressures, func(p pressure.Pressure) bool { return p.Observed.Available >= p.Line }) {
+		c.name(MinimumReclaim) // internal/decide evicts no pod for it
+	}
 	chosen := chosenFrom(verdict.Pressures, cycle)
 	if len(chosen) == 0 {
 		c.fault("the kubelet reclaims %q (%s), and evictd holds only %v", cycle.Reclaims, cycle.Message, holding(verdict))

@@ -49,6 +49,9 @@ const (
 	// MissedReading: the kubelet discards a grace period and a minimum reclaim at the first
 	// missing reading.
 	MissedReading Difference = "missed-reading"
+	// MinimumReclaim: the kubelet evicts until the minimum reclaim above a threshold is reached
+	// too; evictd evicts no pod for that alone.
+	MinimumReclaim Difference = "minimum-reclaim"
 	// IncompleteReading: the kubelet acts on one signal while another signal of the same
 	// resource that has a threshold cannot be read.
 	IncompleteReading Difference = "incomplete-reading"
@@ -64,6 +67,6 @@ func Differences() []Difference {
 	return []Difference{
 		NoSample, MissingFigure, Terminating, DaemonSetPod, BarePod, ProtectedPriority, ProtectedNamespace,
 		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath, MemoryMeasure,
-		RandomSignal, HardBeforeSoft, MissedReading, IncompleteReading, UncountedInodes, GraceForecast,
+		RandomSignal, HardBeforeSoft, MissedReading, MinimumReclaim, IncompleteReading, UncountedInodes, GraceForecast,
 	}
 }

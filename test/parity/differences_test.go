@@ -233,6 +233,16 @@ func judged() map[Difference]judgement {
 			},
 			evictd: "memory", kubelet: "",
 		},
+		MinimumReclaim: {
+			change: func(s *State) {
+				s.Thresholds.Hard[memory], s.Thresholds.Reclaim = "50%", map[string]string{memory: "20%"}
+				above := reading(time.Second)
+				above.Figures[memory] = Figure{Available: 6000, Capacity: 10000}
+				s.Readings = append(s.Readings, above)
+			},
+			// The judge holds the threshold until its target, and internal/decide evicts no pod.
+			evictd: "memory", kubelet: "memory",
+		},
 		IncompleteReading: {
 			change: func(s *State) {
 				s.Thresholds.Hard[memory], s.Thresholds.Hard["allocatableMemory.available"] = "50%", "50%"

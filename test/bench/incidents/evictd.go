@@ -55,8 +55,7 @@ dryRun: false
 evictionHard: {memory.available: "%d", nodefs.available: 12%%, nodefs.inodesFree: 6%%, imagefs.available: 16%%, imagefs.inodesFree: 6%%}
 evictionSoft: {memory.available: "%d"}
 evictionSoftGracePeriod: {memory.available: 30s}
-evictionMinimumReclaim: {memory.available: "%d"}
-%s`, b.lines.Hard, b.lines.Soft, b.lines.Reclaim, more)
+%s`, b.lines.Hard, b.lines.Soft, more)
 	if _, err := files.Update(ctx, current, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("editing evictd's ConfigMap: %w", err)
 	}

@@ -40,12 +40,11 @@ const (
 
 // lines are the thresholds, in bytes: the defaults of both for a node of the stand-in's size.
 type lines struct {
-	// End is what MemAvailable is when the stand-in node has nothing left. Hard, Soft and
-	// Reclaim are evictd's 5%, 10% and 2% of the stand-in, above it.
-	End     int64 `json:"end"`
-	Hard    int64 `json:"hard"`
-	Soft    int64 `json:"soft"`
-	Reclaim int64 `json:"minimumReclaim"`
+	// End is what MemAvailable is when the stand-in node has nothing left. Hard and Soft are evictd's
+	// 5% and 10% of the stand-in, above it.
+	End  int64 `json:"end"`
+	Hard int64 `json:"hard"`
+	Soft int64 `json:"soft"`
 	// Kubelet is the kubelet's own default, 100Mi, of what the limit of all pods leaves. That
 	// is the line that the kubelet draws by itself on a node that reserves memory for its
 	// system (allocatableMemory.available), and only pods affect it.
@@ -56,11 +55,11 @@ type lines struct {
 
 // linesAt returns the lines of a machine with that much available.
 func linesAt(available int64) lines {
-	const hardShare, softShare, reclaimShare, percent = 5, 10, 2, 100
+	const hardShare, softShare, percent = 5, 10, 100
 	end := available - standIn - spare
 	return lines{
 		End: end, Hard: end + standIn*hardShare/percent, Soft: end + standIn*softShare/percent,
-		Reclaim: standIn * reclaimShare / percent, Kubelet: kubeletsDefault,
+		Kubelet: kubeletsDefault,
 	}
 }
 
