@@ -170,3 +170,27 @@ func BenchmarkTickWaits110(b *testing.B) {
 		b.Fatal("another one was chosen")
 	}
 }
+
+// BenchmarkTickWaitsFinishedPods is a tick under pressure that waits for a pod that others end,
+// beside 110 pods and 10,000 that have finished and are still listed, as Jobs and what the kubelet
+// evicted are. Their cgroups are gone.
+func BenchmarkTickWaitsFinishedPods(b *testing.B) {
+	n := newBenchNode(110, 1<<10)
+	n.pods[109].Terminating = true
+	n.uses[109].Anonymous = 8 << 10 * mebi
+	for i := range 10_000 {
+		pod := *n.pods[0]
+		pod.UID = fmt.Sprintf("finished-%d", i)
+		pod.Name, pod.CgroupUID, pod.Finished, pod.KubeletEvicted = pod.UID, pod.UID, true, i%2 == 0
+		n.pods = append(n.pods, &pod)
+	}
+	a := newBenchAgent(b, n)
+	b.ReportAllocs()
+	for b.Loop() {
+		a.judge = pressure.NewJudge(pressure.JudgeOptions{Thresholds: a.policy.Thresholds}) // the clock begins anew
+		a.tick(b.Context())
+	}
+	if a.planned != nil || decidedBy(a) == 0 {
+		b.Fatal("a pod was chosen")
+	}
+}

@@ -9,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/inflight"
 )
 
-// A pod that was stuck terminating for an hour when the node became short of memory counted
-// as one that had just begun to end, and a process's first eviction waited for it.
-func TestFaultOldStuckPodIsOldWhenItCounts(t *testing.T) {
+// A pod of others that is stuck is relied on for one clock, from the moment the line is met, and
+// not for longer: an hour before it did not matter.
+func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
 	t.Parallel()
 	for name, unfit := range map[string]func(n *fakeNode){
 		"terminating": func(n *fakeNode) { n.terminate("uid-stuck") },
@@ -28,11 +29,50 @@ func TestFaultOldStuckPodIsOldWhenItCounts(t *testing.T) {
 				n.stubborn = true
 				unfit(n)
 				n.after(time.Hour, func() { n.pods["uid-greedy"].memory = 450 * mebi })
-				watch(t, n, hardPolicy(), time.Hour+2*time.Second)
+				a := newAgent(t, n, hardPolicy())
+				runFor(t, a, time.Hour+inflight.HardPatience-time.Second)
+				n.wantVictims(t)
+				runFor(t, a, 4*time.Second)
 				n.wantVictims(t, "greedy")
 			})
 		})
 	}
+}
+
+// A pod of others that ends each half minute, and is made again, held a node at 290 of 300 MiB for
+// half an hour while the pod that is over its request stayed.
+func TestFaultPodsThatEndOneAfterTheOtherHoldOneClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 31 * time.Second
+		n.run("greedy", 300, 10)
+		n.host = 400 * mebi
+		n.churn(210, 30*time.Second, 10*time.Minute)
+		watch(t, n, hardPolicy(), 30*time.Second+inflight.HardPatience+5*time.Second)
+		n.wantVictims(t, "greedy")
+	})
+}
+
+// Under soft pressure a deleted pod with an endless grace period was relied on for a year.
+func TestFaultEndlessGraceOfOthersHoldsSoftPressureForOneClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.stubborn = true
+		endless := int64(1_000_000_000)
+		n.run("endless", 300, 0, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &endless })
+		n.run("greedy", 300, 10)
+		n.host = 350 * mebi
+		n.terminate("uid-endless")
+		policy := hardPolicy()
+		policy.Thresholds[0].Hard, policy.Thresholds[0].Grace = false, 30*time.Second
+		a := newAgent(t, n, policy)
+		runFor(t, a, inflight.HardPatience-time.Second)
+		n.wantVictims(t)
+		runFor(t, a, 4*time.Second)
+		n.wantVictims(t, "greedy")
+	})
 }
 
 // TestNewlyTerminatingPodIsReliedOn: a pod that began to terminate a moment ago is relied on as
@@ -52,21 +92,6 @@ func TestNewlyTerminatingPodIsReliedOn(t *testing.T) {
 		n.wantVictims(t)
 		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
-		}
-	})
-}
-
-// What is remembered of terminating pods ends with them.
-func TestTerminatingPodsAreForgotten(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("leaving", 100, 0)
-		n.terminate("uid-leaving")
-		a := newAgent(t, n, hardPolicy())
-		runFor(t, a, 2*time.Minute)
-		if now := time.Now(); !a.memories.Victims.EndingSince("uid-leaving", now).Equal(now) {
-			t.Error("it is remembered although it has gone")
 		}
 	})
 }

@@ -42,7 +42,7 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				n.wantVictims(t, "hog")
 				way := a.memories.Victims.All()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
-					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.UnlistedFor)) {
+					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.GoneFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
 				if reached, is := a.memories.Cooldown.Node(time.Now()); is {
@@ -61,12 +61,12 @@ func TestFaultGoneIsWaitedForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), inflight.UnlistedFor-time.Second)
+		watch(t, n, hardPolicy(), inflight.GoneFor-time.Second)
 		n.wantVictims(t, "hog")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), inflight.UnlistedFor+5*time.Second)
+		watch(t, n, hardPolicy(), inflight.GoneFor+5*time.Second)
 		n.wantVictims(t, "hog", "innocent")
 	})
 }
@@ -92,7 +92,7 @@ func TestFaultPodThatIsNoLongerListedIsNotSent(t *testing.T) {
 		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = listless{n, "replaced", replaced} })
 		runFor(t, a, 3*time.Second)
 		n.wantVictims(t, "guarded") // what the other's cgroup still holds suffices
-		if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "" {
+		if way := n.last(t).InFlight; len(way) != 1 || way[0].Signal != "" {
 			t.Errorf("in flight: %+v, want the pod that is listed no more", way)
 		}
 	})

@@ -246,60 +246,6 @@ func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
 	}
 }
 
-// TestFaultOthersFreedMemoryThatIsNotShownTakesAnother: what is freed by pods that evictd did not
-// evict stays on the lists as well: no other pod is evicted for it.
-func TestFaultOthersFreedMemoryThatIsNotShownTakesAnother(t *testing.T) {
-	t.Parallel()
-	const ends = 3 * time.Second
-	gone := func(n *fakeNode) { n.after(ends, func() { delete(n.pods, "uid-other") }) }
-	for name, test := range map[string]struct {
-		leaves   func(n *fakeNode)
-		unlisted bool
-		want     []string
-	}{
-		"another client deletes it": {func(n *fakeNode) {
-			n.ends = ends
-			n.terminate("uid-other")
-		}, false, nil},
-		"the kubelet evicts it, and takes down its volumes": {func(n *fakeNode) {
-			failed := n.pods["uid-other"].api.DeepCopy()
-			failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, "Evicted"
-			n.pods["uid-other"].api = failed
-			gone(n)
-		}, false, nil},
-		"the API server has forgotten it": {gone, true, nil},
-		"the API server has forgotten it, and the watch does not tell": {func(n *fakeNode) {
-			n.answer = func(evict.Request) evict.Result {
-				return evict.Result{Outcome: evict.Gone, Message: "pods \"other\" not found"}
-			}
-			gone(n)
-		}, false, []string{"other"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := newFakeNode(1000)
-				n.run("other", 500, 100)
-				n.run("next", 300, 100)
-				n.host = 130 * mebi
-				lists := &cpuLists{node: n, bytes: 200 * mebi}
-				lists.take(ends, 500*mebi)
-				a := newAgent(t, n, hardPolicy(), func(o *Options) {
-					o.FreeOnCPULists = lists.read
-					if test.unlisted {
-						o.Pods = listless{n, "other", nil}
-					}
-				})
-				n.mu.Lock()
-				test.leaves(n)
-				n.mu.Unlock()
-				runFor(t, a, time.Minute)
-				n.wantVictims(t, test.want...)
-			})
-		})
-	}
-}
-
 // TestCPUListsShrinkMeanwhile: the growth is counted from the smallest size of the lists: a pod
 // begins to terminate while they are long, and frees what they have shrunk by meanwhile. The same
 // is true after a restart.

@@ -51,7 +51,7 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := forcedNode()
 		n.after(20*time.Second, func() { delete(n.pods, "uid-forced") })
-		a := watchForgotten(t, n, 40*time.Second, nil)
+		watchForgotten(t, n, 40*time.Second, nil)
 		n.wantVictims(t)
 		if diff := cmp.Diff([]decide.Hold{decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
@@ -59,43 +59,27 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 		if way := n.decisions[0].InFlight; len(way) != 1 || way[0].Key() != "uid-forced" || way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi {
 			t.Errorf("in flight: %+v, want the forgotten pod by its UID and what it holds", way)
 		}
-		if _, remembered := a.memories.Victims.Unlisted("uid-forced", pressure.Amounts{}, time.Now()); remembered || a.memories.Victims.Booked("uid-forced") {
-			t.Error("it is remembered although it has gone")
-		}
 	})
 }
 
-// TestForgottenPodThatNeverEnds: a cgroup that is never removed holds a node once, for as long as a
-// pod may take, and is not a stuck victim after that.
+// TestForgottenPodThatNeverEnds: a cgroup that is never removed holds a node for one clock, and is
+// no victim.
 func TestForgottenPodThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration][]string{
-		inflight.UnlistedFor - time.Second:   {},
-		inflight.UnlistedFor + 2*time.Second: {"next"},
+		inflight.HardPatience - time.Second:   {},
+		inflight.HardPatience + 2*time.Second: {"next"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := forcedNode()
 			n.stubborn = true
 			a := watchForgotten(t, n, during, nil)
 			n.wantVictims(t, want...)
-			if len(want) > 0 && a.memories.Victims.Booked("uid-forced") {
+			if a.memories.Victims.Booked("uid-forced") {
 				t.Error("it counts as a victim")
 			}
 		})
 	}
-}
-
-// TestForgottenPodOfACalmNodeIsOldWhenItCounts: a pod that has been in this state for long holds no
-// decision.
-func TestForgottenPodOfACalmNodeIsOldWhenItCounts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := forcedNode()
-		n.pods["uid-next"].memory = 100 * mebi
-		n.after(2*time.Minute, func() { n.pods["uid-next"].memory = 450 * mebi })
-		watchForgotten(t, n, 2*time.Minute+2*time.Second, nil)
-		n.wantVictims(t, "next")
-	})
 }
 
 // A new pod may have its cgroup before the watch tells of it. It is waited for until the

@@ -107,7 +107,7 @@ func (a *Assessor) situation(ctx context.Context, sample *pressure.Sample, p *pr
 	s := &decide.Situation{
 		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Policy: &a.policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
-		InFlight: m.Victims.All(), LastEnd: m.Victims.LastEnd(signal), ReachBack: measure.ReachBack(p),
+		InFlight: m.Victims.For(p), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
 		WouldBe: m.Victims.Simulated().Has, Simulated: m.Victims.Simulated().Amount(signal),
 		Cooldown: m.Cooldown, Space: a.spaceOf(signal),
 	}
@@ -133,7 +133,6 @@ func (a *Assessor) spaceOf(signal pressure.Signal) decide.Space {
 // hold other than HoldNone says that it is not known well enough to decide by.
 func (a *Assessor) measure(ctx context.Context, s *decide.Situation) (decide.Hold, string) {
 	p, victims := &s.Pressure, a.options.Memories.Victims
-	victims.ObserveEnding(s.Pods, p.SampleTime)
 	query := a.queryOf(s)
 	if hold, detail := a.options.Measurer.StalledByItself(&query); hold != decide.HoldNone {
 		return hold, detail
@@ -153,11 +152,10 @@ func (a *Assessor) measure(ctx context.Context, s *decide.Situation) (decide.Hol
 }
 
 // queryOf returns the query for what the pods use, for a decision about the pressure. A measurement
-// of a disk must be newer than the end of evictd's own last victim. The end of other pods does not
-// count: on a node with short jobs pods end all the time.
+// of a disk must be newer than the end of evictd's last victim.
 func (a *Assessor) queryOf(s *decide.Situation) measure.Query {
 	return measure.Query{
 		Pressure: &s.Pressure, Pods: s.Pods, Incident: s.Incident,
-		NewerThan: a.options.Memories.Victims.LastOwnEnd(), Enough: s.Required(),
+		NewerThan: a.options.Memories.Victims.LastEnd(), Enough: s.Required(),
 	}
 }

@@ -14,10 +14,8 @@ func (a *Assessor) WarmUp(sample *pressure.Sample, verdict *pressure.Verdict) {
 	if len(verdict.Pressures) > 0 || !a.options.Pods.Synced() || !a.options.Measurer.WarmUpDue(now) {
 		return
 	}
-	pods, victims := a.options.Pods.List(), a.options.Memories.Victims
-	victims.ObserveEnding(pods, now)
+	pods := a.options.Pods.List()
 	if uses := a.options.Measurer.WarmUp(pods, now); uses != nil {
-		victims.ObserveUnlisted(pods, uses, now)
 		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
 	}
 }

@@ -3,6 +3,7 @@ package inflight
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -13,8 +14,13 @@ const DeadlineMargin = 15 * time.Second
 
 // HardPatience is how long hard pressure relies on one victim whose grace period is longer than
 // that: the kernel's OOM killer does not wait for a pod that takes an hour to end. Soft pressure
-// relies on it to its deadline.
+// relies on it to its deadline. It is also how long what others are ending counts, see
+// [Tracker.OthersUntil].
 const HardPatience = time.Minute + DeadlineMargin
+
+// GoneFor is how long a pod counts that the API server has forgotten: its grace period, by the
+// default for a pod that sets none, has begun before.
+const GoneFor = time.Duration(nodepods.DefaultGraceSeconds)*time.Second + DeadlineMargin
 
 // PatienceOf returns how long a pressure relies on a victim; 0 is to its deadline.
 func PatienceOf(p *pressure.Pressure) time.Duration {
@@ -40,14 +46,13 @@ type Booking struct {
 	// Held is the detail of its cgroup when its eviction was accepted; nil when that is not known,
 	// and after a restart.
 	Held *usage.Detail `json:"-"`
-	// Signal is the name of the signal the victim was evicted for; "" for a pod that
-	// evictd found terminating.
+	// Signal is the name of the signal the victim was evicted for; "" for a pod that others end.
 	Signal string `json:"signal,omitempty"`
-	// Accepted is when the API server took the eviction, or when evictd first saw
-	// the pod terminating.
+	// Accepted is when the API server took the eviction, or since when a pod that others end
+	// counts.
 	Accepted time.Time `json:"accepted"`
 	// Deadline is when it should have ended: its grace period plus a margin. After it the victim is
-	// stuck and no longer relied on.
+	// stuck and no longer relied on. For a pod that others end it is until when it counts.
 	Deadline time.Time `json:"deadline"`
 	// GraceSeconds is the grace period that it was granted last; it means nothing for a
 	// pod that evictd found terminating.
@@ -60,15 +65,11 @@ type Booking struct {
 	// DryRun says that the victim is not really in flight: the booking ends at its deadline.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
-	// that is known of it is a cgroup, and the booking ends at its deadline.
-	Unlisted bool `json:"unlisted,omitempty"`
+	// that is known of it is a cgroup. Such a booking is not kept.
+	Unlisted bool `json:"-"`
 	// Evacuating says that admission moves the pod away by its own means and that nothing shows
 	// whether it does: the booking ends at its deadline.
 	Evacuating bool `json:"evacuating,omitempty"`
-	// MattersToStall says that evictd did not evict the pod and that it holds a share of the memory
-	// that matters: after its end a stall's window is measured anew, see [Others.StallShare]. It is
-	// not kept.
-	MattersToStall bool `json:"-"`
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.
@@ -89,13 +90,14 @@ func (b *Booking) MayEscalate() bool {
 }
 
 // ReliedOn reports whether the victim's end is still waited for: it is not stuck, and its eviction
-// was requested no longer than patience ago; 0 means that there is no such limit.
+// was requested no longer than patience ago; 0 means that there is no such limit. A pod that others
+// end is waited for to its deadline.
 func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 	asked := b.Accepted
 	if b.Escalated.After(asked) {
 		asked = b.Escalated
 	}
-	return !b.Stuck(now) && (patience <= 0 || now.Sub(asked) <= patience)
+	return !b.Stuck(now) && (b.Signal == "" || patience <= 0 || now.Sub(asked) <= patience)
 }
 
 // Relied returns what the victims that are relied on should still free of the signal, in

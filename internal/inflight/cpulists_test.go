@@ -31,11 +31,7 @@ func TestFreeMemoryOnListsIsTheirGrowth(t *testing.T) {
 				tracker.Answered()
 				last = now
 			case 1:
-				other := inflight.Other{UID: uid, Leaves: true, Known: true, GraceLeft: time.Minute - inflight.DeadlineMargin}
-				tracker.ObserveOthers(&inflight.Others{Time: now, Pods: []inflight.Other{other}, Lists: read})
-				last = now
-			case 2:
-				tracker.Observe(now, func(there string) bool { return there != uid }, never)
+				tracker.Observe(now, func(there string) bool { return there != uid })
 			}
 			tracker.ObserveLists(now, read)
 			free := tracker.FreeOnLists()

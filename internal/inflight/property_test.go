@@ -18,8 +18,7 @@ type world struct {
 	tracker *inflight.Tracker
 	now     time.Time
 	holds   map[string]int64 // what the pods that are there hold of memory, by UID
-	ending  map[string]bool  // those that others end, and those of them that are not listed
-	hidden  map[string]bool
+	ending  map[string]bool  // those that others end
 }
 
 func (w *world) present(uid string) bool { return w.holds[uid] > 0 }
@@ -54,8 +53,7 @@ func (w *world) happen() {
 	case 5: // it has ended
 		delete(w.holds, uid)
 		delete(w.ending, uid)
-		delete(w.hidden, uid)
-		w.tracker.Observe(w.now, w.present, w.gone)
+		w.tracker.Observe(w.now, w.present)
 	default: // a restart
 		kept := w.tracker.Export()
 		w.tracker = inflight.New()
@@ -64,12 +62,12 @@ func (w *world) happen() {
 	w.observePods()
 }
 
-// end lets others end a pod: it is listed and terminating, or only its cgroup is left.
+// end lets others end a pod that a request found so.
 func (w *world) end(uid string) {
-	w.ending[uid], w.hidden[uid] = true, w.random.IntN(2) == 0
-	o := inflight.Other{UID: uid, Unlisted: w.hidden[uid], Leaves: true, Known: true, GraceLeft: time.Minute, Expected: w.memory(uid)}
-	w.tracker.ObserveUnlisted([]inflight.Other{o}, func(uid string) bool { return !w.hidden[uid] }, w.now)
-	w.tracker.ObserveOthers(&inflight.Others{Time: w.now, Pods: []inflight.Other{o}, Lists: noLists})
+	w.ending[uid] = true
+	b := victim(uid, w.holds[uid])
+	b.Accepted, b.Deadline = w.now, w.now.Add(inflight.GoneFor)
+	w.tracker.Accept(b)
 }
 
 // observePods brings the would-be victims up to date, as before each sample.
@@ -88,7 +86,7 @@ func histories(t *testing.T, check func(w *world, before []inflight.Booking) err
 	for seed := range uint64(150) {
 		w := &world{
 			random: rand.New(rand.NewPCG(seed, 7)), tracker: inflight.New(), now: at(0),
-			holds: map[string]int64{}, ending: map[string]bool{}, hidden: map[string]bool{},
+			holds: map[string]int64{}, ending: map[string]bool{},
 		}
 		for step := range 60 {
 			before := w.tracker.All()
@@ -133,8 +131,7 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 }
 
 // TestAPodThatIsPresentStaysBooked: a pod that is present stays booked, over a restart too, with
-// the deadline that it had: only a dry run's booking, and that of a pod which is not listed, end at
-// the deadline. Only a response moves a deadline, and a pod that has ended is no longer booked.
+// the deadline that it had: only a dry run's booking ends at the deadline. Only a response moves a deadline, and a pod that has ended is no longer booked.
 func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 	t.Parallel()
 	kept := 0
@@ -148,11 +145,11 @@ func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 		}
 		for _, b := range before {
 			a, booked := after[b.UID]
-			mayEnd := (b.DryRun || b.Unlisted) && w.now.After(b.Deadline)
+			mayEnd := b.DryRun && w.now.After(b.Deadline)
 			if !booked && w.present(b.UID) && !mayEnd {
 				return fmt.Errorf("%+v is forgotten at %v", b, w.now)
 			}
-			same := a.Signal == b.Signal && a.DryRun == b.DryRun && a.Unlisted == b.Unlisted && a.Escalated.Equal(b.Escalated)
+			same := a.Signal == b.Signal && a.DryRun == b.DryRun && a.Escalated.Equal(b.Escalated)
 			if booked && same && (!a.Deadline.Equal(b.Deadline) || !a.Accepted.Equal(b.Accepted)) {
 				return fmt.Errorf("%+v became %+v", b, a)
 			}
@@ -176,7 +173,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		exported := fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
 			inflight.Relied(l.All(), signal, w.now, inflight.HardPatience)
-			l.LastEnd(signal)
+			l.For(&pressure.Pressure{})
 			l.Returning(signal)
 			s.Amount(signal)
 		}
@@ -184,8 +181,6 @@ func TestAskingChangesNothing(t *testing.T) {
 			uid := fmt.Sprintf("pod-%d", i) // one more than there ever are
 			l.Booked(uid)
 			l.Own(uid)
-			l.EndingSince(uid, w.now)
-			l.Unlisted(uid, w.memory(uid), w.now)
 			s.Has(uid)
 		}
 		for _, b := range l.All() {
@@ -195,7 +190,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		s.AddTo(&pressure.Sample{})
 		s.HoldsDisk()
 		s.Empty()
-		_, _, _, _ = l.Len(), l.FreeOnLists(), l.LastOwnEnd(), l.LastDiskEnd()
+		_, _, _, _ = l.Len(), l.FreeOnLists(), l.LastEnd(), l.LastDiskEnd()
 		if after := fmt.Sprintf("%+v", *l); after != before {
 			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
 		}

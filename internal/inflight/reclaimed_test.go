@@ -34,7 +34,7 @@ func TestReclaimIsADifferenceOfBooks(t *testing.T) {
 		}
 		host = random.Int64N(100) - 50
 		available, held = available+held, 0
-		ended := tracker.Observe(now, never, never)
+		ended := tracker.Observe(now, never)
 		got := tracker.ObserveBooks(now, ended, read)
 		if want := (inflight.Reclaim{Expected: 300, Actual: 300 - host}); len(got) != 1 || *got[0].Reclaim != want {
 			t.Fatalf("seed %d: ended %+v, want %+v", seed, got, want)

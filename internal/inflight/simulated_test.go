@@ -46,10 +46,10 @@ func TestSimulatedFollowsTheTracker(t *testing.T) {
 		tracker.Accept(b)
 	}
 	s := tracker.Simulated()
-	if tracker.Observe(at(time.Second), always, never); !s.Empty() {
+	if tracker.Observe(at(time.Second), always); !s.Empty() {
 		t.Error("a pod counts as gone while its booking lasts")
 	}
-	tracker.Observe(at(time.Minute), func(uid string) bool { return uid != "real" }, never)
+	tracker.Observe(at(time.Minute), func(uid string) bool { return uid != "real" })
 	if got := s.Amount(pressure.MemoryAvailable); got != 20 || s.Has("real") {
 		t.Errorf("%d count as reclaimed, want the 20 of the dry run", got)
 	}

@@ -47,7 +47,7 @@ type OnCPULists struct {
 type Bookings struct {
 	// Bookings are the victims in flight, the oldest first.
 	Bookings []BookingState `json:"bookings,omitempty"`
-	// LastEnd is when a victim last ended; the zero time when none has.
+	// LastEnd is when a victim of evictd's last ended; the zero time when none has.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 }
 
@@ -69,8 +69,7 @@ func (t *Tracker) Export() State {
 // Len returns how many victims are in flight.
 func (t *Tracker) Len() int { return len(t.bookings) }
 
-// Restore takes what was exported and has not expired, before anything else happens. A pod that
-// evictd did not evict must not look new.
+// Restore takes what was exported and has not expired, before anything else happens.
 func (t *Tracker) Restore(s State, now time.Time) {
 	t.lists.restore(s.OnCPULists, now)
 	t.returning.restore(s.Gone, now)
@@ -86,12 +85,6 @@ func (t *Tracker) Restore(s State, now time.Time) {
 		b.Escalated = earlier(b.Escalated, now)
 		t.bookings[b.UID] = b
 		t.reclaims.follow(&b)
-		switch {
-		case b.Unlisted:
-			t.unlisted[b.UID] = b.Accepted
-		case b.Signal == "":
-			t.ending[b.UID] = b.Accepted
-		}
 	}
 }
 

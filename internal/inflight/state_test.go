@@ -45,14 +45,14 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 	case 2:
 		l.Escalate(uid, []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}[r.IntN(3)], 1, now.Add(time.Minute), now)
 	default:
-		l.Observe(now, func(there string) bool { return there != uid }, never)
+		l.Observe(now, func(there string) bool { return there != uid })
 	}
 }
 
 // says returns everything that the ledger reports at a given time.
 func says(l *inflight.Tracker, now time.Time) map[string]any {
 	expected, relied := inflight.Relied(l.All(), pressure.MemoryAvailable, now, time.Minute)
-	return map[string]any{"in flight": l.All(), "last end": l.LastEnd(pressure.MemoryAvailable).UnixNano(), "relied": fmt.Sprint(expected, relied)}
+	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 
 // Guards invariant 9: whatever has happened before, a process that was restarted and one that
@@ -110,10 +110,10 @@ func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	l, now := inflight.New(), at(0)
 	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
 	l.Book(inflight.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
-	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" }, never)
+	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" })
 	next := restarted(t, l, now)
 	booked := next.All()[0]
-	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd(pressure.MemoryAvailable).After(now) {
-		t.Errorf("booked %+v, last end %v", booked, next.LastEnd(pressure.MemoryAvailable))
+	if !booked.Accepted.Equal(now) || !booked.Deadline.Equal(now.Add(time.Minute)) || next.LastEnd().After(now) {
+		t.Errorf("booked %+v, last end %v", booked, next.LastEnd())
 	}
 }

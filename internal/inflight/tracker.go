@@ -14,23 +14,17 @@ import (
 // ended, and what MemAvailable does not show yet of what they freed. It is not safe for concurrent
 // use.
 type Tracker struct {
-	bookings map[string]Booking
-	lastEnd  time.Time
-	// lastOwnEnd is when the last victim ended that evictd evicted, lastStallEnd when one of those
-	// or a pod that matters to a stall did.
-	lastOwnEnd, lastStallEnd time.Time
-	// ending is since when listed pods are terminating or have finished, by the pods' UIDs;
-	// unlisted since when cgroups are there that no listed pod has, by theirs.
-	ending, unlisted map[string]time.Time
-	lists            cpuLists
-	returning        returning
-	reclaims         reclaims
-	simulated        Simulated
+	bookings  map[string]Booking
+	lastEnd   time.Time
+	lists     cpuLists
+	returning returning
+	reclaims  reclaims
+	simulated Simulated
 }
 
 // New returns a tracker of no pods.
 func New() *Tracker {
-	return &Tracker{bookings: map[string]Booking{}, ending: map[string]time.Time{}, unlisted: map[string]time.Time{}}
+	return &Tracker{bookings: map[string]Booking{}}
 }
 
 // Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found deleted.
@@ -43,13 +37,11 @@ func (t *Tracker) Accept(b Booking) {
 }
 
 // Observe takes which pods are still there, and returns the bookings that have ended, the
-// oldest first. Present reports whether a pod is listed or its cgroup is there; hasGone
-// whether a cgroup is known to be missing.
-func (t *Tracker) Observe(now time.Time, present, hasGone func(uid string) bool) []Booking {
+// oldest first. Present reports whether a pod is listed or its cgroup is there.
+func (t *Tracker) Observe(now time.Time, present func(uid string) bool) []Booking {
 	ended := t.settle(now, present)
 	t.lists.end(now, ended)
 	t.simulated.observe(ended)
-	maps.DeleteFunc(t.unlisted, func(uid string, _ time.Time) bool { return hasGone(uid) })
 	return ended
 }
 
@@ -111,23 +103,17 @@ func (t *Tracker) Own(uid string) bool {
 
 // settle ends the bookings whose pods are not present any more and returns them. A dry run's
 // booking also ends at its deadline, because its pod would have ended by then. So does the booking
-// of a pod which is not listed, or which admission moves away: one that is still there then is not
-// terminating.
+// of a pod which admission moves away: one that is still there then is not terminating.
 func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking {
 	var ended []Booking
 	for uid, b := range t.bookings {
-		over := (b.DryRun || b.Unlisted || b.Evacuating) && now.After(b.Deadline)
-		if present(uid) && !over {
+		if present(uid) && !((b.DryRun || b.Evacuating) && now.After(b.Deadline)) {
 			continue
 		}
 		delete(t.bookings, uid)
 		ended = append(ended, b)
-		t.lastEnd = now
 		if b.Signal != "" {
-			t.lastOwnEnd = now
-		}
-		if b.Signal != "" || b.MattersToStall {
-			t.lastStallEnd = now
+			t.lastEnd = now
 		}
 	}
 	slices.SortFunc(ended, oldestFirst)
@@ -141,18 +127,10 @@ func (t *Tracker) ForgetDryRuns() {
 	maps.DeleteFunc(t.bookings, func(_ string, b Booking) bool { return b.DryRun })
 }
 
-// LastEnd returns when a victim last ended from whose end on the signal must be read anew; the
-// zero time when none has. The next victim is chosen from a newer sample only.
-func (t *Tracker) LastEnd(signal pressure.Signal) time.Time {
-	if signal == pressure.MemoryStall {
-		return t.lastStallEnd
-	}
-	return t.lastEnd
-}
-
-// LastOwnEnd returns when a victim last ended that evictd evicted; the zero time when none
-// has.
-func (t *Tracker) LastOwnEnd() time.Time { return t.lastOwnEnd }
+// LastEnd returns when a victim last ended that evictd evicted; the zero time when none has. The
+// next victim is chosen from a newer sample only. The ends of other pods do not count: on a node
+// with short jobs pods end all the time.
+func (t *Tracker) LastEnd() time.Time { return t.lastEnd }
 
 // All returns the bookings, the oldest first.
 func (t *Tracker) All() []Booking {

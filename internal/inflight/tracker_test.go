@@ -62,19 +62,20 @@ func TestLedgerCovers(t *testing.T) {
 
 func TestLedgerEndsBookings(t *testing.T) {
 	t.Parallel()
-	ledger := inflight.New()
-	ledger.Book(victim("a", 100))
-	if ended := ledger.Observe(at(time.Second), always, never); len(ended) != 0 || !ledger.Booked("a") {
+	ledger, own := inflight.New(), victim("a", 100)
+	own.Signal = "memory.available"
+	ledger.Book(own)
+	if ended := ledger.Observe(at(time.Second), always); len(ended) != 0 || !ledger.Booked("a") {
 		t.Errorf("a pod that is present has ended: %v", ended)
 	}
-	if ended := ledger.Observe(at(time.Hour), always, never); len(ended) != 0 {
+	if ended := ledger.Observe(at(time.Hour), always); len(ended) != 0 {
 		t.Errorf("a stuck pod has ended: %v", ended)
 	}
-	if ended := ledger.Observe(at(2*time.Hour), never, never); len(ended) != 1 || ledger.Booked("a") {
+	if ended := ledger.Observe(at(2*time.Hour), never); len(ended) != 1 || ledger.Booked("a") {
 		t.Errorf("a pod that has gone is still booked: %v", ended)
 	}
-	if !ledger.LastEnd(pressure.MemoryAvailable).Equal(at(2 * time.Hour)) {
-		t.Errorf("last end %v", ledger.LastEnd(pressure.MemoryAvailable))
+	if !ledger.LastEnd().Equal(at(2 * time.Hour)) {
+		t.Errorf("last end %v", ledger.LastEnd())
 	}
 }
 
@@ -84,45 +85,15 @@ func TestLedgerEndsADryRunAtItsDeadlineOrWithItsPod(t *testing.T) {
 	b.DryRun = true
 	ledger := inflight.New()
 	ledger.Book(b)
-	if ended := ledger.Observe(at(45*time.Second), always, never); len(ended) != 0 {
+	if ended := ledger.Observe(at(45*time.Second), always); len(ended) != 0 {
 		t.Errorf("ended before its deadline: %v", ended)
 	}
-	if ended := ledger.Observe(at(46*time.Second), always, never); len(ended) != 1 {
+	if ended := ledger.Observe(at(46*time.Second), always); len(ended) != 1 {
 		t.Errorf("ended = %v, want the dry run's booking", ended)
 	}
 	ledger.Book(b)
-	if ended := ledger.Observe(at(time.Second), never, never); len(ended) != 1 {
+	if ended := ledger.Observe(at(time.Second), never); len(ended) != 1 {
 		t.Errorf("ended = %v, want the booking of the pod that has gone", ended)
-	}
-}
-
-// What the API server does not list may be no victim at all.
-func TestLedgerEndsAnUnlistedPodAtItsDeadlineOrOnceItIsListed(t *testing.T) {
-	t.Parallel()
-	b := inflight.Booking{UID: "a", Unlisted: true, Accepted: at(0), Deadline: at(45 * time.Second)}
-	if key := b.Key(); key != "a" {
-		t.Errorf("its name is %q, want its UID", key)
-	}
-	ledger := inflight.New()
-	ledger.Book(b)
-	ledger.Book(victim("listed", 100))
-	if ended := ledger.Observe(at(45*time.Second), always, never); len(ended) != 0 {
-		t.Errorf("ended before its deadline: %v", ended)
-	}
-	ledger.ObserveUnlisted(nil, never, at(0))
-	if !ledger.Booked("a") {
-		t.Error("it is forgotten although it is not listed")
-	}
-	ledger.ObserveUnlisted(nil, always, at(0))
-	if ledger.Booked("a") || !ledger.Booked("listed") {
-		t.Errorf("in flight: %+v, want the victim that was listed from the first", ledger.All())
-	}
-	if !ledger.LastEnd(pressure.MemoryAvailable).IsZero() {
-		t.Error("a victim has ended")
-	}
-	ledger.Book(b)
-	if ended := ledger.Observe(at(46*time.Second), always, never); len(ended) != 1 || ended[0].UID != "a" {
-		t.Errorf("ended = %v, want the pod that is not listed", ended)
 	}
 }
 
@@ -149,7 +120,7 @@ func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 func TestLedgerLosesPatience(t *testing.T) {
 	t.Parallel()
 	patient := victim("a", 100)
-	patient.Deadline = at(time.Hour)
+	patient.Deadline, patient.Signal = at(time.Hour), "memory.available"
 	ledger := inflight.New()
 	ledger.Book(patient)
 	if !covers(ledger, pressure.MemoryAvailable, 100, at(time.Minute), time.Minute) {
@@ -203,7 +174,7 @@ func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 
 func TestReliedOn(t *testing.T) {
 	t.Parallel()
-	b := inflight.Booking{Accepted: at(0), Deadline: at(time.Hour)}
+	b := inflight.Booking{Signal: "memory.available", Accepted: at(0), Deadline: at(time.Hour)}
 	short := b
 	short.Deadline = at(10 * time.Second)
 	again := short

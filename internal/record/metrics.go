@@ -91,7 +91,7 @@ func newMetrics(registerer prometheus.Registerer, version string) *metrics {
 		lastTick:    by.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch."),
 		reaction:    by.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.", reactionBuckets()),
 		request:     by.histograms("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.", requestBuckets(), "outcome"),
-		inFlight:    by.gauge("victims_in_flight", "Pods in flight: evictd's victims, and pods that others end and that evictd saw under pressure."),
+		inFlight:    by.gauge("victims_in_flight", "Pods in flight: evictd's victims, and pods that a request found deleted."),
 		stuck:       by.gauge("victims_stuck", "Of evictd_victims_in_flight, those that should have ended by now and have not. They are not relied on."),
 		ranked:      by.gauges("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.", "protection"),
 		disk: newVectors(pressure.Signal.OnDisk, func(unit string) *prometheus.GaugeVec {

@@ -68,7 +68,7 @@ func (f *Follower) Begin(now time.Time) []inflight.Booking {
 	if !f.Synced() {
 		return nil
 	}
-	return f.Observe(now, f.Present, f.cgroupGone)
+	return f.Observe(now, f.Present)
 }
 
 // Present reports whether a pod is there: the API server lists it and it has not finished, or its

@@ -2,77 +2,51 @@ package victims
 
 import (
 	"slices"
-	"sync"
-	"time"
+	"strings"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
-	"github.com/evictd/evictd/pkg/rank"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-// ObserveUses takes what was measured for a situation, and brings what is in flight up to date by
-// it: what the victims should still free, and the pods that are in flight although this process did
-// not evict them: by hand, by a controller, by the kubelet, or by evictd before it was started
-// again. So no pod is evicted twice for one deficit. One whose request is in doubt is evictd's own,
+// ObserveUses takes what was measured for a situation: what the victims should still free, and what
+// others are ending: by hand, by a controller, by the kubelet, or by evictd before it was started
+// again. So no pod is evicted twice for one deficit. A pod whose request is in doubt is evictd's own,
 // and is booked as that once its end is known.
 func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 	p := &s.Pressure
-	s.Uses, s.InFlight = uses, f.All()
-	others := inflight.Others{
-		Time: p.SampleTime, StallShare: stallShareOf(s),
-		Pods: f.ObserveUnlisted(s.Pods, uses, p.SampleTime), Lists: sync.OnceValues(f.readLists),
+	signal, until := p.Threshold.Signal, f.OthersUntil(p)
+	var others []inflight.Booking
+	note := func(b inflight.Booking) {
+		b.Accepted, b.Deadline = until.Add(-inflight.HardPatience), until
+		others = append(others, b)
 	}
+	counts := !p.SampleTime.After(until)
 	for _, pod := range s.Pods {
-		uid, leaves := pod.UID, f.leaves(pod)
-		if !leaves && !f.Booked(uid) || f.InDoubt.About(uid) || f.options.SentLast(uid) {
-			continue
+		uid := pod.UID
+		switch use := uses.ByUID[uid]; {
+		case f.Booked(uid):
+			if expected, known := f.expectedOf(signal, pod, uses); known {
+				f.Expect(uid, expected)
+			}
+		case !counts || !use.Known || use.Expected.At(signal) <= 0 || f.InDoubt.About(uid) || f.options.SentLast(uid):
+		case f.leaves(pod):
+			note(inflight.Booking{Namespace: pod.Namespace, Name: pod.Name, UID: uid, Expected: use.Expected})
 		}
-		expected, known := f.expectedOf(p.Threshold.Signal, pod, uses)
-		others.Pods = append(others.Pods, inflight.Other{
-			Namespace: pod.Namespace, Name: pod.Name, UID: uid, Leaves: leaves, GraceLeft: graceLeft(pod),
-			Expected: expected, Known: known, Emptied: uses.ByUID[uid].Emptied,
-		})
 	}
-	f.ObserveOthers(&others)
-	s.InFlight, s.FreeOnLists = f.All(), f.FreeOn(p.Threshold.Signal)
-}
-
-// ObserveUnlisted notes since when cgroups are there that no listed pod has, and returns what
-// they hold, see docs/adr/0020-a-pod-that-is-not-listed-is-in-flight.md.
-func (f *Follower) ObserveUnlisted(pods []*nodepods.Pod, uses *decide.Uses, now time.Time) []inflight.Other {
-	var found []inflight.Other
 	for uid, u := range uses.Unlisted {
-		found = append(found, inflight.Other{
-			UID: uid, Unlisted: true, Expected: measure.Expected(u, f.memory), Known: true, Emptied: u.Unused,
-		})
+		switch expected := measure.Expected(u, f.memory); {
+		case f.Booked(uid):
+			f.Expect(uid, expected)
+		case counts && !u.Unused && expected.At(signal) > 0:
+			note(inflight.Booking{UID: uid, Unlisted: true, Expected: expected})
+		}
 	}
-	listed := func(uid string) bool {
-		return slices.ContainsFunc(pods, func(pod *nodepods.Pod) bool { return pod.CgroupUID == uid })
-	}
-	f.Tracker.ObserveUnlisted(found, listed, now)
-	return found
-}
-
-// stallShare is the part of what the first candidate holds that a pod must hold for its end
-// to matter to a stall, where evictd did not evict it.
-const stallShare = 10
-
-// stallShareOf returns [inflight.Others.StallShare]; 0 for other signals than a stall, and where
-// there is no candidate.
-func stallShareOf(s *decide.Situation) int64 {
-	if s.Pressure.Threshold.Signal != pressure.MemoryStall {
-		return 0
-	}
-	ranking := rank.Order(decide.RankedBy(pressure.MemoryStall), s.Facts(), s.Policy.Rules)
-	if len(ranking.Candidates) == 0 {
-		return 0
-	}
-	first := s.Uses.ByUID[ranking.Candidates[0].Pod.UID]
-	return first.Expected.At(pressure.MemoryAvailable) / stallShare
+	slices.SortFunc(others, func(a, b inflight.Booking) int { return strings.Compare(a.UID, b.UID) })
+	s.Uses, s.InFlight, s.FreeOnLists = uses, append(f.For(p), others...), f.FreeOn(signal)
 }
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers
@@ -81,7 +55,7 @@ func over(pod *nodepods.Pod) bool {
 	return pod.Finished || pod.Terminating && pod.Started && len(pod.RunningContainers) == 0
 }
 
-// leaves reports whether a pod is in flight: the API server says so, or it has
+// leaves reports whether others end a pod that holds something: the API server says so, or it has
 // finished and what it holds is still there. The latter is how the kubelet evicts: it
 // deletes nothing, writes that the pod has finished once its containers have ended (Failed,
 // or Succeeded where they ended with 0), and then takes down the volumes and the cgroup,
@@ -113,15 +87,4 @@ func (f *Follower) expectedOf(signal pressure.Signal, pod *nodepods.Pod, uses *d
 		return pressure.Amounts{}, false
 	}
 	return measure.Expected(&usage.Pod{TasksKnown: true}, f.memory), true
-}
-
-// graceLeft returns the most that a terminating pod may still take: the whole of its
-// grace period, from the moment it is first seen. The deletion timestamp would say
-// it more closely, but by the API server's clock: an hour of skew would make every
-// victim stuck at once, and the next one go.
-func graceLeft(pod *nodepods.Pod) time.Duration {
-	if pod.DeletionGraceSeconds == nil {
-		return 0
-	}
-	return decide.GracePeriod(*pod.DeletionGraceSeconds)
 }

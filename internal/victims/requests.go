@@ -30,7 +30,7 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 		f.accept(d, victim, r, now)
 	}
 	if gone := d.Last(evict.Gone); gone != nil { // the next decision measures what its cgroup still holds
-		f.acceptOther(gone, r.Expected, now, now.Add(inflight.UnlistedFor))
+		f.acceptOther(gone, r.Expected, now, now.Add(inflight.GoneFor))
 	}
 	if moved := d.Last(evict.Evacuating); moved != nil && (dryRun || !d.DryRun) {
 		f.Accept(inflight.Booking{
@@ -38,8 +38,8 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 			Expected: r.Expected, Accepted: now, Deadline: now.Add(inflight.HardPatience), Evacuating: true, DryRun: d.DryRun,
 		})
 	}
-	if r.Foreign != nil { // for as long as its own grace period lasts
-		f.acceptOther(r.Foreign, r.Expected, now, deadlineOf(r.Foreign.Entry.Pod.GraceSeconds, now))
+	if r.Foreign != nil {
+		f.acceptOther(r.Foreign, r.Expected, now, now.Add(inflight.HardPatience))
 	}
 	f.InDoubt.Forget(f.Booked) // its pod may be in doubt for another resource, too
 	if !f.InDoubt.MayEnd(now) {
