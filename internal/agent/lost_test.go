@@ -97,6 +97,43 @@ func TestFaultTheLastLostRequestIsRemembered(t *testing.T) {
 	})
 }
 
+// The API server charges the budget, then deletes the pod. The connection is lost in between, and
+// the budget refuses the second request because of the first, which lands ten seconds later: the
+// doubt holds until then.
+func TestFaultARefusedRetryEndsNoDoubt(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]evict.Outcome{
+		"by the budget": evict.BlockedByBudget, "by admission": evict.Denied, "by flow control": evict.Throttled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				n := newFakeNode(1000)
+				n.ends = 20 * time.Second
+				n.run("greedy", 500, 100)
+				n.run("other", 450, 100)
+				n.answer = func(r evict.Request) evict.Result {
+					switch {
+					case r.Name != "greedy":
+						return evict.Result{Outcome: evict.Evicted}
+					case len(n.evictions) == 1:
+						n.after(10*time.Second, func() { n.terminate(r.UID) })
+						result := lost(r)
+						result.Stays = true
+						return result
+					default:
+						return evict.Result{Outcome: refusal}
+					}
+				}
+				watch(t, n, hardPolicy(), 40*time.Second)
+				if slices.Contains(n.victims(), "other") {
+					t.Errorf("evicted %v: two are in flight for one deficit", n.victims())
+				}
+			})
+		})
+	}
+}
+
 // A request whose pod could not be read for days is resolved by a read that finds the pod
 // leaving: by then that is not evictd's doing, and its grace period stays what it is.
 func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {

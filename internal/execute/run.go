@@ -162,6 +162,11 @@ func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
 	if r.sendFor(ctx, c, &attempt) != evict.NextCandidate {
 		return true
 	}
+	if open := r.plan.InDoubt; open != nil && open.UID() == c.Entry.Pod.UID && open.MayStillApply(r.options.Now()) {
+		r.report.InDoubt = open // what is refused is the second request for it
+		r.hold(decide.HoldRequestInDoubt, open.Undecided())
+		return true
+	}
 	c.BlockedByPDB, c.PDB, c.fresh = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget, true
 	r.shareRefusal(c.Entry.Pod, &attempt.Result)
 	return false

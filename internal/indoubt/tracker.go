@@ -80,13 +80,13 @@ type Report struct {
 }
 
 // Observe processes the outcome of a plan. A request in doubt that may still be carried out stays
-// in doubt while no other was sent since. A request for the same pod continues the row of attempts.
+// in doubt, also where a second one for its pod was refused: the API server charges a budget for the
+// first one before it deletes the pod. A request for the same pod continues the row of attempts.
 func (t *Tracker) Observe(done *Report, now time.Time) {
 	about := done.Decision.Resource()
 	before := t.of(about)
 	if done.InDoubt == nil {
-		sent := slices.ContainsFunc(done.Decision.Attempts, func(a decide.Attempt) bool { return !a.Escalates })
-		if before == nil || sent || !before.MayStillApply(now) {
+		if before != nil && !before.MayStillApply(now) {
 			t.put(about, nil)
 		}
 		return

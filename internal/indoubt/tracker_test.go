@@ -118,7 +118,7 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 	}{
 		{"nothing was sent, and it may still be carried out", nil, nil, 10 * time.Second, false, "a", 0, false},
 		{"a victim was escalated", escalated, nil, 10 * time.Second, false, "a", 0, false},
-		{"a request was sent", sent, nil, 10 * time.Second, false, "", 0, false},
+		{"a second request was refused", sent, nil, 10 * time.Second, false, "a", 0, false},
 		{"it cannot come any more", nil, nil, evict.RequestTimeout, false, "", 0, false},
 		{"the same pod again", sent, again, 10 * time.Second, false, "a", 0, false},
 		{"the same pod, which was read and stays", nil, again, 10 * time.Second, true, "a", 0, true},
