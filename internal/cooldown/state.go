@@ -5,12 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// The times are those of the node's clock, and lose their monotonic reading in a file. A time that
-// is in the future when it is restored counts as now: a clock that was set back must not make
-// anything last longer.
+// The times are those of the node's clock, see package restored.
 
 // State is what a [Tracker] knows that a restart must not forget, as plain values; the
 // entries of each list are the oldest first. Each has an expiry of its own, after which it is
@@ -61,7 +60,7 @@ func (l *limiter) restore(counted []CountedState, now time.Time) {
 	l.recent = make([]accepted, 0, len(counted))
 	for _, c := range counted {
 		if now.Before(c.Expires) {
-			l.recent = append(l.recent, accepted{owner: c.Owner, at: earlier(c.At, now), count: max(1, c.Count), dryRun: c.DryRun})
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: restored.Time(c.At, now, 0), count: max(1, c.Count), dryRun: c.DryRun})
 		}
 	}
 	l.sort()
@@ -157,8 +156,8 @@ func (s *RefusalState) restore(now time.Time) (refusal, bool) {
 	}
 	const most = trust + trust/5 // with its jitter; no back-off is longer
 	return refusal{
-		count: s.Refusals, until: earlier(s.Until, now.Add(most)), last: s.Last, budget: s.Budget,
-		trusted: earlier(s.Trusted, now.Add(most)), inDoubt: s.InDoubt, since: earlier(s.InDoubtSince, now),
+		count: s.Refusals, until: restored.Time(s.Until, now, most), last: s.Last, budget: s.Budget,
+		trusted: restored.Time(s.Trusted, now, most), inDoubt: s.InDoubt, since: restored.Time(s.InDoubtSince, now, 0),
 	}, true
 }
 

@@ -3,6 +3,7 @@ package incident
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -35,14 +36,7 @@ func (t *Tracker) Restore(kept []State, now time.Time) {
 		if expired || t.of(i.Signal, pressure.Observation{Device: i.Resource.Device}) != nil {
 			continue
 		}
-		i.Began, i.Short = earlier(i.Began, now), earlier(i.Short, now)
+		i.Began, i.Short = restored.Time(i.Began, now, 0), restored.Time(i.Short, now, 0)
 		t.open = append(t.open, &i)
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

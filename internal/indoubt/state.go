@@ -5,6 +5,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -47,11 +48,11 @@ func (t *Tracker) Restore(kept []state.Request, now time.Time) []Presumed {
 			continue
 		}
 		if now.Sub(r.Sent) > decide.DoubtLasts {
-			presumed = append(presumed, Presumed{OwnerUID: r.OwnerUID, Sent: r.Sent, Gone: goneOf(r, now)})
+			presumed = append(presumed, Presumed{OwnerUID: r.OwnerUID, Sent: restored.Time(r.Sent, now, 0), Gone: goneOf(r, now)})
 			continue
 		}
 		if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
-			open := restored(r, signal, now)
+			open := reopened(r, signal, now)
 			t.put(open.Asked.Resource(), open)
 		}
 	}
@@ -65,7 +66,7 @@ func goneOf(r *state.Request, now time.Time) inflight.Gone {
 	if r.GraceSeconds != nil {
 		grace = *r.GraceSeconds
 	}
-	at := earlier(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now)
+	at := restored.Time(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now, 0)
 	gone := inflight.Gone{UID: r.UID, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(inflight.CollectedWithin)}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		gone.Before = gone.Before.With(signal, r.Shortage.Available)
@@ -73,8 +74,8 @@ func goneOf(r *state.Request, now time.Time) inflight.Gone {
 	return gone
 }
 
-// restored returns a request as it was when the process before ended.
-func restored(r *state.Request, signal pressure.Signal, now time.Time) *request {
+// reopened returns a request as it was when the process before ended.
+func reopened(r *state.Request, signal pressure.Signal, now time.Time) *request {
 	pod := &rank.Pod{
 		Namespace: r.Namespace, Name: r.Name, UID: r.UID, Priority: r.Priority, Created: r.Created,
 		Request: r.Requested, Usage: r.Usage, Sampled: true, GraceSeconds: r.PodGraceSeconds, Ready: r.Ready,
@@ -85,7 +86,7 @@ func restored(r *state.Request, signal pressure.Signal, now time.Time) *request 
 			Pod: pod, Resource: decide.RankedBy(signal), Over: pod.Usage - pod.Request, Exceeds: pod.Usage > pod.Request,
 		},
 		GraceSeconds: r.GraceSeconds,
-		Result:       evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: r.Stays, Sent: earlier(r.Sent, now)},
+		Result:       evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Stays: r.Stays, Sent: restored.Time(r.Sent, now, 0)},
 	}
 	if r.BypassedPDB != "" {
 		attempt.Bypassed = &evict.Budget{Name: r.BypassedPDB}
@@ -94,9 +95,9 @@ func restored(r *state.Request, signal pressure.Signal, now time.Time) *request 
 	asked := decide.Decision{Time: attempt.Result.Sent, Incident: r.Incident, Pressure: pressure.Pressure{
 		Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(why.Line), Hard: why.Hard},
 		Observed:  pressure.Observation{State: pressure.Known, Available: why.Available, Capacity: why.Capacity, Device: why.Resource.Device},
-		Line:      why.Line, Target: why.Target, Since: earlier(why.Since, now), SampleTime: attempt.Result.Sent,
+		Line:      why.Line, Target: why.Target, Since: restored.Time(why.Since, now, 0), SampleTime: attempt.Result.Sent,
 	}}
-	return &request{InDoubt: decide.InDoubt{Attempt: attempt, Expected: r.Expected, Asked: asked, First: earlier(r.First, now)}}
+	return &request{InDoubt: decide.InDoubt{Attempt: attempt, Expected: r.Expected, Asked: asked, First: restored.Time(r.First, now, 0)}}
 }
 
 // RequestOf returns a request as values, as it was, or is about to be, sent.
@@ -119,12 +120,4 @@ func RequestOf(open *decide.InDoubt, sent time.Time) state.Request {
 		r.BypassedPDB = attempt.Bypassed.Name
 	}
 	return r
-}
-
-// earlier returns the earlier of two times: one of another process may not be in the future.
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

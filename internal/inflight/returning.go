@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -176,7 +177,7 @@ func (r *returning) restore(gone []Gone, now time.Time) {
 		if !now.Before(v.Expires) {
 			continue
 		}
-		one := goneVictim{inDoubt: v.UID, at: earlier(v.At, now), expected: v.Expected, before: v.Before}
+		one := goneVictim{inDoubt: v.UID, at: restored.Time(v.At, now, 0), expected: v.Expected, before: v.Before}
 		r.victims, r.ended = append(r.victims, one), one.at
 	}
 }

@@ -3,6 +3,7 @@ package inflight
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -73,16 +74,15 @@ func (t *Tracker) Len() int { return len(t.bookings) }
 func (t *Tracker) Restore(s State, now time.Time) {
 	t.lists.restore(s.OnCPULists, now)
 	t.returning.restore(s.Gone, now)
-	t.lastEnd = earlier(s.Ledger.LastEnd, now)
+	t.lastEnd = restored.Time(s.Ledger.LastEnd, now, 0)
 	for _, kept := range s.Ledger.Bookings {
 		if !now.Before(kept.Expires) {
 			continue
 		}
 		b := kept.Booking
-		if ahead := b.Accepted.Sub(now); ahead > 0 {
-			b.Accepted, b.Deadline = now, b.Deadline.Add(-ahead)
-		}
-		b.Escalated = earlier(b.Escalated, now)
+		accepted := restored.Time(b.Accepted, now, 0)
+		b.Accepted, b.Deadline = accepted, accepted.Add(b.Deadline.Sub(b.Accepted))
+		b.Escalated = restored.Time(b.Escalated, now, 0)
 		t.bookings[b.UID] = b
 		t.reclaims.follow(&b)
 	}
