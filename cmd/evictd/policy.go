@@ -27,7 +27,6 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			OverdueGrace:    int64(c.EvictionOverdueGracePeriod),
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,
-			Stabilization:   c.Disk.StabilizationWindow.Duration,
 		},
 		CutGrace:   c.EvictionSoftGraceForecast,
 		Transition: c.EvictionPressureTransitionPeriod.Duration,

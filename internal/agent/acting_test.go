@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
@@ -123,30 +122,6 @@ func TestStopKeepsAGracePeriod(t *testing.T) {
 		runFor(t, a, 33*time.Second)
 		if got := n.real(); len(got) != 1 {
 			t.Errorf("evicted %q after 33 s, want the pod after its 30 s", got)
-		}
-	})
-}
-
-// A start that does not know yet whether it may act is as careful as another.
-func TestActingIsNoSoonerThanTheCarefulStart(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		for _, name := range []string{"a", "b", "c", "d"} {
-			n.run(name, 310, 100)
-		}
-		n.ends = 100 * time.Millisecond
-		p := hardPolicy()
-		p.Limits = cooldown.Limits{PerMinute: 6, PerOwnerPerHour: 60}
-		l := newLever(acting.State{Reason: acting.StopUnknown, Why: "planted"})
-		a := newAgent(t, n, p, func(o *Options) {
-			l.connect(o)
-			o.Remembered = nil
-		})
-		l.after(5*time.Second, acting.State{})
-		runFor(t, a, 50*time.Second)
-		if got := n.real(); len(got) != 1 {
-			t.Errorf("evicted %q in the first minute, want one", got)
 		}
 	})
 }

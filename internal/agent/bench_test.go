@@ -18,6 +18,7 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -106,7 +107,8 @@ func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	policy.DryRun = true
 	policy.Limits = cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
 	a, err := New(Options{
-		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
+		Remembered: &state.State{},
+		Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
 		Random: func() float64 { return 0 },
 	})
 	if err != nil {

@@ -123,7 +123,7 @@ func TestFaultDoubtAboutADiskHoldsUpNoMemoryEviction(t *testing.T) {
 				h := newHooked()
 				setUp(h)
 				start := time.Now()
-				live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts, notCareful)
+				live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts)
 				if victim, after := h.firstVictim(start); victim != "next" || after > 4*time.Second {
 					t.Errorf("the first victim is %q after %v, want next at once; holds: %v", victim, after, h.holds())
 				}
@@ -143,7 +143,7 @@ func TestFaultRestOfADoubtRestsNoOtherDecision(t *testing.T) {
 		again := 20*time.Second + 300*time.Millisecond
 		h.after(again, func() { h.host += 290 * mebi })
 		start := time.Now()
-		live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts, notCareful)
+		live(t, h.fakeNode, nil, h.policy(), 30*time.Second, h.parts)
 		if victim, after := h.firstVictim(start.Add(again)); victim != "small" || after > 2*time.Second {
 			t.Errorf("the second victim is %q after %v, want small at once; holds: %v", victim, after, h.holds())
 		}
@@ -158,7 +158,7 @@ func TestDoubtAboutADiskThatWasCarriedOutCountsForMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHooked()
 		h.behind, h.late = true, 1990*time.Millisecond
-		live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
+		live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts)
 		h.wantVictims(t)
 		recorded := slices.ContainsFunc(h.decisions, func(d decide.Decision) bool {
 			return d.Pressure.Threshold.Signal == pressure.NodeFSAvailable && d.Victim() != nil && d.Victim().Entry.Pod.Name == "large"
@@ -181,7 +181,7 @@ func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 		h.ends = 0
 		h.after(2100*time.Millisecond, func() { h.hangs = nil })
 		start, f := time.Now(), &file{t: t}
-		live(t, h.fakeNode, f, h.policy(), 20*time.Second, h.parts, notCareful)
+		live(t, h.fakeNode, f, h.policy(), 20*time.Second, h.parts)
 		if victim, after := h.firstVictim(start); victim != "large" || after > 4*time.Second {
 			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", victim, after, h.holds())
 		}
@@ -198,7 +198,7 @@ func TestASecondDoubtForgetsNoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f := newHooked(), &file{t: t}
 		h.answer = lost
-		live(t, h.fakeNode, f, h.policy(), 2900*time.Millisecond, h.parts, notCareful)
+		live(t, h.fakeNode, f, h.policy(), 2900*time.Millisecond, h.parts)
 		for process := range 2 {
 			var pods []string
 			for _, r := range f.load().InDoubt {

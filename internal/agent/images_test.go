@@ -49,7 +49,7 @@ func (i *imageNode) watch(t *testing.T, during time.Duration) (*spaceNode, time.
 	if i.reclaim != nil {
 		reclaim = *i.reclaim
 	}
-	acted := stabilizeBeside(t, n, &i.images, during, func(p *Policy) {
+	acted := shortBeside(t, n, &i.images, during, func(p *Policy) {
 		for uid, use := range n.measured {
 			use.SplitLayers = i.split
 			n.measured[uid] = use
@@ -91,21 +91,21 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				signal: pressure.ImageFSAvailable, images: most,
 				available: steps(map[time.Duration]int64{0: 200, met: 155, low: 140, low + 20*time.Second: 400}),
 			},
-			held: "images that no pod uses hold 100, and 5 are missing",
+			held: "images that no pod uses hold 100, and 20 are missing",
 		},
 		"a pod fills it beside small images": {
 			node: imageNode{
 				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 30}},
 				available: steps(map[time.Duration]int64{0: 200, met: 90}),
 			},
-			want: met + window,
+			want: met,
 		},
 		"images cover all that is missing, and it is a lot": {
 			node: imageNode{
 				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 70}},
 				available: steps(map[time.Duration]int64{0: 200, met: 90, low: 400}),
 			},
-			held: "images that no pod uses hold 70, and 70 are missing: the kubelet removes them below 150: waiting 50s at most for a rise",
+			held: "images that no pod uses hold 70, and 70 are missing: the kubelet removes them below 150: waiting 59s at most for a rise",
 		},
 		"a minute below the kubelet's line without a rise": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: low140},
@@ -153,24 +153,24 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		},
 		"nodefs, images have a device of their own": {
 			node: imageNode{signal: pressure.NodeFSAvailable, images: most, available: short},
-			want: met + window,
+			want: met,
 		},
 		"images are elsewhere than what is read as imagefs": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: onNodeFS, available: short, split: true},
-			want: met + window,
+			want: met,
 		},
 		"inodes": {
 			node: imageNode{signal: pressure.ImageFSInodesFree, images: most, available: short},
-			want: met + window,
+			want: met,
 		},
 		"what cannot be had holds nothing back": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: fakeImages{err: errPlanted()}, available: short},
-			want: met + window,
+			want: met,
 			note: "what images hold that no pod uses is not known, and no pod waits for it: planted",
 		},
 		"nor what never comes": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: fakeImages{slow: time.Hour}, available: short},
-			want: met + window,
+			want: met + measure.ImagesTimeout,
 			note: "what images hold that no pod uses is not known, and no pod waits for it: there was no answer within 5s",
 		},
 		"a kubelet without a line collects them": {
@@ -184,7 +184,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		},
 		"a kubelet that removes none": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: short, reclaim: &measure.ImageReclaim{}},
-			want: met + window,
+			want: met,
 			note: "images that no pod uses hold 100, and 5 are missing: the kubelet is not configured to remove images",
 		},
 	} {
@@ -227,8 +227,7 @@ func (n *fakeNode) heldForImages() string {
 	return held
 }
 
-// TestTheFirstCountOfImagesIsWaitedFor: without a stabilization window the first count is waited
-// for, so that the first decision knows about the images. A count that does not arrive holds
+// TestTheFirstCountOfImagesIsWaitedFor: the first count is waited for, so that the first decision knows about the images. A count that does not arrive holds
 // nothing.
 func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -244,8 +243,8 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 155})}
 				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}, slow: test.slow}
-				acted := stabilizeBeside(t, n, images, time.Minute, func(p *Policy) {
-					p.Stabilization, p.Thresholds[0].Quantity = 0, pressure.Absolute(160)
+				acted := shortBeside(t, n, images, time.Minute, func(p *Policy) {
+					p.Thresholds[0].Quantity = pressure.Absolute(160)
 					p.ImageReclaim = measure.ImageReclaim{ImageFS: pressure.Fraction(0.15)}
 				})
 				evicted := time.Duration(0)
@@ -296,7 +295,7 @@ func TestFaultImagesThatStayAreWaitedForAgain(t *testing.T) {
 					return 110
 				}}
 				images := &fakeImages{unused: measure.UnusedImages{Bytes: 100}}
-				acted := stabilizeBeside(t, n, images, 30*time.Minute, func(p *Policy) {
+				acted := shortBeside(t, n, images, 30*time.Minute, func(p *Policy) {
 					soft := p.Thresholds[0]
 					soft.Hard, soft.Quantity = false, pressure.Absolute(160)
 					p.Thresholds[0].Quantity = pressure.Absolute(120)
@@ -320,10 +319,10 @@ func TestFullDiskWaitsForNoImages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.ImageFSAvailable, available: steps(map[time.Duration]int64{0: 0})}
 		images := &fakeImages{unused: measure.UnusedImages{Bytes: 500}}
-		acted := stabilizeBeside(t, n, images, 10*time.Minute, func(p *Policy) {
+		acted := shortBeside(t, n, images, 10*time.Minute, func(p *Policy) {
 			p.ImageReclaim = measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
 		})
-		if len(acted) == 0 || acted[0] > measure.ImagesLook+window {
+		if len(acted) == 0 || acted[0] > measure.ImagesLook+time.Second {
 			t.Errorf("a pod is evicted after %v on a full disk", acted)
 		}
 	})

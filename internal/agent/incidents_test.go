@@ -88,7 +88,7 @@ func TestFaultOldKubeletVictimsPushTheIncidentOutOfTheState(t *testing.T) {
 		policy.Transition = 5 * time.Second
 		var killed *file
 		time.AfterFunc(time.Second, func() { killed = f.copied() })
-		live(t, n, f, policy, 1100*time.Millisecond, notCareful)
+		live(t, n, f, policy, 1100*time.Millisecond)
 		if open := killed.load().Incidents; len(open) != 1 {
 			t.Fatalf("%d incidents are kept, want the one that is open", len(open))
 		}

@@ -196,7 +196,7 @@ func TestFaultHeldHardPressureEndsASoftWalk(t *testing.T) {
 				h := newHooked()
 				test.setUp(h)
 				start := time.Now()
-				live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts, notCareful)
+				live(t, h.fakeNode, nil, h.policy(), 20*time.Second, h.parts)
 				if victim, after := h.firstVictim(start.Add(test.from)); victim != test.want || after > 2*time.Second {
 					t.Errorf("the victim is %q after %v, want %s at once; holds: %v", victim, after, test.want, h.holds())
 				}

@@ -81,7 +81,7 @@ type Options struct {
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
 	// of the previous process. It is nil when nothing is known of the time before the start, and
-	// then the start is a careful one, see docs/adr/0014. The zero State says that there was
+	// then the start is a careful one, see docs/adr/0009. The zero State says that there was
 	// nothing to keep.
 	Memory     state.Memory
 	Remembered *state.State

@@ -208,7 +208,7 @@ func TestFaultRestartForgetsFreedMemoryOnCPULists(t *testing.T) {
 				lists.take(n.ends, 500*mebi)
 				var killed *file
 				time.AfterFunc(after-time.Millisecond, func() { killed = first.copied() })
-				live(t, n, first, hardPolicy(), after, notCareful, func(o *Options) { o.FreeOnCPULists = lists.read })
+				live(t, n, first, hardPolicy(), after, func(o *Options) { o.FreeOnCPULists = lists.read })
 				live(t, n, killed, hardPolicy(), time.Minute, func(o *Options) { o.FreeOnCPULists = lists.read })
 				n.wantVictims(t, "greedy")
 			})
@@ -236,7 +236,7 @@ func TestFaultRestartInDoubtForgetsFreedMemoryOnCPULists(t *testing.T) {
 					n.terminate(r.UID)
 					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
-				live(t, n, first, hardPolicy(), 5*time.Millisecond, notCareful, func(o *Options) { o.FreeOnCPULists = lists.read })
+				live(t, n, first, hardPolicy(), 5*time.Millisecond, func(o *Options) { o.FreeOnCPULists = lists.read })
 				n.answer = nil
 				time.Sleep(away)
 				live(t, n, killed, hardPolicy(), time.Minute, func(o *Options) { o.FreeOnCPULists = lists.read })
@@ -265,7 +265,7 @@ func TestCPUListsShrinkMeanwhile(t *testing.T) {
 				read := func(o *Options) { o.FreeOnCPULists = lists.read }
 				killed := first
 				time.AfterFunc(killedAt-time.Millisecond, func() { killed = first.copied() })
-				live(t, n, first, hardPolicy(), killedAt, notCareful, read)
+				live(t, n, first, hardPolicy(), killedAt, read)
 				time.Sleep(max(0, n.ends-killedAt) + time.Millisecond)
 				live(t, n, killed, hardPolicy(), time.Minute, read)
 				n.wantVictims(t, "greedy")

@@ -65,10 +65,13 @@ func live(t *testing.T, n *fakeNode, f *file, policy Policy, during time.Duratio
 	t.Helper()
 	options := Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 },
+		Random: func() float64 { return 0 }, Remembered: &state.State{},
 	}
 	if f != nil {
-		options.Memory, options.Remembered = f, f.load()
+		options.Memory = f
+		if kept := f.load(); kept != nil {
+			options.Remembered = kept
+		}
 	}
 	for _, c := range change {
 		c(&options)
@@ -80,8 +83,8 @@ func live(t *testing.T, n *fakeNode, f *file, policy Policy, during time.Duratio
 	runFor(t, a, during)
 }
 
-// notCareful makes a process one that knows that nothing was before it.
-func notCareful(o *Options) { o.Remembered = &state.State{} }
+// knowsNothing makes a process one that knows nothing of the time before its start.
+func knowsNothing(o *Options) { o.Remembered = nil }
 
 // leaky is a node that is short of memory whichever pods are evicted: small pods with one owner
 // each.
@@ -107,7 +110,7 @@ func TestFaultRestartBeginsNoFreshMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, f := leaky("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"), &file{t: t}
-		live(t, n, f, limited(3), 20*time.Second, notCareful)
+		live(t, n, f, limited(3), 20*time.Second)
 		for range 4 {
 			live(t, n, f, limited(3), 5*time.Second)
 		}
@@ -157,7 +160,7 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 					killed = first.copied()
 					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
-				live(t, n, first, limited(6), 20*time.Millisecond, notCareful)
+				live(t, n, first, limited(6), 20*time.Millisecond)
 				n.wantVictims(t, "greedy")
 				if inDoubt := killed.load().InDoubt; len(inDoubt) != 1 || inDoubt[0].Name != "greedy" {
 					t.Fatalf("in doubt when the request was sent: %+v", inDoubt)
@@ -201,7 +204,7 @@ func TestIncidentGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, f := leaky("a", "b"), &file{t: t}
-		live(t, n, f, limited(1), 5*time.Second, notCareful)
+		live(t, n, f, limited(1), 5*time.Second)
 		live(t, n, f, limited(1), 2*time.Minute)
 		ids := map[string]int{}
 		for i := range n.decisions {
@@ -240,7 +243,7 @@ func TestInvariant09DiskRestartEvictsNoSecond(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, policy := restartedDisk()
 				f := &file{t: t}
-				live(t, n.fakeNode, f, policy, after, n.parts, notCareful)
+				live(t, n.fakeNode, f, policy, after, n.parts)
 				live(t, n.fakeNode, f, policy, 3*time.Minute, n.parts)
 				n.wantVictims(t, "large")
 			})

@@ -32,7 +32,7 @@ func slowCollector() *spaceNode {
 	return n
 }
 
-// disturb is stabilize with a change 15 s after the start, when the first victim has ended and its
+// disturb is shortFor with a change 15 s after the start, when the first victim has ended and its
 // space is not yet reclaimed.
 func disturb(t *testing.T, n *spaceNode, change func(p *Policy), happens func(ctx context.Context, a *Agent)) {
 	t.Helper()
@@ -81,7 +81,6 @@ func TestFaultDiskVictimIsForgottenBeforeItsSpaceIsBack(t *testing.T) {
 			},
 			same, nil,
 		},
-		"no stabilization window": {func(*spaceNode) {}, func(p *Policy) { p.Stabilization = 0 }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,6 +134,15 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 	})
 }
 
+// awaited returns how much of nodefs is in flight.
+func awaited(a *Agent, now time.Time) (amount int64) {
+	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true}, Observed: pressure.Observation{Available: 1}, SampleTime: now}
+	for _, b := range a.memories.Victims.For(&p, decide.TooLate) {
+		amount += b.Expected.At(pressure.NodeFSAvailable)
+	}
+	return amount
+}
+
 // What the kubelet evicted before the shortage began is not waited for.
 func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -147,7 +155,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
 		a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
-		if amount, _ := a.memories.Victims.Returning(pressure.NodeFSAvailable); amount != 0 {
+		if amount := awaited(a, sample.Time); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
 		sample.Time = sample.Time.Add(time.Second)
@@ -156,7 +164,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	evicted.Status = n.pods["uid-old"].api.Status
 	n.pods["uid-new"].api = evicted
 	a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
-	if amount, _ := a.memories.Victims.Returning(pressure.NodeFSAvailable); amount != 30 {
+	if amount := awaited(a, sample.Time); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}
 }
@@ -173,7 +181,7 @@ func TestFaultDryRunsDiskVictimHoldsUpTheFirstRealOne(t *testing.T) {
 		policy.DryRun = true
 		a := n.agent(t, policy)
 		const reload = 40 * time.Second // long after the grace period of the would-be victim
-		ctx, stop := context.WithTimeout(t.Context(), reload+window+5*time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), reload+5*time.Second)
 		defer stop()
 		time.AfterFunc(reload, func() { a.Reload(ctx, n.policy(), n) })
 		if err := a.Run(ctx); err != nil {
@@ -271,10 +279,10 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 					}
 					return evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true}
 				}
-				live(t, n.fakeNode, first, policy, window+time.Second/2, n.parts, notCareful)
+				live(t, n.fakeNode, first, policy, time.Second/2, n.parts)
 				n.answer = nil
 				time.Sleep(decide.DoubtLasts)
-				live(t, n.fakeNode, killed, policy, window+5*time.Second, n.parts)
+				live(t, n.fakeNode, killed, policy, 5*time.Second, n.parts)
 				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
 				n.wantVictims(t, test.want...)
 				if got := killed.load(); got.InDoubt != nil || len(got.Cooldown.Limits) != len(test.want) {

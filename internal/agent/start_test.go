@@ -4,28 +4,35 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/evictd/evictd/internal/inflight"
 )
 
-// An agent that knows nothing of the time before evicts one pod in its first minute, where it
-// starts under pressure: killed again and again, it would evict a minute's worth each time.
+// An agent that knows nothing of the time before evicts no pod for memory in its first ten seconds:
+// replaced again and again, it would evict a pod each time.
 func TestFaultRestartWithoutStateIsCareful(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := leaky("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
+		n := leaky("a", "b", "c")
 		for range 3 {
-			live(t, n, nil, limited(6), 10*time.Second)
+			live(t, n, nil, limited(6), inflight.ShownWithin-time.Second, knowsNothing)
 		}
-		n.wantVictims(t, "a", "b", "c")
+		n.wantVictims(t)
+		live(t, n, nil, limited(1), inflight.ShownWithin+time.Second, knowsNothing)
+		n.wantVictims(t, "a")
 	})
-	synctest.Test(t, func(t *testing.T) { // a calm start has the whole minute
-		n := leaky("a", "b", "c", "d", "e", "f", "g", "h")
-		short := n.host
-		n.host = 0
-		n.after(time.Second, func() { n.host = short })
-		live(t, n, nil, limited(6), 20*time.Second)
-		if got := len(n.victims()); got != 6 {
-			t.Errorf("%d were evicted in the first minute, want 6", got)
-		}
+}
+
+// The space of a victim from before the start is waited for, whenever the threshold is met: a rollout
+// within a minute of its end, and one first reading at the line, took a second pod.
+func TestFaultStartWithoutStateAtTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, policy := restartedDisk()
+		n.available = steps(map[time.Duration]int64{0: 90, 20 * time.Second: 100, 21 * time.Second: 90})
+		live(t, n.fakeNode, nil, policy, 20*time.Second, n.parts)
+		live(t, n.fakeNode, nil, policy, 2*time.Minute, n.parts, knowsNothing)
+		n.wantVictims(t, "large")
 	})
 }
 
@@ -38,8 +45,8 @@ func TestInvariant09DiskRestartWithoutState(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n, policy := restartedDisk()
-				live(t, n.fakeNode, nil, policy, after, n.parts, notCareful)
-				live(t, n.fakeNode, nil, policy, 3*time.Minute, n.parts)
+				live(t, n.fakeNode, nil, policy, after, n.parts)
+				live(t, n.fakeNode, nil, policy, 3*time.Minute, n.parts, knowsNothing)
 				n.wantVictims(t, "large")
 			})
 		})
@@ -52,7 +59,7 @@ func TestCarefulStartOnADiskThatFills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, policy := restartedDisk()
 		n.available = sloped(0, 30*time.Second, 95, 0)
-		live(t, n.fakeNode, nil, policy, 25*time.Second, n.parts)
+		live(t, n.fakeNode, nil, policy, 25*time.Second, n.parts, knowsNothing)
 		if got := n.victims(); len(got) == 0 || got[0] != "large" {
 			t.Errorf("evicted %v before the disk was full, want large first", got)
 		}

@@ -80,7 +80,6 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
 	a.wantTaints(verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.memories.Victims.Simulated().Has)
-	a.measurer.ObserveSpace(sample, verdict, a.policy.Stabilization)
 	a.memories.Observe(sample, verdict, ended)
 	for i := range verdict.Pressures {
 		a.decisions.Follow(&verdict.Pressures[i], a.memories.IncidentOf(&verdict.Pressures[i]))

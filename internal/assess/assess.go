@@ -63,7 +63,6 @@ func (a *Assessor) Assess(ctx context.Context, sample *pressure.Sample, p *press
 	s := a.situation(ctx, sample, p)
 	done := Assessment{Situation: s}
 	if done.decide(s); done.Hold != decide.HoldNone {
-		a.prepare(ctx, s, done.Hold)
 		return done
 	}
 	if done.Hold, done.Detail = a.measure(ctx, s); done.Hold != decide.HoldNone {
@@ -75,15 +74,6 @@ func (a *Assessor) Assess(ctx context.Context, sample *pressure.Sample, p *press
 	again := a.options.Sample()
 	done.Hold, done.Detail = s.LookAgain(a.options.Memories.Victims.Simulated().AddTo(&again))
 	return done
-}
-
-// prepare has the pods measured while a decision about a disk waits for space that may come back: a
-// measurement takes a second or more, and so long a decision would wait again.
-func (a *Assessor) prepare(ctx context.Context, s *decide.Situation, hold decide.Hold) {
-	if hold == decide.HoldStabilizationWindow {
-		query := a.queryOf(s)
-		a.options.Measurer.Prepare(ctx, &query)
-	}
 }
 
 // Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the
@@ -107,26 +97,14 @@ func (a *Assessor) situation(ctx context.Context, sample *pressure.Sample, p *pr
 	s := &decide.Situation{
 		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Policy: &a.policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
-		InFlight: m.Victims.For(p), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
+		InFlight: m.Victims.For(p, decide.TooLate), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
 		WouldBe: m.Victims.Simulated().Has, Simulated: m.Victims.Simulated().Amount(signal),
-		Cooldown: m.Cooldown, Space: a.spaceOf(signal),
+		Cooldown: m.Cooldown, UnknownUntil: m.Victims.UnknownUntil(signal),
 	}
 	s.InDoubt, s.InDoubtRests = m.Victims.InDoubt.Of(s.Resource())
 	s.FreeOnLists = m.Victims.FreeOn(signal)
 	a.options.Measurer.FollowImages(ctx, &s.Pressure, s.Incident, pods.List)
 	return s
-}
-
-// spaceOf returns what is known of a disk's space that comes back.
-func (a *Assessor) spaceOf(signal pressure.Signal) decide.Space {
-	if !signal.OnDisk() {
-		return decide.Space{}
-	}
-	victims := a.options.Memories.Victims
-	back, since := victims.Returning(signal)
-	return decide.Space{
-		Returning: back, ReturningSince: since, LastEnd: victims.LastDiskEnd(), Rise: a.options.Measurer.Rise(signal),
-	}
 }
 
 // measure adds what the pods use to a situation, and brings what is in flight up to date by it. A

@@ -18,10 +18,6 @@ const transitionDefault = 5 * time.Minute
 // privileges, and long enough that one reclaim is no pressure.
 const stallWindowDefault = 2 * time.Second
 
-// stabilizationWindowDefault is how long containerd takes to remove the files of an image after it
-// has reported the image as removed, with room for a slow disk.
-const stabilizationWindowDefault = 10 * time.Second
-
 // unset marks a duration that the file does not have, where 0 is something that a
 // file may not say. No text of a duration means it.
 const unset = time.Duration(math.MinInt64)
@@ -72,7 +68,7 @@ func Default() *EvictdConfiguration {
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
 			SoftJitter: metav1.Duration{Duration: 5 * time.Second},
 		},
-		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1, StabilizationWindow: metav1.Duration{Duration: stabilizationWindowDefault}},
+		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1},
 	}
 }
 

@@ -229,12 +229,6 @@ func TestParseFaults(t *testing.T) {
 			`limits.evictionsPerMinute: Invalid value: 0: must be at least 1: use dryRun to evict no pod`,
 			`limits.perOwnerPerHour: Invalid value: -1: must be at least 1: use dryRun to evict no pod`,
 		}},
-		{"a stabilization window of the past", "disk: {stabilizationWindow: -1s}", []string{
-			`disk.stabilizationWindow: Invalid value: "-1s": must be between 0s, which switches it off, and 5m0s`,
-		}},
-		{"a stabilization window without end", "disk: {stabilizationWindow: 301s}", []string{
-			`disk.stabilizationWindow: Invalid value: "5m1s": must be between 0s, which switches it off, and 5m0s`,
-		}},
 		{"annotation namespaces that cannot be", "protect: {annotationNamespaces: [team-*, '*', t*m, Team]}", []string{
 			`protect.annotationNamespaces[2]: Invalid value: "t*m": may have * at its end only`,
 			"protect.annotationNamespaces[3]: Invalid value: \"Team\": must be the name of a namespace, or the beginning of one and *: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
@@ -409,7 +403,7 @@ sampling: {minInterval: 20ms, maxInterval: 2s}
 disruptionBudgets: respect
 protect: {daemonSets: false, barePods: false, pinnedPods: false, priorityAtLeast: 1000, namespaces: [], podSelector: {matchLabels: {a: b}}, withinRequests: always, annotationNamespaces: [team-*]}
 limits: {evictionsPerMinute: 7, perOwnerPerHour: 8, softJitter: 9s}
-disk: {source: node, cpu: 1500m, workers: 2, stabilizationWindow: 45s}
+disk: {source: node, cpu: 1500m, workers: 2}
 kubelet: {insecureSkipTLSVerify: true}
 `)
 	want := &EvictdConfiguration{
@@ -440,7 +434,7 @@ kubelet: {insecureSkipTLSVerify: true}
 			AnnotationNamespaces: []string{"team-*"},
 		},
 		Limits:  Limits{EvictionsPerMinute: 7, PerOwnerPerHour: 8, SoftJitter: seconds(9)},
-		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2, StabilizationWindow: seconds(45)},
+		Disk:    Disk{Source: DiskNode, CPU: "1500m", Workers: 2},
 		Kubelet: Kubelet{InsecureSkipTLSVerify: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

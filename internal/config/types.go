@@ -276,12 +276,6 @@ type Disk struct {
 	// Threads that measure at a time with the source `node`, 1 to 16. They share `cpu`. Unset
 	// means 1.
 	Workers int32 `json:"workers"`
-	// Duration, 0s to 5m: how long evictd waits, after a disk threshold was first met or a
-	// victim has ended, for space to come back by itself before it evicts a pod. While space
-	// comes back fast enough, the wait is up to six times as long. There is no wait if the
-	// disk would be full before a victim could help. `0s` switches it off, but not the wait
-	// of at most 75 s for the space of victims that have ended. Unset means 10s.
-	StabilizationWindow metav1.Duration `json:"stabilizationWindow"`
 }
 
 // DiskSource names a source of the pods' disk use. The empty value means nothing: a

@@ -29,10 +29,6 @@ const (
 // are apart enough, and all of them are still waiting for relief.
 const softJitterLongest = time.Minute
 
-// stabilizationWindowLongest is the kubelet's own pause between two collections of images: what
-// has not begun to come back by then does not come back.
-const stabilizationWindowLongest = 5 * time.Minute
-
 // Validate returns nil, or an *[InvalidError] with every fault of the values. It
 // completes nothing: an empty field that a file could leave out is a fault here.
 func (c *EvictdConfiguration) Validate() error {
@@ -62,7 +58,6 @@ func (v *validator) validate() {
 	v.queues()
 	v.limits()
 	v.disk()
-	v.stabilizationWindow()
 }
 
 func (v *validator) add(fault *field.Error) { v.faults = append(v.faults, fault) }
@@ -192,13 +187,6 @@ func (v *validator) limits() {
 	if d := v.c.Limits.SoftJitter.Duration; d < 0 || d > softJitterLongest {
 		v.add(field.Invalid(path.Child("softJitter"), d.String(),
 			fmt.Sprintf("must be between 0s and %s; a soft threshold that should wait longer has a longer grace period", softJitterLongest)))
-	}
-}
-
-func (v *validator) stabilizationWindow() {
-	if d := v.c.Disk.StabilizationWindow.Duration; d < 0 || d > stabilizationWindowLongest {
-		v.add(field.Invalid(field.NewPath("disk", "stabilizationWindow"), d.String(),
-			fmt.Sprintf("must be between 0s, which switches it off, and %s", stabilizationWindowLongest)))
 	}
 }
 

@@ -19,11 +19,10 @@ type Limits struct {
 	SoftJitter time.Duration
 }
 
-// accepted is an eviction that counts against the limits, or so many at once.
+// accepted is an eviction that counts against the limits.
 type accepted struct {
 	owner  string
 	at     time.Time
-	count  int
 	dryRun bool
 }
 
@@ -39,24 +38,12 @@ func newLimiter(limits Limits) *limiter { return &limiter{limits: limits} }
 // pod), or a simulated one.
 func (l *limiter) count(owner string, dryRun bool, now time.Time) {
 	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return now.Sub(a.at) >= time.Hour })
-	l.add(accepted{owner: owner, at: now, count: 1, dryRun: dryRun})
-}
-
-func (l *limiter) add(a accepted) {
-	l.recent = append(l.recent, a)
+	l.recent = append(l.recent, accepted{owner: owner, at: now, dryRun: dryRun})
 	l.sort()
 }
 
 func (l *limiter) sort() {
 	slices.SortStableFunc(l.recent, func(a, b accepted) int { return a.at.Compare(b.at) })
-}
-
-// leaveOne counts as many evictions as leave one for the coming minute; without a limit none.
-func (l *limiter) leaveOne(now time.Time) {
-	before, _ := l.within(time.Minute, l.limits.PerMinute, now, anyOwner)
-	if all := l.limits.PerMinute - 1 - before; all > 0 {
-		l.add(accepted{at: now, count: all})
-	}
 }
 
 func (l *limiter) forgetDryRuns() {
@@ -99,7 +86,7 @@ func (l *limiter) within(window time.Duration, limit int, now time.Time, counts 
 		if !counts(&a) {
 			continue
 		}
-		if n += a.count; limit > 0 && n >= limit && until.IsZero() {
+		if n++; limit > 0 && n >= limit && until.IsZero() {
 			until = a.at.Add(window)
 		}
 	}

@@ -38,9 +38,6 @@ type CountedState struct {
 	Owner string `json:"owner,omitempty"`
 	// At is when it was accepted.
 	At time.Time `json:"at"`
-	// Count is how many it counts as; 0 means 1. More than one are those of which nothing is
-	// known, see [Tracker.ObserveStart].
-	Count int `json:"count,omitempty"`
 	// DryRun says that nothing happened to the pod.
 	DryRun  bool      `json:"dryRun,omitempty"`
 	Expires time.Time `json:"expires"`
@@ -50,7 +47,7 @@ type CountedState struct {
 func (l *limiter) export() []CountedState {
 	counted := make([]CountedState, 0, len(l.recent))
 	for _, a := range l.recent {
-		counted = append(counted, CountedState{Owner: a.owner, At: a.at, Count: a.count, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
+		counted = append(counted, CountedState{Owner: a.owner, At: a.at, DryRun: a.dryRun, Expires: a.at.Add(time.Hour)})
 	}
 	return counted
 }
@@ -60,7 +57,7 @@ func (l *limiter) restore(counted []CountedState, now time.Time) {
 	l.recent = make([]accepted, 0, len(counted))
 	for _, c := range counted {
 		if now.Before(c.Expires) {
-			l.recent = append(l.recent, accepted{owner: c.Owner, at: restored.Time(c.At, now, 0), count: max(1, c.Count), dryRun: c.DryRun})
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: restored.Time(c.At, now, 0), dryRun: c.DryRun})
 		}
 	}
 	l.sort()

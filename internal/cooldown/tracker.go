@@ -23,8 +23,6 @@ const (
 	ServerBackOff
 	// SoftJitter: the first soft eviction of an incident waits for a random time.
 	SoftJitter
-	// CarefulStart: what was evicted before the start is not known.
-	CarefulStart
 	// BypassBackOff: bypassing a PDB came to nothing a moment ago.
 	BypassBackOff
 )
@@ -91,7 +89,6 @@ type Tracker struct {
 	tried    [pressure.SignalCount]tried
 	jitters  [pressure.SignalCount]jitter
 	bypass   time.Time
-	start    start
 }
 
 // New returns a tracker that remembers nothing. Random returns numbers in [0,1).

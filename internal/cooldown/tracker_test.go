@@ -25,7 +25,6 @@ func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 		tracker.Observe(&report, now)
 	case 1:
 		tracker.Draw(in, now)
-		tracker.limiter.leaveOne(now)
 	default:
 		happen(tracker, r, now)
 	}

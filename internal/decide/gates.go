@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/rank"
@@ -15,7 +16,7 @@ type gate func(s *Situation, d *Decision) (Hold, string)
 func beforeMeasuring() []gate {
 	return []gate{
 		incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
-		carefulStart, stabilization, nodeLimitUnlessOverdue,
+		unknownVictims, nodeLimitUnlessOverdue,
 	}
 }
 
@@ -79,6 +80,17 @@ func lineHolds(s *Situation, _ *Decision) (Hold, string) {
 	}
 	return HoldRecovered, fmt.Sprintf("the threshold is reached, and no pod is evicted for the %s that are missing to its minimum reclaim",
 		wording.Amount(p.Threshold.Signal, p.Deficit()))
+}
+
+// unknownVictims waits for what a victim of a process before may still give back, of which nothing is
+// known, unless it would be too late for another then.
+func unknownVictims(s *Situation, _ *Decision) (Hold, string) {
+	wait := s.UnknownUntil.Sub(s.Pressure.SampleTime)
+	if wait <= 0 || TooLate(&s.Pressure, wait) {
+		return HoldNone, ""
+	}
+	return HoldReclaimInProgress, fmt.Sprintf("evictd does not know which pods ended before it started, and what one held may come back: waiting %v at most",
+		wait.Round(100*time.Millisecond))
 }
 
 // newerSample waits for a reading that does not reach back to the last victim's end.

@@ -16,7 +16,7 @@ import (
 )
 
 // waits is a cooldown by values: what is set waits.
-type waits struct{ node, owner, server, start, jitter, bypass, pod *cooldown.Reason }
+type waits struct{ node, owner, server, jitter, bypass, pod *cooldown.Reason }
 
 func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
 	if r == nil {
@@ -29,8 +29,6 @@ func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) 
 func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
 
 func (w waits) Owner(string, time.Time) (cooldown.Reason, bool) { return asked(w.owner) }
-
-func (w waits) Start(pressure.Signal, time.Time) (cooldown.Reason, bool) { return asked(w.start) }
 
 func (w waits) Jitter(cooldown.Pressure, time.Time) (cooldown.Reason, bool) { return asked(w.jitter) }
 
@@ -61,7 +59,6 @@ func short(signal pressure.Signal) *decide.Situation {
 		Policy: &decide.Policy{
 			Thresholds:     []pressure.Threshold{{Signal: signal, Quantity: pressure.Absolute(100), Hard: true}},
 			WithinRequests: decide.WithinRequestsUntilExhaustion,
-			Stabilization:  10 * second,
 		},
 	}
 }
@@ -99,10 +96,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}}
 				s.InDoubtRests = noon().Add(second)
 			}},
-			{"a careful start", decide.HoldStabilizationWindow, func(s *decide.Situation) {
-				wait(s).start = &cooldown.Reason{Until: noon().Add(inflight.CollectedWithin)}
-			}},
-			{"space that comes back", decide.HoldStabilizationWindow, func(s *decide.Situation) { s.Space = decide.Space{LastEnd: noon()} }},
+			{"a victim of which nothing is known", decide.HoldReclaimInProgress, func(s *decide.Situation) { s.UnknownUntil = noon().Add(second) }},
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
 		},
 		"once they are": {

@@ -22,8 +22,6 @@ const (
 	// HoldAwaitingNewerSample: no sample newer than the last victim's end yet, or than the one by which
 	// a pod was chosen that is not listed any more.
 	HoldAwaitingNewerSample Hold = "AwaitingNewerSample"
-	// HoldStabilizationWindow: space may be reclaimed without an eviction.
-	HoldStabilizationWindow Hold = "StabilizationWindow"
 	// HoldRequestInDoubt: the outcome of the last request is unknown, and its pod could not be read
 	// since.
 	HoldRequestInDoubt Hold = "RequestInDoubt"
@@ -61,7 +59,7 @@ func (h Hold) LacksCandidates() bool {
 func Holds() []Hold {
 	return []Hold{
 		HoldIncompleteReading, HoldPodsNotSynced, HoldPodsStale, HoldUsageUnknown, HoldStalledWithinOwnLimits, HoldReclaimInProgress, HoldAwaitingNewerSample,
-		HoldStabilizationWindow, HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldSoftJitter,
+		HoldRequestInDoubt, HoldRecovered, HoldNoCandidates, HoldWithinRequests, HoldBackingOff, HoldSoftJitter,
 		HoldLimitReached, HoldInsufficientReclaim, HoldBudgetUnknown, HoldImagesFirst,
 	}
 }

@@ -1,8 +1,6 @@
 package decide
 
 import (
-	"time"
-
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -34,9 +32,6 @@ type Policy struct {
 	// BestEffort lets one pod bypass its PodDisruptionBudget under hard pressure, see
 	// docs/adr/0013.
 	BestEffort bool
-	// Stabilization is how long a decision about a disk waits for space to be reclaimed without an
-	// eviction; 0 is off.
-	Stabilization time.Duration
 	// TaintNode keeps a taint of evictd's own on the node while it is under pressure.
 	TaintNode bool
 }

@@ -17,7 +17,6 @@ type Cooldown interface {
 	Node(now time.Time) (cooldown.Reason, bool)
 	Owner(owner string, now time.Time) (cooldown.Reason, bool)
 	Server(now time.Time) (cooldown.Reason, bool)
-	Start(signal pressure.Signal, now time.Time) (cooldown.Reason, bool)
 	Jitter(in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
 	Bypass(now time.Time) (cooldown.Reason, bool)
 	Pod(pod *rank.Pod, in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
@@ -59,8 +58,9 @@ type Situation struct {
 	Others       []InDoubt
 
 	Cooldown Cooldown
-	// Space is what is known of space that comes back; the zero value for other signals.
-	Space Space
+	// UnknownUntil is until when a victim may be in flight of which nothing is known; the zero time
+	// where all is known.
+	UnknownUntil time.Time
 	// KubeletGap is how much less memory.available is by the kubelet's definition than by the
 	// kernel's, in bytes; 0 where that is not known.
 	KubeletGap int64

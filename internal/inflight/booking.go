@@ -43,6 +43,10 @@ type Booking struct {
 	// Expected is what its end should still free by the last measurement. A signal that is not
 	// known expects nothing.
 	Expected pressure.Amounts `json:"expected,omitzero"`
+	// Before is what was available when that was measured, and Highest the most since then; Highest
+	// is not kept.
+	Before  pressure.Amounts `json:"before,omitzero"`
+	Highest pressure.Amounts `json:"-"`
 	// Held is the detail of its cgroup when its eviction was accepted; nil when that is not known,
 	// and after a restart.
 	Held *usage.Detail `json:"-"`

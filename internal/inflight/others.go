@@ -17,14 +17,14 @@ func (t *Tracker) OthersUntil(p *pressure.Pressure) time.Time {
 	return since.Add(HardPatience)
 }
 
-// For returns the bookings as a pressure sees them, the oldest first: what others are ending
-// counts no longer than [Tracker.OthersUntil].
-func (t *Tracker) For(p *pressure.Pressure) []Booking {
+// For returns what is in flight as a pressure sees it, the oldest first, and what has ended last.
+// What others are ending counts no longer than [Tracker.OthersUntil].
+func (t *Tracker) For(p *pressure.Pressure, tooLate TooLate) []Booking {
 	all, until := t.All(), t.OthersUntil(p)
 	for i := range all {
 		if all[i].Signal == "" {
 			all[i].Deadline = earlier(all[i].Deadline, until)
 		}
 	}
-	return all
+	return append(all, t.returning.of(p, tooLate)...)
 }

@@ -44,7 +44,7 @@ func TestBookingsAsAPressureSeesThem(t *testing.T) {
 	}
 	p := pressure.Pressure{Since: at(-time.Second)}
 	want := map[string]time.Time{"long": at(inflight.HardPatience - time.Second), "short": short.Deadline, "own": at(time.Hour)}
-	for _, b := range tracker.For(&p) {
+	for _, b := range tracker.For(&p, func(*pressure.Pressure, time.Duration) bool { return false }) {
 		if !b.Deadline.Equal(want[b.UID]) {
 			t.Errorf("%s counts until %v, want %v", b.UID, b.Deadline, want[b.UID])
 		}

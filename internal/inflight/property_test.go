@@ -173,8 +173,8 @@ func TestAskingChangesNothing(t *testing.T) {
 		exported := fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
 			inflight.Relied(l.All(), signal, w.now, inflight.HardPatience)
-			l.For(&pressure.Pressure{})
-			l.Returning(signal)
+			l.For(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, func(*pressure.Pressure, time.Duration) bool { return true })
+			l.UnknownUntil(signal)
 			s.Amount(signal)
 		}
 		for i := range 7 {
@@ -190,7 +190,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		s.AddTo(&pressure.Sample{})
 		s.HoldsDisk()
 		s.Empty()
-		_, _, _, _ = l.Len(), l.FreeOnLists(), l.LastEnd(), l.LastDiskEnd()
+		_, _, _ = l.Len(), l.FreeOnLists(), l.LastEnd()
 		if after := fmt.Sprintf("%+v", *l); after != before {
 			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
 		}

@@ -15,20 +15,26 @@ const bookingKept = 24 * time.Hour
 type State struct {
 	// Ledger are the victims in flight.
 	Ledger Bookings `json:"ledger,omitzero"`
-	// Gone are disk victims that have ended and whose space is waited for.
+	// Gone are the victims that have ended and are still in flight.
 	Gone []Gone `json:"gone,omitempty"`
 	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
 	// MemAvailable does not show it.
 	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
 }
 
-// Gone is a disk victim that has ended and whose space is waited for.
+// Gone is a victim that has ended and is still in flight.
 type Gone struct {
-	// UID is the pod's where it is not known whether it was evicted; "" where it is.
-	UID string `json:"uid,omitempty"`
+	// Namespace, Name and UID identify it, and Signal is what it was evicted for; "" for one of the
+	// kubelet's. InDoubt says that it is not known whether it was evicted.
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid,omitempty"`
+	Signal    string `json:"signal,omitempty"`
+	InDoubt   bool   `json:"inDoubt,omitempty"`
 	// At is when it was found to have ended.
 	At time.Time `json:"at"`
-	// Expected is what it held, Before what was available at the last reading before its end.
+	// Expected is what should come back of what it held, Before what was available before that,
+	// both by signal and in the signal's unit.
 	Expected pressure.Amounts `json:"expected,omitzero"`
 	Before   pressure.Amounts `json:"before,omitzero"`
 	Expires  time.Time        `json:"expires"`

@@ -52,6 +52,7 @@ func (t *Tracker) Observe(now time.Time, present func(uid string) bool) []Bookin
 func (t *Tracker) Book(b Booking) {
 	before, booked := t.bookings[b.UID]
 	if !booked || before.DryRun && !b.DryRun || before.Signal == "" && b.Signal != "" {
+		b.Before = t.returning.seen
 		t.bookings[b.UID] = b
 		return
 	}
@@ -63,7 +64,9 @@ func (t *Tracker) Book(b Booking) {
 // signals that the measurement does not have keep their figures. A pod that is not booked is
 // ignored.
 func (t *Tracker) Expect(uid string, expected pressure.Amounts) {
-	t.amend(uid, func(b *Booking) { b.Expected = b.Expected.Updated(expected) })
+	t.amend(uid, func(b *Booking) {
+		b.Expected, b.Before, b.Highest = b.Expected.Updated(expected), t.returning.seen, t.returning.seen
+	})
 }
 
 // Escalate takes the answer to a request that a victim should end within a shorter grace period,

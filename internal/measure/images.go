@@ -161,7 +161,7 @@ func (m *Measurer) ImagesFirst(p *pressure.Pressure, uses *decide.Uses, missing 
 	if c.known.at.IsZero() || p.SampleTime.Sub(c.known.at) >= imagesFresh {
 		if c.pending && c.last.err == nil && p.SampleTime.Sub(c.asked) < ImagesTimeout {
 			// Not ImagesFirst, whose Event is said once and with the figures.
-			return decide.HoldStabilizationWindow, "counting what images hold that no pod uses", ""
+			return decide.HoldUsageUnknown, "counting what images hold that no pod uses", ""
 		}
 		return decide.HoldNone, "", "what images hold that no pod uses is not known, and no pod waits for it: " + c.fault()
 	}

@@ -70,7 +70,6 @@ type Measurer struct {
 	disk     diskReading
 	measured chan Reading
 	images   imageCount
-	space    [pressure.SignalCount][]spaceReading // of disks under pressure, the oldest first
 }
 
 // New returns a Measurer that has read nothing.

@@ -99,7 +99,6 @@ func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, e
 	if len(verdict.Pressures) > 0 {
 		m.keeper.Changed(m.Victims.ObserveLists(sample.Time))
 	}
-	m.keeper.Changed(m.Cooldown.ObserveStart(sample, verdict))
 }
 
 // BeforePlan notes that a plan made at that time is about to be carried out.

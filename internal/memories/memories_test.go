@@ -7,6 +7,7 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
@@ -130,20 +131,17 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	}
 }
 
-// TestNothingKnownIsACarefulStart: a start without a state is not one with an empty state.
-func TestNothingKnownIsACarefulStart(t *testing.T) {
+// TestNothingKnownIsNotNothingThere: a start without a state is not one with an empty state.
+func TestNothingKnownIsNotNothingThere(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		known   *state.State
-		careful bool
-	}{"nothing is known": {nil, true}, "nothing was kept": {&state.State{}, false}} {
-		m := starting(&kept{}, test.known, false)
-		sample := &pressure.Sample{Time: noon()}
-		line := pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true}
-		verdict := &pressure.Verdict{Time: noon(), Pressures: []pressure.Pressure{{Threshold: line}}}
-		m.Observe(sample, verdict, nil)
-		if _, careful := m.Cooldown.Start(pressure.NodeFSAvailable, noon().Add(time.Second)); careful != test.careful {
-			t.Errorf("%s: careful start: %v", name, careful)
+	for signal, within := range map[pressure.Signal]time.Duration{
+		pressure.NodeFSAvailable: inflight.CollectedWithin, pressure.MemoryAvailable: inflight.ShownWithin,
+	} {
+		if until := starting(&kept{}, nil, false).Victims.UnknownUntil(signal); !until.Equal(noon().Add(within)) {
+			t.Errorf("%v: nothing is known, and a victim may be in flight until %v, want for %v", signal, until, within)
+		}
+		if until := starting(&kept{}, &state.State{}, false).Victims.UnknownUntil(signal); !until.IsZero() {
+			t.Errorf("%v: nothing was kept, and a victim may be in flight until %v", signal, until)
 		}
 	}
 }

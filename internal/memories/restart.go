@@ -5,15 +5,14 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/indoubt"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
 )
 
 // Restore puts back what a process before knew, before the first tick. Nil says that nothing is
-// known of the time before the start; then the start is a careful one, see docs/adr/0014.
+// known of the time before the start: a victim of then may be in flight.
 func (m *Memories) Restore(s *state.State, now time.Time) {
 	if s == nil {
-		m.Cooldown.StartCarefully(inflight.CollectedWithin)
+		m.Victims.StartUnknown(now)
 		return
 	}
 	m.Victims.Restore(s.InFlight, now)

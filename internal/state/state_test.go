@@ -55,11 +55,11 @@ func random(r *rand.Rand, most int) State {
 		}})
 		s.InFlight.Ledger.LastEnd = when()
 		s.InFlight.Ledger.Bookings = append(s.InFlight.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: inflight.Booking{
-			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Signal: "memory.available",
+			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Before: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
 		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
-		s.InFlight.Gone = append(s.InFlight.Gone, inflight.Gone{UID: text("pod"), At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
+		s.InFlight.Gone = append(s.InFlight.Gone, inflight.Gone{Name: text("pod"), UID: text("pod"), InDoubt: r.IntN(2) == 0, At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
 		s.InFlight.OnCPULists = append(s.InFlight.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),

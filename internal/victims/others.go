@@ -45,8 +45,12 @@ func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 			note(inflight.Booking{UID: uid, Unlisted: true, Expected: expected})
 		}
 	}
+	inFlight := f.For(p, decide.TooLate)
+	others = slices.DeleteFunc(others, func(o inflight.Booking) bool { // one of the kubelet's that has ended
+		return slices.ContainsFunc(inFlight, func(b inflight.Booking) bool { return b.UID == o.UID })
+	})
 	slices.SortFunc(others, func(a, b inflight.Booking) int { return strings.Compare(a.UID, b.UID) })
-	s.Uses, s.InFlight, s.FreeOnLists = uses, append(f.For(p), others...), f.FreeOn(signal)
+	s.Uses, s.InFlight, s.FreeOnLists = uses, append(inFlight, others...), f.FreeOn(signal)
 }
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers

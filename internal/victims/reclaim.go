@@ -40,15 +40,15 @@ func booksOf(sample pressure.Sample, pods []usage.Pod, memory pressure.MemoryDef
 	return books
 }
 
-// ObserveSpace takes which disk victims have ended since the last tick: evictd's own, and, while an
+// ObserveSpace takes which victims have ended since the last tick: evictd's own, and, while an
 // incident is open, those that the kubelet has evicted.
 func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Booking, incidentOpen bool) {
-	var kubelets []inflight.KubeletEvicted
+	var kubelets []inflight.Gone
 	if incidentOpen {
-		kubelets = []inflight.KubeletEvicted{}
+		kubelets = []inflight.Gone{}
 		for _, pod := range f.evictedByKubelet() {
-			held, known := f.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
-			kubelets = append(kubelets, inflight.KubeletEvicted{UID: pod.UID, Measured: known, Held: held})
+			held, _ := f.options.Measurer.LastOnDisk(pod.UID, pod.CgroupUID)
+			kubelets = append(kubelets, inflight.Gone{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Expected: held})
 		}
 	}
 	var stays func(uid string) bool

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,13 @@ func (e *evictd) arguments(c *Case, root string) []string {
 		return append([]string{"config", "validate", e.config}, flags...)
 	case c.Command == commandRun:
 		where = append(where, "--http-bind-address", "127.0.0.1:0")
+		if !slices.Contains(c.Flags, "--state-dir") { // a start that knows nothing of the time before waits first
+			dir, err := evictdtest.EmptyState(filepath.Dir(root), root)
+			if err != nil {
+				e.tb.Fatal(err)
+			}
+			where = append(where, "--state-dir", dir)
+		}
 	case c.Command == commandDoctor, c.Want.Ranks != nil:
 		where = append(where, "-o", "json")
 	case strings.Contains(strings.Join(flags, " "), "--snapshot"):

@@ -22,7 +22,7 @@ func TestDiskVictimIsThePodThatFilledIt(t *testing.T) {
 // diskVictimIsThePodThatFilledIt lets a pod fill the disk in that way.
 func diskVictimIsThePodThatFilledIt(t *testing.T, signal string, untilMet int64, flags []string) {
 	t.Helper()
-	s := newDiskScene(t, signal, untilMet, "2s")
+	s := newDiskScene(t, signal, untilMet)
 	modest, greedy := modestWriter(s), writer(s, "greedy", flags)
 	line := s.count(t.Context(), "evictd_threshold_line_"+node.UnitOf(signal), "signal", signal)
 	greedy.works()

@@ -19,7 +19,7 @@ import (
 // The host used the space: first through a pod that wrote into a hostPath, then through a
 // file of its own. No pod's end would reclaim it.
 func TestDiskFilledByTheHostEvictsNoPod(t *testing.T) {
-	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
+	s := newDiskScene(t, node.DiskSpace, untilMetMiB)
 	modest := modestWriter(s)
 	here, there, err := live.HostPath("mounted")
 	s.must(err)
@@ -91,38 +91,6 @@ func eventsOnTheNode(ctx context.Context, s *scene) (message string, count int32
 	return message, count
 }
 
-// A cleanup reclaims the space after a while: within the stabilization window no pod is
-// evicted, and without it one that could have reclaimed the space is. The window is five minutes at most,
-// which the first half must not take: this test is in e2e-all only.
-func TestDeletionWithinTheStabilizationWindow(t *testing.T) {
-	const untilMetThen = 60
-	const untilMet = greedyMiB + modestMiB + untilMetThen
-	s := newDiskScene(t, node.DiskSpace, untilMet, "5m") // the longest that there is
-	modest := modestWriter(s)
-	large := writer(s, "large", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", greedyMiB)})
-	large.works()
-	waited := s.held(t.Context(), node.DiskSpace, "StabilizationWindow")
-
-	file := hostsFile(s, "temporary", 100)
-	s.until("evictd waits for the space", func(ctx context.Context) bool {
-		return s.held(ctx, node.DiskSpace, "StabilizationWindow") > waited
-	})
-	s.ticks()
-	s.must(os.Remove(file))
-	s.calm(node.DiskSpace)
-	s.stays(&large.Pod)
-	s.stays(&modest.Pod)
-	s.wantVictims()
-
-	s.threshold(node.DiskSpace, untilMetThen, false, fmt.Sprintf(bareToo, "2s"))
-	file = hostsFile(s, "temporary", 100)
-	s.gone(&large.Pod)
-	s.must(os.Remove(file))
-	s.calm(node.DiskSpace)
-	s.stays(&modest.Pod)
-	s.wantVictims(&large.Pod)
-}
-
 // The same as TestDiskVictimIsThePodThatFilledIt, for what else can fill a disk.
 func TestDiskVictimOfInodesLogsAndLayers(t *testing.T) {
 	amount := fmt.Sprintf("%dMi", greedyMiB)
@@ -143,7 +111,7 @@ func TestDiskVictimOfInodesLogsAndLayers(t *testing.T) {
 // next figures greedy uses nothing, and only modest would suffice. The kubelet may measure greedy while
 // it writes: this test is in e2e-all only.
 func TestDiskVictimThatTheKubeletHasNotMeasuredSince(t *testing.T) {
-	s := newDiskScene(t, node.DiskSpace, untilMetMiB, "2s")
+	s := newDiskScene(t, node.DiskSpace, untilMetMiB)
 	modest := modestWriter(s)
 	greedy := writer(s, "greedy", []string{"--write=/data/fill", fmt.Sprintf("--write-bytes=%dMi", untilMetMiB-10)})
 	s.until("the kubelet has measured both pods", func(ctx context.Context) bool {

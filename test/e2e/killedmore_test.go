@@ -53,7 +53,7 @@ func TestLimitsAndBackOffsOutliveAKill(t *testing.T) {
 // 20 s: it is in e2e-all only.
 func TestKilledBetweenVictimsEndAndItsSpace(t *testing.T) {
 	const otherMiB, missingMiB = 100, 50
-	s := newDiskScene(t, node.DiskSpace, otherMiB+greedyMiB-missingMiB, "2s")
+	s := newDiskScene(t, node.DiskSpace, otherMiB+greedyMiB-missingMiB)
 	other := wrote(s, "other", fileOf("/data/fill", otherMiB))
 	greedy := wrote(s, "greedy", fileOf("/data/fill", greedyMiB))
 	held := openFile(s, greedy)

@@ -81,15 +81,15 @@ func emptyScene(t *testing.T) *scene {
 
 // bareToo permits the eviction of pods without a controller: they are not created again, so
 // their files are written only once.
-const bareToo = "protect: {barePods: false}\ndisk: {stabilizationWindow: %s}"
+const bareToo = "protect: {barePods: false}"
 
 // newDiskScene applies a threshold on the node's own filesystem. At the end it waits until
 // the space is reclaimed: the kubelet removes dead containers once a minute.
-func newDiskScene(t *testing.T, signal string, untilMet int64, window string) *scene {
+func newDiskScene(t *testing.T, signal string, untilMet int64) *scene {
 	t.Helper()
 	on(t, oneDisk)
 	spaceIsBackAtTheEnd(t, signal)
-	return newSceneOf(t, signal, untilMet, false, fmt.Sprintf(bareToo, window))
+	return newSceneOf(t, signal, untilMet, false, bareToo)
 }
 
 // spaceIsBackAtTheEnd lets the end of the test wait until the filesystem has what it has now. It

@@ -31,7 +31,7 @@ func TestEachFilesystemHasItsOwnVictim(t *testing.T) {
 // would be evicted.
 func eachHasItsOwnVictim(s *scene, source string, times int64) {
 	s.Helper()
-	policy := fmt.Sprintf("protect: {barePods: false}\ndisk: {source: %s, stabilizationWindow: 2s}", source)
+	policy := fmt.Sprintf("protect: {barePods: false}\ndisk: {source: %s}", source)
 	s.threshold(node.PodMemory, headroom, true, policy) // of no filesystem
 	layer := wrote(s, "layer-"+source, fileOf("/fill", 100*times))
 	volume := wrote(s, "volume-"+source, fileOf("/data/fill", 120*times))

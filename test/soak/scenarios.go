@@ -151,7 +151,7 @@ func (st *stage) line(ctx context.Context, signal string, below int64) error {
 // policy is a threshold, with short waits: the rounds are short too.
 func (*stage) policy(signal string, line int64) node.Policy {
 	return node.Policy{
-		Signal: signal, Line: line, Extra: fmt.Sprintf("evictionPressureTransitionPeriod: %v\ndisk: {stabilizationWindow: 0s}", transition),
+		Signal: signal, Line: line, Extra: fmt.Sprintf("evictionPressureTransitionPeriod: %v", transition),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -148,14 +149,17 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	return r, errors.Join(err, unread, tooSlow(&r))
 }
 
-// prepare starts evictd anew if that was asked for, and rests.
+// prepare starts evictd anew if that was asked for, and rests. A start that knows nothing of the
+// time before evicts no pod in its first seconds.
 func (b *bench) prepare(ctx context.Context) error {
+	rest := b.settings.settle
 	if b.settings.fresh {
 		if err := b.node.Renew(ctx); err != nil {
 			return err
 		}
+		rest = max(rest, inflight.ShownWithin)
 	}
-	return measure.Sleep(ctx, b.settings.settle)
+	return measure.Sleep(ctx, rest)
 }
 
 // missed returns the error of a run without an eviction: either evictd did not act although

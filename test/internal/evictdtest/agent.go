@@ -29,7 +29,7 @@ type Agent struct {
 	Proxy   *Proxy
 	Link    *TCPProxy // before the proxy
 	Evictd  *Evictd
-	// StateDir is for what outlives evictd; "" keeps nothing.
+	// StateDir is [Options.StateDir].
 	StateDir string
 
 	token string // the path of the file

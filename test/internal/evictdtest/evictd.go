@@ -69,7 +69,7 @@ type Options struct {
 	TokenFile string
 	// Settings are those of its configuration.
 	Settings string
-	// StateDir is for what outlives it; "" keeps nothing.
+	// StateDir is for what outlives it; "" is one of its own, with an empty state.
 	StateDir string
 }
 
@@ -109,9 +109,12 @@ users: [{name: it, user: {tokenFile: %q}}]
 	e.command = exec.Command(Binary(tb), //nolint:gosec,noctx // built above; Stop and Kill end it
 		"run", "--config="+e.Config, "--node-name="+o.Node, "--kubeconfig="+kubeconfig,
 		"--host-root="+o.Host.Root, "--http-bind-address="+e.Address)
-	if o.StateDir != "" {
-		e.command.Args = append(e.command.Args, "--state-dir="+o.StateDir)
+	if o.StateDir == "" {
+		if o.StateDir, err = EmptyState(dir, o.Host.Root); err != nil {
+			tb.Fatal(err)
+		}
 	}
+	e.command.Args = append(e.command.Args, "--state-dir="+o.StateDir)
 	if o.Namespace == "" {
 		o.Namespace = AccountName
 	}

@@ -3,12 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
@@ -67,8 +64,6 @@ func (s *spaceNode) ages(now time.Time) map[string]time.Duration {
 	return ages
 }
 
-const window = 10 * time.Second
-
 // prepare puts the pods large and small on the node.
 func (s *spaceNode) prepare() {
 	s.fakeNode, s.started, s.ended = newFakeNode(1000), time.Now(), map[string]time.Time{}
@@ -80,11 +75,10 @@ func (s *spaceNode) prepare() {
 	}
 }
 
-// policy has a hard threshold on the node's filesystem and a stabilization window.
+// policy has a hard threshold on the node's filesystem.
 func (s *spaceNode) policy() Policy {
 	policy := hardPolicy()
 	policy.Thresholds = []pressure.Threshold{{Signal: s.signal, Quantity: pressure.Absolute(100), Hard: true}}
-	policy.Stabilization = window
 	return policy
 }
 
@@ -96,15 +90,15 @@ func (s *spaceNode) agent(t *testing.T, policy Policy, change ...func(*Options))
 	return newAgent(t, s.fakeNode, policy, append(change, parts)...)
 }
 
-// stabilize runs an agent with a stabilization window on a node with the pods large and small, of
+// shortFor runs an agent on a node with the pods large and small, of
 // which only large can free what is missing, and returns when the pods were evicted.
-func stabilize(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
+func shortFor(t *testing.T, n *spaceNode, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
-	return stabilizeBeside(t, n, nil, during, change...)
+	return shortBeside(t, n, nil, during, change...)
 }
 
-// stabilizeBeside is stabilize with images that no pod uses; nil is an agent that does not count them.
-func stabilizeBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
+// shortBeside is shortFor with images that no pod uses; nil is an agent that does not count them.
+func shortBeside(t *testing.T, n *spaceNode, images measure.Images, during time.Duration, change ...func(*Policy)) []time.Duration {
 	t.Helper()
 	n.prepare()
 	policy := n.policy()
@@ -151,119 +145,6 @@ func sloped(from, over time.Duration, first, last int64) func(time.Duration) int
 	}
 }
 
-func TestStabilizationWindow(t *testing.T) {
-	t.Parallel()
-	const met = 5 * time.Second
-	for _, test := range []struct {
-		name      string
-		available func(time.Duration) int64
-		from, to  time.Duration // when the first victim is evicted; 0: never
-	}{
-		{"a deleter that gives the space back within the window", steps(map[time.Duration]int64{0: 200, met: 50, met + 8*time.Second: 200}), 0, 0},
-		{"a deleter that comes too late", steps(map[time.Duration]int64{0: 200, met: 50, met + 12*time.Second: 200}), met + window, met + window + time.Second},
-		{"nothing comes back", steps(map[time.Duration]int64{0: 200, met: 50}), met + window, met + window + time.Second},
-		{"it comes back slowly, and fast enough", sloped(5*time.Second, 30*time.Second, 50, 110), 0, 0},
-		{"it comes back too slowly", sloped(0, 500*time.Second, 50, 110), window, window + time.Second},
-		{"it falls first", func(since time.Duration) int64 {
-			return sloped(0, 3*time.Second, 99, 92)(since) + sloped(5*time.Second, 20*time.Second, 0, 20)(since)
-		}, 0, 0},
-		{"it comes back in lumps", steps(map[time.Duration]int64{0: 50, 4 * time.Second: 60, 12 * time.Second: 75, 20 * time.Second: 90, 28 * time.Second: 105}), 0, 0},
-		{"one lump, and no more", steps(map[time.Duration]int64{0: 50, 9 * time.Second: 80}), 8*time.Second + window, 9*time.Second + window + 2*time.Second},
-		{"one odd reading", func(since time.Duration) int64 {
-			if since > 4900*time.Millisecond && since < 5300*time.Millisecond {
-				return 5
-			}
-			return 50
-		}, window, window + time.Second},
-		{"up and down for ever", func(since time.Duration) int64 {
-			return 50 + 30*int64(since/(4*time.Second)%2)
-		}, window, window + time.Second},
-		{"it comes back more and more slowly, and stops short", func(since time.Duration) int64 {
-			return 99 - int64(49*math.Exp(-since.Seconds()/15))
-		}, 3 * window, decide.StabilizationBound * window},
-		{"it would be full before a victim could help", sloped(met, 20*time.Second, 150, 20), met + time.Second, met + window},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				n := &spaceNode{signal: pressure.NodeFSAvailable, available: test.available}
-				acted := stabilize(t, n, 2*time.Minute)
-				if test.to == 0 {
-					if len(acted) > 0 || cmp.Diff([]decide.Hold{decide.HoldStabilizationWindow}, n.holds()) != "" {
-						t.Errorf("evictions after %v; holds %v", acted, n.holds())
-					}
-					return
-				}
-				if len(acted) == 0 || acted[0] < test.from || acted[0] > test.to {
-					t.Fatalf("evictions after %v, want the first between %v and %v", acted, test.from, test.to)
-				}
-				n.wantVictims(t, "large")
-			})
-		})
-	}
-}
-
-func TestStabilizationWindowOfInodes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &spaceNode{signal: pressure.ImageFSInodesFree, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
-		if acted := stabilize(t, n, time.Minute); len(acted) > 0 {
-			t.Errorf("evictions after %v", acted)
-		}
-	})
-}
-
-func TestStabilizationWindowOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50, 8 * time.Second: 200})}
-		if acted := stabilize(t, n, 5*time.Second, func(p *Policy) { p.Stabilization = 0 }); len(acted) != 1 {
-			t.Errorf("evictions after %v, want one at once", acted)
-		}
-	})
-}
-
-// A grace period that is as long as the window has the window in it.
-func TestStabilizationWindowWithinAGracePeriod(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
-		acted := stabilize(t, n, 40*time.Second, func(p *Policy) {
-			p.Thresholds[0].Hard, p.Thresholds[0].Grace = false, 30*time.Second
-		})
-		if len(acted) == 0 || acted[0] < 30*time.Second || acted[0] > 32*time.Second {
-			t.Errorf("evictions after %v, want the first after 30 s", acted)
-		}
-	})
-}
-
-// The pods are measured within the window, so that a measurement that takes long delays no eviction.
-func TestDiskIsMeasuredWithinTheStabilizationWindow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50}), slow: 5 * time.Second}
-		acted := stabilize(t, n, window+2*time.Second)
-		if len(acted) == 0 || acted[0] > window+time.Second {
-			t.Errorf("evictions after %v, want the first at the end of the window, %v", acted, window)
-		}
-	})
-}
-
-// Memory that runs short meanwhile is dealt with at once.
-func TestStabilizationWindowDoesNotDelayMemory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
-		acted := stabilize(t, n, 4*time.Second, func(p *Policy) {
-			p.Thresholds = append(hardPolicy().Thresholds, p.Thresholds...)
-			n.host = 899 * mebi
-		})
-		if len(acted) == 0 || n.decisions[0].Pressure.Threshold.Signal != pressure.MemoryAvailable || acted[0] > time.Second {
-			t.Errorf("evictions after %v; the first decision: %+v", acted, n.decisions)
-		}
-	})
-}
-
 // TestVictimsContainersAreWaitedFor: the kubelet removes a victim's containers up to a minute after
 // the API server has deleted the pod. No other pod is evicted in that time, although small alone
 // could free what is missing by then.
@@ -287,7 +168,7 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 					}
 					return 0
 				}
-				acted := stabilize(t, n, 3*time.Minute)
+				acted := shortFor(t, n, 3*time.Minute)
 				n.wantVictims(t, test.want...)
 				if len(acted) > 1 && acted[1]-acted[0] < inflight.CollectedWithin {
 					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, inflight.CollectedWithin)
@@ -305,9 +186,9 @@ func TestVictimOfAnEarlierPressureIsNotWaitedFor(t *testing.T) {
 		const again = 30 * time.Second
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 90, again: 5})}
 		n.freed = func(ended map[string]time.Duration) int64 { return 90 * int64(len(ended)) }
-		acted := stabilize(t, n, time.Minute)
-		if len(acted) != 2 || acted[1] < again+window || acted[1] > again+window+5*time.Second {
-			t.Errorf("evictions after %v, want the second one a window after %v", acted, again)
+		acted := shortFor(t, n, time.Minute)
+		if len(acted) != 2 || acted[1] < again || acted[1] > again+5*time.Second {
+			t.Errorf("evictions after %v, want the second one after %v", acted, again)
 		}
 	})
 }
@@ -318,15 +199,15 @@ func (s *spaceNode) smallAndThird() {
 	s.measured["uid-small"], s.measured["uid-third"] = measuretest.DiskUse(80, 80, 80, 80), measuretest.DiskUse(30, 30, 30, 30)
 }
 
-// A victim that could not suffice is not waited for longer than the window.
+// A victim that could not suffice is not waited for.
 func TestVictimThatCannotSufficeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
 		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
-		acted := stabilize(t, n, time.Minute, func(*Policy) { n.smallAndThird() })
-		if len(acted) < 2 || acted[1]-acted[0] < window || acted[1]-acted[0] > window+5*time.Second {
-			t.Errorf("evictions after %v, want two, a window apart", acted)
+		acted := shortFor(t, n, time.Minute, func(*Policy) { n.smallAndThird() })
+		if len(acted) < 2 || acted[1]-acted[0] > 5*time.Second {
+			t.Errorf("evictions after %v, want two, as soon as the first has ended", acted)
 		}
 	})
 }
@@ -338,20 +219,20 @@ func TestOthersThatEndAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &spaceNode{signal: pressure.NodeFSAvailable, available: steps(map[time.Duration]int64{0: 50})}
 		n.freed = func(ended map[string]time.Duration) int64 { return -46 * int64(min(1, len(ended))) }
-		acted := stabilize(t, n, 30*time.Second, func(*Policy) {
+		acted := shortFor(t, n, 30*time.Second, func(*Policy) {
 			n.smallAndThird()
 			for i := range 10 {
 				name := fmt.Sprint("job-", i)
 				n.run(name, 1, 0)
 				n.measured["uid-"+name] = measuretest.DiskUse(0, 0, 0, 0)
-				n.after(window+time.Second, func() { // large is in flight
+				n.after(time.Second, func() { // large is in flight
 					n.ends = time.Duration(2+2*i) * time.Second
 					n.terminate("uid-" + name)
 				})
 			}
 		})
-		if len(acted) < 2 || acted[1]-acted[0] < window || acted[1]-acted[0] > window+5*time.Second {
-			t.Errorf("evictions after %v, want the second one a window after the first victim's end", acted)
+		if len(acted) < 2 || acted[1]-acted[0] > 5*time.Second {
+			t.Errorf("evictions after %v, want the second one after the first victim's end", acted)
 		}
 	})
 }
