@@ -28,7 +28,6 @@ func policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 			BestEffort:      c.DisruptionBudgets == config.BudgetsBestEffort,
 			TaintNode:       c.TaintNode,
 		},
-		CutGrace:   c.EvictionSoftGraceForecast,
 		Transition: c.EvictionPressureTransitionPeriod.Duration,
 		Pacing: pressure.Pacing{
 			Min: c.Sampling.MinInterval.Duration,

@@ -109,7 +109,7 @@ func (a *Agent) adopt(policy Policy) {
 	a.putActing("the configuration changed")
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
-		Thresholds: policy.Thresholds, Transition: policy.Transition, CutGrace: policy.CutGrace,
+		Thresholds: policy.Thresholds, Transition: policy.Transition,
 	})
 	a.pacer = pressure.NewPacer(policy.Pacing, policy.Thresholds)
 	a.watched = a.options.Clock.Now()

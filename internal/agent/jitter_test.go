@@ -117,28 +117,31 @@ func TestFaultATouchOfTheLineDrawsAnotherJitter(t *testing.T) {
 	})
 }
 
-// A grace period that was cut short, because the hard threshold is near, is not stretched
-// again.
-func TestACutGraceHasNoJitter(t *testing.T) {
+// shippedPolicy has the thresholds and rules of the default configuration for 6000 MiB.
+func shippedPolicy() Policy {
+	policy := untilExhaustionPolicy()
+	policy.Thresholds = []pressure.Threshold{
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(300 * mebi), Hard: true},
+		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(600 * mebi), Grace: 30 * time.Second},
+	}
+	policy.KubeletHard = []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(100 * mebi), Hard: true}}
+	return policy
+}
+
+// TestFaultASawtoothCutsNoGrace: a heap that fills and is collected is below the soft line for seconds at a time, and
+// never near the hard one. A soft grace period is what it says, whatever a forecast says.
+func TestFaultASawtoothCutsNoGrace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.run("first", 300, 0)
-		n.host = 480 * mebi
-		go func() {
-			for range 70 { // 10 MiB a second, 2 s to the soft line and 10 s more to the hard one
-				time.Sleep(100 * time.Millisecond)
-				n.mu.Lock()
-				n.host += mebi
-				n.mu.Unlock()
-			}
-		}()
-		policy := jitteryPolicy()
-		policy.CutGrace = true
-		evictedAt(t, n, policy, 0.99, 8*time.Second)
-		if d := n.last(t); !d.Pressure.GraceCut || slices.Contains(n.holds(), decide.HoldSoftJitter) || len(n.evictions) != 1 {
-			t.Errorf("%d evictions, holds %v", len(n.evictions), n.holds())
+		n := newFakeNode(6000)
+		n.run("heap", 300, 0)
+		n.host = 5000 * mebi
+		heap := n.pods["uid-heap"]
+		for at := range 1100 { // 220 MiB in 20 s, of which 20 MiB are below the soft line
+			n.after(time.Duration(at)*100*time.Millisecond, func() { heap.memory = (200 + int64(at%200)*220/200) * mebi })
 		}
+		watch(t, n, shippedPolicy(), 110*time.Second)
+		n.wantVictims(t)
 	})
 }
 

@@ -107,9 +107,6 @@ type Policy struct {
 	// Transition is how long a signal stays reported as under pressure after its
 	// last threshold was met.
 	Transition time.Duration
-	// CutGrace ends a soft threshold's grace period early when the hard one is
-	// forecast to be met before it ends.
-	CutGrace bool
 	// Pacing bounds the time between two samples.
 	Pacing pressure.Pacing
 	// Limits bounds how many pods may be evicted in a time.

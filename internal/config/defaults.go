@@ -44,7 +44,6 @@ func Default() *EvictdConfiguration {
 		},
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},
 		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
-		EvictionSoftGraceForecast:        true,
 		EvictionMinimumReclaim:           map[string]string{},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
 		EvictionOverdueGracePeriod:       60,

@@ -391,7 +391,6 @@ evictionHard:
   nodefs.available: 12%
 evictionSoft: {memory.available: 10%}
 evictionSoftGracePeriod: {memory.available: 30s}
-evictionSoftGraceForecast: false
 evictionMinimumReclaim: {memory.available: 2%}
 evictionPressureTransitionPeriod: 4m
 evictionMaxPodGracePeriod: 60

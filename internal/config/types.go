@@ -40,10 +40,6 @@ type EvictdConfiguration struct {
 	// threshold a hard one, as in the kubelet. Unset means the default map, for the
 	// default soft thresholds only.
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
-	// Ends a soft threshold's grace period early when the hard threshold of the same
-	// signal is forecast to be met before it ends. A field of evictd. Unset means
-	// true.
-	EvictionSoftGraceForecast bool `json:"evictionSoftGraceForecast"`
 	// Signal to amount or percentage of the capacity: how far above the threshold,
 	// hard or soft, the signal must come before a pressure is over. Once the threshold is
 	// reached again no pod is evicted for this alone. Unset means none, as in the kubelet.
@@ -254,8 +250,7 @@ type Limits struct {
 	PerOwnerPerHour int32 `json:"perOwnerPerHour"`
 	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
 	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the
-	// next. Hard evictions never wait, nor do soft ones whose grace period was cut short. `0s`
-	// switches it off. Unset means 5s.
+	// next. Hard evictions never wait. `0s` switches it off. Unset means 5s.
 	SoftJitter metav1.Duration `json:"softJitter"`
 }
 

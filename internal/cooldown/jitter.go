@@ -11,9 +11,9 @@ type jitter struct {
 	until    time.Time
 }
 
-// jitters reports whether a pressure waits for soft jitter: where time is short none does.
+// jittered reports whether a pressure waits for soft jitter.
 func (t *Tracker) jittered(in Pressure) bool {
-	return !in.Hard && !in.GraceCut && t.limiter.limits.SoftJitter > 0
+	return !in.Hard && t.limiter.limits.SoftJitter > 0
 }
 
 // Draw decides at random how long the first soft eviction of an incident waits, once for each

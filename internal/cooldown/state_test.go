@@ -68,7 +68,7 @@ func someResult(r *rand.Rand) evict.Result {
 func questions() (all []Pressure) {
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable} {
 		all = append(all,
-			Pressure{Signal: signal, Incident: "i-1"}, Pressure{Signal: signal, Incident: "i-1", GraceCut: true},
+			Pressure{Signal: signal, Incident: "i-1"}, Pressure{Signal: signal, Incident: "i-2"},
 			Pressure{Signal: signal, Incident: "i-1", Hard: true}, Pressure{Signal: signal, Incident: "i-1", Hard: true, BypassPDB: true},
 		)
 	}

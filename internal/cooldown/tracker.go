@@ -46,9 +46,8 @@ type Pressure struct {
 	Signal pressure.Signal
 	// Incident is the ID of the incident.
 	Incident string
-	// Hard says that a hard threshold is met, GraceCut that a soft one's grace period was cut
-	// because the hard one is near.
-	Hard, GraceCut bool
+	// Hard says that a hard threshold is met.
+	Hard bool
 	// BypassPDB says that a PDB may be bypassed, so that its refusal alone keeps no pod.
 	BypassPDB bool
 }

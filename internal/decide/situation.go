@@ -105,7 +105,7 @@ func (s *Situation) waitsIn() cooldown.Pressure { return CooldownOf(&s.Pressure,
 // CooldownOf returns what the cooldown needs to know of a pressure. ID is that of its incident.
 func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
 	return cooldown.Pressure{
-		Signal: p.Threshold.Signal, Incident: id, Hard: p.Threshold.Hard, GraceCut: p.GraceCut,
+		Signal: p.Threshold.Signal, Incident: id, Hard: p.Threshold.Hard,
 	}
 }
 

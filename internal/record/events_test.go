@@ -83,7 +83,6 @@ func TestEventTexts(t *testing.T) {
 			show(fmt.Sprintf("%s, dry run %t", outcome, dryRun), d)
 		}
 	}
-	show("a grace period cut short", cutShort())
 	show("a victim that is evicted again", escalated(evict.Evicted))
 	show("a victim that is evicted again, and refused", escalated(evict.Denied))
 	show("a bare pod", func() *decide.Decision {

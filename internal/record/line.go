@@ -81,8 +81,6 @@ type PressureLine struct {
 	// ExhaustedSeconds is when nothing will be left; nil when that is not known, or
 	// never.
 	ExhaustedSeconds *float64 `json:"exhausted_seconds,omitempty"`
-	// GraceCut says that a soft threshold held before its grace period was over.
-	GraceCut bool `json:"grace_cut,omitempty"`
 }
 
 // VictimLine is the pod that is evicted, with the figures that it was ranked by.
@@ -152,7 +150,6 @@ func newPressureLine(p *pressure.Pressure) PressureLine {
 		Line: p.Line, Target: p.Target, Since: p.Since.UTC(),
 		ForecastSeconds:  secondsTo(p.Forecast, p.Forecast.After),
 		ExhaustedSeconds: secondsTo(p.Forecast, p.Forecast.Exhausted),
-		GraceCut:         p.GraceCut,
 	}
 }
 

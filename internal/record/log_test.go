@@ -66,7 +66,7 @@ func TestADecisionIsOneLineAndTheSameInTheRing(t *testing.T) {
 	refused.Verb, refused.Attempts, refused.DryRun = decide.Refused, refused.Attempts[:1], true
 	refused.Attempts[0].Result.RetryAfter = 10 * time.Second
 	for name, d := range map[string]*decide.Decision{
-		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "cut short": cutShort(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
+		"acted": decision(), "pressed": pressed(), "bypassed a budget": bypassedBudget(), "escalated": escalated(evict.Evicted), "forecast": forecast(), "fenced": fenced(), "refused": refused, "filled elsewhere": filledElsewhere(), "taken by the host": takenByTheHost(), "held": held(decide.HoldNoCandidates), "nearly empty": {ID: 1, Time: start, Verb: decide.Refused},
 	} {
 		r := newRig(t)
 		r.Decision(d)
@@ -112,11 +112,11 @@ func partlyMeasured() *decide.Decision {
 	return d
 }
 
-// cutShort is a decision on a soft threshold whose grace period was not waited for.
-func cutShort() *decide.Decision {
+// forecast is a decision on a soft threshold whose hard one is near.
+func forecast() *decide.Decision {
 	d := decision()
 	d.Pressure.Threshold.Hard, d.Pressure.Threshold.Grace = false, 30*time.Second
-	d.Pressure.GraceCut, d.Pressure.Forecast = true, pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
+	d.Pressure.Forecast = pressure.Forecast{Known: true, Rate: 1 << 30, After: 1500 * time.Millisecond}
 	return d
 }
 
@@ -260,7 +260,7 @@ func TestVictimEnded(t *testing.T) {
 
 func TestLinesTellTheForecast(t *testing.T) {
 	t.Parallel()
-	d := cutShort()
+	d := forecast()
 	for _, test := range []struct {
 		forecast pressure.Forecast
 		want     any
@@ -275,9 +275,9 @@ func TestLinesTellTheForecast(t *testing.T) {
 		r.Decision(d)
 		r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{d.Pressure}})
 		for _, line := range r.lines(t)[:2] {
-			if line["forecast_seconds"] != test.want || line["grace_cut"] != true {
-				t.Errorf("%v of %+v: forecast_seconds %v, grace_cut %v; want %v, true",
-					line["msg"], test.forecast, line["forecast_seconds"], line["grace_cut"], test.want)
+			if line["forecast_seconds"] != test.want {
+				t.Errorf("%v of %+v: forecast_seconds %v, want %v",
+					line["msg"], test.forecast, line["forecast_seconds"], test.want)
 			}
 		}
 	}
@@ -373,7 +373,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r := newRig(t)
 	why := decision()
 	why.DryRunWhy = "x"
-	for _, d := range []*decide.Decision{why, decision(), cutShort(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), bypassedBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
+	for _, d := range []*decide.Decision{why, decision(), forecast(), fenced(), filledElsewhere(), takenByTheHost(), pressed(), bypassedBudget(), escalated(evict.Evicted), held(decide.HoldIncompleteReading), held(decide.HoldIncompleteReading)} {
 		d.Attempts = append([]decide.Attempt(nil), d.Attempts...)
 		d.Notes, d.Incident, d.Simulated = []string{"said in one sentence"}, incidentEnded().ID, 1
 		if len(d.Attempts) > 0 {

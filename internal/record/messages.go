@@ -119,9 +119,6 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
 		r.node, signal, wording.Figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
 		strings.ToLower(p.Threshold.Kind()), line)
-	if p.GraceCut {
-		text += fmt.Sprintf(" and its grace period is cut short, because the hard one would be met in %.1f s", p.Forecast.After.Seconds())
-	}
 	if p.Target > p.Line {
 		text += ", and evictd stops at " + wording.Amount(signal, p.Target)
 	}

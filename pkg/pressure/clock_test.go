@@ -27,7 +27,7 @@ func TestClockSteps(t *testing.T) {
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		judge := NewJudge(JudgeOptions{
 			// Met from the start, by whatever is available.
-			Thresholds: []Threshold{softMemory(1<<60, 10*time.Minute), hardMemory(1)}, CutGrace: true,
+			Thresholds: []Threshold{softMemory(1<<60, 10*time.Minute), hardMemory(1)},
 		})
 		pacer := NewPacer(Pacing{Min: 10 * time.Millisecond, Max: time.Second}, []Threshold{hardMemory(1)})
 		first := n.Sample(time.Now())

@@ -35,12 +35,6 @@ type Forecast struct {
 // action. A burst of one second does not predict the next minute.
 const trusted = 5
 
-// before reports whether the hard threshold will be met within left, as far as the forecast
-// is trusted.
-func (f *Forecast) before(left time.Duration) bool {
-	return f.Known && f.After < left && f.After <= trusted*f.Over
-}
-
 // Exhaustion returns when nothing will be left. It returns false when that is not expected,
 // or too far ahead to be trusted.
 func (f *Forecast) Exhaustion() (after time.Duration, expected bool) {

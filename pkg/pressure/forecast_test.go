@@ -17,15 +17,9 @@ func follow(j *Judge, every, during time.Duration, available func(at time.Durati
 	return last
 }
 
-func watching(options ...func(*JudgeOptions)) *Judge {
-	o := JudgeOptions{Thresholds: []Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}}
-	for _, option := range options {
-		option(&o)
-	}
-	return NewJudge(o)
+func watching() *Judge {
+	return NewJudge(JudgeOptions{Thresholds: []Threshold{hardMemory(gibibyte), softMemory(4*gibibyte, 30*time.Second)}})
 }
-
-func cutting(o *JudgeOptions) { o.CutGrace = true }
 
 func TestForecast(t *testing.T) {
 	t.Parallel()
@@ -68,7 +62,7 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// What a victim has returned ends the fall before it: its slope cuts no grace afterwards. One reading that
+// What a victim has returned ends the fall before it: its slope is no forecast afterwards. One reading that
 // is too high, and a return of less than was used up, end nothing.
 func TestForecastForgetsAFallThatHasEnded(t *testing.T) {
 	t.Parallel()
@@ -128,86 +122,8 @@ func TestForecastIsUnknownWithoutReadings(t *testing.T) {
 	}
 }
 
-// The grace period between the soft and the hard line is waited for only as long as there is
-// time.
-func TestGraceIsCutWhenTheHardThresholdIsNearer(t *testing.T) {
-	t.Parallel()
-	const mebibyte = 1 << 20
-	for _, test := range []struct {
-		name    string
-		judge   *Judge
-		rate    int64 // MiB a second
-		holds   bool
-		because bool
-	}{
-		{"3 GiB at 1 GiB a second: 3 s, not 30", watching(cutting), 1024, true, true},
-		{"the same, switched off", watching(), 1024, false, false},
-		{"3 GiB at 50 MiB a second: a minute", watching(cutting), 50, false, false},
-		{"standing still", watching(cutting), 0, false, false},
-		{"recovering", watching(cutting), -1024, false, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			v := follow(test.judge, 100*time.Millisecond, 1500*time.Millisecond, func(at time.Duration) int64 {
-				return 4*gibibyte - mebibyte - int64(at.Seconds()*float64(test.rate)*mebibyte)
-			})
-			if test.rate < 0 {
-				v = follow(test.judge, 100*time.Millisecond, 0, func(time.Duration) int64 { return 4*gibibyte - 1 })
-			}
-			if got := len(v.Pressures) == 1; got != test.holds {
-				t.Fatalf("holds: %v, want %v; forecast %+v", got, test.holds, v.Forecasts[MemoryAvailable])
-			}
-			if test.holds && (v.Pressures[0].GraceCut != test.because || v.Pressures[0].Threshold.Hard) {
-				t.Errorf("pressure %+v", v.Pressures[0])
-			}
-		})
-	}
-}
-
-// A short burst predicts little of the next half minute, and its forecast is withdrawn.
-func TestBurstCutsNoGrace(t *testing.T) {
-	t.Parallel()
-	const mebibyte = 1 << 20
-	burst := func(until time.Duration) func(time.Duration) int64 {
-		return func(at time.Duration) int64 { // 150 MiB a second, 20 s to the hard threshold
-			return 4*gibibyte - mebibyte - int64(min(at, until).Seconds()*150*mebibyte)
-		}
-	}
-	judge := watching(cutting)
-	for at := time.Duration(0); at < 29*time.Second; at += 100 * time.Millisecond {
-		if v := judge.Judge(memoryBytes(at, burst(1500*time.Millisecond)(at))); len(v.Pressures) != 0 {
-			t.Fatalf("cut after %v by a burst of 1.5 s: %+v", at, v.Pressures[0])
-		}
-	}
-	judge = watching(cutting)
-	cut, back := time.Duration(0), time.Duration(0)
-	for at := time.Duration(0); at < 29*time.Second; at += 100 * time.Millisecond {
-		held := len(judge.Judge(memoryBytes(at, burst(8*time.Second)(at))).Pressures) != 0
-		switch {
-		case held && cut == 0:
-			cut = at
-		case !held && cut > 0 && back == 0:
-			back = at
-		}
-	}
-	if cut < 3*time.Second || cut > 5*time.Second {
-		t.Errorf("8 s of 150 MiB a second cut the grace period after %v, want about 4 s", cut)
-	}
-	if back < 9*time.Second || back > 16*time.Second {
-		t.Errorf("the cut was taken back after %v, want some seconds after the burst's end at 8 s", back)
-	}
-}
-
-func TestGraceThatRanOutWasNotCut(t *testing.T) {
-	t.Parallel()
-	v := follow(watching(cutting), time.Second, 31*time.Second, func(time.Duration) int64 { return 3 * gibibyte })
-	if len(v.Pressures) != 1 || v.Pressures[0].GraceCut {
-		t.Errorf("pressures %+v, want the soft one, whose grace period is over", v.Pressures)
-	}
-}
-
 func BenchmarkForecast(b *testing.B) {
-	judge := watching(cutting)
+	judge := watching()
 	follow(judge, 100*time.Millisecond, 10*time.Second, func(time.Duration) int64 { return 8 * gibibyte })
 	sample := memoryBytes(time.Minute, 8*gibibyte)
 	b.ReportAllocs()

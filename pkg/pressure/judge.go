@@ -15,10 +15,8 @@ const missesSurvived = 1
 //	calm ──met──▶ waiting ──grace over──▶ holding ──above line + minimum reclaim──▶ calm
 //	                  └──────not met──────▶ calm
 //
-// A hard threshold changes from calm to holding at once. So does a soft one whose hard
-// threshold would be met before its grace period is over; it returns to waiting when that
-// no longer applies. A signal that is absent, or unknown twice in a row, resets its
-// thresholds to calm from any phase.
+// A hard threshold changes from calm to holding at once. A signal that is absent, or unknown
+// twice in a row, resets its thresholds to calm from any phase.
 type phase uint8
 
 const (
@@ -33,7 +31,6 @@ type line struct {
 	phase  phase
 	since  time.Time // first met without a break; meaningless when calm
 	misses int       // unknown readings in a row
-	cut    bool      // held before its grace period was over
 }
 
 // Judge turns samples into verdicts. Like the kubelet, it remembers since when a threshold
@@ -58,9 +55,6 @@ type JudgeOptions struct {
 	// Transition is how long a signal stays reported as under pressure after its
 	// last threshold was met; 0 reports only the moment.
 	Transition time.Duration
-	// CutGrace ends a soft threshold's grace period early when the hard one of the
-	// same signal is forecast to be met before it ends.
-	CutGrace bool
 }
 
 // NewJudge returns a judge that has seen nothing.
@@ -130,8 +124,8 @@ func (j *Judge) judgeLine(l *line, sample *Sample, forecast Forecast) {
 	}
 	p := l.pressure(seen, sample.Time)
 	p.Forecast = forecast
-	l.advance(&p, j.options.CutGrace)
-	p.Since, p.GraceCut = l.since, l.cut
+	l.advance(&p)
+	p.Since = l.since
 	switch l.phase {
 	case holding:
 		j.pressures = append(j.pressures, p)
@@ -153,39 +147,22 @@ func (l *line) miss() {
 }
 
 // advance moves the threshold to its next phase.
-func (l *line) advance(p *Pressure, cutGrace bool) {
+func (l *line) advance(p *Pressure) {
 	l.misses = 0
 	met := p.Observed.Available < p.Line
-	switch l.phase {
-	case calm:
-		if met {
-			l.since = p.SampleTime
-			l.wait(p, cutGrace)
-		}
-	case waiting:
-		if !met {
+	switch {
+	case l.phase == holding:
+		if p.Observed.Available >= p.Target {
 			l.phase = calm
-			return
 		}
-		l.wait(p, cutGrace)
-	case holding:
-		switch {
-		case p.Observed.Available >= p.Target:
-			l.phase, l.cut = calm, false
-		case l.cut:
-			l.wait(p, cutGrace) // the forecast may have changed
-		}
+		return
+	case !met:
+		l.phase = calm
+		return
+	case l.phase == calm:
+		l.phase, l.since = waiting, p.SampleTime
 	}
-}
-
-// wait makes a threshold that is met hold once its grace period is over, or once the hard
-// threshold is forecast to be met before that.
-func (l *line) wait(p *Pressure, cutGrace bool) {
-	left := l.Grace - p.SampleTime.Sub(l.since)
-	over := l.Hard || left <= 0
-	l.cut = !over && cutGrace && p.Forecast.before(left)
-	l.phase = waiting
-	if over || l.cut {
+	if l.Hard || p.SampleTime.Sub(l.since) >= l.Grace {
 		l.phase = holding
 	}
 }

@@ -18,9 +18,6 @@ type Pressure struct {
 	// Forecast is when the signal's hard threshold will be met; not Known when it has
 	// none.
 	Forecast Forecast
-	// GraceCut says that a soft threshold holds before its grace period is over,
-	// because the hard one would have been met first.
-	GraceCut bool
 }
 
 // Deficit returns what is missing to the target, in the signal's unit; never negative.

@@ -27,7 +27,7 @@ func TestStopAtOnce(t *testing.T) {
 	s.must(err)
 	s.configure(node.Policy{
 		Limits: "{evictionsPerMinute: 60, perOwnerPerHour: 60, softJitter: 0s}",
-		Extra: fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\nevictionSoftGracePeriod: {%[1]s: 1h}\nevictionSoftGraceForecast: false\n",
+		Extra: fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\nevictionSoftGracePeriod: {%[1]s: 1h}\n",
 			node.PodMemory, line),
 	})
 	greedy.works()

@@ -76,17 +76,16 @@ func (t *Thresholds) kubelet() ([]evictionapi.Threshold, error) {
 // judged returns the verdicts of evictd's judge with the named rules replaced by the
 // kubelet's, and records the names of those that changed a verdict.
 func (c *comparison) judged() []pressure.Verdict {
-	n, forecast := c.node, c.state.Thresholds.Forecast
-	shipped := n.judge(n.thresholds, nil, forecast)
-	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) }, false)
+	n := c.node
+	shipped := n.judge(n.thresholds, nil)
+	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) })
 	if sameVerdicts(shipped, model) {
 		return model
 	}
 	for d, verdicts := range map[Difference][]pressure.Verdict{
-		MissedReading:   n.judge(n.thresholds, n.forget, forecast),
-		UncountedInodes: n.judge(n.thresholds, n.countNone, forecast),
-		GraceForecast:   n.judge(n.thresholds, nil, false),
-		FractionOfByte:  n.judge(n.exact(), nil, forecast),
+		MissedReading:   n.judge(n.thresholds, n.forget),
+		UncountedInodes: n.judge(n.thresholds, n.countNone),
+		FractionOfByte:  n.judge(n.exact(), nil),
 	} {
 		if !sameVerdicts(shipped, verdicts) {
 			c.name(d)
@@ -264,7 +263,7 @@ func (c *comparison) alone(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading one threshold: %w", err)
 	}
-	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) }, false)
+	model := n.judge(n.exact(), func(s *pressure.Sample) { n.countNone(s); n.forget(s) })
 	for i, cycle := range kubelet(ctx, &one, thresholds, nil) {
 		if holds := len(model[i].Pressures) > 0; holds != (cycle.Reclaims != "") {
 			c.fault("reading %d, %v alone: evictd holds it: %t; the kubelet reclaims %q", i, n.thresholds, holds, cycle.Reclaims)

@@ -58,8 +58,6 @@ const (
 	// UncountedInodes: the kubelet treats a filesystem that does not count inodes as one
 	// that has none left.
 	UncountedInodes Difference = "uncounted-inodes"
-	// GraceForecast: evictd ends a grace period early when the hard threshold is near.
-	GraceForecast Difference = "grace-forecast"
 )
 
 // Differences returns every name, in the order of docs/ranking.md.
@@ -67,6 +65,6 @@ func Differences() []Difference {
 	return []Difference{
 		NoSample, MissingFigure, Terminating, DaemonSetPod, BarePod, ProtectedPriority, ProtectedNamespace,
 		ProtectedSelector, EvictdItself, Ties, Tasks, InodeRequest, FractionOfByte, HostPath, MemoryMeasure,
-		RandomSignal, HardBeforeSoft, MissedReading, MinimumReclaim, IncompleteReading, UncountedInodes, GraceForecast,
+		RandomSignal, HardBeforeSoft, MissedReading, MinimumReclaim, IncompleteReading, UncountedInodes,
 	}
 }

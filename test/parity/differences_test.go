@@ -258,19 +258,6 @@ func judged() map[Difference]judgement {
 			},
 			evictd: "", kubelet: "inodes",
 		},
-		GraceForecast: {
-			change: func(s *State) {
-				soft(s, "10m")
-				s.Thresholds.Hard[memory], s.Thresholds.Forecast = "5%", true
-				s.Readings = nil
-				for i := range int64(6) {
-					r := reading(time.Second)
-					r.Figures[memory] = Figure{Available: 6000 - i*500, Capacity: 10000}
-					s.Readings = append(s.Readings, r)
-				}
-			},
-			evictd: "memory", kubelet: "",
-		},
 		RandomSignal: {
 			change: func(s *State) {
 				s.Thresholds.Hard["nodefs.available"], s.Thresholds.Hard["pid.available"] = "50%", "50%"
@@ -291,7 +278,7 @@ func TestDifferencesOfTheJudge(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			verdicts := n.judge(n.thresholds, nil, state.Thresholds.Forecast)
+			verdicts := n.judge(n.thresholds, nil)
 			acts := ""
 			if held := verdicts[len(verdicts)-1].Pressures; len(held) > 0 {
 				acts = resourceOf(held[0].Threshold.Signal)

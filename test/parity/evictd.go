@@ -58,10 +58,10 @@ func newNode(state *State, ranker Ranker) (*node, error) {
 }
 
 // judge returns evictd's verdict at each reading. It uses the given thresholds; adapt may
-// change each sample, and cutGrace is the rule of that name.
-func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sample), cutGrace bool) []pressure.Verdict {
+// change each sample.
+func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sample)) []pressure.Verdict {
 	judge := pressure.NewJudge(pressure.JudgeOptions{
-		Thresholds: thresholds, Transition: n.state.Thresholds.Transition, CutGrace: cutGrace,
+		Thresholds: thresholds, Transition: n.state.Thresholds.Transition,
 	})
 	now := start()
 	verdicts := make([]pressure.Verdict, 0, len(n.state.Readings))

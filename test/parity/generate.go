@@ -83,7 +83,7 @@ func (g *generator) beside(n int64) int64 {
 func (g *generator) thresholds() Thresholds {
 	t := Thresholds{
 		Hard: map[string]string{}, Soft: map[string]string{}, Grace: map[string]string{}, Reclaim: map[string]string{},
-		Transition: time.Duration(g.IntN(4)+1) * time.Minute, Forecast: g.chance(25),
+		Transition: time.Duration(g.IntN(4)+1) * time.Minute,
 	}
 	signals := slices.DeleteFunc(pressure.Signals(), func(s pressure.Signal) bool {
 		return !isKubelets(s) || s == pressure.ContainerFSAvailable || s == pressure.ContainerFSInodesFree
@@ -163,9 +163,6 @@ func (g *generator) protect() Protect {
 
 // readings returns readings of the node, close to the thresholds.
 func (g *generator) readings(s *State) []Reading {
-	if s.Thresholds.Forecast && g.chance(50) {
-		return g.falling(s)
-	}
 	thresholds, err := s.configuration().Thresholds()
 	if err != nil {
 		thresholds = nil // Compare reports what is wrong with them
@@ -188,35 +185,6 @@ func (g *generator) readings(s *State) []Reading {
 		if s.Layout == OneFS {
 			same(r.Figures, pressure.ImageFSAvailable, pressure.NodeFSAvailable)
 			same(r.Figures, pressure.ImageFSInodesFree, pressure.NodeFSInodesFree)
-		}
-	}
-	return readings
-}
-
-// falling returns readings close together in which every signal is used up, from above its
-// soft threshold towards its hard one, as a forecast needs them.
-func (g *generator) falling(s *State) []Reading {
-	readings := make([]Reading, 6+g.IntN(5))
-	for i := range readings {
-		readings[i] = Reading{After: time.Second, Figures: map[string]Figure{}}
-	}
-	thresholds, err := s.configuration().Thresholds()
-	if err != nil {
-		return readings // Compare reports what is wrong with them
-	}
-	for _, t := range thresholds {
-		const capacity = int64(1) << 34
-		line := t.Quantity.Of(capacity)
-		step := 1 + g.Int64N(line/8+1)
-		for i := range readings {
-			available := line + 2*step - int64(i)*step
-			readings[i].Figures[kubelets(t.Signal)] = Figure{Available: max(0, min(available, capacity)), Capacity: capacity}
-		}
-	}
-	if s.Layout == OneFS {
-		for i := range readings {
-			same(readings[i].Figures, pressure.ImageFSAvailable, pressure.NodeFSAvailable)
-			same(readings[i].Figures, pressure.ImageFSInodesFree, pressure.NodeFSInodesFree)
 		}
 	}
 	return readings

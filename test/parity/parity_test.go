@@ -41,7 +41,7 @@ func TestParity(t *testing.T) {
 		}
 	}
 	for _, d := range Differences() {
-		if result.Named[d] == 0 {
+		if result.Named[d] == 0 && !testing.Short() { // the rarest are in one of four hundred states
 			t.Errorf("no state has the difference %s", d)
 		}
 	}

@@ -53,8 +53,6 @@ type Thresholds struct {
 	Reclaim map[string]string `json:"evictionMinimumReclaim,omitempty"`
 	// Transition is evictionPressureTransitionPeriod.
 	Transition time.Duration `json:"transition"`
-	// Forecast is evictionSoftGraceForecast, which the kubelet does not have.
-	Forecast bool `json:"forecast,omitempty"`
 }
 
 // Protect is the part of evictd's configuration that the kubelet does not have.
@@ -95,7 +93,6 @@ func (s *State) configuration() *config.EvictdConfiguration {
 			*texts = onKubeletMemory(*texts)
 		}
 	}
-	c.EvictionSoftGraceForecast = s.Thresholds.Forecast
 	c.Protect.DaemonSets, c.Protect.BarePods = s.Protect.DaemonSets, s.Protect.BarePods
 	c.Protect.PriorityAtLeast = s.Protect.PriorityAtLeast
 	c.Protect.Namespaces = nil

@@ -252,7 +252,7 @@ func (n *Node) text(p Policy) string {
 	switch {
 	case p.Signal != "" && p.Soft:
 		thresholds = fmt.Sprintf("evictionHard: {}\nevictionSoft: {%s: \"%d\"}\n", p.Signal, p.Line) +
-			fmt.Sprintf("evictionSoftGracePeriod: {%s: 1ms}\nevictionSoftGraceForecast: false\n", p.Signal)
+			fmt.Sprintf("evictionSoftGracePeriod: {%s: 1ms}\n", p.Signal)
 	case p.Signal != "":
 		thresholds = fmt.Sprintf("evictionHard: {%s: \"%d\"}\nevictionSoft: {}\n", p.Signal, p.Line)
 	}
