@@ -21,16 +21,16 @@ func (n *Node) observeMemory(s *Sample) {
 	if n.meminfo == nil {
 		return
 	}
-	content, total, err := n.readMeminfo()
+	content, total, hugePages, err := n.readMeminfo()
 	for _, signal := range nodeMemory() {
 		switch {
 		case !n.wanted[signal]:
 		case err != nil:
 			s.Observations[signal] = unknown(err)
 		case n.definitionOf(signal) == WorkingSet:
-			s.Observations[signal] = n.workingSetAvailable(content, total)
+			s.Observations[signal] = n.workingSetAvailable(total, hugePages)
 		default:
-			s.Observations[signal] = n.kernelAvailable(content, total)
+			s.Observations[signal] = n.kernelAvailable(content, total-hugePages)
 		}
 	}
 }
@@ -43,45 +43,42 @@ func (n *Node) definitionOf(signal Signal) MemoryDefinition {
 	return n.options.MemoryAvailable
 }
 
-// readMeminfo returns /proc/meminfo, valid until the next call, and MemTotal of it.
-func (n *Node) readMeminfo() (content []byte, total int64, err error) {
+// readMeminfo returns /proc/meminfo, valid until the next call, and of it MemTotal and the
+// huge pages, used or not, which are available by neither definition.
+func (n *Node) readMeminfo() (content []byte, total, hugePages int64, err error) {
 	if content, err = n.meminfo.read(); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
-	total, err = parseMeminfo(content, "MemTotal:")
-	if err == nil && total == 0 {
-		err = errors.New("MemTotal is 0")
+	if total, err = parseMeminfo(content, "MemTotal:"); err == nil {
+		hugePages, err = parseHugePages(content)
+	}
+	if err == nil && hugePages >= total {
+		err = fmt.Errorf("%d bytes of huge pages leave nothing of MemTotal %d", hugePages, total)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading %s: %w", n.meminfo.Path(), err)
+		return nil, 0, 0, fmt.Errorf("reading %s: %w", n.meminfo.Path(), err)
 	}
-	return content, total, nil
+	return content, total, hugePages, nil
 }
 
-// kernelAvailable is memory.available by the kernel's definition.
-func (n *Node) kernelAvailable(meminfo []byte, total int64) Observation {
+// kernelAvailable is memory.available by the kernel's definition, of a capacity without huge
+// pages.
+func (n *Node) kernelAvailable(meminfo []byte, capacity int64) Observation {
 	available, err := parseMeminfo(meminfo, "MemAvailable:")
-	if err == nil && available > total {
-		err = fmt.Errorf("MemAvailable %d is above MemTotal %d", available, total)
+	if err == nil && available > capacity {
+		err = fmt.Errorf("MemAvailable %d is above MemTotal without huge pages, %d", available, capacity)
 	}
 	if err != nil {
 		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
 	}
-	return Observation{State: Known, Available: available, Capacity: total}
+	return Observation{State: Known, Available: available, Capacity: capacity}
 }
 
 // workingSetAvailable is memory.available of kubelet 1.37 (adjustForHugePages in
 // pkg/kubelet/server/stats/summary.go, makeMemoryAvailableSignalObservation in
 // pkg/kubelet/eviction): MemTotal, which is the root cgroup's limit, minus the working set
 // and huge pages. Percentages refer to the sum of that and the working set.
-func (n *Node) workingSetAvailable(meminfo []byte, total int64) Observation {
-	hugePages, err := parseHugePages(meminfo)
-	if err == nil && hugePages > total {
-		err = fmt.Errorf("%d bytes of huge pages are above MemTotal %d", hugePages, total)
-	}
-	if err != nil {
-		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
-	}
+func (n *Node) workingSetAvailable(total, hugePages int64) Observation {
 	root, err := n.root.read()
 	if err != nil {
 		return unknown(err)

@@ -87,7 +87,7 @@ func TestSample(t *testing.T) {
 	}{
 		"v1, kernel": {
 			node: v1Tree(), options: Options{Kubepods: "/kubepods", Signals: Signals()},
-			want: all(known(22*gib, 24*gib)),
+			want: all(known(22*gib, 24*gib-6*mib)),
 		},
 		"v1, working set": {
 			node: v1Tree(), options: Options{Kubepods: "kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
@@ -99,7 +99,7 @@ func TestSample(t *testing.T) {
 		},
 		"v2, kernel": {
 			node: v2Tree(), options: Options{Kubepods: "/kubepods.slice", Signals: Signals()},
-			want: all(known(22*gib, 24*gib)),
+			want: all(known(22*gib, 24*gib-6*mib)),
 		},
 		"v2, working set": {
 			node: v2Tree(), options: Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()},
@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 		"only what is requested needs to be there": {
 			node:    tree{"proc/meminfo": meminfoText},
 			options: Options{Signals: []Signal{MemoryAvailable}},
-			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{MemoryAvailable: known(22*gib, 24*gib)}}),
+			want:    everyAbsent(Sample{Observations: [SignalCount]Observation{MemoryAvailable: known(22*gib, 24*gib-6*mib)}}),
 		},
 		"nothing is requested": {node: tree{}, options: Options{}, want: everyAbsent(Sample{})},
 		"no kubepods": {
@@ -230,25 +230,26 @@ func openBelow(t *testing.T, root string) []string {
 	return found
 }
 
-// TestHugePagesAreNotAvailable: memory.available as the kubelet of 1.37 has it, which is
-// kubeletMemory.available, on a node
-// with 24 GiB and a working set of 4 GiB. The kernel's definition needs no such rule.
+// TestHugePagesAreNotAvailable: by neither definition are huge pages available or part of the
+// capacity, of which percentages are: on a node with 24 GiB, a working set of 4 GiB and a
+// MemAvailable of 1 GiB.
 func TestHugePagesAreNotAvailable(t *testing.T) {
 	t.Parallel()
 	const size = "HugePages_Total:       3\nHugepagesize:       2048 kB\n"
 	tests := map[string]struct {
-		lines   string // what follows on MemTotal and MemAvailable
-		want    Observation
+		lines   string      // what follows on MemTotal and MemAvailable
+		want    Observation // by the working set
+		kernel  int64       // the capacity by the kernel's definition
 		wantErr string
 	}{
-		"a kernel without huge pages": {lines: "", want: known(20*gib, 24*gib)},
-		"none reserved":               {lines: size + "Hugetlb: 0 kB\n", want: known(20*gib, 24*gib)},
-		"of all sizes, not of one":    {lines: size + "Hugetlb: 8388608 kB\n", want: known(12*gib, 16*gib)},
-		"all but the working set":     {lines: size + "Hugetlb: 20971520 kB\n", want: known(0, 4*gib)},
+		"a kernel without huge pages": {lines: "", want: known(20*gib, 24*gib), kernel: 24 * gib},
+		"none reserved":               {lines: size + "Hugetlb: 0 kB\n", want: known(20*gib, 24*gib), kernel: 24 * gib},
+		"of all sizes, not of one":    {lines: size + "Hugetlb: 8388608 kB\n", want: known(12*gib, 16*gib), kernel: 16 * gib},
+		"all but the working set":     {lines: size + "Hugetlb: 20971520 kB\n", want: known(0, 4*gib), kernel: 4 * gib},
 		"more than that is never less than 0, and the capacity is the working set": {
-			lines: size + "Hugetlb: 23068672 kB\n", want: known(0, 4*gib),
+			lines: size + "Hugetlb: 23068672 kB\n", want: known(0, 4*gib), kernel: 2 * gib,
 		},
-		"more than there is":           {lines: "Hugetlb: 25165825 kB\n", wantErr: "above MemTotal"},
+		"all there is":                 {lines: "Hugetlb: 25165824 kB\n", wantErr: "leave nothing"},
 		"no number":                    {lines: "Hugetlb: many kB\n", wantErr: "no number"},
 		"pages instead of kB":          {lines: "Hugetlb: 3\n", wantErr: "instead of kB"},
 		"cut off where it may stand":   {lines: "Hugetlb: 83", wantErr: "no end"},
@@ -264,23 +265,20 @@ func TestHugePagesAreNotAvailable(t *testing.T) {
 					sample := mustOpen(t, options, fakeSystem()).Sample(moment(0))
 					return sample.Of(MemoryAvailable)
 				}
-				if seen := sampled(); seen != known(gib, 24*gib) {
-					t.Errorf("by the kernel's definition: %+v", seen)
-				}
-				options.Signals = []Signal{KubeletMemoryAvailable, MemoryAvailable}
-				options.MemoryAvailable = WorkingSet
-				if tc.wantErr != "" {
-					_, err := open(options, fakeSystem())
-					kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
-				} else if seen := sampled(); seen != tc.want {
-					t.Errorf("by the working set: got %+v, want %+v", seen, tc.want)
-				}
-				options.Signals, options.MemoryAvailable = []Signal{KubeletMemoryAvailable}, Kernel
 				if tc.wantErr != "" {
 					_, err := open(options, fakeSystem())
 					kernelfiletest.CheckNumber(t, 0, err, 0, tc.wantErr)
 					return
 				}
+				if seen := sampled(); seen != known(gib, tc.kernel) {
+					t.Errorf("by the kernel's definition: got %+v, want a capacity of %d", seen, tc.kernel)
+				}
+				options.Signals = []Signal{KubeletMemoryAvailable, MemoryAvailable}
+				options.MemoryAvailable = WorkingSet
+				if seen := sampled(); seen != tc.want {
+					t.Errorf("by the working set: got %+v, want %+v", seen, tc.want)
+				}
+				options.Signals, options.MemoryAvailable = []Signal{KubeletMemoryAvailable}, Kernel
 				sample := mustOpen(t, options, fakeSystem()).Sample(moment(0))
 				if seen := sample.Of(KubeletMemoryAvailable); seen != tc.want {
 					t.Errorf("kubeletMemory.available: got %+v, want %+v", seen, tc.want)
@@ -349,7 +347,7 @@ func TestRecovers(t *testing.T) {
 	}
 	kernelfiletest.Put(t, path, meminfoText)
 	s = n.Sample(moment(time.Second))
-	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib) {
+	if got := s.Of(MemoryAvailable); got != known(22*gib, 24*gib-6*mib) {
 		t.Errorf("when it is back: %+v", got)
 	}
 }
