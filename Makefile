@@ -254,7 +254,7 @@ bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figu
 # RUNS, RATES (MB/s) and PODS make it shorter: make bench-reaction RUNS=3 RATES=1000 PODS=20
 # EVICTDS=5 has evictd's turn five times for each of the kubelet's: a percentile needs many.
 # FRESH=1 measures evictd alone, in a new process for each run. SETTLE=80s rests before each run, so that
-# it does not count memory of the last victim as in flight. CPUS=10m,50m compares CPU requests of evictd, without a
+# the kernel's per-CPU lists are short. CPUS=10m,50m compares CPU requests of evictd, without a
 # limit and while all CPUs are in use.
 .PHONY: bench-reaction
 bench-reaction: needs-root node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)

@@ -122,9 +122,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Random:     rand.Float64,
 		OOMKills:   d.oomKills,
 
-		Held:           d.held,
-		FreeOnCPULists: func() (int64, error) { return pressure.FreeOnCPULists(d.flags.hostRoot) },
-
+		Held:   d.held,
 		Taints: d.taints,
 	}
 	d.remember(ctx, &options)

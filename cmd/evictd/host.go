@@ -63,6 +63,7 @@ func (h *host) openSampler(c *config.EvictdConfiguration, signals []pressure.Sig
 		Signals:         signals,
 		FilesystemWait:  wait,
 	}
+	options.Thresholds, _ = c.Thresholds() // it was validated
 	if stall := c.MemoryStall; stall != nil {
 		options.StallWindow = stall.Window.Duration
 		if stall.Type == config.StallFull {
@@ -118,7 +119,11 @@ func (h *host) current() *pressure.Node {
 // unknown where the source of one cannot be opened.
 func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Signal) pressure.Sample {
 	now := time.Now()
-	node, err := pressure.Open(pressure.Options{HostRoot: h.flags.hostRoot, MemoryAvailable: definition, Signals: signals})
+	node, err := pressure.Open(pressure.Options{
+		HostRoot: h.flags.hostRoot, MemoryAvailable: definition, Signals: signals,
+		// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
+		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
+	})
 	if err != nil {
 		unread := pressure.Sample{Time: now}
 		for _, signal := range signals {

@@ -83,7 +83,7 @@ func New(options Options) (*Agent, error) {
 func (a *Agent) newMemories(o *Options) *memories.Memories {
 	return memories.New(memories.Options{
 		Victims: victims.Options{
-			Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer, FreeOnCPULists: o.FreeOnCPULists,
+			Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer,
 			Fault:    o.Recorder.ReadError,
 			SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
 		},

@@ -85,9 +85,6 @@ type Options struct {
 	// nothing to keep.
 	Memory     state.Memory
 	Remembered *state.State
-	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
-	// where MemAvailable does not show them; nil where that cannot be read.
-	FreeOnCPULists func() (int64, error)
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; it returns nil when
 	// they are not known. With a nil function no victim has details.
 	Held func(uid string) *usage.Detail

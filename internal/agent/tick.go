@@ -147,7 +147,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 	a.decisions.Number(&p.Decision)
 	d := p.Decision
 	a.planned = &d
-	a.memories.BeforePlan(d.Time)
+	a.memories.BeforePlan()
 	a.executor.Start(ctx, p)
 }
 

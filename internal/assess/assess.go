@@ -102,7 +102,6 @@ func (a *Assessor) situation(ctx context.Context, sample *pressure.Sample, p *pr
 		Cooldown: m.Cooldown, UnknownUntil: m.Victims.UnknownUntil(signal),
 	}
 	s.InDoubt, s.InDoubtRests = m.Victims.InDoubt.Of(s.Resource())
-	s.FreeOnLists = m.Victims.FreeOn(signal)
 	a.options.Measurer.FollowImages(ctx, &s.Pressure, s.Incident, pods.List)
 	return s
 }

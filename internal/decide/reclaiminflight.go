@@ -15,8 +15,8 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 	expected, relied := s.reliedOn(p)
 	short := ShortageOf(p, expected)
 	if relied && short.MissingToLine == 0 {
-		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing%s",
-			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToLine), s.freeAlready())
+		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing",
+			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToLine))
 	}
 	return HoldNone, ""
 }
@@ -24,26 +24,13 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 // reliedOn returns what the victims that are relied on should still free, in the signal's unit,
 // and whether there are any.
 func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
-	expected, relied = inflight.Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, inflight.PatienceOf(p))
-	if s.FreeOnLists > 0 {
-		expected, relied = expected+s.FreeOnLists, true
-	}
-	return expected, relied
+	return inflight.Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, inflight.PatienceOf(p))
 }
 
 // Covered says why what is in flight suffices; "" where it does not.
 func (s *Situation) Covered() string {
 	_, enough := s.reclaimInFlight(&s.Pressure)
 	return enough
-}
-
-// freeAlready says how much of what is missing is free and not shown yet; "" when nothing is.
-func (s *Situation) freeAlready() string {
-	if s.FreeOnLists == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s of it is free on the kernel's per-CPU lists, which MemAvailable does not count",
-		wording.Amount(s.Pressure.Threshold.Signal, s.FreeOnLists))
 }
 
 // LookAgain decides by a second reading, just before something irreversible. What the victims

@@ -44,8 +44,6 @@ type Situation struct {
 	InFlight  []inflight.Booking
 	LastEnd   time.Time
 	ReachBack time.Duration
-	// FreeOnLists is how much of the signal is free and not shown yet, see docs/adr/0007.
-	FreeOnLists int64
 	// WouldBe reports whether a pod counts as ended in a dry run, and Simulated how much of what is
 	// available counts as reclaimed from such pods, in the signal's unit.
 	WouldBe   func(uid string) bool

@@ -57,11 +57,6 @@ func (t *Tracker) Of(about incident.Resource) (open *decide.InDoubt, rests time.
 	return &of, r.rests
 }
 
-// MayEnd reports whether a pod may end, or have ended, because of one of the requests.
-func (t *Tracker) MayEnd(now time.Time) bool {
-	return slices.ContainsFunc(t.open, func(r *request) bool { return r.MayBeOurs(now) })
-}
-
 // About reports whether a pod's request is in doubt.
 func (t *Tracker) About(uid string) bool {
 	return slices.ContainsFunc(t.open, func(r *request) bool { return r.UID() == uid })

@@ -67,7 +67,7 @@ func TestOneRequestForAResource(t *testing.T) {
 	var tracker indoubt.Tracker
 	memory, now := incident.Resource{Kind: pressure.MemoryKind}, at(time.Second)
 	own, others := tracker.For(memory, now, never)
-	if tracker.MayEnd(at(0)) || own != nil || others != nil || tracker.About("a") {
+	if own != nil || others != nil || tracker.About("a") {
 		t.Error("the zero value has one")
 	}
 	for _, open := range []*decide.InDoubt{
@@ -87,7 +87,7 @@ func TestOneRequestForAResource(t *testing.T) {
 		t.Errorf("of memory %+v, of others %+v, and all of them are in flight", own, others)
 	}
 	now = at(time.Hour)
-	if _, others = tracker.For(memory, now, never); others != nil || tracker.MayEnd(now) {
+	if _, others = tracker.For(memory, now, never); others != nil {
 		t.Errorf("given up by the API server, and still %+v", others)
 	}
 	if diff := cmp.Diff(before, tracker.Export(), fields()); diff != "" {

@@ -17,9 +17,6 @@ type State struct {
 	Ledger Bookings `json:"ledger,omitzero"`
 	// Gone are the victims that have ended and are still in flight.
 	Gone []Gone `json:"gone,omitempty"`
-	// OnCPULists are the pods whose end puts memory on the kernel's per-CPU lists, where
-	// MemAvailable does not show it.
-	OnCPULists []OnCPULists `json:"onCPULists,omitempty"`
 }
 
 // Gone is a victim that has ended and is still in flight.
@@ -40,16 +37,6 @@ type Gone struct {
 	Expires  time.Time        `json:"expires"`
 }
 
-// OnCPULists is one pod whose end puts memory on the kernel's per-CPU lists.
-type OnCPULists struct {
-	// UID is the pod's; "" is that of the request in doubt.
-	UID string `json:"uid,omitempty"`
-	// Base is the least that the lists held since the pod was seen to go, in bytes. What is on
-	// them beyond that counts as in flight.
-	Base    int64     `json:"base"`
-	Expires time.Time `json:"expires"`
-}
-
 // Bookings are the victims in flight.
 type Bookings struct {
 	// Bookings are the victims in flight, the oldest first.
@@ -66,7 +53,7 @@ type BookingState struct {
 
 // Export returns what the tracker knows.
 func (t *Tracker) Export() State {
-	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, Gone: t.returning.export(), OnCPULists: t.lists.export()}
+	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, Gone: t.returning.export()}
 	for _, b := range t.All() {
 		s.Ledger.Bookings = append(s.Ledger.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
 	}
@@ -78,7 +65,6 @@ func (t *Tracker) Len() int { return len(t.bookings) }
 
 // Restore takes what was exported and has not expired, before anything else happens.
 func (t *Tracker) Restore(s State, now time.Time) {
-	t.lists.restore(s.OnCPULists, now)
 	t.returning.restore(s.Gone, now)
 	t.lastEnd = restored.Time(s.Ledger.LastEnd, now, 0)
 	for _, kept := range s.Ledger.Bookings {

@@ -10,13 +10,11 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Tracker follows the pods that are in flight: what their ends should free, when they should have
-// ended, and what MemAvailable does not show yet of what they freed. It is not safe for concurrent
-// use.
+// Tracker follows the pods that are in flight: what their ends should free, and when they should
+// have ended. It is not safe for concurrent use.
 type Tracker struct {
 	bookings  map[string]Booking
 	lastEnd   time.Time
-	lists     cpuLists
 	returning returning
 	reclaims  reclaims
 	simulated Simulated
@@ -29,9 +27,6 @@ func New() *Tracker {
 
 // Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found deleted.
 func (t *Tracker) Accept(b Booking) {
-	if !b.DryRun {
-		t.lists.accept(b.UID, b.Accepted, b.Deadline)
-	}
 	t.reclaims.follow(&b)
 	t.Book(b)
 }
@@ -40,7 +35,6 @@ func (t *Tracker) Accept(b Booking) {
 // oldest first. Present reports whether a pod is listed or its cgroup is there.
 func (t *Tracker) Observe(now time.Time, present func(uid string) bool) []Booking {
 	ended := t.settle(now, present)
-	t.lists.end(now, ended)
 	t.simulated.observe(ended)
 	return ended
 }

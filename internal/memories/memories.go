@@ -96,16 +96,10 @@ func (m *Memories) IncidentOf(p *pressure.Pressure) string {
 // Observe takes a sample, and the victims that have ended since the one before.
 func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
 	m.Victims.ObserveSpace(sample, ended, m.Incidents.Any())
-	if len(verdict.Pressures) > 0 {
-		m.keeper.Changed(m.Victims.ObserveLists(sample.Time))
-	}
 }
 
-// BeforePlan notes that a plan made at that time is about to be carried out.
-func (m *Memories) BeforePlan(decided time.Time) {
-	m.Victims.Request(decided)
-	m.keeper.Learn()
-}
+// BeforePlan notes that a plan is about to be carried out.
+func (m *Memories) BeforePlan() { m.keeper.Learn() }
 
 // Save keeps the memories where something has changed since they last were.
 func (m *Memories) Save() { m.keeper.SaveChanged(m.Victims.Len()) }

@@ -94,7 +94,7 @@ func TestReportTeachesAllMemories(t *testing.T) {
 	to := &kept{}
 	m := starting(to, &state.State{}, false)
 	d := short(m)
-	m.BeforePlan(d.Time)
+	m.BeforePlan()
 	d.Attempts = []decide.Attempt{attempt("refused", evict.BlockedByBudget), attempt("victim", evict.Evicted)}
 	m.Learn(d, &execute.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
 	for when, known := range map[string]map[string]bool{
@@ -115,7 +115,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	to := &kept{}
 	m := starting(to, &state.State{}, true)
 	d := short(m)
-	m.BeforePlan(d.Time)
+	m.BeforePlan()
 	d.Attempts = []decide.Attempt{attempt("victim", evict.WouldEvict)}
 	m.Learn(d, &execute.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
 	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Booked("uid-victim") {

@@ -213,7 +213,7 @@ func (s *State) shorten() error {
 	largest := section{}
 	for _, one := range []section{
 		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Ledger.Bookings), sectionOf(&s.Cooldown.Limits),
-		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets), sectionOf(&s.InFlight.Gone), sectionOf(&s.InFlight.OnCPULists),
+		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets), sectionOf(&s.InFlight.Gone),
 	} {
 		if one.size > largest.size {
 			largest = one

@@ -60,7 +60,6 @@ func random(r *rand.Rand, most int) State {
 		}})
 		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
 		s.InFlight.Gone = append(s.InFlight.Gone, inflight.Gone{Name: text("pod"), UID: text("pod"), InDoubt: r.IntN(2) == 0, At: when(), Expected: amounts(), Before: amounts(), Expires: when()})
-		s.InFlight.OnCPULists = append(s.InFlight.OnCPULists, inflight.OnCPULists{UID: text("pod"), Base: r.Int64(), Expires: when()})
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
@@ -314,7 +313,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	f.Add([]byte(`{"version":2,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"onCPULists":[{}],"gone":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}}}}`))
+	f.Add([]byte(`{"version":2,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"ledger":{"bookings":[{}]},"gone":[{}]},"cooldown":{"limits":[{}],"owners":[{}],"backoff":{"pods":[{}]}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, err := Decode(text, thisBoot(), noon())
 		if err != nil {

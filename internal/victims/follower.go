@@ -20,14 +20,11 @@ type Pods interface {
 	List() []*nodepods.Pod
 }
 
-// Options are what a Follower looks at. All must be set, except FreeOnCPULists.
+// Options are what a Follower looks at. All must be set.
 type Options struct {
 	Pods     Pods
 	Cgroups  measure.Cgroups
 	Measurer *measure.Measurer
-	// FreeOnCPULists returns the bytes of free memory that wait on the kernel's per-CPU lists,
-	// where MemAvailable does not show them; nil where that cannot be read.
-	FreeOnCPULists func() (int64, error)
 	// Fault is told of each source that could not be read.
 	Fault func(source string, err error)
 	// SentLast reports whether the plan that is being carried out has sent its last request for a

@@ -50,7 +50,7 @@ func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 		return slices.ContainsFunc(inFlight, func(b inflight.Booking) bool { return b.UID == o.UID })
 	})
 	slices.SortFunc(others, func(a, b inflight.Booking) int { return strings.Compare(a.UID, b.UID) })
-	s.Uses, s.InFlight, s.FreeOnLists = uses, append(inFlight, others...), f.FreeOn(signal)
+	s.Uses, s.InFlight = uses, append(inFlight, others...)
 }
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers

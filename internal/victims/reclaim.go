@@ -108,31 +108,3 @@ func (f *Follower) heldBy(uid, cgroup string, read []usage.Pod) pressure.Amounts
 	}
 	return held
 }
-
-// ObserveLists takes what the kernel's per-CPU lists hold under pressure. It reports whether
-// something has changed that a restart must not forget.
-func (f *Follower) ObserveLists(now time.Time) (shrunk bool) {
-	return f.Tracker.ObserveLists(now, f.readLists)
-}
-
-// readLists reads the kernel's per-CPU lists; false where that cannot be done, and nothing
-// counts then.
-func (f *Follower) readLists() (int64, bool) {
-	if f.options.FreeOnCPULists == nil {
-		return 0, false
-	}
-	bytes, err := f.options.FreeOnCPULists()
-	if err != nil {
-		f.options.Fault(string(pressure.ProcSource), err)
-		return 0, false
-	}
-	return bytes, true
-}
-
-// FreeOn returns how much of the signal is free on these lists and not shown yet, in its unit.
-func (f *Follower) FreeOn(signal pressure.Signal) int64 {
-	if signal != pressure.MemoryAvailable || f.memory != pressure.Kernel {
-		return 0
-	}
-	return f.FreeOnLists()
-}

@@ -11,9 +11,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Request notes that a plan is about to be carried out.
-func (f *Follower) Request(now time.Time) { f.Tracker.Request(now, f.InDoubt.MayEnd(now), f.readLists) }
-
 // ObserveReport books the pods in flight by the outcome of a plan. It returns the request that was
 // accepted for a new victim; nil when there is none. A refusal frees nothing. DryRun is that of the
 // policy in force now: bookings that an earlier dry run simulated are dropped.
@@ -42,9 +39,6 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 		f.acceptOther(r.Foreign, r.Expected, now, now.Add(inflight.HardPatience))
 	}
 	f.InDoubt.Forget(f.Booked) // its pod may be in doubt for another resource, too
-	if !f.InDoubt.MayEnd(now) {
-		f.Answered()
-	}
 	return victim
 }
 

@@ -3,6 +3,7 @@ package pressure
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // errNoKubepods is the reason of an absent allocatableMemory.available.
@@ -16,7 +17,7 @@ var errUnlimited = errors.New("the kubepods cgroup has no memory limit")
 func nodeMemory() [2]Signal { return [...]Signal{MemoryAvailable, KubeletMemoryAvailable} }
 
 // observeMemory reads the signals of the node's memory, from one reading of /proc/meminfo. They
-// are read every 10 ms near a threshold; the kernel's definition allocates nothing.
+// are read every 10 ms near a threshold; the kernel's definition allocates nothing elsewhere.
 func (n *Node) observeMemory(s *Sample) {
 	if n.meminfo == nil {
 		return
@@ -71,7 +72,22 @@ func (n *Node) kernelAvailable(meminfo []byte, capacity int64) Observation {
 	if err != nil {
 		return unknown(fmt.Errorf("reading %s: %w", n.meminfo.Path(), err))
 	}
+	if n.near(available, capacity) {
+		free, err := n.options.readCPULists(&n.zoneinfo)
+		if err == nil { // otherwise they count nothing, as far from a threshold
+			available = min(available+free, capacity)
+		}
+	}
 	return Observation{State: Known, Available: available, Capacity: capacity}
+}
+
+// near reports whether a threshold of memory.available may be met or regained soon: no more
+// than as much again as its target is left. Reading the per-CPU lists costs more than the rest
+// of a sample.
+func (n *Node) near(available, capacity int64) bool {
+	return slices.ContainsFunc(n.options.Thresholds, func(t Threshold) bool {
+		return t.Signal == MemoryAvailable && available/2 < t.Quantity.Of(capacity)+t.MinReclaim.Of(capacity)
+	})
 }
 
 // workingSetAvailable is memory.available of kubelet 1.37 (adjustForHugePages in

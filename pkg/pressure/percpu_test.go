@@ -51,6 +51,44 @@ func TestFreeOnCPULists(t *testing.T) {
 	}
 }
 
+// TestFaultFreedMemoryOnCPUListsIsAvailable: near a threshold what a process has freed is available
+// although MemAvailable does not show it yet. Lists that cannot be read count nothing, and far from a
+// threshold they are not read.
+func TestFaultFreedMemoryOnCPUListsIsAvailable(t *testing.T) {
+	t.Parallel()
+	const shown = 22 * gib // of 24, without 6 MiB of huge pages
+	page := int64(os.Getpagesize())
+	lists := "  pagesets\n    cpu: 0\n              count:    1000\n              high:     40\n" +
+		"    cpu: 1\n              count:    30\n              high:     40\n"
+	for name, test := range map[string]struct {
+		zoneinfo   string
+		definition MemoryDefinition
+		threshold  Threshold
+		want       int64
+	}{
+		"below a threshold":            {lists, Kernel, hardMemory(23 * gib), shown + 960*page},
+		"within twice its target":      {lists, Kernel, Threshold{Signal: MemoryAvailable, Quantity: Absolute(gib), MinReclaim: Absolute(11 * gib)}, shown + 960*page},
+		"twice as far as a threshold":  {lists, Kernel, hardMemory(11 * gib), shown},
+		"a threshold of another thing": {lists, Kernel, Threshold{Signal: PIDAvailable, Quantity: Absolute(23 * gib)}, shown},
+		"more than there can be":       {"count: 99999999\n", Kernel, hardMemory(23 * gib), 24*gib - 6*mib},
+		"lists that cannot be read":    {"count: many\n", Kernel, hardMemory(23 * gib), shown},
+		"no lists":                     {"", Kernel, hardMemory(23 * gib), shown},
+		"the kubelet's measure":        {lists, WorkingSet, hardMemory(23 * gib), 20*gib - 6*mib},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			node := v2Tree()
+			node["proc/zoneinfo"] = test.zoneinfo
+			sample := mustOpen(t, Options{
+				HostRoot: node.Plant(t), Signals: []Signal{MemoryAvailable}, MemoryAvailable: test.definition, Thresholds: []Threshold{test.threshold},
+			}, fakeSystem()).Sample(moment(0))
+			if seen := sample.Of(MemoryAvailable); seen != known(test.want, 24*gib-6*mib) {
+				t.Errorf("got %+v, want %d", seen, test.want)
+			}
+		})
+	}
+}
+
 func FuzzZoneinfo(f *testing.F) {
 	f.Add([]byte("  pagesets\n    cpu: 0\n              count:    32\n"))
 	f.Add([]byte("count: -1\n"))

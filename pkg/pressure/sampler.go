@@ -1,6 +1,7 @@
 package pressure
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -62,6 +63,9 @@ type Options struct {
 	// Signals are the signals to read; all others stay Absent. Only the sources of these
 	// signals must exist.
 	Signals []Signal
+	// Thresholds of memory.available are those near which what is free on the kernel's per-CPU
+	// lists is added to MemAvailable; see docs/signals.md.
+	Thresholds []Threshold
 }
 
 // cgroupRoot is where cgroups are mounted on the host.
@@ -96,7 +100,8 @@ type Node struct {
 	wanted  [SignalCount]bool
 	closed  bool
 
-	meminfo  *kernelFile   // nil when no signal needs it
+	meminfo  *kernelFile // nil when no signal needs it
+	zoneinfo bytes.Buffer
 	root     *memoryCgroup // as meminfo: the whole node, which the kubelet's definition needs
 	kubepods *memoryCgroup
 	stall    *stallSource

@@ -56,7 +56,7 @@ type gauge struct {
 
 // Point is one point of a run's trace: seconds since the incident began, and what is left above
 // the stand-in node's end, in MiB: of MemAvailable, and by the kubelet's definition. Lists are the
-// free pages on the kernel's per-CPU lists, in MiB, which MemAvailable does not count.
+// free pages on the kernel's per-CPU lists, in MiB, which are part of the first.
 type Point struct {
 	At      float64 `json:"at"`
 	Kernel  int64   `json:"kernel"`

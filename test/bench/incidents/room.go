@@ -205,9 +205,7 @@ func (k *keeper) use() (use, error) {
 }
 
 // foreign returns by how much more is available than the pods and the bench's own processes
-// account for; negative when the rest of the machine uses more. The rest is also the kernel's
-// per-CPU lists of free pages, which MemAvailable does not count: their size is that of the
-// machine, an eighth of its memory, and would be half of the stand-in node's.
+// account for; negative when the rest of the machine uses more.
 func (u use) foreign(now use) int64 {
 	return now.available - u.available + (now.pods - u.pods) + (now.host - u.host)
 }

@@ -11,20 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
-
-// start creates the allocator. Up to a gigabyte of what the previous run has freed is on the
-// per-CPU lists: it is allocated first, without an effect on the available memory.
-func (b *bench) start(ctx context.Context, name string, rate, takes int64) error {
-	unshown, err := pressure.FreeOnCPULists("/")
-	if err != nil {
-		return fmt.Errorf("reading the per-CPU lists: %w", err)
-	}
-	return b.create(ctx, b.allocator(name, rate, takes+unshown))
-}
 
 // allocator allocates that much memory at the rate, once its gate is open.
 func (b *bench) allocator(name string, rate, takes int64) node.Workload {

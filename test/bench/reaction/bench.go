@@ -33,8 +33,7 @@ const (
 	// when everything is running. The distance is kept small: a virtual machine's memory
 	// that was not used for a while may have to come from its host first, and then no single
 	// thread allocates 1 GB/s. In an evictd run the allocator cannot reach the kubelet's
-	// threshold. Between the two are the memory that the previous runs have freed and the
-	// pages on the per-CPU lists, for which the ballast compensates.
+	// threshold.
 	evictdBelow  = 2700 * megabyte
 	kubeletBelow = 4200 * megabyte
 	// kubeletWay is how far above its threshold a kubelet run starts at 1 GB/s.
@@ -136,7 +135,7 @@ func (b *bench) arm(ctx context.Context) error {
 		return err
 	}
 	b.lines = map[agent]int64{byEvictd: kernel - evictdBelow, byKubelet: kubelets - kubeletBelow}
-	b.say("Thresholds: evictd's at %d MiB of MemAvailable (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
+	b.say("Thresholds: evictd's at %d MiB of its memory.available (%d now), the kubelet's at %d MiB of its memory.available (%d now).",
 		b.lines[byEvictd]>>20, kernel>>20, b.lines[byKubelet]>>20, kubelets>>20)
 	err = b.node.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: strconv.FormatInt(b.lines[byKubelet], 10)})
 	if err != nil {

@@ -81,8 +81,7 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.evictds, "evictds", 1, "runs of evictd for each run of the kubelet's")
 	flags.IntVar(&s.pods, "pods", 110, "pods on the node in all")
 	flags.BoolVar(&s.fresh, "fresh", false, "evictd alone, in a new process for each run: its first decision")
-	flags.DurationVar(&s.settle, "settle", 0,
-		"rest before each run; after 75s evictd no longer counts memory of the last victim on the per-CPU lists as in flight")
+	flags.DurationVar(&s.settle, "settle", 0, "rest before each run, in which the kernel empties its per-CPU lists of free pages")
 	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
 	cpus := flags.String("cpus", "", "CPU requests of evictd to compare, such as 10m,50m, without a limit and while all CPUs are in use")
 	if err := flags.Parse(arguments); err != nil {

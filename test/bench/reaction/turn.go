@@ -26,9 +26,8 @@ const (
 	patience = 45 * time.Second
 	// evictdsPatience is enough for that: it is some hundred times evictd's budget.
 	evictdsPatience = 15 * time.Second
-	// overshoot is how far below the threshold the allocator goes before it stops, beside
-	// the free pages on the kernel's per-CPU lists. The pressure lasts until the kubelet
-	// looks, and an evictd run does not reach the kubelet's threshold.
+	// overshoot is how far below the threshold the allocator goes before it stops. The pressure
+	// lasts until the kubelet looks, and an evictd run does not reach the kubelet's threshold.
 	overshoot = 800 * megabyte
 	// closest is the least distance above the threshold from which a run starts: other use
 	// of the machine should not cross it.
@@ -113,7 +112,7 @@ func (b *bench) turn(ctx context.Context, a agent, rate int64, run int) (r resul
 	}
 	b.count++
 	name := string(a) + "-" + strconv.Itoa(b.count)
-	if err = b.start(ctx, name, rate, distance+overshoot); err != nil {
+	if err = b.create(ctx, b.allocator(name, rate, distance+overshoot)); err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, b.remove(context.WithoutCancel(ctx), name)) }()

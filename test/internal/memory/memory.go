@@ -1,5 +1,5 @@
-// Package memory reads the node's memory as evictd and the kubelet do, without their code, and
-// takes a part of it: with that a benchmark puts the node at a distance from a threshold.
+// Package memory reads the node's memory as evictd and the kubelet do, and takes a part of it: with
+// that a benchmark puts the node at a distance from a threshold.
 package memory
 
 import (
@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+
+	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // Readings are the files with the memory figures. They stay open so that one reading takes
@@ -55,10 +57,15 @@ func (r *Readings) Close() {
 	}
 }
 
-// Kernel returns MemAvailable, in bytes: the figure of evictd's threshold.
+// Kernel returns the figure of evictd's threshold, in bytes: MemAvailable and what is free on the
+// kernel's per-CPU lists, which evictd adds near a threshold.
 func (r *Readings) Kernel() (int64, error) {
 	kibibytes, err := r.field(r.meminfo, "MemAvailable:")
-	return kibibytes << 10, err
+	if err != nil {
+		return 0, err
+	}
+	lists, err := pressure.FreeOnCPULists("/")
+	return kibibytes<<10 + lists, err
 }
 
 // WorkingSet returns the kubelet's memory.available, in bytes: MemTotal less huge pages and
