@@ -106,7 +106,8 @@ func (p *patient) args(more ...string) []string {
 // sound are the lines of a node in order, but for the wake-ups, which depend on the machine.
 func sound() []string {
 	return []string{
-		"configuration", "cgroups", "kubepods", "signal/memory.available", "signal/nodefs.available", "signal/nodefs.inodesFree",
+		"configuration", "cgroups", "kubepods", "signal/memory.available", "signal/allocatableMemory.available",
+		"signal/nodefs.available", "signal/nodefs.inodesFree",
 		"signal/imagefs.available", "signal/imagefs.inodesFree", "wake-up/Node", "wake-up/Kubepods",
 		"kubelet-config", "kubelet-thresholds/memory.available", "kubelet-thresholds/nodefs.available",
 		"kubelet-thresholds/nodefs.inodesFree", "kubelet-thresholds/imagefs.available", "kubelet-thresholds/imagefs.inodesFree",
@@ -153,7 +154,10 @@ func TestDoctorOfABrokenNode(t *testing.T) {
 	}{
 		"cgroup v1": {func(p *patient) {
 			p.remove("sys/fs/cgroup")
-			for path, content := range map[string]string{"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n", "kubepods/memory.stat": ""} {
+			for path, content := range map[string]string{
+				"memory.stat": "cache 0\nrss 0\ninactive_file 0\ntotal_inactive_file 0\n", "memory.usage_in_bytes": "0\n", "kubepods/memory.stat": "total_rss 1000\ntotal_shmem 0\ntotal_inactive_file 0\n",
+				"kubepods/memory.usage_in_bytes": "1000\n", "kubepods/memory.limit_in_bytes": "9223372036854771712\n",
+			} {
 				p.put("sys/fs/cgroup/memory/"+path, content)
 			}
 			p.putPod("sys/fs/cgroup/memory/kubepods/pod1", "total_rss 5\ntotal_shmem 0\ntotal_inactive_file 0\n")

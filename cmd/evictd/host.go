@@ -115,12 +115,12 @@ func (h *host) current() *pressure.Node {
 	return h.sampler
 }
 
-// read reads signals of the node's memory once, memory.available by the given definition. All are
-// unknown where the source of one cannot be opened.
+// read reads signals of memory once, by the given definition. All are unknown where the source of
+// one cannot be opened.
 func (h *host) read(definition pressure.MemoryDefinition, signals ...pressure.Signal) pressure.Sample {
 	now := time.Now()
 	node, err := pressure.Open(pressure.Options{
-		HostRoot: h.flags.hostRoot, MemoryAvailable: definition, Signals: signals,
+		HostRoot: h.flags.hostRoot, Kubepods: h.kubepods, MemoryAvailable: definition, Signals: signals,
 		// The kubelet's measure counts the kernel's per-CPU lists as available, far from a threshold too.
 		Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(1)}},
 	})

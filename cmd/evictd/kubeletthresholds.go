@@ -93,12 +93,13 @@ func (h *host) compareThresholds(
 	c *config.EvictdConfiguration, thresholds []pressure.Threshold, kubelet *kubeletconfig.Configuration,
 	sample *pressure.Sample, dedicatedImageFS func() (bool, error),
 ) kubeletconfig.Result {
-	byKubelet := h.read(pressure.Kernel, pressure.KubeletMemoryAvailable)
+	byKubelet := h.read(pressure.WorkingSet, pressure.KubeletMemoryAvailable, pressure.AllocatableMemoryAvailable)
 	dedicated, err := dedicatedImageFS()
 	return kubeletconfig.Compare(thresholds, kubelet, &kubeletconfig.Node{
-		Sample:           sample,
-		Definition:       c.MemoryDefinition(),
-		KubeletMemory:    byKubelet.Of(pressure.KubeletMemoryAvailable),
-		DedicatedImageFS: dedicated || err != nil, // irrelevant without a filesystem's threshold
+		Sample:             sample,
+		Definition:         c.MemoryDefinition(),
+		KubeletMemory:      byKubelet.Of(pressure.KubeletMemoryAvailable),
+		KubeletAllocatable: byKubelet.Of(pressure.AllocatableMemoryAvailable),
+		DedicatedImageFS:   dedicated || err != nil, // irrelevant without a filesystem's threshold
 	})
 }

@@ -39,7 +39,7 @@ func machine(t *testing.T, without ...string) string {
 		"proc/meminfo":                                meminfo,
 		"sys/fs/cgroup/cgroup.controllers":            "cpu memory pids\n",
 		"sys/fs/cgroup/kubepods.slice/memory.current": "1000\n",
-		"sys/fs/cgroup/kubepods.slice/memory.stat":    "anon 1000\nfile 0\ninactive_file 0\nshmem 0\n",
+		"sys/fs/cgroup/kubepods.slice/memory.stat":    "anon 1000\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n",
 		"sys/fs/cgroup/kubepods.slice/memory.max":     "max\n",
 		"var/lib/kubelet/pods":                        "",
 	}

@@ -45,7 +45,7 @@ func TestVictimIsReliedOnInTheSignalsMeasure(t *testing.T) {
 	}
 }
 
-func TestAllocatableBooksTheWorkingSet(t *testing.T) {
+func TestAllocatableBooksWhatTheSignalCounts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
@@ -55,12 +55,14 @@ func TestAllocatableBooksTheWorkingSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		uses := measure.CgroupUses(pressure.AllocatableMemoryAvailable, pressure.Kernel, n.List(), read)
-		want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, 330*mebi).With(pressure.KubeletMemoryAvailable, 330*mebi).
-			With(pressure.MemoryAvailable, 30*mebi).
-			With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
-		if got := uses.ByUID["uid-cached"].Expected; got != want {
-			t.Errorf("expected %+v, want %+v", got, want)
+		for definition, holds := range map[pressure.MemoryDefinition]int64{pressure.Kernel: 30 * mebi, pressure.WorkingSet: 330 * mebi} {
+			uses := measure.CgroupUses(pressure.AllocatableMemoryAvailable, definition, n.List(), read)
+			want := pressure.Amounts{}.With(pressure.AllocatableMemoryAvailable, holds).With(pressure.KubeletMemoryAvailable, 330*mebi).
+				With(pressure.MemoryAvailable, holds).
+				With(pressure.MemoryStall, measure.WholeStall).With(pressure.PIDAvailable, 30)
+			if got := uses.ByUID["uid-cached"].Expected; got != want {
+				t.Errorf("%v: expected %+v, want %+v", definition, got, want)
+			}
 		}
 	})
 }

@@ -23,7 +23,8 @@ const stallWindowDefault = 2 * time.Second
 const unset = time.Duration(math.MinInt64)
 
 // Default returns the whole default configuration, a new one at each call. Its thresholds lie
-// before the kubelet's own defaults for Linux (memory.available 100Mi, nodefs.available 10%,
+// before the kubelet's own defaults for Linux (memory.available 100Mi, of which it makes
+// allocatableMemory.available 100Mi where the pods' cgroup has a limit, nodefs.available 10%,
 // nodefs.inodesFree 5%, imagefs.available 15%, imagefs.inodesFree 5%), which remain as the
 // backstop. The default of imagefs.available is not met before the kubelet collects images by
 // default (imageGCHighThresholdPercent 85, a whole percentage), so that the collection has begun,
@@ -36,14 +37,15 @@ func Default() *EvictdConfiguration {
 		Kind:       Kind,
 		DryRun:     true,
 		EvictionHard: map[string]string{
-			"memory.available":   "5%",
-			"nodefs.available":   "12%",
-			"nodefs.inodesFree":  "6%",
-			"imagefs.available":  "16%",
-			"imagefs.inodesFree": "6%",
+			"memory.available":            "5%",
+			"allocatableMemory.available": "5%",
+			"nodefs.available":            "12%",
+			"nodefs.inodesFree":           "6%",
+			"imagefs.available":           "16%",
+			"imagefs.inodesFree":          "6%",
 		},
-		EvictionSoft:                     map[string]string{"memory.available": "10%"},
-		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
+		EvictionSoft:                     map[string]string{"memory.available": "10%", "allocatableMemory.available": "10%"},
+		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s", "allocatableMemory.available": "30s"},
 		EvictionMinimumReclaim:           map[string]string{},
 		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
 		EvictionOverdueGracePeriod:       60,

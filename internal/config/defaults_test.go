@@ -100,7 +100,8 @@ func TestCompleteThresholds(t *testing.T) {
 	none := map[string]string{}
 	own := map[string]string{"memory.available": "500Mi"}
 	withoutMemory := map[string]string{
-		"nodefs.available": "12%", "nodefs.inodesFree": "6%", "imagefs.available": "16%", "imagefs.inodesFree": "6%",
+		"allocatableMemory.available": "5%",
+		"nodefs.available":            "12%", "nodefs.inodesFree": "6%", "imagefs.available": "16%", "imagefs.inodesFree": "6%",
 	}
 	grace := map[string]string{"memory.available": "1m"}
 	const graceLine = "\nevictionSoftGracePeriod: {memory.available: 1m}\n"
@@ -115,7 +116,11 @@ func TestCompleteThresholds(t *testing.T) {
 		{"reclaim {} alone", "evictionMinimumReclaim: {}", eviction{d.EvictionHard, d.EvictionSoft, d.EvictionSoftGracePeriod, none}},
 		{
 			"grace alone is for the default soft", "evictionSoftGracePeriod: {memory.available: 1m}",
-			eviction{d.EvictionHard, d.EvictionSoft, grace, d.EvictionMinimumReclaim},
+			eviction{
+				d.EvictionHard, d.EvictionSoft,
+				map[string]string{"memory.available": "1m", "allocatableMemory.available": "30s"},
+				d.EvictionMinimumReclaim,
+			},
 		},
 		{
 			"grace {} alone leaves the default soft its own", "evictionSoftGracePeriod: {}",

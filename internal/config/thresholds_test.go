@@ -32,11 +32,13 @@ func TestThresholdsOfDefaults(t *testing.T) {
 	t.Parallel()
 	compareThresholds(t, []pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true},
+		{Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Fraction(float32(5) / 100), Hard: true},
 		{Signal: pressure.NodeFSAvailable, Quantity: pressure.Fraction(float32(12) / 100), Hard: true},
 		{Signal: pressure.NodeFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
 		{Signal: pressure.ImageFSAvailable, Quantity: pressure.Fraction(float32(16) / 100), Hard: true},
 		{Signal: pressure.ImageFSInodesFree, Quantity: pressure.Fraction(float32(6) / 100), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second},
+		{Signal: pressure.AllocatableMemoryAvailable, Quantity: pressure.Fraction(float32(10) / 100), Grace: 30 * time.Second},
 	}, thresholds(t, Default()))
 }
 

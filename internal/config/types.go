@@ -61,8 +61,9 @@ type EvictdConfiguration struct {
 	EvictionOverdueGracePeriod int32 `json:"evictionOverdueGracePeriod"`
 	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts
 	// reclaimable page cache as available; `workingSet` is the kubelet's definition since
-	// Kubernetes 1.37, MemTotal minus the working set of the root cgroup and minus huge pages. A
-	// field of evictd. Unset means `kernel`.
+	// Kubernetes 1.37, MemTotal minus the working set of the root cgroup and minus huge pages.
+	// The same for allocatableMemory.available, of the limit of the pods' cgroup. A field of
+	// evictd. Unset means `kernel`.
 	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
 	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
 	// signal memory.stall. A field of evictd. Unset means off.

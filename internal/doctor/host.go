@@ -122,6 +122,8 @@ func signals(thresholds []pressure.Threshold, read func(pressure.Signal) Reading
 func signalFinding(signal pressure.Signal, lines []pressure.Threshold, seen *Reading) Finding {
 	name := "signal/" + signal.String()
 	switch {
+	case seen.State == pressure.Absent && signal == pressure.AllocatableMemoryAvailable:
+		return fine(name, "not in force: "+reason(seen.Err))
 	case seen.State == pressure.Absent:
 		return Finding{
 			name, Degraded, "this node has no such signal: " + reason(seen.Err),

@@ -36,10 +36,10 @@ type Finding struct {
 type Node struct {
 	// Sample has the signals' capacities, and what evictd reads now.
 	Sample *pressure.Sample
-	// Definition is how evictd measures memory.available.
+	// Definition is how evictd measures memory.available and allocatableMemory.available.
 	Definition pressure.MemoryDefinition
-	// KubeletMemory is memory.available now, as the kubelet measures it.
-	KubeletMemory pressure.Observation
+	// KubeletMemory and KubeletAllocatable are the two now, as the kubelet measures them.
+	KubeletMemory, KubeletAllocatable pressure.Observation
 	// DedicatedImageFS says that images are not on nodefs.
 	DedicatedImageFS bool
 }
@@ -62,6 +62,10 @@ func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Resu
 		seen := node.Sample.Of(signal)
 		mine := of(signal, ours, seen.Capacity)
 		theirs, has := signal.Kubelets()
+		if missing, is := uncopied(mine, kubelet, node); is && signal == pressure.AllocatableMemoryAvailable {
+			result.Compared, result.Findings = append(result.Compared, signal), append(result.Findings, missing)
+			continue
+		}
 		if len(mine) == 0 || seen.State != pressure.Known || !has {
 			continue
 		}
@@ -79,6 +83,23 @@ func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Resu
 		}
 	}
 	return result
+}
+
+// uncopied returns that evictd has no threshold of allocatableMemory.available where the kubelet has the copy
+// that it makes of its hard one of memory.available. Nobody wrote that one, so nobody left it to the kubelet. Where
+// the limit is not below the node's memory, a threshold of memory.available is met before.
+func uncopied(mine []pressure.Threshold, kubelet *Configuration, node *Node) (Finding, bool) {
+	const signal = pressure.AllocatableMemoryAvailable
+	seen := node.KubeletAllocatable
+	theirs := of(signal, kubelet.Thresholds, seen.Capacity)
+	if len(mine) > 0 || len(theirs) == 0 || seen.State != pressure.Known || seen.Capacity >= node.KubeletMemory.Capacity {
+		return Finding{}, false
+	}
+	line := theirs[0].Quantity.Of(seen.Capacity)
+	return Finding{signal, KubeletFirst, fmt.Sprintf(
+		"the pods' cgroup has a limit of %s, and the kubelet evicts where less than %s of that are left, without asking budgets and with one second of grace; "+
+			"evictd has no threshold there; add allocatableMemory.available: %s to evictionHard in evictd's configuration",
+		wording.Amount(signal, seen.Capacity), wording.Amount(signal, line), mebibytes(2*line))}, true
 }
 
 // of returns the thresholds of one signal, hard ones first and each kind from the highest
@@ -108,18 +129,17 @@ type pair struct {
 
 func (p *pair) line(t *pressure.Threshold) int64 { return t.Quantity.Of(p.seen.Capacity) }
 
-// kubeletLine is a threshold of the kubelet's in the signal's unit. By its definition huge
-// pages are no capacity of memory.available.
-func (p *pair) kubeletLine(t *pressure.Threshold) int64 {
-	if memory := p.node.KubeletMemory; p.twoMeasures() && memory.State == pressure.Known {
-		return t.Quantity.Of(memory.Capacity)
+// twoMeasures reports whether evictd measures the signal by another definition, and what the
+// kubelet measures then.
+func (p *pair) twoMeasures() (theirs pressure.Observation, two bool) {
+	switch p.signal {
+	case pressure.MemoryAvailable:
+		return p.node.KubeletMemory, p.node.Definition != pressure.WorkingSet
+	case pressure.AllocatableMemoryAvailable:
+		return p.node.KubeletAllocatable, p.node.Definition != pressure.WorkingSet
+	default:
+		return pressure.Observation{}, false
 	}
-	return p.line(t)
-}
-
-// twoMeasures reports whether evictd measures the signal by another definition.
-func (p *pair) twoMeasures() bool {
-	return p.signal == pressure.MemoryAvailable && p.node.Definition != pressure.WorkingSet
 }
 
 // evictions finds a threshold of the kubelet's that no threshold of evictd's is ahead of, see
@@ -142,7 +162,7 @@ func (p *pair) evictions() (Finding, bool) {
 // seconds, acts as soon as a victim of evictd's takes longer than that to end.
 func (p *pair) ahead(theirs *pressure.Threshold) bool {
 	return slices.ContainsFunc(p.ours, func(t pressure.Threshold) bool {
-		return p.line(&t) > p.kubeletLine(theirs) && t.Grace <= theirs.Grace
+		return p.line(&t) > p.line(theirs) && t.Grace <= theirs.Grace
 	})
 }
 
@@ -151,7 +171,7 @@ func (p *pair) ahead(theirs *pressure.Threshold) bool {
 func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
 	if !theirs.Hard {
 		for i := range p.ours {
-			if p.line(&p.ours[i]) > p.kubeletLine(theirs) {
+			if p.line(&p.ours[i]) > p.line(theirs) {
 				return &p.ours[i]
 			}
 		}
@@ -162,16 +182,17 @@ func (p *pair) rival(theirs *pressure.Threshold) *pressure.Threshold {
 // certainty says how certain it is that the kubelet acts first, and which readings that is based on
 // if the two measure differently.
 func (p *pair) certainty(ours, theirs *pressure.Threshold) (Kind, string) {
-	if theirs.Hard && !ours.Hard && p.line(ours) > p.kubeletLine(theirs) {
+	if theirs.Hard && !ours.Hard && p.line(ours) > p.line(theirs) {
 		return KubeletMaybeFirst, fmt.Sprintf("; it acts first when the signal falls from the one to the other within %v", ours.Grace)
 	}
-	if !p.twoMeasures() {
+	seen, two := p.twoMeasures()
+	if !two {
 		return KubeletFirst, ""
 	}
-	if p.node.KubeletMemory.State != pressure.Known {
+	if seen.State != pressure.Known {
 		return KubeletMaybeFirst, "; the two measure differently, and the kubelet's figure cannot be read here"
 	}
-	left, leftToKubelet := p.seen.Available-p.line(ours), p.node.KubeletMemory.Available-p.kubeletLine(theirs)
+	left, leftToKubelet := p.seen.Available-p.line(ours), seen.Available-p.line(theirs)
 	readings := fmt.Sprintf("; the two measure differently, and now evictd's line is %s away and the kubelet's %s",
 		rank.Bytes(left), rank.Bytes(leftToKubelet))
 	if leftToKubelet > left {
@@ -187,7 +208,7 @@ func (p *pair) said(ours, theirs *pressure.Threshold) string {
 		manner += " and with one second of grace"
 	}
 	return fmt.Sprintf("the kubelet evicts below %s, %s; evictd below %s",
-		p.written(theirs, p.kubeletLine(theirs), " in "+p.file()), manner, p.written(ours, p.line(ours), ""))
+		p.written(theirs, p.line(theirs), " in "+p.file()), manner, p.written(ours, p.line(ours), ""))
 }
 
 func (p *pair) remedy(theirs *pressure.Threshold) string {
@@ -196,8 +217,8 @@ func (p *pair) remedy(theirs *pressure.Threshold) string {
 		wait = fmt.Sprintf(" with a grace period of at most %v", theirs.Grace)
 	}
 	text := fmt.Sprintf("write a threshold above %s%s in evictd's configuration, or a lower one in the kubelet's",
-		wording.Amount(p.signal, p.kubeletLine(theirs)), wait)
-	if p.twoMeasures() {
+		wording.Amount(p.signal, p.line(theirs)), wait)
+	if _, two := p.twoMeasures(); two && p.signal == pressure.MemoryAvailable {
 		text += "; a threshold of kubeletMemory.available has the kubelet's measure"
 	}
 	return text

@@ -32,7 +32,8 @@ func calm() *kubeletconfig.Node {
 	}
 	return &kubeletconfig.Node{
 		Sample: sample, Definition: pressure.WorkingSet, DedicatedImageFS: true,
-		KubeletMemory: pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi},
+		KubeletMemory:      pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 100 * gi},
+		KubeletAllocatable: pressure.Observation{State: pressure.Known, Available: 50 * gi, Capacity: 90 * gi},
 	}
 }
 
@@ -138,9 +139,6 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 		{"two, and evictd's is nearer", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory.Available = pressure.Kernel, 70*gi
 		}, kubeletconfig.KubeletMaybeFirst, "49.0Gi away and the kubelet's 65.0Gi"},
-		{"two, and the kubelet's percentages are of less, as huge pages are no capacity of its", func(n *kubeletconfig.Node) {
-			n.Definition, n.KubeletMemory.Available, n.KubeletMemory.Capacity = pressure.Kernel, 30*gi, 60*gi
-		}, kubeletconfig.KubeletFirst, "evicts below 5% (3.0Gi, evictionHard in /k.yaml), without asking budgets and with one second of grace; evictd below 1.0Gi (evictionHard); the two measure differently, and now evictd's line is 49.0Gi away and the kubelet's 27.0Gi"},
 		{"two, and the kubelet's is not known", func(n *kubeletconfig.Node) {
 			n.Definition, n.KubeletMemory = pressure.Kernel, pressure.Observation{}
 		}, kubeletconfig.KubeletMaybeFirst, "cannot be read here"},
@@ -160,21 +158,39 @@ func TestMemoryIsMeasuredInTwoWays(t *testing.T) {
 	}
 }
 
-// TestPercentagesOfLessThanAll: with huge pages an equal percentage is a lower line in the
-// kubelet, by whose definition they are no capacity.
-func TestPercentagesOfLessThanAll(t *testing.T) {
+// The kubelet copies its hard threshold of memory.available for the limit of the pods' cgroup. That evictd has none
+// there is found, and what the two measure there is compared as for memory.available.
+func TestTheCopyForTheLimitOfThePodsCgroup(t *testing.T) {
 	t.Parallel()
-	five := hard(pressure.MemoryAvailable, pressure.Fraction(.05))
-	for capacity, want := range map[int64][]finding{
-		100 * gi: {{pressure.MemoryAvailable, kubeletconfig.KubeletFirst}},
-		60 * gi:  nil,
+	const signal = pressure.AllocatableMemoryAvailable
+	theirs := kubelet(hard(pressure.MemoryAvailable, pressure.Absolute(100*mi)), hard(signal, pressure.Absolute(100*mi)))
+	for _, test := range []struct {
+		name    string
+		ours    []pressure.Threshold
+		change  func(*kubeletconfig.Node)
+		want    []finding
+		because string
+	}{
+		{"evictd has none", nil, func(*kubeletconfig.Node) {}, []finding{{signal, kubeletconfig.KubeletFirst}}, "add allocatableMemory.available: 200Mi to evictionHard"},
+		{"the cgroup has no limit", nil, func(n *kubeletconfig.Node) { n.KubeletAllocatable.State = pressure.Absent }, nil, ""},
+		{"the limit is all of the memory", nil, func(n *kubeletconfig.Node) { n.KubeletAllocatable.Capacity = 100 * gi }, nil, ""},
+		{"evictd's is above", []pressure.Threshold{hard(signal, pressure.Fraction(.05))}, func(*kubeletconfig.Node) {}, nil, ""},
+		{"evictd's is below, and nearer", []pressure.Threshold{hard(signal, pressure.Absolute(50*mi))}, func(n *kubeletconfig.Node) {
+			n.Definition, n.KubeletAllocatable.Available = pressure.Kernel, 70*gi
+		}, []finding{{signal, kubeletconfig.KubeletMaybeFirst}}, "the kubelet's 69.9Gi; write a threshold above 100.0Mi"},
 	} {
-		node := calm()
-		node.Definition, node.KubeletMemory.Capacity = pressure.Kernel, capacity
-		got := kubeletconfig.Compare([]pressure.Threshold{five}, kubelet(five), node)
-		if diff := cmp.Diff(want, kinds(got)); diff != "" {
-			t.Errorf("of %d bytes (-want +got):\n%s", capacity, diff)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			node := calm()
+			test.change(node)
+			got := kubeletconfig.Compare(test.ours, theirs, node)
+			if diff := cmp.Diff(test.want, kinds(got)); diff != "" {
+				t.Fatalf("findings (-want +got):\n%s", diff)
+			}
+			if len(got.Findings) > 0 && !strings.Contains(got.Findings[0].Detail, test.because) {
+				t.Errorf("%q does not say %q", got.Findings[0].Detail, test.because)
+			}
+		})
 	}
 }
 

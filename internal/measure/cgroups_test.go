@@ -21,7 +21,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 		{pressure.MemoryAvailable, pressure.WorkingSet, 1000},
 		{pressure.KubeletMemoryAvailable, pressure.Kernel, 1000},
 		{pressure.KubeletMemoryAvailable, pressure.WorkingSet, 1000},
-		{pressure.AllocatableMemoryAvailable, pressure.Kernel, 1000},
+		{pressure.AllocatableMemoryAvailable, pressure.Kernel, 123},
 		{pressure.AllocatableMemoryAvailable, pressure.WorkingSet, 1000},
 		{pressure.MemoryStall, pressure.Kernel, 123},
 		{pressure.MemoryStall, pressure.WorkingSet, 1000},

@@ -22,7 +22,7 @@ func TestReclaimThatIsNotKnown(t *testing.T) {
 	}
 	pods := []usage.Pod{{UID: "a", Anonymous: 5, WorkingSet: 7, Tasks: 3, TasksKnown: true}, {UID: "b", Anonymous: 1, WorkingSet: 1}}
 	books := booksOf(sample, pods, pressure.Kernel)
-	want := map[pressure.Signal]int64{pressure.MemoryAvailable: 106, pressure.KubeletMemoryAvailable: 108, pressure.AllocatableMemoryAvailable: 108}
+	want := map[pressure.Signal]int64{pressure.MemoryAvailable: 106, pressure.KubeletMemoryAvailable: 108, pressure.AllocatableMemoryAvailable: 106}
 	for _, signal := range pressure.Signals() {
 		got, gotKnown := books.Sum(signal)
 		if sum, known := want[signal]; gotKnown != known || got != sum {

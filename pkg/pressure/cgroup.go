@@ -20,11 +20,11 @@ const unlimitedAbove = 1 << 62
 type memoryCgroup struct {
 	group string // absolute within the hierarchy
 	stat  *kernelFile
-	// inactiveFile is the line of memory.stat with the page cache that the kernel would
-	// reclaim first, in this group and all groups below it.
-	inactiveFile string
-	// usage is nil for the real root of cgroup v2, which has no memory.current.
+	// usage is nil where the lines of memory.stat in uses are used in its place.
 	usage *kernelFile
+	// uses and reclaimable are lines of memory.stat, of this group and all groups below it:
+	// what is used, and what of the usage does not count.
+	uses, reclaimable []string
 	// limit is nil for a root of cgroup v2, real or of a namespace: the caller uses
 	// MemTotal.
 	limit *kernelFile
@@ -32,44 +32,53 @@ type memoryCgroup struct {
 
 // cgroupMemory is one reading, in bytes.
 type cgroupMemory struct {
-	// workingSet is the usage without inactive page cache, never negative.
-	workingSet int64
-	// limit is valid only when limited.
-	limit   int64
-	limited bool
+	// used is the usage without what is reclaimable, never negative.
+	used int64
+	// limit is above unlimitedAbove where there is none.
+	limit int64
 }
 
-// findMemoryCgroup returns the group below the cgroup mount.
-func findMemoryCgroup(mount, group string) (*memoryCgroup, error) {
+// findMemoryCgroup returns the group below the cgroup mount. By the definition WorkingSet it uses
+// its working set, and by Kernel what cannot be reclaimed: anonymous and shared memory and, on
+// version 2, kernel memory. Version 1 does not say how much of its kernel memory is reclaimable.
+func findMemoryCgroup(mount, group string, definition MemoryDefinition) (*memoryCgroup, error) {
 	h, err := kernelfile.HierarchyOf(mount)
 	if err != nil {
 		return nil, err
 	}
 	group = filepath.Join("/", group)
 	if h.Unified {
-		return memoryCgroupV2(h.Memory, group)
+		return memoryCgroupV2(h.Memory, group, definition)
 	}
-	return memoryCgroupV1(h.Memory, group), nil
+	return memoryCgroupV1(h.Memory, group, definition), nil
 }
 
-func memoryCgroupV1(hierarchy, group string) *memoryCgroup {
+func memoryCgroupV1(hierarchy, group string, definition MemoryDefinition) *memoryCgroup {
 	dir := filepath.Join(hierarchy, group)
-	return &memoryCgroup{
-		group:        group,
-		stat:         newKernelFile(filepath.Join(dir, "memory.stat"), statMax),
-		inactiveFile: "total_inactive_file ",
-		usage:        newKernelFile(filepath.Join(dir, "memory.usage_in_bytes"), numberMax),
-		limit:        newKernelFile(filepath.Join(dir, "memory.limit_in_bytes"), numberMax),
+	g := &memoryCgroup{
+		group: group,
+		stat:  newKernelFile(filepath.Join(dir, "memory.stat"), statMax),
+		limit: newKernelFile(filepath.Join(dir, "memory.limit_in_bytes"), numberMax),
 	}
+	if definition == Kernel {
+		g.uses = []string{"total_rss ", "total_shmem "}
+		return g
+	}
+	g.usage = newKernelFile(filepath.Join(dir, "memory.usage_in_bytes"), numberMax)
+	g.reclaimable = []string{"total_inactive_file "}
+	return g
 }
 
-func memoryCgroupV2(mount, group string) (*memoryCgroup, error) {
+func memoryCgroupV2(mount, group string, definition MemoryDefinition) (*memoryCgroup, error) {
 	dir := filepath.Join(mount, group)
 	g := &memoryCgroup{
-		group:        group,
-		stat:         newKernelFile(filepath.Join(dir, "memory.stat"), statMax),
-		inactiveFile: "inactive_file ",
-		usage:        newKernelFile(filepath.Join(dir, "memory.current"), numberMax),
+		group:       group,
+		stat:        newKernelFile(filepath.Join(dir, "memory.stat"), statMax),
+		reclaimable: []string{"inactive_file "},
+		usage:       newKernelFile(filepath.Join(dir, "memory.current"), numberMax),
+	}
+	if definition == Kernel {
+		g.reclaimable = append(g.reclaimable, "active_file ", "slab_reclaimable ")
 	}
 	if group != "/" {
 		g.limit = newKernelFile(filepath.Join(dir, "memory.max"), numberMax)
@@ -77,7 +86,9 @@ func memoryCgroupV2(mount, group string) (*memoryCgroup, error) {
 	}
 	switch _, err := os.Stat(g.usage.Path()); {
 	case errors.Is(err, os.ErrNotExist):
-		g.usage = nil
+		// The real root has no such number; there the kubelet uses anonymous memory plus page
+		// cache (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
+		g.usage, g.uses = nil, []string{"anon ", "file "}
 	case err != nil:
 		return nil, fmt.Errorf("looking for the root cgroup's memory.current: %w", err)
 	}
@@ -98,9 +109,9 @@ func (g *memoryCgroup) readFiles() (cgroupMemory, error) {
 	if err != nil {
 		return cgroupMemory{}, err
 	}
-	inactiveFile, err := kernelfile.Stat(stat, g.inactiveFile)
+	reclaimable, err := g.sum(stat, g.reclaimable)
 	if err != nil {
-		return cgroupMemory{}, fmt.Errorf("reading %s: %w", g.stat.Path(), err)
+		return cgroupMemory{}, err
 	}
 	usage, err := g.readUsage(stat)
 	if err != nil {
@@ -110,25 +121,27 @@ func (g *memoryCgroup) readFiles() (cgroupMemory, error) {
 	if err != nil {
 		return cgroupMemory{}, err
 	}
-	return compute(usage, inactiveFile, limit)
+	return compute(usage, reclaimable, limit)
 }
 
-// readUsage returns the group's memory usage, page cache included. The real root of v2 has
-// no such number; there the kubelet uses anonymous memory plus page cache
-// (opencontainers/cgroups fs2/memory.go, rootStatsFromMeminfo).
+// readUsage returns the group's memory usage, page cache included but by version 1 and Kernel.
 func (g *memoryCgroup) readUsage(stat []byte) (int64, error) {
 	if g.usage != nil {
 		return g.usage.number()
 	}
-	anon, err := kernelfile.Stat(stat, "anon ")
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", g.stat.Path(), err)
+	return g.sum(stat, g.uses)
+}
+
+// sum adds up lines of memory.stat.
+func (g *memoryCgroup) sum(stat []byte, lines []string) (sum int64, err error) {
+	for _, line := range lines {
+		bytes, err := kernelfile.Stat(stat, line)
+		if err != nil {
+			return 0, fmt.Errorf("reading %s: %w", g.stat.Path(), err)
+		}
+		sum += min(bytes, math.MaxInt64-sum)
 	}
-	file, err := kernelfile.Stat(stat, "file ")
-	if err != nil {
-		return 0, fmt.Errorf("reading %s: %w", g.stat.Path(), err)
-	}
-	return anon + min(file, math.MaxInt64-anon), nil
+	return sum, nil
 }
 
 // readLimit returns a limit above unlimitedAbove where there is none: no file, "max" in
@@ -151,9 +164,9 @@ func readLimit(f *kernelFile) (int64, error) {
 	return n, nil
 }
 
-// compute applies cAdvisor's rule (container/libcontainer/handler.go): the working
-// set is the usage without inactive page cache, at least 0.
-func compute(usage, inactiveFile, limit int64) (cgroupMemory, error) {
+// compute applies cAdvisor's rule for the working set (container/libcontainer/handler.go): the
+// usage without what is reclaimable, at least 0.
+func compute(usage, reclaimable, limit int64) (cgroupMemory, error) {
 	switch {
 	case usage == 0:
 		return cgroupMemory{}, errors.New("it uses 0 bytes, which is no reading")
@@ -162,11 +175,7 @@ func compute(usage, inactiveFile, limit int64) (cgroupMemory, error) {
 	case limit == 0:
 		return cgroupMemory{}, errors.New("its limit is 0, which is no reading")
 	}
-	read := cgroupMemory{workingSet: max(usage-inactiveFile, 0)}
-	if limit <= unlimitedAbove {
-		read.limit, read.limited = limit, true
-	}
-	return read, nil
+	return cgroupMemory{used: max(usage-reclaimable, 0), limit: limit}, nil
 }
 
 func (g *memoryCgroup) close() {

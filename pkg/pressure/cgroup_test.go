@@ -1,7 +1,6 @@
 package pressure
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"path/filepath"
@@ -24,7 +23,7 @@ func TestMemoryCgroup(t *testing.T) {
 		return all
 	}
 	limited := func(workingSet, limit int64) cgroupMemory {
-		return cgroupMemory{workingSet: workingSet, limit: limit, limited: true}
+		return cgroupMemory{used: workingSet, limit: limit}
 	}
 	tests := map[string]struct {
 		mount tree
@@ -34,21 +33,21 @@ func TestMemoryCgroup(t *testing.T) {
 		"v1":                                 {mount: v1("1000", "5000", "300"), want: limited(700, 5000)},
 		"v1, more inactive cache than usage": {mount: v1("1000", "5000", "1001"), want: limited(0, 5000)},
 		"v1, over its limit":                 {mount: v1("9000", "5000", "0"), want: limited(9000, 5000)},
-		"v1, no limit":                       {mount: v1("1000", "9223372036854771712", "300"), want: cgroupMemory{workingSet: 700}},
+		"v1, no limit":                       {mount: v1("1000", "9223372036854771712", "300"), want: limited(700, 9223372036854771712)},
 		"v1, the largest limit":              {mount: v1("1000", "4611686018427387904", "0"), want: limited(1000, 1<<62)},
-		"v1, above the largest limit":        {mount: v1("1000", "4611686018427387905", "0"), want: cgroupMemory{workingSet: 1000}},
+		"v1, above the largest limit":        {mount: v1("1000", "4611686018427387905", "0"), want: limited(1000, 1<<62+1)},
 		"v1, uses nothing":                   {mount: v1("0", "5000", "0"), fails: true},
 		"v1, limit 0":                        {mount: v1("1000", "0", "0"), fails: true},
 		"v1, limit max":                      {mount: v1("1000", "max", "0"), fails: true},
 		"v2":                                 {mount: v2("1000", "5000", "300"), want: limited(700, 5000)},
-		"v2, no limit":                       {mount: v2("1000", "max", "300"), want: cgroupMemory{workingSet: 700}},
+		"v2, no limit":                       {mount: v2("1000", "max", "300"), want: limited(700, math.MaxInt64)},
 		"v2, uses nothing":                   {mount: v2("0", "5000", "0"), fails: true},
 		"v2, usage max":                      {mount: v2("max", "5000", "0"), fails: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, err := findMemoryCgroup(tc.mount.Plant(t), group)
+			g, err := findMemoryCgroup(tc.mount.Plant(t), group, WorkingSet)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,16 +70,16 @@ func TestRootOfV2(t *testing.T) {
 		mount tree
 		want  int64
 	}{"on the host": {onHost, 2500}, "in a namespace": {namespaced, 3200}} {
-		g, err := findMemoryCgroup(tc.mount.Plant(t), "/")
+		g, err := findMemoryCgroup(tc.mount.Plant(t), "/", WorkingSet)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := g.read(); err != nil || got.workingSet != tc.want || got.limited {
+		if got, err := g.read(); err != nil || got.used != tc.want || got.limit < unlimitedAbove {
 			t.Errorf("%s: got %+v, %v; want a working set of %d and no limit", name, got, err, tc.want)
 		}
 	}
 	for _, stat := range []string{"anon 0\nfile 0\ninactive_file 0\n", "anon 1\nfile 1\n", "file 1\ninactive_file 0\n", "anon 1\ninactive_file 0\n"} {
-		g, err := findMemoryCgroup(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}.Plant(t), "/")
+		g, err := findMemoryCgroup(tree{"cgroup.controllers": "memory\n", "memory.stat": stat}.Plant(t), "/", WorkingSet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +94,7 @@ func TestGroupThatHasGone(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]tree{"v1": {"memory/memory.stat": ""}, "v2": {"cgroup.controllers": "memory\n"}} {
 		root := mount.Plant(t)
-		g, err := findMemoryCgroup(root, "/gone")
+		g, err := findMemoryCgroup(root, "/gone", WorkingSet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,22 +109,42 @@ func TestGroupThatHasGone(t *testing.T) {
 	}
 }
 
+// TestAllocatable: by the kernel's definition only what cannot be reclaimed is used: no page cache and,
+// on version 2, no slabs that give way. Without a limit there is no such signal.
 func TestAllocatable(t *testing.T) {
 	t.Parallel()
-	node := func(usage, limit string) *Node {
+	v1 := func(limit string) tree {
 		all := v1Tree()
-		maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", usage, limit, "0"))
-		return mustOpen(t, Options{
-			HostRoot: all.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable},
-		}, fakeSystem())
+		maps.Copy(all, group1("sys/fs/cgroup/memory/kubepods", "9000", limit, "400"))
+		return all
 	}
-	s := node("9000", "5000").Sample(moment(0))
-	if got := s.Of(AllocatableMemoryAvailable); got != known(-4000, 5000) {
-		t.Errorf("over its limit: %+v", got)
+	v2 := func(limit string) tree {
+		all := v2Tree()
+		maps.Copy(all, group2("sys/fs/cgroup/kubepods", "9000", limit, "400"))
+		return all
 	}
-	s = node("9000", "9223372036854771712").Sample(moment(0))
-	if got := s.Of(AllocatableMemoryAvailable); got.State != Absent || !errors.Is(got.Err, errUnlimited) {
-		t.Errorf("without a limit: %+v", got)
+	for name, test := range map[string]struct {
+		node       tree
+		definition MemoryDefinition
+		want       Observation
+	}{
+		"v1":                     {v1("20000"), Kernel, known(20000-1-4, 20000)},
+		"v1, by the working set": {v1("20000"), WorkingSet, known(20000-9000+400, 20000)},
+		"v2":                     {v2("20000"), Kernel, known(20000-9000+400+3+2, 20000)},
+		"v2, by the working set": {v2("20000"), WorkingSet, known(20000-9000+400, 20000)},
+		"over its limit":         {v2("5000"), WorkingSet, known(5000-9000+400, 5000)},
+		"v1, no limit":           {v1("9223372036854771712"), Kernel, absent(errUnlimited)},
+		"v2, no limit":           {v2("max"), Kernel, absent(errUnlimited)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sample := mustOpen(t, Options{
+				HostRoot: test.node.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable}, MemoryAvailable: test.definition,
+			}, fakeSystem()).Sample(moment(0))
+			if got := sample.Of(AllocatableMemoryAvailable); got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+		})
 	}
 }
 

@@ -54,7 +54,7 @@ func group1(dir, usage, limit, inactive string) tree {
 	return tree{
 		dir + "/memory.usage_in_bytes": usage + "\n",
 		dir + "/memory.limit_in_bytes": limit + "\n",
-		dir + "/memory.stat":           "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
+		dir + "/memory.stat":           "cache 1\nrss 1\ninactive_file 7\ntotal_cache 4801335296\ntotal_rss 1\ntotal_shmem 4\ntotal_inactive_file " + inactive + "\ntotal_active_file 3\n",
 	}
 }
 
@@ -63,7 +63,7 @@ func group2(dir, current, limit, inactive string) tree {
 	return tree{
 		dir + "/memory.current": current + "\n",
 		dir + "/memory.max":     limit + "\n",
-		dir + "/memory.stat":    "anon 1000\nfile 2000\nfile_mapped 5\ninactive_anon 1\ninactive_file " + inactive + "\nactive_file 3\n",
+		dir + "/memory.stat":    "anon 1000\nfile 2000\nfile_mapped 5\ninactive_anon 1\ninactive_file " + inactive + "\nactive_file 3\nslab_reclaimable 2\n",
 	}
 }
 

@@ -99,11 +99,11 @@ func (n *Node) workingSetAvailable(total, hugePages int64) Observation {
 	if err != nil {
 		return unknown(err)
 	}
-	available := total - root.workingSet
+	available := total - root.used
 	if hugePages > 0 {
 		available = max(available-hugePages, 0)
 	}
-	return Observation{State: Known, Available: available, Capacity: available + root.workingSet}
+	return Observation{State: Known, Available: available, Capacity: available + root.used}
 }
 
 // allocatable reads allocatableMemory.available.
@@ -115,8 +115,8 @@ func (n *Node) allocatable() Observation {
 	switch {
 	case err != nil:
 		return unknown(err)
-	case !pods.limited:
+	case pods.limit > unlimitedAbove:
 		return absent(errUnlimited)
 	}
-	return Observation{State: Known, Available: pods.limit - pods.workingSet, Capacity: pods.limit}
+	return Observation{State: Known, Available: pods.limit - pods.used, Capacity: pods.limit}
 }

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// MemoryDefinition says how memory.available is computed. The zero value is
-// Kernel.
+// MemoryDefinition says how memory.available and allocatableMemory.available are computed. The
+// zero value is Kernel.
 type MemoryDefinition uint8
 
 // The definitions.
 const (
 	// Kernel is MemAvailable of /proc/meminfo: memory that is available without swapping. It
-	// includes page cache and reclaimable slab, but not huge pages and watermarks.
+	// includes page cache and reclaimable slab, but not huge pages and watermarks. Of the limit
+	// of the pods' cgroup it is what the kernel could give them: see findMemoryCgroup.
 	Kernel MemoryDefinition = iota
 	// WorkingSet is the kubelet's definition since Kubernetes 1.37: MemTotal minus the
 	// working set of the root cgroup and minus huge pages, used or not, at least 0. It
@@ -43,7 +44,7 @@ type Options struct {
 	// Kubepods is the cgroup of all pods, relative to the cgroup mount, for example
 	// "/kubepods.slice". "" means that there is none: allocatableMemory.available is Absent.
 	Kubepods string
-	// MemoryAvailable is the definition of memory.available.
+	// MemoryAvailable is the definition of memory.available and allocatableMemory.available.
 	MemoryAvailable MemoryDefinition
 	// KubeletDir is the kubelet's root directory on the host, whose filesystem is
 	// nodefs; "" is /var/lib/kubelet.
@@ -157,7 +158,7 @@ func (n *Node) openMemory(system) error {
 	n.meminfo = newKernelFile(n.options.host("/proc/meminfo"), meminfoMax)
 	for _, signal := range nodeMemory() {
 		if n.wanted[signal] && n.definitionOf(signal) == WorkingSet && n.root == nil {
-			root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/")
+			root, err := findMemoryCgroup(n.options.host(cgroupRoot), "/", WorkingSet)
 			if err != nil {
 				return fmt.Errorf("preparing %s: %w", signal, err)
 			}
@@ -179,7 +180,7 @@ func (n *Node) openAllocatable(system) error {
 		return nil
 	}
 	var err error
-	if n.kubepods, err = findMemoryCgroup(n.options.host(cgroupRoot), n.options.Kubepods); err == nil {
+	if n.kubepods, err = findMemoryCgroup(n.options.host(cgroupRoot), n.options.Kubepods, n.options.MemoryAvailable); err == nil {
 		_, err = n.kubepods.read()
 	}
 	if err != nil {

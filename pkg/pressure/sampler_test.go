@@ -68,11 +68,11 @@ func TestSample(t *testing.T) {
 		return s
 	}
 	disk, inodes := onDevice(1, known(40*gib, 100*gib)), onDevice(1, known(5000, 9000))
-	all := func(memory Observation) Sample {
+	all := func(memory Observation, allocatable int64) Sample {
 		return everyAbsent(Sample{Observations: [SignalCount]Observation{
 			MemoryAvailable:            memory,
 			KubeletMemoryAvailable:     known(20*gib-6*mib, 24*gib-6*mib),
-			AllocatableMemoryAvailable: known(13*gib, 16*gib),
+			AllocatableMemoryAvailable: known(allocatable, 16*gib),
 			MemoryStall:                known(2_000_000, 2_000_000),
 			NodeFSAvailable:            disk, NodeFSInodesFree: inodes,
 			ImageFSAvailable: disk, ImageFSInodesFree: inodes,
@@ -87,23 +87,23 @@ func TestSample(t *testing.T) {
 	}{
 		"v1, kernel": {
 			node: v1Tree(), options: Options{Kubepods: "/kubepods", Signals: Signals()},
-			want: all(known(22*gib, 24*gib-6*mib)),
+			want: all(known(22*gib, 24*gib-6*mib), 16*gib-5),
 		},
 		"v1, working set": {
 			node: v1Tree(), options: Options{Kubepods: "kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib)),
+			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
 		},
 		"hybrid, working set": {
 			node: hybridTree(), options: Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib)),
+			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
 		},
 		"v2, kernel": {
 			node: v2Tree(), options: Options{Kubepods: "/kubepods.slice", Signals: Signals()},
-			want: all(known(22*gib, 24*gib-6*mib)),
+			want: all(known(22*gib, 24*gib-6*mib), 13*gib+5),
 		},
 		"v2, working set": {
 			node: v2Tree(), options: Options{Kubepods: "kubepods.slice", MemoryAvailable: WorkingSet, Signals: Signals()},
-			want: all(known(20*gib-6*mib, 24*gib-6*mib)),
+			want: all(known(20*gib-6*mib, 24*gib-6*mib), 13*gib),
 		},
 		"only what is requested needs to be there": {
 			node:    tree{"proc/meminfo": meminfoText},
@@ -152,6 +152,9 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		{v1Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat"}},
 		{v2Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
 		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, []string{
+			v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
+		}},
+		{v1Tree, Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet}, AllocatableMemoryAvailable, []string{
 			v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
 		}},
 		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, []string{

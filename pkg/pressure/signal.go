@@ -18,8 +18,9 @@ const (
 	// KubeletMemoryAvailable is the kubelet's memory.available, whatever the definition of
 	// MemoryAvailable is, see [WorkingSet], in bytes. The kubelet has no signal of this name.
 	KubeletMemoryAvailable
-	// AllocatableMemoryAvailable is the limit of the kubepods cgroup minus its
-	// working set, in bytes. A kubepods cgroup without a limit has no such signal.
+	// AllocatableMemoryAvailable is the limit of the kubepods cgroup minus what its pods use by
+	// the definition of MemoryAvailable, in bytes. A kubepods cgroup without a limit has no such
+	// signal.
 	AllocatableMemoryAvailable
 	// MemoryStall is the share of a window in which tasks were not stalled on
 	// memory, in microseconds (kernel pressure-stall information).
@@ -116,9 +117,6 @@ type row struct {
 	filesystem Filesystem
 	source     Source
 	reclaim    Reclaim
-	// workingSet says that the signal counts a pod's working set as used, whatever the
-	// definition of memory.available is.
-	workingSet bool
 	// fastest is how fast a process that has not started yet may use up the signal, in units
 	// per second. The figure for memory is what several threads of a current server fault
 	// in; earlyoom assumes the same.
@@ -133,17 +131,17 @@ func (s Signal) row() row {
 		second   = 1_000_000 // in microseconds
 	)
 	return [signalCount]row{
-		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, false, 6 * gibibyte},
-		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, true, 6 * gibibyte},
-		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, true, 6 * gibibyte},
-		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, false, second},
-		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
-		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, false, 200_000},
-		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
-		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, false, 200_000},
-		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, false, 2 * gibibyte},
-		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, false, 200_000},
-		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, false, 20_000},
+		MemoryAvailable:            {"memory.available", Bytes, MemoryKind, NoFilesystem, ProcSource, ReclaimMeasured, 6 * gibibyte},
+		KubeletMemoryAvailable:     {"kubeletMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
+		AllocatableMemoryAvailable: {"allocatableMemory.available", Bytes, MemoryKind, NoFilesystem, CgroupSource, ReclaimMeasured, 6 * gibibyte},
+		MemoryStall:                {"memory.stall", Microseconds, MemoryKind, NoFilesystem, ProcSource, ReclaimUnknown, second},
+		NodeFSAvailable:            {"nodefs.available", Bytes, SpaceKind, NodeFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		NodeFSInodesFree:           {"nodefs.inodesFree", Inodes, InodeKind, NodeFS, FilesystemSource, ReclaimLater, 200_000},
+		ImageFSAvailable:           {"imagefs.available", Bytes, SpaceKind, ImageFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		ImageFSInodesFree:          {"imagefs.inodesFree", Inodes, InodeKind, ImageFS, FilesystemSource, ReclaimLater, 200_000},
+		ContainerFSAvailable:       {"containerfs.available", Bytes, SpaceKind, ContainerFS, FilesystemSource, ReclaimLater, 2 * gibibyte},
+		ContainerFSInodesFree:      {"containerfs.inodesFree", Inodes, InodeKind, ContainerFS, FilesystemSource, ReclaimLater, 200_000},
+		PIDAvailable:               {"pid.available", Tasks, PIDKind, NoFilesystem, ProcSource, ReclaimMeasured, 20_000},
 	}[s]
 }
 
@@ -205,7 +203,7 @@ func (s Signal) Source() Source { return s.row().source }
 // cache that is in use counts, where memory.available has the given definition. Other signals
 // of memory count what MemAvailable regains when the pod ends.
 func (s Signal) CountsWorkingSet(definition MemoryDefinition) bool {
-	return s.row().workingSet || s.Kind() == MemoryKind && definition == WorkingSet
+	return s == KubeletMemoryAvailable || s.Kind() == MemoryKind && definition == WorkingSet
 }
 
 // Kubelets returns the kubelet's signal that is read as this one, and false where the kubelet

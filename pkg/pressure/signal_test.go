@@ -79,9 +79,8 @@ func TestSignalsOfTheKubelet(t *testing.T) {
 
 func TestWhichSignalsCountTheWorkingSet(t *testing.T) {
 	t.Parallel()
-	own := map[pressure.Signal]bool{pressure.KubeletMemoryAvailable: true, pressure.AllocatableMemoryAvailable: true}
 	for _, s := range pressure.Signals() {
-		if got := s.CountsWorkingSet(pressure.Kernel); got != own[s] {
+		if got := s.CountsWorkingSet(pressure.Kernel); got != (s == pressure.KubeletMemoryAvailable) {
 			t.Errorf("%v by the kernel's definition: %v", s, got)
 		}
 		if got := s.CountsWorkingSet(pressure.WorkingSet); got != (s.Kind() == pressure.MemoryKind) {

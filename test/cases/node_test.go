@@ -137,7 +137,7 @@ func (n *node) group(name string, holds int64, limit *resource.Quantity) {
 		most = fmt.Sprint(limit.Value())
 	}
 	for file, text := range map[string]string{
-		"memory.stat": fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nshmem 0\n", holds), "memory.current": fmt.Sprintln(holds), "memory.max": most + "\n",
+		"memory.stat": fmt.Sprintf("anon %d\nfile 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\nshmem 0\n", holds), "memory.current": fmt.Sprintln(holds), "memory.max": most + "\n",
 		"memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 0\n", "cgroup.events": "populated 1\nfrozen 0\n", "pids.current": "1\n",
 	} {
 		n.write(path.Join("sys/fs/cgroup", name, file), text)

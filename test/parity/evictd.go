@@ -80,8 +80,12 @@ func (n *node) judge(thresholds []pressure.Threshold, adapt func(*pressure.Sampl
 	return verdicts
 }
 
-// order returns evictd's ranking for a signal, computed as the agent does.
+// order returns evictd's ranking for a signal, computed as the agent does; that of
+// allocatableMemory.available by the working set, see MemoryMeasure.
 func (n *node) order(ctx context.Context, signal pressure.Signal) (rank.Ranking, error) {
+	if signal == pressure.AllocatableMemoryAvailable {
+		return n.orderBy(ctx, signal, pressure.WorkingSet)
+	}
 	return n.orderBy(ctx, signal, n.definition)
 }
 

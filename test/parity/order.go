@@ -114,8 +114,8 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 		}
 		c.orders[signal] = ranking
 	}
-	if signal == pressure.MemoryAvailable {
-		c.measure(ctx, &ranking)
+	if signal == pressure.MemoryAvailable || signal == pressure.AllocatableMemoryAvailable {
+		c.measure(ctx, signal, &ranking)
 	}
 	pods := make(map[string]*Pod, len(c.state.Pods))
 	for i := range c.state.Pods {
@@ -128,8 +128,8 @@ func (c *comparison) order(ctx context.Context, signal pressure.Signal, cycle *C
 
 // measure records its difference where evictd's default measure of memory gives another
 // order.
-func (c *comparison) measure(ctx context.Context, ranking *rank.Ranking) {
-	shipped, err := c.node.orderBy(ctx, pressure.MemoryAvailable, pressure.Kernel)
+func (c *comparison) measure(ctx context.Context, signal pressure.Signal, ranking *rank.Ranking) {
+	shipped, err := c.node.orderBy(ctx, signal, pressure.Kernel)
 	if err != nil {
 		c.fault("evictd cannot rank by %v: %v", pressure.Kernel, err)
 		return

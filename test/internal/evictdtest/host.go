@@ -69,7 +69,7 @@ func (h *Host) Run(pod *corev1.Pod, holds int64) {
 func (h *Host) group(name string, holds int64) {
 	h.t.Helper()
 	h.Write(name+"/memory.current", fmt.Sprintf("%d\n", holds*Mebibyte))
-	h.Write(name+"/memory.stat", fmt.Sprintf("anon %d\nfile 0\nshmem 0\ninactive_file 0\n", holds*Mebibyte))
+	h.Write(name+"/memory.stat", fmt.Sprintf("anon %d\nfile 0\nshmem 0\ninactive_file 0\nactive_file 0\nslab_reclaimable 0\n", holds*Mebibyte))
 	h.Write(name+"/pids.current", "1\n")
 }
 
