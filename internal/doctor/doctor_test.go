@@ -36,7 +36,7 @@ func wellFormed(t *testing.T, f Finding) {
 	if f.Name == "" || f.Found == "" || strings.ContainsAny(f.Name+f.Found+f.Follows+f.Do, "\n\t") {
 		t.Errorf("%+v: a text is missing or has several lines", f)
 	}
-	if said := f.Follows != "" && f.Do != ""; said == (f.State == OK) || !slices.Contains(States(), f.State) {
+	if said := f.Follows != "" && f.Do != ""; said == (f.State == OK) || !slices.Contains([]State{OK, Degraded, Missing, Unknown}, f.State) {
 		t.Errorf("%+v: what follows and what to do belong to every state but ok", f)
 	}
 }

@@ -29,9 +29,6 @@ const (
 	Unknown State = "unknown"
 )
 
-// States returns every state.
-func States() []State { return []State{OK, Degraded, Missing, Unknown} }
-
 // Finding is the result of one check, one line.
 type Finding struct {
 	// Name is the check, and after a slash what it is about where there are several. Names are
