@@ -97,7 +97,7 @@ func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, 
 // connect creates the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods = nodepods.New(d.clients.watching.Pods(), nodepods.Options{
-		NodeName: d.flags.nodeName, Now: time.Now, OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
+		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
 	})
 	d.recorder.WatchAge(d.pods.Age)
 	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)

@@ -52,6 +52,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	seen := sampler.Sample(time.Now()) // while the loop does not use the sampler yet
 	policy.KubeletHard = d.checkKubeletThresholds(c, policy.Thresholds, sampler)
+	d.pods.KeepLabels(c.LabelKeys())
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
 	}

@@ -26,6 +26,32 @@ func (c *EvictdConfiguration) Rules() rank.Rules {
 	}
 }
 
+// LabelKeys returns the keys of the labels that selectors name; not nil.
+func (c *EvictdConfiguration) LabelKeys() []string {
+	return append(keysOf(&c.Protect.PodSelector), queueKeys(c.Queues)...)
+}
+
+func queueKeys(queues []Queue) (keys []string) {
+	for i := range queues {
+		if selector := queues[i].PodSelector; selector != nil {
+			keys = append(keys, keysOf(selector)...)
+		}
+		keys = append(keys, queueKeys(queues[i].Queues)...)
+	}
+	return keys
+}
+
+func keysOf(selector *metav1.LabelSelector) []string {
+	keys := []string{}
+	for key := range selector.MatchLabels {
+		keys = append(keys, key)
+	}
+	for i := range selector.MatchExpressions {
+		keys = append(keys, selector.MatchExpressions[i].Key)
+	}
+	return keys
+}
+
 // MemoryDefinition returns how memory.available is measured.
 func (c *EvictdConfiguration) MemoryDefinition() pressure.MemoryDefinition {
 	if c.MemoryAvailable == MemoryWorkingSet {

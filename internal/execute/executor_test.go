@@ -96,7 +96,7 @@ func TestThePlanIsNotWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := decide.Plan{Candidates: []decide.Candidate{pod("a"), pod("b"), pod("c")}, BypassPDB: true}
 		for i := range p.Candidates {
-			p.Candidates[i].Entry.Pod.Labels = nil // one budget selects all
+			p.Candidates[i].Entry.Pod.LabelsHash = 0 // one budget selects all
 		}
 		p.Others = []decide.InDoubt{{Attempt: decide.Attempt{Entry: p.Candidates[0].Entry, Result: evict.Result{Pending: true, Sent: time.Now()}}}}
 		p.Decision.Notes = append(make([]string, 0, 8), "planned")
@@ -187,7 +187,7 @@ func TestPropertyOfAnyRun(t *testing.T) {
 		}
 		for name := range strings.SplitSeq("abcdef", "") {
 			c := pod(name)
-			c.Entry.Pod.Labels, c.Entry.Pod.Ready = map[string]string{"app": name[:random.IntN(2)]}, random.IntN(3) > 0
+			c.Entry.Pod.LabelsHash, c.Entry.Pod.Ready = hashOf(name[:random.IntN(2)]), random.IntN(3) > 0
 			if c.BlockedByPDB = random.IntN(4) == 0; c.BlockedByPDB {
 				c.PDB = "web"
 			}

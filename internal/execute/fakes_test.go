@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -87,10 +88,15 @@ func (f *fake) Budget(_ context.Context, _, name string) (evict.Budget, error) {
 	return b, nil
 }
 
+// hashOf is the hash of the labels of pods with that label alone.
+func hashOf(app string) uint64 { return maphash.String(seed, app) }
+
+var seed = maphash.MakeSeed()
+
 // pod is a pod of a Deployment, and a candidate.
 func pod(name string) decide.Candidate {
 	return decide.Candidate{Entry: rank.Entry{Pod: &rank.Pod{
 		Namespace: "shop", Name: name, UID: name, Ready: true, Owner: "ReplicaSet/" + name, GraceSeconds: 30,
-		Labels: map[string]string{"app": name},
+		LabelsHash: hashOf(name),
 	}}}
 }

@@ -2,7 +2,6 @@ package execute
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
@@ -17,7 +16,7 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 	shared := 0
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		same := maps.Equal(c.Entry.Pod.Labels, pod.Labels)
+		same := c.Entry.Pod.LabelsHash == pod.LabelsHash
 		if !c.mayShare(pod.Namespace) || !same && c.SamePDB != result.Budget {
 			continue
 		}

@@ -56,8 +56,10 @@ type Pod struct {
 	// in bytes, as the kubelet computes them for its ranking; 0 is nothing.
 	MemoryRequest  int64 `json:"memoryRequest"`
 	StorageRequest int64 `json:"ephemeralStorageRequest"`
-	// Labels are the pod's own map: it must not be changed.
-	Labels map[string]string `json:"labels,omitempty"`
+	// Labels must not be changed. In [Pods] they are those whose keys are needed, see
+	// [Options.LabelKeys]. LabelsHash is that of all labels, in this process.
+	Labels     map[string]string `json:"labels,omitempty"`
+	LabelsHash uint64            `json:"-"`
 	// Evict is the value of the annotation [rank.Annotation], cut short; "" is none.
 	Evict string `json:"evict,omitempty"`
 	// Owner is the controller, as "ReplicaSet/web-5d4", with its UID and API version; "" for
@@ -122,6 +124,7 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		MemoryRequest:  request(pod, rank.Memory),
 		StorageRequest: request(pod, rank.Disk),
 		Labels:         pod.Labels,
+		LabelsHash:     hashOfLabels(pod.Labels),
 		Evict:          evictAnnotation(pod.Annotations),
 		Mirror:         isMirror(pod),
 		Ready:          isReady(pod),
@@ -131,10 +134,10 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		DeletionGraceSeconds: copied(pod.DeletionGracePeriodSeconds),
 
 		Started:           len(pod.Status.ContainerStatuses) > 0,
-		RunningContainers: runningContainers(pod),
-		DiskVolumes:       diskVolumes(pod),
-		OOMKilled:         oomKilledIn(&pod.Status),
-		ImageKeys:         imageKeys(pod),
+		RunningContainers: few(runningContainers(pod)),
+		DiskVolumes:       few(diskVolumes(pod)),
+		OOMKilled:         few(oomKilledIn(&pod.Status)),
+		ImageKeys:         few(imageKeys(pod)),
 	}
 	if p.Finished && kubeletEvicted(&pod.Status) {
 		p.KubeletEvicted, p.KubeletEvictedAt = true, kubeletEvictedAt(pod)
@@ -155,12 +158,12 @@ func FromAPI(pod *corev1.Pod) *Pod {
 		source, sourced := pod.Annotations[annotationSource]
 		p.Static = sourced && source != sourceAPI
 		if hash := pod.Annotations[annotationHash]; hash != "" {
-			p.CgroupUID = hash
+			p.CgroupUID = cut(hash, longestName)
 		}
 	}
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
-		p.Owner = owner.Kind + "/" + owner.Name
-		p.OwnerUID, p.OwnerAPIVersion = string(owner.UID), owner.APIVersion
+		p.Owner = cut(owner.Kind+"/"+owner.Name, longestName)
+		p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID), longestName), cut(owner.APIVersion, longestName)
 		p.DaemonSet = owner.Kind == kindDaemonSet
 		p.Pinned = isPinned(pod) // without a controller nothing makes it again
 	}
@@ -181,8 +184,8 @@ func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
 		GraceSeconds: p.GraceSeconds,
 		Owner:        p.Owner, OwnerUID: p.OwnerUID, OwnerAPIVersion: p.OwnerAPIVersion,
 		Evict:  p.Evict,
-		Labels: p.Labels,
-		Ready:  p.Ready,
+		Labels: p.Labels, LabelsHash: p.LabelsHash,
+		Ready: p.Ready,
 		Marks: rank.Marks{
 			Static: p.Static, Mirror: p.Mirror, Self: self.is(p),
 			Terminating: p.Terminating, Finished: p.Finished, DaemonSet: p.DaemonSet, Pinned: p.Pinned,
@@ -260,18 +263,35 @@ func isMirror(pod *corev1.Pod) bool {
 	return annotated
 }
 
-// longestValue is how much of an annotation's value is kept, in bytes: enough to be
-// recognized, and a tenant can write 256 KiB.
-const longestValue = 32
+// What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
+// kind, longestName bytes of what names an owner or a cgroup, and longestValue of an annotation's
+// value: enough to be recognized, and a tenant can write 256 KiB.
+const (
+	mostNames    = 256
+	longestName  = 320
+	longestValue = 32
+)
+
+// few returns the first mostNames of a list.
+func few[T any](all []T) []T {
+	if len(all) > mostNames {
+		return slices.Clone(all[:mostNames])
+	}
+	return all
+}
+
+// cut returns the beginning of a text, between two characters.
+func cut(text string, length int) string {
+	if len(text) > length {
+		text = strings.Clone(strings.ToValidUTF8(text[:length], ""))
+	}
+	return text
+}
 
 // evictAnnotation returns the value of the pod's annotation evictd.dev/evict, cut short if need be;
 // "" when there is none.
 func evictAnnotation(annotations map[string]string) string {
-	value := annotations[rank.Annotation]
-	if len(value) > longestValue {
-		value = strings.Clone(strings.ToValidUTF8(value[:longestValue], ""))
-	}
-	return value
+	return cut(annotations[rank.Annotation], longestValue)
 }
 
 func runningContainers(pod *corev1.Pod) []string {

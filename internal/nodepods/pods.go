@@ -28,12 +28,15 @@ type Client interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// Options are the settings of [Pods]. Only the last two may be missing.
+// Options are the settings of [Pods]. Only the last three may be missing.
 type Options struct {
 	// NodeName is the node whose pods are watched.
 	NodeName string
 	// Now is the clock.
 	Now func() time.Time
+	// LabelKeys are the keys of the labels that are needed: a pod may have more labels than evictd
+	// has memory. Nil keeps all labels. See [Pods.KeepLabels].
+	LabelKeys []string
 	// OnError receives the error of every list or watch that failed or broke; nil ignores them. It
 	// is called on the watch's goroutine and must not block. The reflector retries with a back-off.
 	OnError func(error)
@@ -45,6 +48,7 @@ type Options struct {
 // Pods are the pods of one node, as far as the API server has reported them.
 type Pods struct {
 	reflector *cache.Reflector
+	again     atomic.Pointer[context.CancelFunc] // ends the watch, which then begins with a list; nil before Run
 	store     store
 	now       func() time.Time
 	// delivered is when the API server last delivered anything; nil before.
@@ -65,7 +69,7 @@ func backoff() *wait.Backoff {
 
 // New returns the pods of a node. It sends nothing; see [Pods.Run].
 func New(client Client, options Options) *Pods {
-	p := &Pods{now: options.Now, store: store{killed: options.OnOOMKilled}}
+	p := &Pods{now: options.Now, store: store{killed: options.OnOOMKilled, keys: keysOf(options.LabelKeys)}}
 	onError := options.OnError
 	if onError == nil {
 		onError = func(error) {}
@@ -76,9 +80,10 @@ func New(client Client, options Options) *Pods {
 		delivered: p.touch,
 		opened:    p.open,
 		received:  p.receive,
+		keys:      p.store.labelKeys,
 		onError:   onError,
 	}
-	p.reflector = cache.NewReflectorWithOptions(source.listWatcher(), &corev1.Pod{}, &p.store, cache.ReflectorOptions{
+	p.reflector = cache.NewReflectorWithOptions(source.listWatcher(), &entry{}, &p.store, cache.ReflectorOptions{
 		Name: "nodepods", Backoff: backoff(),
 	})
 	return p
@@ -92,8 +97,7 @@ func (p *Pods) Run(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// The source has reported what failed; the reflector would log it once more.
-		p.reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{}))
+		p.follow(klog.NewContext(ctx, klog.Logger{})) // the source has reported what failed; the reflector would log it once more
 	}()
 	select {
 	case <-ctx.Done():
@@ -104,6 +108,31 @@ func (p *Pods) Run(ctx context.Context) error {
 		return errors.New("watching the node's pods: the reflector stopped by itself")
 	}
 	return nil
+}
+
+// follow runs the reflector until the context ends, or the reflector by itself.
+func (p *Pods) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		watching, again := context.WithCancel(ctx)
+		p.again.Store(&again)
+		p.reflector.RunWithContext(watching)
+		byItself := watching.Err() == nil
+		again()
+		if byItself {
+			return
+		}
+	}
+}
+
+// KeepLabels changes which labels are kept. Where there is a new key, the pods are listed anew, and are
+// not synced until they are.
+func (p *Pods) KeepLabels(keys []string) {
+	if !p.store.keepLabels(keys) {
+		return
+	}
+	if again := p.again.Load(); again != nil {
+		(*again)()
+	}
 }
 
 // Synced reports whether the first list is in the store. Before that [Pods.List]
@@ -160,6 +189,7 @@ type source struct {
 	delivered func()            // a list came
 	opened    func()            // a watch was answered
 	received  func(watch.Event) // an event of it came
+	keys      func() *labelKeys // of the labels that are kept
 	onError   func(error)
 }
 
@@ -178,7 +208,11 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
 	}
 	s.delivered()
-	return list, nil
+	kept := &entries{ListMeta: list.ListMeta, Items: make([]entry, 0, len(list.Items))}
+	for i, keys := 0, s.keys(); i < len(list.Items); i++ {
+		kept.Items = append(kept.Items, keys.enter(&list.Items[i]))
+	}
+	return kept, nil
 }
 
 func (s *source) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

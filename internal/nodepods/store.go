@@ -4,19 +4,35 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // store holds the pods of a node by namespace and name, as client-go's reflector fills it
-// ([cache.ReflectorStore]): a pod becomes a small value where it enters, and nothing of the
-// API server's object stays. The zero value is empty and not synced.
+// ([cache.ReflectorStore]). The zero value is empty and not synced.
 type store struct {
 	killed func(*Pod, OOMKilled) // may be nil
 
 	mu     sync.RWMutex // guards all below
 	pods   map[string]*Pod
 	synced bool
+	keys   *labelKeys
+}
+
+// labelKeys returns which labels are kept of a pod that is received now.
+func (s *store) labelKeys() *labelKeys {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.keys
+}
+
+// keepLabels changes that, and reports whether the pods must be listed anew.
+func (s *store) keepLabels(keys []string) (anew bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	anew = s.keys != nil && slices.ContainsFunc(keys, func(key string) bool { return !s.keys.set[key] })
+	if anew {
+		s.keys, s.synced = keysOf(keys), false
+	}
+	return anew
 }
 
 // Add takes a pod that is new.
@@ -26,12 +42,12 @@ func (s *store) Add(object any) error { return s.put(object) }
 func (s *store) Update(object any) error { return s.put(object) }
 
 func (s *store) put(object any) error {
-	pod, err := podOf(object)
+	e, err := entryOf(object)
 	if err != nil {
 		return err
 	}
-	if before, synced := s.set(pod); synced {
-		s.tellKills(before, pod)
+	if before, synced := s.set(e.pod); synced {
+		s.tellKills(before, e.pod)
 	}
 	return nil
 }
@@ -50,27 +66,28 @@ func (s *store) set(pod *Pod) (before *Pod, synced bool) {
 
 // Delete forgets a pod.
 func (s *store) Delete(object any) error {
-	pod, err := podOf(object)
+	e, err := entryOf(object)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.pods, pod.Key())
+	delete(s.pods, e.pod.Key())
 	return nil
 }
 
 // Replace takes the whole list of the node's pods.
 func (s *store) Replace(objects []any, _ string) error {
-	pods := make(map[string]*Pod, len(objects))
+	pods, keys, complete := make(map[string]*Pod, len(objects)), s.labelKeys(), true
 	for _, object := range objects {
-		pod, err := podOf(object)
+		e, err := entryOf(object)
 		if err != nil {
 			return err
 		}
-		pods[pod.Key()] = pod
+		pods[e.pod.Key()] = e.pod
+		complete = complete && e.kept == keys
 	}
-	before, synced := s.replace(pods)
+	before, synced := s.replace(pods, keys, complete)
 	for key, pod := range pods {
 		if synced {
 			s.tellKills(before[key], pod)
@@ -79,11 +96,13 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-func (s *store) replace(pods map[string]*Pod) (before map[string]*Pod, synced bool) {
+// replace takes a list, of which each pod was received by the keys where it is complete. One that was
+// not lacks labels that are needed by now.
+func (s *store) replace(pods map[string]*Pod, keys *labelKeys, complete bool) (before map[string]*Pod, synced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, synced = s.pods, s.synced
-	s.pods, s.synced = pods, true
+	s.pods, s.synced = pods, complete && keys == s.keys
 	return before, synced
 }
 
@@ -130,10 +149,10 @@ func (s *store) get(namespace, name string) (*Pod, bool) {
 	return pod, known
 }
 
-func podOf(object any) (*Pod, error) {
-	pod, ok := object.(*corev1.Pod)
-	if !ok {
+func entryOf(object any) (*entry, error) {
+	e, is := object.(*entry)
+	if !is {
 		return nil, fmt.Errorf("storing a pod: the API server sent a %T", object)
 	}
-	return FromAPI(pod), nil
+	return e, nil
 }

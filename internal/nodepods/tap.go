@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -43,6 +44,10 @@ func (t *tap) pass(ctx context.Context) {
 			t.failed(ctx, event)
 		} else {
 			t.source.received(event)
+			if pod, is := event.Object.(*corev1.Pod); is {
+				e := t.source.keys().enter(pod)
+				event.Object = &e
+			}
 		}
 		select {
 		case t.out <- event:

@@ -69,8 +69,10 @@ type Pod struct {
 	// Evict is the value of the pod's annotation [Annotation]; "" is none. It protects the
 	// pod where Rules.Annotated is true.
 	Evict string
-	// Labels are the pod's labels, for Rules.Selected.
-	Labels map[string]string
+	// Labels are the pod's labels, for Rules.Selected: at least those that it asks for. LabelsHash is
+	// the same for pods with the same labels.
+	Labels     map[string]string
+	LabelsHash uint64
 	// Ready says that its condition Ready is true, which is what a PodDisruptionBudget counts.
 	Ready bool
 	// Marks are facts that protect a pod, some of them under any rules.
