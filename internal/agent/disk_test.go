@@ -37,7 +37,7 @@ func (d *fakeDisk) Measure(ctx context.Context, _ []*nodepods.Pod) (map[string]u
 	d.asked.Add(1)
 	asked := time.Now()
 	select {
-	case <-time.After(d.slow):
+	case <-time.After(d.slow + time.Millisecond):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -179,7 +179,7 @@ func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 			h.changed(name, func(p *corev1.Pod) { p.OwnerReferences = nil })
 		}
 		h.ends = 0
-		h.after(2100*time.Millisecond, func() { h.hangs = nil })
+		h.after(1900*time.Millisecond, func() { h.hangs = nil })
 		start, f := time.Now(), &file{t: t}
 		live(t, h.fakeNode, f, h.policy(), 20*time.Second, h.parts)
 		if victim, after := h.firstVictim(start); victim != "large" || after > 4*time.Second {

@@ -62,6 +62,8 @@ type fakeNode struct {
 	decisions      []decide.Decision
 	intents        []string
 	readFault      []string
+	stale          int  // verdicts
+	mayBeStale     bool // a test asks for some
 
 	budgets     map[string]evict.Budget // by namespace/name
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
@@ -115,6 +117,7 @@ func (n *fakeNode) run(name string, memory, request int64, change ...func(*corev
 }
 
 func (n *fakeNode) Sample(now time.Time) pressure.Sample {
+	time.Sleep(time.Microsecond) // no two samples are of one instant, as on no node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.samples++
@@ -355,12 +358,20 @@ func (n *fakeNode) ReadError(source string, _ error) {
 // recorder is the fakeNode as a Recorder: Sample means something else there.
 type recorder struct{ *fakeNode }
 
-func (recorder) Sample(*pressure.Sample, *pressure.Verdict) {}
-func (recorder) Tick(time.Time, time.Duration)              {}
-func (recorder) IncidentBegan(*incident.Incident)           {}
-func (recorder) Ledger(time.Time, []inflight.Booking)       {}
-func (recorder) LeftAlone(_, _ int)                         {}
-func (recorder) Acting(acting.State)                        {}
+// Sample notes a stale verdict, which has no pressures: it hides what is done under pressure alone.
+func (r recorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
+	if verdict.Stale {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.stale++
+	}
+}
+
+func (recorder) Tick(time.Time, time.Duration)        {}
+func (recorder) IncidentBegan(*incident.Incident)     {}
+func (recorder) Ledger(time.Time, []inflight.Booking) {}
+func (recorder) LeftAlone(_, _ int)                   {}
+func (recorder) Acting(acting.State)                  {}
 
 // victims returns the names of the pods in the order of their requests.
 func (n *fakeNode) victims() []string {
@@ -421,7 +432,18 @@ func newAgent(t *testing.T, n *fakeNode, policy Policy, change ...func(*Options)
 	if err != nil {
 		t.Fatal(err)
 	}
+	n.failsWhereStale(t)
 	return a
+}
+
+// failsWhereStale makes a test fail that had a stale verdict and does not ask for one.
+func (n *fakeNode) failsWhereStale(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if n.stale > 0 && !n.mayBeStale {
+			t.Errorf("%d verdicts were stale: two samples of one instant", n.stale)
+		}
+	})
 }
 
 // watch runs an agent on the node for a while, in the bubble's time.

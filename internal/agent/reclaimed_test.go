@@ -142,7 +142,7 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
 		a.memories.Victims.Accept(victimOf300())
-		a.assessor.WarmUp(&pressure.Sample{Time: time.Now()}, &pressure.Verdict{})
+		a.assessor.WarmUp(&pressure.Sample{Time: time.Now()})
 		n.collects = 0
 		for range 1000 { // 10 s
 			a.tick(t.Context())

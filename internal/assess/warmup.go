@@ -8,10 +8,11 @@ import (
 // WarmUp runs an assessment up to the ranking and discards the result. Otherwise the first decision
 // of a process, which may come after a month, would open three files for each pod and run code that
 // is not in memory, just when the node has none left. An error in reading the pods would also be
-// noticed only then. Where a threshold holds, the decisions read the pods themselves.
-func (a *Assessor) WarmUp(sample *pressure.Sample, verdict *pressure.Verdict) {
+// noticed only then. It goes on under pressure: a disk's may last for days, and its decisions read no
+// cgroups.
+func (a *Assessor) WarmUp(sample *pressure.Sample) {
 	now := sample.Time
-	if len(verdict.Pressures) > 0 || !a.options.Pods.Synced() || !a.options.Measurer.WarmUpDue(now) {
+	if !a.options.Pods.Synced() || !a.options.Measurer.WarmUpDue(now) {
 		return
 	}
 	pods := a.options.Pods.List()
