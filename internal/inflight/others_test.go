@@ -8,8 +8,6 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-func noLists() (int64, bool) { return 0, false }
-
 // What others end counts from the moment the threshold was met, and once more from the end of
 // evictd's last victim; a pod of another end does not move it.
 func TestOneClockForWhatOthersEnd(t *testing.T) {

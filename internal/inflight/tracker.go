@@ -104,7 +104,7 @@ func (t *Tracker) Own(uid string) bool {
 func (t *Tracker) settle(now time.Time, present func(uid string) bool) []Booking {
 	var ended []Booking
 	for uid, b := range t.bookings {
-		if present(uid) && !((b.DryRun || b.Evacuating) && now.After(b.Deadline)) {
+		if present(uid) && (!b.DryRun && !b.Evacuating || !now.After(b.Deadline)) {
 			continue
 		}
 		delete(t.bookings, uid)

@@ -14,43 +14,59 @@ import (
 
 // ObserveUses takes what was measured for a situation: what the victims should still free, and what
 // others are ending: by hand, by a controller, by the kubelet, or by evictd before it was started
-// again. So no pod is evicted twice for one deficit. A pod whose request is in doubt is evictd's own,
-// and is booked as that once its end is known.
+// again. So no pod is evicted twice for one deficit.
 func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 	p := &s.Pressure
-	signal, until := p.Threshold.Signal, f.OthersUntil(p)
+	f.expect(s.Pods, uses, p.Threshold.Signal)
+	inFlight, until := f.For(p, decide.TooLate), f.OthersUntil(p)
 	var others []inflight.Booking
-	note := func(b inflight.Booking) {
-		b.Accepted, b.Deadline = until.Add(-inflight.HardPatience), until
-		others = append(others, b)
+	if !p.SampleTime.After(until) {
+		others = f.others(s.Pods, uses, p.Threshold.Signal)
 	}
-	counts := !p.SampleTime.After(until)
-	for _, pod := range s.Pods {
-		uid := pod.UID
-		switch use := uses.ByUID[uid]; {
-		case f.Booked(uid):
-			if expected, known := f.expectedOf(signal, pod, uses); known {
-				f.Expect(uid, expected)
-			}
-		case !counts || !use.Known || use.Expected.At(signal) <= 0 || f.InDoubt.About(uid) || f.options.SentLast(uid):
-		case f.leaves(pod):
-			note(inflight.Booking{Namespace: pod.Namespace, Name: pod.Name, UID: uid, Expected: use.Expected})
-		}
-	}
-	for uid, u := range uses.Unlisted {
-		switch expected := measure.Expected(u, f.memory); {
-		case f.Booked(uid):
-			f.Expect(uid, expected)
-		case counts && !u.Unused && expected.At(signal) > 0:
-			note(inflight.Booking{UID: uid, Unlisted: true, Expected: expected})
-		}
-	}
-	inFlight := f.For(p, decide.TooLate)
 	others = slices.DeleteFunc(others, func(o inflight.Booking) bool { // one of the kubelet's that has ended
 		return slices.ContainsFunc(inFlight, func(b inflight.Booking) bool { return b.UID == o.UID })
 	})
+	for i := range others {
+		others[i].Accepted, others[i].Deadline = until.Add(-inflight.HardPatience), until
+	}
 	slices.SortFunc(others, func(a, b inflight.Booking) int { return strings.Compare(a.UID, b.UID) })
 	s.Uses, s.InFlight = uses, append(inFlight, others...)
+}
+
+// expect brings up to date what the booked pods should still free.
+func (f *Follower) expect(pods []*nodepods.Pod, uses *decide.Uses, signal pressure.Signal) {
+	for _, pod := range pods {
+		if !f.Booked(pod.UID) {
+			continue
+		}
+		if expected, known := f.expectedOf(signal, pod, uses); known {
+			f.Expect(pod.UID, expected)
+		}
+	}
+	for uid, u := range uses.Unlisted {
+		if f.Booked(uid) {
+			f.Expect(uid, measure.Expected(u, f.memory))
+		}
+	}
+}
+
+// others returns what others are ending that holds some of the signal. A pod whose request is in doubt
+// is evictd's own, and is booked as that once its end is known.
+func (f *Follower) others(pods []*nodepods.Pod, uses *decide.Uses, signal pressure.Signal) []inflight.Booking {
+	var others []inflight.Booking
+	for _, pod := range pods {
+		uid, use := pod.UID, uses.ByUID[pod.UID]
+		holds := use.Known && use.Expected.At(signal) > 0 && !f.Booked(uid)
+		if holds && !f.InDoubt.About(uid) && !f.options.SentLast(uid) && f.leaves(pod) {
+			others = append(others, inflight.Booking{Namespace: pod.Namespace, Name: pod.Name, UID: uid, Expected: use.Expected})
+		}
+	}
+	for uid, u := range uses.Unlisted {
+		if expected := measure.Expected(u, f.memory); !u.Unused && expected.At(signal) > 0 && !f.Booked(uid) {
+			others = append(others, inflight.Booking{UID: uid, Unlisted: true, Expected: expected})
+		}
+	}
+	return others
 }
 
 // over reports whether a listed pod has ended, or is terminating and none of its containers
