@@ -19,7 +19,7 @@ func (d *daemon) reportConfinement(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(policiesSettle + rand.N(policiesSettle)):
+	case <-time.After(policiesSettle + rand.N(policiesSettle)): //nolint:gosec // spread, no secret
 	}
 	if result := d.checkConfinement(ctx); ctx.Err() == nil {
 		d.recorder.Confined(result)

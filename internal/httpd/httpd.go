@@ -58,7 +58,7 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 	mux.Handle("GET /livez", limited(maxProbes, probe(options.Live, nil)))
 	mux.Handle("GET /readyz", limited(maxProbes, probe(options.Ready, options.Note)))
 	mux.Handle("GET /debug/decisions", limited(maxRequests, options.Decisions))
-	connections := connections{by: map[string]int{}}
+	open := connections{by: map[string]int{}}
 	return &Server{
 		addr: options.Addr,
 		server: &http.Server{
@@ -68,7 +68,7 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 			WriteTimeout:      writeTimeout,
 			IdleTimeout:       idleTimeout,
 			MaxHeaderBytes:    maxHeaderBytes,
-			ConnState:         connections.changed,
+			ConnState:         open.changed,
 		},
 	}
 }

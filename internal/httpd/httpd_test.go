@@ -23,8 +23,8 @@ type checks struct {
 }
 
 // serve runs a server until the test ends and returns its URL.
-func serve(t testing.TB, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
-	t.Helper()
+func serve(tb testing.TB, c checks, decisions http.HandlerFunc) (string, context.CancelFunc, <-chan error) {
+	tb.Helper()
 	registry := prometheus.NewRegistry()
 	up := prometheus.NewGauge(prometheus.GaugeOpts{Name: "evictd_test", Help: "For this test."})
 	up.Set(42)
@@ -35,13 +35,13 @@ func serve(t testing.TB, c checks, decisions http.HandlerFunc) (string, context.
 		Ready: func() error { return c.ready },
 		Note:  func() string { return c.note },
 	})
-	if err := server.Listen(t.Context()); err != nil {
-		t.Fatal(err)
+	if err := server.Listen(tb.Context()); err != nil {
+		tb.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(tb.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()
-	t.Cleanup(cancel)
+	tb.Cleanup(cancel)
 	return "http://" + server.Addr(), cancel, done
 }
 

@@ -59,7 +59,7 @@ func (q *logQueue) Write(line []byte) (int, error) {
 
 // Sync waits until all that was queued before is handed on.
 func (q *logQueue) Sync() error {
-	late, done := time.After(flushWait), make(chan struct{})
+	late, done := time.NewTimer(flushWait).C, make(chan struct{})
 	select {
 	case q.flushes <- done:
 	case <-late:

@@ -30,10 +30,7 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 		f.acceptOther(gone, r.Expected, now, now.Add(inflight.GoneFor))
 	}
 	if moved := d.Last(evict.Evacuating); moved != nil && (dryRun || !d.DryRun) {
-		f.Accept(inflight.Booking{
-			Namespace: moved.Entry.Pod.Namespace, Name: moved.Entry.Pod.Name, UID: moved.Entry.Pod.UID,
-			Expected: r.Expected, Accepted: now, Deadline: now.Add(inflight.HardPatience), Evacuating: true, DryRun: d.DryRun,
-		})
+		f.acceptMoved(moved, r.Expected, d.DryRun, now)
 	}
 	if r.Foreign != nil {
 		f.acceptOther(r.Foreign, r.Expected, now, now.Add(inflight.HardPatience))
@@ -61,6 +58,15 @@ func (f *Follower) acceptOther(attempt *decide.Attempt, expected pressure.Amount
 	f.Accept(inflight.Booking{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: expected, Accepted: now, Deadline: deadline,
+	})
+}
+
+// acceptMoved books a pod that admission moves away by its own means.
+func (f *Follower) acceptMoved(moved *decide.Attempt, expected pressure.Amounts, dryRun bool, now time.Time) {
+	pod := moved.Entry.Pod
+	f.Accept(inflight.Booking{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		Expected: expected, Accepted: now, Deadline: now.Add(inflight.HardPatience), Evacuating: true, DryRun: dryRun,
 	})
 }
 

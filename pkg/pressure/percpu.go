@@ -29,7 +29,7 @@ func (o *Options) readCPULists(buffer *bytes.Buffer) (int64, error) {
 	}
 	defer file.Close() //nolint:errcheck // it was read
 	buffer.Reset()
-	if _, err := buffer.ReadFrom(file); err != nil {
+	if _, err = buffer.ReadFrom(file); err != nil {
 		return 0, err
 	}
 	pages, err := parseZoneinfo(buffer.Bytes())
