@@ -188,7 +188,7 @@ func TestFilesystemFails(t *testing.T) {
 		return good(path)
 	}
 	root := procTree().Plant(t)
-	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}}, sys)
+	n := mustOpen(t, Options{HostRoot: root, Signals: []Signal{NodeFSAvailable, ImageFSInodesFree, MemoryAvailable}, FilesystemWait: probeWait}, sys)
 	fault = unix.EIO
 	s := n.Sample(moment(0))
 	for _, signal := range []Signal{NodeFSAvailable, ImageFSInodesFree} {

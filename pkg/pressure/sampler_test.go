@@ -34,6 +34,9 @@ func fakeSystem() system {
 // mustOpen opens a node and closes it at the end of the test.
 func mustOpen(tb testing.TB, options Options, sys system) *Node {
 	tb.Helper()
+	if options.FilesystemWait == 0 { // shorter than a busy machine's pauses
+		options.FilesystemWait = time.Minute
+	}
 	n, err := open(options, sys)
 	if err != nil {
 		tb.Fatalf("opening the node: %v", err)
