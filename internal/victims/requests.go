@@ -8,7 +8,6 @@ import (
 	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // ObserveReport books the pods in flight by the outcome of a plan. It returns the request that was
@@ -26,15 +25,7 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 	if victim != nil {
 		f.accept(d, victim, r, now)
 	}
-	if gone := d.Last(evict.Gone); gone != nil { // the next decision measures what its cgroup still holds
-		f.acceptOther(gone, r.Expected, now, now.Add(inflight.GoneFor))
-	}
-	if moved := d.Last(evict.Evacuating); moved != nil && (dryRun || !d.DryRun) {
-		f.acceptMoved(moved, r.Expected, d.DryRun, now)
-	}
-	if r.Foreign != nil {
-		f.acceptOther(r.Foreign, r.Expected, now, now.Add(inflight.HardPatience))
-	}
+	f.acceptOthers(d, r, dryRun, now)
 	f.InDoubt.Forget(f.Booked) // its pod may be in doubt for another resource, too
 	return victim
 }
@@ -50,23 +41,26 @@ func (f *Follower) accept(d *decide.Decision, accepted *decide.Attempt, r *execu
 	})
 }
 
-// acceptOther books a pod that is no victim of evictd's: the API server has forgotten it, or another
-// has ended it since its request. It counts against no limit, and its grace period is not shortened.
-// While it is booked it is no candidate.
-func (f *Follower) acceptOther(attempt *decide.Attempt, expected pressure.Amounts, now, deadline time.Time) {
-	pod := attempt.Entry.Pod
+// acceptOthers books the pod of a report that is no victim of evictd's: the API server has forgotten it,
+// admission moves it away by its own means, or another has ended it since its request. It counts against no
+// limit, and its grace period is not shortened. While it is booked it is no candidate.
+func (f *Follower) acceptOthers(d *decide.Decision, r *execute.Report, dryRun bool, now time.Time) {
+	gone, moved := d.Last(evict.Gone), d.Last(evict.Evacuating)
+	other, until := r.Foreign, now.Add(inflight.HardPatience)
+	switch {
+	case moved != nil && d.DryRun && !dryRun:
+		return
+	case moved != nil:
+		other = moved
+	case gone != nil: // the next decision measures what its cgroup still holds
+		other, until = gone, now.Add(inflight.GoneFor)
+	case other == nil:
+		return
+	}
+	pod := other.Entry.Pod
 	f.Accept(inflight.Booking{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: expected, Accepted: now, Deadline: deadline,
-	})
-}
-
-// acceptMoved books a pod that admission moves away by its own means.
-func (f *Follower) acceptMoved(moved *decide.Attempt, expected pressure.Amounts, dryRun bool, now time.Time) {
-	pod := moved.Entry.Pod
-	f.Accept(inflight.Booking{
-		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-		Expected: expected, Accepted: now, Deadline: now.Add(inflight.HardPatience), Evacuating: true, DryRun: dryRun,
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Expected: r.Expected,
+		Accepted: now, Deadline: until, Evacuating: moved != nil, DryRun: moved != nil && d.DryRun,
 	})
 }
 
