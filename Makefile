@@ -348,11 +348,11 @@ verify-lint: linter
 		*) echo $$1;; esac; }; \
 	since=$$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || true); \
 	[ "$$since" != "$$(git rev-parse HEAD 2>/dev/null)" ] || since=$$(git rev-parse -q --verify HEAD~10 || true); \
-	for module in $(MODULES); do \
+	failed=0; for module in $(MODULES); do \
 		if [ -n "$$since" ] && [ -z "$$(git diff --name-only $$since -- .golangci.yml $$(files $$module); git ls-files -o --exclude-standard $$(files $$module))" ]; \
 		then echo "golangci-lint and go vet: $$module: not touched"; \
-		else $(MAKE) --no-print-directory -s lint-module MODULE=$$module; fi; \
-	done
+		else $(MAKE) --no-print-directory -s lint-module MODULE=$$module || failed=1; fi; \
+	done; exit $$failed
 
 .PHONY: verify-lint-all lint-module
 verify-lint-all:
@@ -391,13 +391,13 @@ needs-gcc:
 	@command -v gcc >/dev/null || { echo "gcc is missing: the race detector needs it (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
 # The ratchet: a commit that takes lines away lowers it, and none raises it.
-LOC_MAX := 34945
+LOC_MAX := 34939
 .PHONY: loc verify-loc
 loc: ## Lines of the product by package: Go below cmd, internal and pkg, without tests; fails above LOC_MAX
 	@find cmd internal pkg -name '*.go' ! -name '*_test.go' | LC_ALL=C sort | xargs awk ' \
 		{d = FILENAME; sub("/[^/]*$$", "", d); if (!(d in n)) order[++packages] = d; n[d]++} \
 		END {for (i = 1; i <= packages; i++) printf "%6d  %s\n", n[order[i]], order[i]; printf "%6d  total\n", NR; \
-			if (NR > $(LOC_MAX)) {printf "more than LOC_MAX in the Makefile, $(LOC_MAX): take lines away\n"; exit 1}}'
+			if (NR > $(LOC_MAX)) {printf "%d lines are more than LOC_MAX in the Makefile, $(LOC_MAX): take lines away\n", NR; exit 1}}'
 verify-loc:
 	@$(MAKE) --no-print-directory -s loc | tail -1
 

@@ -94,7 +94,7 @@ func Start(tb testing.TB, o Options) *Evictd {
 	dir := tb.TempDir()
 	e := &Evictd{t: tb, Address: address, Log: &Log{}, Config: filepath.Join(dir, "evictd.yaml")}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
+	if err = os.WriteFile(kubeconfig, fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
@@ -103,7 +103,7 @@ users: [{name: it, user: {tokenFile: %q}}]
 `, o.Server, base64.StdEncoding.EncodeToString(o.CA), o.TokenFile), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	if err := os.WriteFile(e.Config, configuration(o.Settings), 0o600); err != nil {
+	if err = os.WriteFile(e.Config, configuration(o.Settings), 0o600); err != nil {
 		tb.Fatal(err)
 	}
 	e.command = exec.Command(Binary(tb), //nolint:gosec,noctx // built above; Stop and Kill end it
