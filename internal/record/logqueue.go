@@ -26,7 +26,11 @@ func NewQueuedLogger(level, format string, w io.Writer) (*zap.Logger, error) {
 	if err != nil {
 		return nil, err
 	}
-	go q.run(func(lines int) { logger.Warn(messageLogDropped, zap.Int("lines", lines)) })
+	direct, err := NewLogger(level, format, w)
+	if err != nil {
+		return nil, err
+	}
+	go q.run(func(lines int) { direct.Warn(messageLogDropped, zap.Int("lines", lines)) }) // the queue may be full
 	return logger, nil
 }
 
@@ -38,7 +42,7 @@ type logQueue struct {
 
 	mu      sync.Mutex
 	queued  []byte // whole lines
-	dropped int    // lines since the last that was handed on
+	dropped int    // lines since then
 }
 
 // Write queues a line, or drops it. It never waits for the reader.
@@ -89,15 +93,14 @@ func (q *logQueue) run(tellDropped func(lines int)) {
 	}
 }
 
-// handOn writes what is queued, and returns how many lines were dropped since the last time.
+// handOn writes what is queued, and returns how many lines were dropped after it.
 func (q *logQueue) handOn() (dropped int) {
 	q.mu.Lock()
 	text := q.queued
-	q.queued = nil
+	q.queued, dropped, q.dropped = nil, q.dropped, 0
 	q.mu.Unlock()
-	_, _ = q.to.Write(text) // there is nowhere to say it
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	dropped, q.dropped = q.dropped, 0
+	if len(text) > 0 { // not after a Sync that has handed it on
+		_, _ = q.to.Write(text) // there is nowhere to say it
+	}
 	return dropped
 }
