@@ -120,30 +120,29 @@ func TestOutcomeDeniedByAWebhook(t *testing.T) {
 		http.StatusForbidden, http.StatusUnprocessableEntity, http.StatusNotFound,
 		http.StatusConflict, http.StatusInternalServerError, http.StatusServiceUnavailable,
 	} {
-		w := evictdtest.NewWorld(t)
-		pod := w.Pod("web", 100)
-		newWebhook(w).deny(code, "it is payday")
-		config, seen := listening(evictdtest.Unlimited())
-		expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Denied, "it is payday")
-		expectCode(t, seen, int(code))
-		if w.Terminating("web") {
-			t.Error("the pod is terminating")
-		}
+		expectOfWebhook(t, code, "it is payday", evict.Denied, "it is payday")
+	}
+}
+
+// expectOfWebhook has a webhook deny an eviction, and checks the outcome, the code that was received and
+// that the pod stays.
+func expectOfWebhook(t *testing.T, code int32, message string, want evict.Outcome, says string) {
+	t.Helper()
+	w := evictdtest.NewWorld(t)
+	pod := w.Pod("web", 100)
+	newWebhook(w).deny(code, message)
+	config, seen := listening(evictdtest.Unlimited())
+	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), want, says)
+	expectCode(t, seen, int(code))
+	if w.Terminating("web") {
+		t.Error("the pod is terminating")
 	}
 }
 
 // A webhook that moves the pod away because of the request answers 429, as KubeVirt's.
 func TestOutcomeEvacuatingOn429OfAWebhook(t *testing.T) {
 	t.Parallel()
-	w := evictdtest.NewWorld(t)
-	pod := w.Pod("web", 100)
-	newWebhook(w).deny(http.StatusTooManyRequests, "Eviction triggered evacuation of VMI")
-	config, seen := listening(evictdtest.Unlimited())
-	expect(t, evictdtest.Evictor(t, config).Evict(t.Context(), evictdtest.RequestFor(pod)), evict.Evacuating, "triggered evacuation")
-	expectCode(t, seen, http.StatusTooManyRequests)
-	if w.Terminating("web") {
-		t.Error("the pod is terminating")
-	}
+	expectOfWebhook(t, http.StatusTooManyRequests, "Eviction triggered evacuation of VMI", evict.Evacuating, "triggered evacuation")
 }
 
 // It fails closed: nothing has happened, and the pods that it does not match can still be
