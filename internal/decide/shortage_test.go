@@ -101,7 +101,7 @@ func TestChoose(t *testing.T) {
 		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), true, ChooseExceeding},
 		{"near exhaustion, they do not cover it", memory, of(99), of(500), true, ChooseAll},
 		{"near exhaustion, none exceeds", memory, nil, of(500), true, ChooseAll},
-		{"near exhaustion, nobody suffices", memory, of(1), of(1), true, ChooseAll},
+		{"near exhaustion, all together do not suffice", memory, of(1), of(1), true, ChooseAll},
 		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, true, ChooseAll},
 		{"a disk, they cover it", disk, of(60, 40), nil, false, ChooseExceeding},
 		{"a disk, the host fills it", disk, of(60, 39), nil, false, ChooseNone},

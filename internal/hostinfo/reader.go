@@ -32,7 +32,7 @@ type Reader struct {
 	processes, memory chan struct{}
 }
 
-// New returns a reader of the host whose /proc is below a directory; "" is this one's. Kubepods is the cgroup of all pods, relative to the cgroup mount.
+// New returns a reader of the host whose root is below a directory, "" is /, with all pods in a cgroup.
 func New(hostRoot, kubepods string) *Reader {
 	slot := func() chan struct{} { return make(chan struct{}, 1) }
 	return &Reader{

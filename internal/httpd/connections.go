@@ -10,7 +10,7 @@ import (
 // be the container's memory.
 const (
 	// maxConnections is how many connections there may be, but for those from the node itself: the
-	// kubelet's probes must come through whoever else is connected.
+	// kubelet's probes must come through, however many others are connected.
 	maxConnections = 256
 	// maxOfAddress is how many one address may have. A Prometheus has one, a user's browser six.
 	maxOfAddress = 16
@@ -31,7 +31,7 @@ func (c *connections) changed(connection net.Conn, state http.ConnState) {
 	}
 	remote, own := addressOf(connection.RemoteAddr()), addressOf(connection.LocalAddr())
 	if c.count(remote, remote == own, state == http.StateNew) {
-		_ = connection.Close() // nobody has sent anything yet
+		_ = connection.Close() // no request has come on it
 	}
 }
 

@@ -44,7 +44,7 @@ func dial(tb testing.TB, url, from, path string) (net.Conn, error) {
 	return connection, nil
 }
 
-// Whoever opens connections and keeps them gets few, and the probes come through all the same.
+// A client that opens connections and keeps them gets few, and the probes come through all the same.
 func TestFaultIdleConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	url, _, _ := serve(t, checks{}, list)

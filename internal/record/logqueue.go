@@ -15,7 +15,7 @@ const (
 	flushWait = time.Second
 )
 
-// NewQueuedLogger is [NewLogger] for a writer that may block, such as a pipe that nobody reads while the
+// NewQueuedLogger is [NewLogger] for a writer that may block, such as a pipe that is not read while the
 // container runtime hangs: a log line never waits. Lines are handed on by another goroutine, at once
 // while there is a reader. Those that do not fit into the queue are counted, and the log says how many
 // once it is read again. Its Sync waits a second for what is queued. (zapcore.BufferedWriteSyncer holds
@@ -42,7 +42,7 @@ type logQueue struct {
 
 	mu      sync.Mutex
 	queued  []byte // whole lines
-	dropped int    // lines since then
+	dropped int    // lines that did not fit behind these
 }
 
 // Write queues a line, or drops it. It never waits for the reader.

@@ -12,7 +12,7 @@ import (
 	"github.com/evictd/evictd/internal/record"
 )
 
-// A log that nobody reads stops nothing. Once it is read, the lines that are there are whole and in
+// A log that is not read stops nothing. Once it is read, the lines that are there are whole and in
 // order, and one says how many are missing.
 func TestFaultALogThatNobodyReadsStopsNothing(t *testing.T) {
 	t.Parallel()
