@@ -55,7 +55,7 @@ func faults() map[string]evictdtest.Fault {
 			return evictdtest.Refuse(w, http.StatusTooManyRequests)
 		}),
 		"answers that take 4 s": answered(evicted, func(_ http.ResponseWriter, r *http.Request) bool {
-			late := time.NewTimer(4 * time.Second) // the fault itself: a slow server
+			late := time.NewTimer(4 * time.Second) //nolint:forbidigo // the fault itself: a slow server
 			defer late.Stop()
 			select {
 			case <-late.C:

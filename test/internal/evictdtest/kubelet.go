@@ -34,7 +34,7 @@ func StartKubelet(w *World, h *Host, memory map[string]int64) *Kubelet {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		pace := time.NewTicker(50 * time.Millisecond)
+		pace := time.NewTicker(50 * time.Millisecond) //nolint:forbidigo // the pace of the kubelet that it stands for
 		defer pace.Stop()
 		for ctx.Err() == nil {
 			k.sync(ctx)
