@@ -13,7 +13,7 @@ import (
 //
 //nolint:paralleltest // no other test may run while the clock is wrong
 func TestClockSteps(t *testing.T) {
-	if os.Getenv("EVICTD_OWN_CLOCK") == "" {
+	if os.Getenv("EVICTD_OWN_MACHINE") == "" {
 		t.Skip("SKIP: only in the virtual machine of make test-cgroup2 may the clock be set")
 	}
 	step := func(by time.Duration) {

@@ -44,6 +44,7 @@ func scenarios() []string {
 		prefix + "AllocatableMemory",
 		prefix + "OOMKills",
 		prefix + "PodDetail",
+		prefix + "CPUListsAreDrainedBeforeAKill",
 	}
 }
 

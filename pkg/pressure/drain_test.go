@@ -1,0 +1,126 @@
+package pressure
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is the variable that makes this test's binary use memory: "fill" leaves free pages on the
+// first CPU's list, "hog" takes all memory on the second until the kernel ends it.
+const child = "EVICTD_MEMORY_CHILD"
+
+// TestCgroup2CPUListsAreDrainedBeforeAKill: the kernel takes the free pages of the per-CPU lists
+// before it ends a process, so that evictd may call them available. Its own report of the kill
+// says how many were left on the lists then.
+func TestCgroup2CPUListsAreDrainedBeforeAKill(t *testing.T) {
+	if as := os.Getenv(child); as != "" {
+		useMemory(t, as == "fill")
+		return
+	}
+	if os.Getenv("EVICTD_OWN_MACHINE") == "" {
+		t.Skip("SKIP: it takes all memory of the machine; `make test-cgroup2` runs it in a virtual machine")
+	}
+	const few, many = 8 * mib, 32 * mib
+	longLists(t)
+	if err := useAs("fill").Run(); err != nil {
+		t.Fatal(err)
+	}
+	free, err := FreeOnCPULists("/")
+	if err != nil || free < many {
+		t.Fatalf("the lists hold %d MiB, want %d or more: %v", free/mib, many/mib, err)
+	}
+	if err := useAs("hog").Run(); err == nil || err.Error() != "signal: killed" {
+		t.Fatalf("the hog ended with %v, not by the kernel", err)
+	}
+	left := freeAtTheKill(t)
+	t.Logf("free on the per-CPU lists: %d MiB before, %d MiB when the kernel ended the process", free/mib, left/mib)
+	if left > few {
+		t.Errorf("%d MiB were left on the lists", left/mib)
+	}
+}
+
+func useAs(what string) *exec.Cmd {
+	command := exec.Command(os.Args[0], "-test.run=^TestCgroup2CPUListsAreDrainedBeforeAKill$")
+	command.Env = append(os.Environ(), child+"="+what)
+	return command
+}
+
+// longLists lets a kernel before 6.7 keep an eighth of a zone on its lists, as later ones do by
+// themselves, until the end of the test.
+func longLists(t *testing.T) {
+	t.Helper()
+	const file = "/proc/sys/vm/percpu_pagelist_high_fraction"
+	set := func(value string) {
+		if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if content, err := os.ReadFile("/proc/zoneinfo"); err == nil && bytes.Contains(content, []byte("high_min")) {
+		return
+	}
+	set("8")
+	t.Cleanup(func() { set("0") })
+}
+
+// useMemory takes a third of what is available and returns it, or takes all.
+func useMemory(t *testing.T, returns bool) {
+	t.Helper()
+	runtime.LockOSThread()
+	var cpu unix.CPUSet
+	const block = 16 << 20
+	blocks := 1 << 30
+	if returns {
+		cpu.Set(0)
+		sample := mustOpen(t, Options{Signals: []Signal{MemoryAvailable}}, kernel()).Sample(time.Now())
+		blocks = int(sample.Of(MemoryAvailable).Available / 3 / block)
+	} else {
+		cpu.Set(1)
+		if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &cpu); err != nil {
+		t.Fatal(err)
+	}
+	var taken [][]byte
+	for range blocks {
+		memory, err := unix.Mmap(-1, 0, block, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, memory)
+	}
+	for _, memory := range taken {
+		if err := unix.Munmap(memory); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// freeAtTheKill returns the bytes on the lists by the kernel's last report of a kill
+// (mm/show_mem.c, free_pcp).
+func freeAtTheKill(t *testing.T) int64 {
+	t.Helper()
+	log := make([]byte, 4<<20)
+	n, err := unix.Klogctl(unix.SYSLOG_ACTION_READ_ALL, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports := regexp.MustCompile(` free_pcp:(\d+) free_cma`).FindAllSubmatch(log[:n], -1)
+	if len(reports) == 0 {
+		t.Fatal("the kernel's log has no report of a kill")
+	}
+	pages, err := strconv.ParseInt(string(reports[len(reports)-1][1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
