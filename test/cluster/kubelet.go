@@ -45,6 +45,12 @@ func (c *Cluster) kubeletFile() string { return c.path("config", "kubelet.yaml")
 // SetEvictionHard replaces the kubelet's hard thresholds. It restarts the kubelet, but not
 // its pods.
 func (c *Cluster) SetEvictionHard(ctx context.Context, thresholds map[string]string) error {
+	return c.SetKubelet(ctx, map[string]any{"evictionHard": thresholds})
+}
+
+// SetKubelet replaces fields of the kubelet's configuration; one that is nil gets its default. It
+// restarts the kubelet, but not its pods.
+func (c *Cluster) SetKubelet(ctx context.Context, fields map[string]any) error {
 	content, err := os.ReadFile(c.kubeletFile())
 	if err != nil {
 		return fmt.Errorf("reading the kubelet's configuration: %w", err)
@@ -53,7 +59,7 @@ func (c *Cluster) SetEvictionHard(ctx context.Context, thresholds map[string]str
 	if err = yaml.Unmarshal(content, &config); err != nil {
 		return fmt.Errorf("parsing the kubelet's configuration: %w", err)
 	}
-	config["evictionHard"] = thresholds
+	maps.Copy(config, fields)
 	if content, err = yaml.Marshal(config); err != nil {
 		return fmt.Errorf("encoding the kubelet's configuration: %w", err)
 	}

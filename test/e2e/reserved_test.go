@@ -1,0 +1,85 @@
+//go:build e2e_all
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/test/internal/eventually"
+	"github.com/evictd/evictd/test/internal/node"
+)
+
+// On a node with reservations the pods' cgroup has a limit, and the kernel kills inside it while
+// the node has plenty of memory. With the default thresholds and limits evictd evicts a leak
+// before the kernel or the kubelet acts. Pods beside it that hold page cache stay, and so does
+// one that exceeds its request by a little: also where evictionMinimumReclaim asks for more than
+// all pods hold, as the line holds again without them.
+func TestLeakInThePodsLimit(t *testing.T) {
+	on(t, oneDisk)
+	t.Run("default", func(t *testing.T) { leaksInThePodsLimit(t, "") })
+	t.Run("minimumReclaim", func(t *testing.T) {
+		leaksInThePodsLimit(t, fmt.Sprintf("evictionMinimumReclaim: {%s: %dMi}\n", node.PodMemory, podsLimitMiB))
+	})
+}
+
+// podsLimitMiB is the limit of the pods' cgroup: so large that 5 % of it are more than the
+// kubelet's 100 MiB of its own definition, in which page cache that is in use is not available.
+const podsLimitMiB = 12 << 10
+
+func leaksInThePodsLimit(t *testing.T, extra string) {
+	t.Helper()
+	const firstMiB, mostMiB, aSecondMiB, asksMiB = 8000, 13000, 100, 2000
+	s := emptyScene(t)
+	over := s.deploy(node.Workload{Name: "over", UsesMiB: 110, AsksMiB: 60})
+	leak := deployWorker(s, node.Workload{
+		Name: "leak", UsesMiB: mostMiB, AsksMiB: asksMiB,
+		Flags: []string{fmt.Sprintf("--memory-first=%dMi", firstMiB), fmt.Sprintf("--memory-rate=%dMi", aSecondMiB)},
+	})
+	calm := append(cacheHolders(s), over)
+	s.podsMayUse(podsLimitMiB << 20)
+	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}", Extra: extra}))
+	eventually.Undo(t, s.farFromAnyLine)
+	s.until("evictd knows the limit", func(ctx context.Context) bool {
+		return s.count(ctx, "evictd_signal_capacity_bytes", "signal", node.PodMemory) == podsLimitMiB<<20
+	})
+	kills := s.count(t.Context(), "evictd_oom_kills_total")
+	leak.works()
+	d := s.gone(&leak.Pod)
+	if d.Signal != node.PodMemory || d.Verb != "Acted" {
+		t.Errorf("the decision: %+v", d)
+	}
+	s.wantVictims(&leak.Pod)
+	for i := range calm {
+		s.stays(&calm[i])
+	}
+	s.kubeletHasNotActed()
+	if now := s.count(t.Context(), "evictd_oom_kills_total"); now != kills {
+		t.Errorf("evictd_oom_kills_total = %v, was %v: the kernel has acted", now, kills)
+	}
+}
+
+// podsMayUse gives the pods' cgroup that limit in bytes until the end of the test: the kubelet reserves
+// the rest of the node, and evicts by its default threshold.
+func (s *scene) podsMayUse(limit int64) {
+	s.Helper()
+	current, err := live.Client.CoreV1().Nodes().Get(s.Context(), live.Name(), metav1.GetOptions{})
+	s.must(err)
+	reserved := current.Status.Capacity.Memory().Value() - limit
+	eventually.Undo(s, func(ctx context.Context) {
+		err := live.Cluster.SetKubelet(ctx, map[string]any{
+			"kubeReserved": nil, "evictionHard": map[string]string{node.NodeMemory: "1Mi"},
+		})
+		if err != nil {
+			s.Errorf("taking the reservation back: %v", err)
+		}
+	})
+	s.must(live.Cluster.SetKubelet(s.Context(), map[string]any{
+		"kubeReserved": map[string]string{"memory": strconv.FormatInt(reserved, 10)},
+		"evictionHard": map[string]string{node.NodeMemory: "100Mi"},
+	}))
+}
