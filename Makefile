@@ -259,7 +259,7 @@ bench-disk: ## The walk over a million files of 110 pods beside du -s (cold figu
 .PHONY: bench-reaction
 bench-reaction: needs-root node-build image-archive ## From a threshold's crossing to the eviction, evictd and kubelet, on a real node (root, half an hour; RUNS=20)
 	cd test && EVICTD_CLUSTER_BIN=$(CLUSTER_BIN) EVICTD_IMAGE=$(BIN)/evictd-image.tar EVICTD_BIN=$(BIN)/evictd \
-		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --cpus "$${CPUS:-}" $${FRESH:+--fresh}
+		go run ./bench/reaction --runs $${RUNS:-20} --evictds $${EVICTDS:-1} --rates $${RATES:-100,300,1000} --pods $${PODS:-110} --settle $${SETTLE:-0s} --finished $${FINISHED:-0} --cpus "$${CPUS:-}" $${FRESH:+--fresh}
 
 # ONLY=3,4 runs some, RUNS=1 fewer times, ARMS=evictd one arm; BEGINS=8m begins no run later than
 # that. Results are kept in RESULTS, and what has one of the same source is not run again: so a

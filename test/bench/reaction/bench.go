@@ -102,6 +102,9 @@ func (b *bench) up(ctx context.Context, files node.Files) error {
 	if err := b.idle(ctx); err != nil {
 		return err
 	}
+	if err := b.finish(ctx); err != nil {
+		return err
+	}
 	b.say("kubectl apply -f deploy/daemonset.yaml; then the thresholds.")
 	if err := b.node.Deploy(ctx); err != nil {
 		return err
@@ -171,6 +174,32 @@ func (b *bench) idle(ctx context.Context) error {
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for %d idle pods: %w", wanted, err)
+	}
+	return nil
+}
+
+// finish lists pods on the node that have ended: they get their phase before they are bound, so that
+// the kubelet starts none of them.
+func (b *bench) finish(ctx context.Context) error {
+	if b.settings.finished > 0 {
+		b.say("%d finished pods are listed.", b.settings.finished)
+	}
+	pods := b.node.Client.CoreV1().Pods(namespace)
+	for i := range b.settings.finished {
+		pod := node.Workload{Name: "finished-" + strconv.Itoa(i), AsksMiB: 1}.Pod()
+		pod.Spec.SchedulerName = "none"
+		pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("making a finished pod: %w", err)
+		}
+		pod.Status.Phase = corev1.PodSucceeded
+		if _, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("ending pod %s: %w", pod.Name, err)
+		}
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: b.node.Name()}}
+		if err = pods.Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("binding pod %s: %w", pod.Name, err)
+		}
 	}
 	return nil
 }

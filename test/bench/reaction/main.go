@@ -54,9 +54,11 @@ type settings struct {
 	runs    int
 	evictds int // runs of evictd for each of the kubelet's
 	pods    int
-	fresh   bool
-	settle  time.Duration // before each run
-	rates   []int64       // bytes a second
+	// finished is how many pods have ended on the node and are still listed, beside pods.
+	finished int
+	fresh    bool
+	settle   time.Duration // before each run
+	rates    []int64       // bytes a second
 	// cpus are the CPU requests of evictd to compare, without a limit and with all CPUs in use; none
 	// leaves evictd its shipped resources.
 	cpus []string
@@ -80,6 +82,7 @@ func parse(arguments []string) (settings, error) {
 	flags.IntVar(&s.runs, "runs", 20, "runs for each rate and agent")
 	flags.IntVar(&s.evictds, "evictds", 1, "runs of evictd for each run of the kubelet's")
 	flags.IntVar(&s.pods, "pods", 110, "pods on the node in all")
+	flags.IntVar(&s.finished, "finished", 0, "pods of the node that have ended and are still listed")
 	flags.BoolVar(&s.fresh, "fresh", false, "evictd alone, in a new process for each run: its first decision")
 	flags.DurationVar(&s.settle, "settle", 0, "rest before each run, in which the kernel empties its per-CPU lists of free pages")
 	rates := flags.String("rates", "100,300,1000", "rates at which the pod takes memory, in MB/s")
@@ -97,7 +100,7 @@ func parse(arguments []string) (settings, error) {
 		}
 		s.rates = append(s.rates, rate*megabyte)
 	}
-	if s.runs < 1 || s.evictds < 1 || s.settle < 0 || s.pods < ownPods || s.pods > maxPods {
+	if s.runs < 1 || s.evictds < 1 || s.settle < 0 || s.finished < 0 || s.pods < ownPods || s.pods > maxPods {
 		return s, fmt.Errorf("at least one run, no negative rest, and %d to %d pods", ownPods, maxPods)
 	}
 	return s, nil
