@@ -56,6 +56,16 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// A fragment that was not said is shown beside what was said in its place.
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	said := []string{"reading the kubelet's file", "evicting pod web of node a", "other"}
+	want := Want{Says: []string{"evicting pod db"}}
+	if got := strings.Join(want.unmet(&Seen{log: strings.Join(said, "\n")}), "\n"); !strings.Contains(got, "nearest: "+said[1]) {
+		t.Errorf("%q", got)
+	}
+}
+
 // README.md names each field of a case, which is all that its author reads.
 func TestREADMENamesEachField(t *testing.T) {
 	t.Parallel()
