@@ -15,8 +15,8 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 

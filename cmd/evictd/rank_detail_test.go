@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
 	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"github.com/evictd/evictd/internal/golden"
 	"github.com/evictd/evictd/internal/snapshot"
+	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/rank"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/evictd/evictd/internal/filetree/filetreetest"
+	"github.com/evictd/evictd/internal/testing/filetreetest"
 )
 
 func mount(t *testing.T, source, target, kind string, flags uintptr, data string) bool {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/kernelfile"
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // The two versions, each with and without the pids controller, and mounts that account for nothing.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 func TestNumber(t *testing.T) {

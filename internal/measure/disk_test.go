@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/measure/measuretest"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )

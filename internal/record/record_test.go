@@ -17,10 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/golden"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/record"
+	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"

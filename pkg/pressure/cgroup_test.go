@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 func TestMemoryCgroup(t *testing.T) {

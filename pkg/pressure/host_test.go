@@ -3,7 +3,7 @@ package pressure
 import (
 	"maps"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // The files of a node with 24 GiB, of which the kernel says 22 GiB are available.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // stalledNode is a node whose total of stalls the test writes.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // detailed checks the detail of a real pod: the memory of its process, the kernel's memory

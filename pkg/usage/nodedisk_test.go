@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // measuredAt is the time of the tests' measurements.

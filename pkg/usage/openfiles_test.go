@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
-	"github.com/evictd/evictd/internal/filetree/filetreetest"
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/filetreetest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // overlay mounts a container's root as a runtime does, and returns st_dev of it.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/kernelfile"
-	"github.com/evictd/evictd/internal/kernelfile/kernelfiletest"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
 
 // The UIDs of three pods, one of each class, and of a static pod.

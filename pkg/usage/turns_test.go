@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/evictd/evictd/internal/filetree"
-	"github.com/evictd/evictd/internal/filetree/filetreetest"
+	"github.com/evictd/evictd/internal/testing/filetreetest"
 )
 
 // podsWithFiles makes pods without containers that have one file in an emptyDir.
