@@ -139,7 +139,7 @@ test: ## Unit tests, the chart, parity with the kubelet, black-box cases (no roo
 test-unit: test-runner
 	$(FAST_TMP) $(GOTEST) -short $(filter-out $(RACE),$(shell go list ./...))
 test-tools: test-runner
-	cd test && $(GOTEST) ./bench/... ./demo/... ./internal/... ./soak/... ./stages/... && cd cluster && $(GOTEST) -short ./...
+	cd test && $(GOTEST) ./bench/... ./demo/... ./gendoc/... ./internal/... ./soak/... ./stages/... && cd cluster && $(GOTEST) -short ./...
 test-race: needs-gcc test-runner
 	$(FAST_TMP) CGO_ENABLED=1 $(GOTEST) -race -short $(RACE)
 test-race-loop: needs-gcc test-runner

@@ -7,16 +7,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/evictd/evictd/internal/config"
 )
 
-const pagePath = "../../../docs/configuration.md"
+const (
+	pagePath  = "../../docs/configuration.md"
+	typesPath = "../../internal/config/types.go"
+)
 
 func rendered(t *testing.T) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "types.go"))
+	source, err := os.ReadFile(typesPath)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +30,12 @@ func rendered(t *testing.T) string {
 
 func TestPageIsUpToDate(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.FromSlash(pagePath))
+	page, err := os.ReadFile(pagePath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(page), rendered(t)); diff != "" {
-		t.Errorf("docs/configuration.md is not what the sources say (-page +sources); run `go generate ./internal/config`:\n%s", diff)
+	if string(page) != rendered(t) {
+		t.Error("docs/configuration.md is not what the sources say; run `make generate`")
 	}
 }
 
@@ -43,40 +44,20 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
 	for range 2 {
-		if err := run([]string{"-types", "../types.go", "-page", path}, io.Discard); err != nil {
+		if err := run([]string{"-types", typesPath, "-page", path}, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		written, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(rendered(t), string(written)); diff != "" {
-			t.Errorf("(-rendered +written):\n%s", diff)
+		if string(written) != rendered(t) {
+			t.Errorf("rendered:\n%s\nwritten:\n%s", rendered(t), written)
 		}
 	}
-	for _, args := range [][]string{{"-colour"}, {"-types", path + ".none"}, {"-types", "../types.go", "-page", filepath.Dir(path)}} {
+	for _, args := range [][]string{{"-colour"}, {"-types", path + ".none"}, {"-types", typesPath, "-page", filepath.Dir(path)}} {
 		if err := run(args, io.Discard); err == nil {
 			t.Errorf("%v: got no error", args)
-		}
-	}
-}
-
-func TestRunCheck(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "page.md")
-	check := []string{"-types", "../types.go", "-page", path, "-check"}
-	if err := run(check, io.Discard); err == nil {
-		t.Error("no page: got no error")
-	}
-	for content, good := range map[string]bool{rendered(t): true, rendered(t) + "x": false} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := run(check, io.Discard); (err == nil) != good {
-			t.Errorf("up to date %t: got %v", good, err)
-		}
-		if got, err := os.ReadFile(path); err != nil || string(got) != content {
-			t.Errorf("the page was written (%v)", err)
 		}
 	}
 }
@@ -104,7 +85,7 @@ func TestPageExamples(t *testing.T) {
 // users do not find.
 func TestPageHasEveryField(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile(filepath.Join("..", "types.go"))
+	source, err := os.ReadFile(typesPath)
 	if err != nil {
 		t.Fatal(err)
 	}

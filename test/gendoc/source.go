@@ -84,7 +84,7 @@ func kind(t ast.Expr) string {
 	case *ast.ArrayType:
 		return "list of " + kind(t.Elt)
 	case *ast.SelectorExpr:
-		return selectorKind(t.Sel.Name)
+		return identKind(t.Sel.Name)
 	case *ast.Ident:
 		return identKind(t.Name)
 	default:
@@ -92,19 +92,12 @@ func kind(t ast.Expr) string {
 	}
 }
 
-func selectorKind(name string) string {
+func identKind(name string) string {
 	switch name {
 	case "Duration":
 		return "duration"
 	case "LabelSelector":
 		return "label selector"
-	default:
-		return name
-	}
-}
-
-func identKind(name string) string {
-	switch name {
 	case "bool":
 		return "true or false"
 	case "string":
