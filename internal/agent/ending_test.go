@@ -54,6 +54,23 @@ func TestFaultPodsThatEndOneAfterTheOtherHoldOneClock(t *testing.T) {
 	})
 }
 
+// The clock is the incident's: a line that holds again for a moment each half minute, when the pod of
+// others has ended and is made again, began it anew for half an hour.
+func TestFaultLineThatHoldsForAMomentBeginsNoClock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = 29 * time.Second
+		n.run("greedy", 300, 10)
+		n.host = 400 * mebi
+		n.churn(210, 30*time.Second, 10*time.Minute)
+		policy := hardPolicy()
+		policy.Transition = 5 * time.Minute
+		watch(t, n, policy, 30*time.Second+inflight.HardPatience+30*time.Second)
+		n.wantVictims(t, "greedy")
+	})
+}
+
 // Under soft pressure a deleted pod with an endless grace period was relied on for a year.
 func TestFaultEndlessGraceOfOthersHoldsSoftPressureForOneClock(t *testing.T) {
 	t.Parallel()

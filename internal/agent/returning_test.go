@@ -137,7 +137,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 // awaited returns how much of nodefs is in flight.
 func awaited(a *Agent, now time.Time) (amount int64) {
 	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true}, Observed: pressure.Observation{Available: 1}, SampleTime: now}
-	for _, b := range a.memories.Victims.For(&p, decide.TooLate) {
+	for _, b := range a.memories.Victims.For(&p, p.Since, decide.TooLate) {
 		amount += b.Expected.At(pressure.NodeFSAvailable)
 	}
 	return amount

@@ -30,8 +30,10 @@ type Situation struct {
 	Sample   *pressure.Sample
 	// Incident is the ID of the shortage; "" where there is none.
 	Incident string
-	Policy   *Policy
-	Self     nodepods.Self
+	// Met is when the threshold was first met in that incident: what others are ending counts from then.
+	Met    time.Time
+	Policy *Policy
+	Self   nodepods.Self
 
 	// Pods are those of the node. Unsynced says that the list is not complete, Stale why it
 	// cannot be relied on any more; nil where it can.

@@ -36,6 +36,8 @@ type Incident struct {
 	Also []pressure.Signal `json:"also,omitempty"`
 	// Began is when that was.
 	Began time.Time `json:"began"`
+	// HardSince is when one of its hard thresholds was first met; zero while none was.
+	HardSince time.Time `json:"hardSince,omitzero"`
 	// Short is when one of the resource's signals was last below its target, or not known.
 	Short time.Time `json:"short"`
 	// Lowest is the least that was available of Signal, in its unit.

@@ -37,6 +37,7 @@ func (t *Tracker) Restore(kept []State, now time.Time) {
 			continue
 		}
 		i.Began, i.Short = restored.Time(i.Began, now, 0), restored.Time(i.Short, now, 0)
+		i.HardSince = restored.Time(i.HardSince, now, 0)
 		t.open = append(t.open, &i)
 	}
 }

@@ -64,10 +64,14 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 		}
 		i = newIncident(signal, seen, sample.Time)
 		i.Before = t.others.before()
+		i.met(threshold, sample.Time)
 		t.open = append(t.open, i)
 		return i
 	}
 	t.join(i, signal, seen)
+	if seen.Available < line {
+		i.met(threshold, sample.Time)
+	}
 	if seen.Available < line+threshold.MinReclaim.Of(seen.Capacity) {
 		i.Short = sample.Time
 	}
@@ -153,6 +157,22 @@ func (t *Tracker) ID(signal pressure.Signal, seen pressure.Observation) string {
 		return i.ID
 	}
 	return ""
+}
+
+// HardSince returns when a hard threshold was first met in the open incident that the reading of a signal
+// belongs to; the zero time when there is none.
+func (t *Tracker) HardSince(signal pressure.Signal, seen pressure.Observation) time.Time {
+	if i := t.of(signal, seen); i != nil {
+		return i.HardSince
+	}
+	return time.Time{}
+}
+
+// met notes that a threshold is met.
+func (i *Incident) met(threshold *pressure.Threshold, at time.Time) {
+	if threshold.Hard && i.HardSince.IsZero() {
+		i.HardSince = at
+	}
 }
 
 // Add notes a victim of an open incident, by the incident's ID. An incident that is not open

@@ -117,7 +117,7 @@ func TestIncidentEnds(t *testing.T) {
 	_, ended := tracker.Observe(n.after(time.Millisecond, nil), thresholds(), transition)
 	began := n.at.Add(-transition - time.Second)
 	want := []Incident{{
-		ID: "memory.available-20260102T030405.000Z", Signal: pressure.MemoryAvailable, Began: began, Short: began.Add(time.Second), Lowest: 40,
+		ID: "memory.available-20260102T030405.000Z", Signal: pressure.MemoryAvailable, Began: began, HardSince: began, Short: began.Add(time.Second), Lowest: 40,
 		Victims: []Victim{{Pod: "shop/a", UID: "a"}}, Before: Others{OOMKills: -1}, During: Others{OOMKills: -1},
 	}}
 	if diff := cmp.Diff(want, ended); diff != "" || tracker.Any() {

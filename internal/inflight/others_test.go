@@ -15,7 +15,7 @@ func TestOneClockForWhatOthersEnd(t *testing.T) {
 	tracker, p := inflight.New(), pressure.Pressure{Since: at(time.Hour)}
 	until := func(want time.Time) {
 		t.Helper()
-		if got := tracker.OthersUntil(&p); !got.Equal(want) {
+		if got := tracker.OthersUntil(p.Since); !got.Equal(want) {
 			t.Errorf("until %v, want %v", got, want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestBookingsAsAPressureSeesThem(t *testing.T) {
 	}
 	p := pressure.Pressure{Since: at(-time.Second)}
 	want := map[string]time.Time{"long": at(inflight.HardPatience - time.Second), "short": short.Deadline, "own": at(time.Hour)}
-	for _, b := range tracker.For(&p, func(*pressure.Pressure, time.Duration) bool { return false }) {
+	for _, b := range tracker.For(&p, p.Since, func(*pressure.Pressure, time.Duration) bool { return false }) {
 		if !b.Deadline.Equal(want[b.UID]) {
 			t.Errorf("%s counts until %v, want %v", b.UID, b.Deadline, want[b.UID])
 		}

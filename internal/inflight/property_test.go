@@ -173,7 +173,7 @@ func TestAskingChangesNothing(t *testing.T) {
 		exported := fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
 			inflight.Relied(l.All(), signal, w.now, inflight.HardPatience)
-			l.For(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, func(*pressure.Pressure, time.Duration) bool { return true })
+			l.For(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, time.Time{}, func(*pressure.Pressure, time.Duration) bool { return true })
 			l.UnknownUntil(signal)
 			s.Amount(signal)
 		}

@@ -11,7 +11,7 @@ import (
 // returning returns how much of a signal is in flight of what has ended.
 func returning(tracker *inflight.Tracker, signal pressure.Signal, now time.Time) (amount int64) {
 	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, SampleTime: now}
-	for _, b := range tracker.For(&p, func(*pressure.Pressure, time.Duration) bool { return false }) {
+	for _, b := range tracker.For(&p, p.Since, func(*pressure.Pressure, time.Duration) bool { return false }) {
 		amount += b.Expected.At(signal)
 	}
 	return amount

@@ -93,6 +93,16 @@ func (m *Memories) IncidentOf(p *pressure.Pressure) string {
 	return m.Incidents.ID(p.Threshold.Signal, p.Observed)
 }
 
+// MetSince returns when a pressure's threshold was first met in its incident: a line that is met again and
+// again is one shortage. For a soft threshold that is when its last grace period was over.
+func (m *Memories) MetSince(p *pressure.Pressure) time.Time {
+	since := m.Incidents.HardSince(p.Threshold.Signal, p.Observed)
+	if !p.Threshold.Hard || since.IsZero() || since.After(p.Since) {
+		return p.Since
+	}
+	return since
+}
+
 // Observe takes a sample, and the victims that have ended since the one before.
 func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
 	m.Victims.ObserveSpace(sample, ended, m.Incidents.Any())

@@ -18,7 +18,7 @@ import (
 func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 	p := &s.Pressure
 	f.expect(s.Pods, uses, p.Threshold.Signal)
-	inFlight, until := f.For(p, decide.TooLate), f.OthersUntil(p)
+	inFlight, until := f.For(p, s.Met, decide.TooLate), f.OthersUntil(s.Met)
 	var others []inflight.Booking
 	if !p.SampleTime.After(until) {
 		others = f.others(s.Pods, uses, p.Threshold.Signal)
