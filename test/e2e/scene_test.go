@@ -376,21 +376,28 @@ func (s *scene) kubeletsLine(line int64) {
 // kubeletEvicts gives the kubelet hard thresholds until the end of the test.
 func (s *scene) kubeletEvicts(thresholds map[string]string) {
 	s.Helper()
-	path, err := live.Cluster.InNode(kubeletFile)
-	s.must(err)
-	live.ForgetPolicy()
+	s.kubeletsFile(thresholds)
 	eventually.Undo(s, func(ctx context.Context) {
-		_ = os.Remove(path)
 		if err := live.Cluster.SetEvictionHard(ctx, map[string]string{node.NodeMemory: "1Mi"}); err != nil {
 			s.Errorf("setting the kubelet's thresholds back: %v", err)
 		}
 	})
+	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
+}
+
+// kubeletsFile writes hard thresholds into the file of the kubelet that evictd reads, until the end of the
+// test.
+func (s *scene) kubeletsFile(thresholds map[string]string) {
+	s.Helper()
+	path, err := live.Cluster.InNode(kubeletFile)
+	s.must(err)
+	live.ForgetPolicy()
+	eventually.Undo(s, func(context.Context) { _ = os.Remove(path) })
 	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard:\n"
 	for signal, threshold := range thresholds {
 		text += fmt.Sprintf("  %s: %q\n", signal, threshold)
 	}
 	s.must(os.WriteFile(path, []byte(text), 0o644)) // evictd reads it without extra rights
-	s.must(live.Cluster.SetEvictionHard(s.Context(), thresholds))
 }
 
 // knowsTheKubeletsLine fails the test where evictd could not read the kubelet's file.
