@@ -18,9 +18,8 @@ const relief = 30 * time.Second
 // Shortage are the figures of what a pressure is short of, in the signal's unit. None is
 // negative.
 type Shortage struct {
-	// ToLine is missing to the threshold's line, ToTarget to the line plus the minimum
-	// reclaim, by the reading alone.
-	ToLine, ToTarget int64
+	// ToLine is missing to the threshold's line, by the reading alone.
+	ToLine int64
 	// InFlight is what the victims that are relied on should still free.
 	InFlight int64
 	// Missing is what is still missing to the target beside what is in flight, and
@@ -35,7 +34,6 @@ type Shortage struct {
 func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
 	s := Shortage{
 		ToLine:   max(0, p.Line-p.Observed.Available),
-		ToTarget: max(0, p.Target-p.Observed.Available),
 		InFlight: max(0, inFlight),
 	}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)

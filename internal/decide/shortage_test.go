@@ -16,17 +16,17 @@ func TestShortage(t *testing.T) {
 		want                Shortage
 		ofMemory, ofDisk    int64 // required
 	}{
-		{40, 0, 0, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
-		{40, 25, 0, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
-		{40, 25, 1, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85}, 35, 85},
-		{40, 25, -1, Shortage{ToLine: 60, ToTarget: 80, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
-		{99, 0, 0, Shortage{ToLine: 1, ToTarget: 21, Missing: 21, MissingToLine: 1, Needed: 21}, 1, 21},
-		{40, 60, 0, Shortage{ToLine: 60, ToTarget: 80, InFlight: 60, Missing: 20, Needed: 20}, 0, 20},
-		{100, 0, 0, Shortage{ToTarget: 20, Missing: 20, Needed: 20}, 0, 20},
-		{115, 5, 0, Shortage{ToTarget: 5, InFlight: 5}, 0, 0},
+		{40, 0, 0, Shortage{ToLine: 60, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
+		{40, 25, 0, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
+		{40, 25, 1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85}, 35, 85},
+		{40, 25, -1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
+		{99, 0, 0, Shortage{ToLine: 1, Missing: 21, MissingToLine: 1, Needed: 21}, 1, 21},
+		{40, 60, 0, Shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}, 0, 20},
+		{100, 0, 0, Shortage{Missing: 20, Needed: 20}, 0, 20},
+		{115, 5, 0, Shortage{InFlight: 5}, 0, 0},
 		{500, 500, 0, Shortage{InFlight: 500}, 0, 0},
-		{-50, 10, 0, Shortage{ToLine: 150, ToTarget: 170, InFlight: 10, Missing: 160, MissingToLine: 140, Needed: 160}, 140, 160},
-		{40, -3, 0, Shortage{ToLine: 60, ToTarget: 80, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
+		{-50, 10, 0, Shortage{ToLine: 150, InFlight: 10, Missing: 160, MissingToLine: 140, Needed: 160}, 140, 160},
+		{40, -3, 0, Shortage{ToLine: 60, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
 	} {
 		p := pressure.Pressure{Line: 100, Target: 120, Observed: pressure.Observation{Available: test.available}, Forecast: forecastOf(test.rate)}
 		got := ShortageOf(&p, test.inFlight)
