@@ -86,11 +86,23 @@ func cacheHolders(s *scene) []corev1.Pod {
 	before := kubeletsMemory(s)
 	line = min(line, before-nodeHeadroom<<20)
 	s.configure(node.Policy{Signal: node.NodeMemory, Line: line})
+	pods := cacheHoldersOf(s, cacheMiB)
+	s.until("the line is crossed by the kubelet's definition", func(context.Context) bool {
+		return before-kubeletsMemory(s) > nodeHeadroom<<20
+	})
+	s.ticks() // evictd decides under a line that is crossed by the kubelet's definition
+	s.configure(node.Policy{Signal: node.NodeMemory, Line: farLine})
+	return pods
+}
+
+// cacheHoldersOf creates the pods, and waits until the page cache of each is active.
+func cacheHoldersOf(s *scene, mebibytes int64) []corev1.Pod {
+	s.Helper()
 	pods := make([]corev1.Pod, holders)
 	for i := range pods {
 		pods[i] = s.deploy(node.Workload{
-			Name: fmt.Sprintf("holder-%d", i), UsesMiB: holderMiB, AsksMiB: holderAsksMiB, LimitMiB: cacheMiB + 100,
-			Flags: []string{"--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", cacheMiB)},
+			Name: fmt.Sprintf("holder-%d", i), UsesMiB: holderMiB, AsksMiB: holderAsksMiB, LimitMiB: mebibytes + 100,
+			Flags: []string{"--cache=/data/cache", fmt.Sprintf("--cache-bytes=%dMi", mebibytes)},
 			Change: func(spec *corev1.PodSpec) {
 				node.Mount(spec, "data", "/data", corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})
 			},
@@ -98,14 +110,9 @@ func cacheHolders(s *scene) []corev1.Pod {
 	}
 	for i := range pods {
 		s.until(pods[i].Name+" holds its page cache", func(context.Context) bool {
-			return s.inCgroup(&pods[i], "active_file") >= cacheMiB<<20
+			return s.inCgroup(&pods[i], "active_file") >= mebibytes<<20
 		})
 	}
-	s.until("the line is crossed by the kubelet's definition", func(context.Context) bool {
-		return before-kubeletsMemory(s) > nodeHeadroom<<20
-	})
-	s.ticks() // evictd decides under a line that is crossed by the kubelet's definition
-	s.configure(node.Policy{Signal: node.NodeMemory, Line: farLine})
 	return pods
 }
 

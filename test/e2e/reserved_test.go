@@ -27,9 +27,10 @@ func TestLeakInThePodsLimit(t *testing.T) {
 	})
 }
 
-// podsLimitMiB is the limit of the pods' cgroup: so large that 5 % of it are more than the
-// kubelet's 100 MiB of its own definition, in which page cache that is in use is not available.
-const podsLimitMiB = 12 << 10
+// podsLimitMiB is the limit of the pods' cgroup: so large that 5 % of it are more than the page cache
+// of the holders and the kubelet's 100 MiB. By the kubelet's definition their cache is not available:
+// with more of it the kubelet evicts first, and for page cache.
+const podsLimitMiB, littleCacheMiB = 12 << 10, 75
 
 func leaksInThePodsLimit(t *testing.T, extra string) {
 	t.Helper()
@@ -40,7 +41,7 @@ func leaksInThePodsLimit(t *testing.T, extra string) {
 		Name: "leak", UsesMiB: mostMiB, AsksMiB: asksMiB,
 		Flags: []string{fmt.Sprintf("--memory-first=%dMi", firstMiB), fmt.Sprintf("--memory-rate=%dMi", aSecondMiB)},
 	})
-	calm := append(cacheHolders(s), over)
+	calm := append(cacheHoldersOf(s, littleCacheMiB), over)
 	s.podsMayUse(podsLimitMiB << 20)
 	s.must(live.Configure(t.Context(), node.Policy{Limits: "{}", Extra: extra}))
 	eventually.Undo(t, s.farFromAnyLine)
