@@ -62,6 +62,8 @@ func adviceOnChosen(protection rank.Protection) string {
 // names them and not this command; "" for the others.
 func adviceOnMoment(protection rank.Protection) string {
 	switch protection {
+	case rank.ProtectedReclaimTooSmall:
+		return "Near exhaustion its end is not needed beside those of larger pods."
 	case rank.ProtectedBackingOff:
 		return "Its eviction was refused a short while ago and will be retried: the decision's attempts say what refused it."
 	default:

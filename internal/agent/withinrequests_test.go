@@ -56,6 +56,34 @@ func TestHostMemoryThatRunsOutTakesOnePod(t *testing.T) {
 	})
 }
 
+// TestFaultSmallPodsBesideALeakWithinItsRequest: a leak within its request uses up within seconds what
+// small pods would free. They stay, and near exhaustion it alone goes.
+func TestFaultSmallPodsBesideALeakWithinItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(3000)
+		n.run("leak", 500, 3000)
+		n.run("over", 110, 60)
+		n.run("holder", 10, 8)
+		n.run("near", 110, 130)
+		n.host = 850 * mebi
+		for i := range 300 {
+			n.after(time.Duration(i)*100*time.Millisecond, func() {
+				if leak, there := n.pods["uid-leak"]; there {
+					leak.memory += 5 * mebi
+				}
+			})
+		}
+		policy := untilExhaustionPolicy()
+		policy.Thresholds[0].Quantity = pressure.Absolute(500 * mebi)
+		watch(t, n, policy, time.Minute)
+		n.wantVictims(t, "leak")
+		if d := n.acted(t); d.Ranking.Protected[0].Protection != rank.ProtectedReclaimTooSmall || len(d.Ranking.Protected) != 3 {
+			t.Errorf("protected: %+v", d.Ranking.Protected)
+		}
+	})
+}
+
 // TestFaultPodsOverTheirRequestsTogether: a pod within its request grows for a while, and four pods over
 // theirs would cover what it takes together, but none of them alone: it stays.
 func TestFaultPodsOverTheirRequestsTogether(t *testing.T) {

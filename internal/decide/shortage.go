@@ -12,8 +12,12 @@ import (
 
 // One formula says which candidates may be evicted for what is short: docs/adr/0036-one-formula-of-a-shortage.md.
 
-// relief is for how long the ends of pods must make up for what is being used up.
-const relief = 30 * time.Second
+// relief is for how long the ends of pods must make up for what is being used up, and ending for how
+// long a victim needs to end.
+const (
+	relief = 30 * time.Second
+	ending = 5 * time.Second
+)
 
 // Shortage are the figures of what a pressure is short of, in the signal's unit. None is
 // negative.
@@ -26,8 +30,8 @@ type Shortage struct {
 	// MissingToLine what is still missing to the line.
 	Missing, MissingToLine int64
 	// Needed is what is missing, and what is used up within [relief] besides, at the rate that is
-	// certain by the last seconds.
-	Needed int64
+	// certain by the last seconds. Meanwhile is what is used up within [ending].
+	Needed, Meanwhile int64
 }
 
 // ShortageOf returns the figures of a pressure, with so much in flight.
@@ -38,29 +42,30 @@ func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
 	}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
 	s.MissingToLine = max(0, p.Line-p.Observed.Available-s.InFlight)
-	s.Needed = s.Missing + usedUp(p)
+	s.Needed, s.Meanwhile = s.Missing+usedUp(p, relief), usedUp(p, ending)
 	return s
 }
 
-// usedUp returns how much of the signal is used up within [relief]; 0 where that is not known, or it does
+// usedUp returns how much of the signal is used up within so long; 0 where that is not known, or it does
 // not fall. A disk that is full by then is judged by what is missing: the pod that fills it may hold less
 // than it writes in that time.
-func usedUp(p *pressure.Pressure) int64 {
+func usedUp(p *pressure.Pressure, within time.Duration) int64 {
 	f := &p.Forecast
 	if !f.Known || f.Least <= 0 || p.Threshold.Signal.OnDisk() && TooLate(p, 0) {
 		return 0
 	}
-	return int64(f.Least * relief.Seconds())
+	return int64(f.Least * within.Seconds())
 }
 
-// Required returns what the candidates must be able to free together: what reaches the threshold. A
+// Required returns what the candidates must be able to free together: what reaches the threshold, and what
+// is used up while they end, so that no pod goes beside another use that takes at once what it frees. A
 // disk that is full ends no process, and one that the host fills must not cost one pod after the other.
 // So for a disk it is all that is needed.
 func (s *Shortage) Required(signal pressure.Signal) int64 {
 	if signal.OnDisk() {
 		return s.Needed
 	}
-	return s.MissingToLine
+	return s.MissingToLine + s.Meanwhile
 }
 
 // Margin returns by how much more is in flight than reaches the threshold, in the signal's unit.
@@ -106,8 +111,12 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.Shortage()
 	over, within, limited := s.supply(d)
 	choice := short.Choose(signal, over, within, s.anyHelps())
-	if len(within) > 0 && (choice == ChooseExceeding || limited.exceeds) {
+	switch {
+	case len(within) == 0:
+	case choice == ChooseExceeding || limited.exceeds:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
+	case choice == ChooseAll:
+		s.withholdSmall(d, short.Required(signal))
 	}
 	switch {
 	case limited.count > 0 && (choice == ChooseNone || limited.count == len(d.Ranking.Candidates)):
@@ -120,6 +129,30 @@ func sufficient(s *Situation, d *Decision) (Hold, string) {
 		d.Notes = append(d.Notes, "no request is sent for "+limited.say())
 	}
 	return HoldNone, ""
+}
+
+// withholdSmall withholds the candidates that free too little, where pods within their requests go: those
+// whose end is not needed beside the others of the first that reach the threshold together. Where the
+// candidates do not reach it, or it is not known, any may help.
+func (s *Situation) withholdSmall(d *Decision, required int64) {
+	first, freed := 0, int64(0)
+	reclaims := make(map[string]int64, len(d.Ranking.Candidates))
+	for ; freed < required && first < len(d.Ranking.Candidates); first++ {
+		uid := d.Ranking.Candidates[first].Pod.UID
+		reclaim := s.Uses.reclaim(s.Pressure.Threshold.Signal, uid)
+		if !reclaim.Known {
+			return
+		}
+		reclaims[uid], freed = reclaim.Amount, freed+reclaim.Amount
+	}
+	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		reclaim, among := reclaims[e.Pod.UID]
+		if !among || freed-reclaim < required {
+			return rank.NotProtected
+		}
+		freed -= reclaim
+		return rank.ProtectedReclaimTooSmall
+	})
 }
 
 // limited are the candidates whose owner has reached its limit: how many, whether one exceeds its request,

@@ -18,7 +18,7 @@ func TestShortage(t *testing.T) {
 	}{
 		{40, 0, 0, Shortage{ToLine: 60, Missing: 80, MissingToLine: 60, Needed: 80}, 60, 80},
 		{40, 25, 0, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
-		{40, 25, 1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85}, 35, 85},
+		{40, 25, 1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 85, Meanwhile: 5}, 40, 85},
 		{40, 25, -1, Shortage{ToLine: 60, InFlight: 25, Missing: 55, MissingToLine: 35, Needed: 55}, 35, 55},
 		{99, 0, 0, Shortage{ToLine: 1, Missing: 21, MissingToLine: 1, Needed: 21}, 1, 21},
 		{40, 60, 0, Shortage{ToLine: 60, InFlight: 60, Missing: 20, Needed: 20}, 0, 20},
@@ -72,7 +72,7 @@ func TestUsedUp(t *testing.T) {
 	}
 }
 
-// The one formula: 50 are missing to the line and 60 to the target, and 40 are used up meanwhile.
+// The one formula: 50 are missing to the line and 60 to the target, 40 are used up soon and 5 while they end.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	const memory, disk, stall = pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.MemoryStall
@@ -93,7 +93,8 @@ func TestChoose(t *testing.T) {
 	}{
 		{"they cover it", memory, of(100), nil, false, ChooseExceeding},
 		{"they cover it together", memory, of(30, 30, 40), nil, false, ChooseExceeding},
-		{"they reach the line, and not for long", memory, of(50), nil, false, ChooseAll},
+		{"they reach the line, and not for long", memory, of(55), nil, false, ChooseAll},
+		{"they reach the line, and not until they have ended", memory, of(54), nil, false, ChooseNone},
 		{"they do not reach the line", memory, of(30, 19), nil, false, ChooseNone},
 		{"none", memory, nil, nil, false, ChooseNone},
 		{"one is not known", memory, of(1, unknown), nil, false, ChooseExceeding},
@@ -109,7 +110,7 @@ func TestChoose(t *testing.T) {
 		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, ChooseNone},
 		{"a stall", stall, of(unknown), nil, false, ChooseExceeding},
 	} {
-		short := Shortage{Missing: 60, MissingToLine: 50, Needed: 100}
+		short := Shortage{Missing: 60, MissingToLine: 50, Needed: 100, Meanwhile: 5}
 		if got := short.Choose(test.signal, test.over, test.within, test.anyHelps); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}

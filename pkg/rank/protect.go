@@ -50,6 +50,9 @@ const (
 	// about to run out of the resource (protect.withinRequests). Like the reasons below it
 	// depends on more than the pods, see [Ranking.Withhold].
 	ProtectedWithinRequests Protection = "WithinRequests"
+	// ProtectedReclaimTooSmall: near exhaustion the pod's end is not needed beside those of larger
+	// ones.
+	ProtectedReclaimTooSmall Protection = "ReclaimTooSmall"
 	// ProtectedBackingOff: the pod's eviction was refused a short while ago. Like the
 	// reasons below it is a state of the running agent, see [Ranking.Withhold].
 	ProtectedBackingOff Protection = "BackingOff"
@@ -62,7 +65,7 @@ func Protections() []Protection {
 		ProtectedTerminating, ProtectedFinished, ProtectedDaemonSet, ProtectedNoController,
 		ProtectedPinnedToNode, ProtectedPriority, ProtectedNamespace, ProtectedPodSelector,
 		ProtectedAnnotation, ProtectedNoUsageSample, ProtectedWithinGuarantee,
-		ProtectedWithinRequests, ProtectedBackingOff,
+		ProtectedWithinRequests, ProtectedReclaimTooSmall, ProtectedBackingOff,
 	}
 }
 

@@ -43,7 +43,7 @@ func protectedPods() (map[Protection]Pod, Rules) {
 // agent (TestWithhold), and not on the pod alone.
 func ofOthers(p Protection) bool {
 	return slices.Contains([]Protection{
-		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff,
+		ProtectedWithinGuarantee, ProtectedWithinRequests, ProtectedBackingOff, ProtectedReclaimTooSmall,
 	}, p)
 }
 
