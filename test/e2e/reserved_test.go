@@ -48,7 +48,6 @@ func leaksInThePodsLimit(t *testing.T, extra string) {
 	s.until("evictd knows the limit", func(ctx context.Context) bool {
 		return s.count(ctx, "evictd_signal_capacity_bytes", "signal", node.PodMemory) == podsLimitMiB<<20
 	})
-	kills := s.count(t.Context(), "evictd_oom_kills_total")
 	leak.works()
 	d := s.gone(&leak.Pod)
 	if d.Signal != node.PodMemory || d.Verb != "Acted" {
@@ -59,8 +58,8 @@ func leaksInThePodsLimit(t *testing.T, extra string) {
 		s.stays(&calm[i])
 	}
 	s.kubeletHasNotActed()
-	if now := s.count(t.Context(), "evictd_oom_kills_total"); now != kills {
-		t.Errorf("evictd_oom_kills_total = %v, was %v: the kernel has acted", now, kills)
+	if kills := killsNamed(t.Context(), s, leak); kills > 0 {
+		t.Errorf("the kernel has killed the leak: %d processes", kills)
 	}
 }
 
