@@ -70,7 +70,7 @@ func TestReadyOnlyWhereThePodsAre(t *testing.T) {
 	}
 }
 
-// TestKubeletsConfigurationInTwoPlaces: the second one is named, and not passed over in silence.
+// TestKubeletsConfigurationInTwoPlaces: the second one, and what is no configuration, is named and not passed over in silence.
 func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
 	t.Parallel()
 	node := &patient{t: t, root: t.TempDir()}
@@ -79,22 +79,22 @@ func TestKubeletsConfigurationInTwoPlaces(t *testing.T) {
 		t.Errorf("none is there: %v", err)
 	}
 	const dropIn = "/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00-k3s-defaults.conf"
-	node.put(dropIn, kubeletFile("1Gi"))
 	node.put("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\n")
-	if read, err := flags.readKubelet(); err != nil || len(read.Unread) != 0 || !strings.HasSuffix(read.Files[0], dropIn) {
-		t.Errorf("%+v, %v; want the one of k3s", read, err)
+	const kubeconfig = `/etc/kubernetes/kubelet.conf: not a KubeletConfiguration: it says apiVersion "v1" and kind "Config"`
+	if _, err := flags.readKubelet(); err == nil || strings.Contains(err.Error(), "none of") || !strings.Contains(err.Error(), kubeconfig) {
+		t.Errorf("a kubeconfig alone: %v", err)
 	}
-	node.put("/var/lib/kubelet/config.yaml", kubeletFile("2Gi"))
-	read, err := flags.readKubelet()
-	if err != nil || len(read.Unread) != 1 || !strings.HasSuffix(read.Unread[0], dropIn+" is there too and not read") {
-		t.Errorf("%+v, %v; want that the one of k3s is named", read, err)
-	}
-	node.put("/etc/kubernetes/kubelet.yaml", "[")
-	if read, err = flags.readKubelet(); err != nil || len(read.Unread) != 2 || !strings.Contains(read.Unread[1], "/etc/kubernetes/kubelet.yaml") {
-		t.Errorf("%+v, %v; want that the broken one is named", read, err)
-	}
-	node.put("/etc/openshift/kubelet.conf.d/README", "empty")
-	if read, err = flags.readKubelet(); err != nil || len(read.Unread) != 2 {
-		t.Errorf("%+v, %v; want nothing of a directory without drop-ins", read, err)
+	// Each line names what is put there, and what is then said of it beside what is read.
+	for i, step := range []struct{ path, text, says string }{
+		{dropIn, kubeletFile("1Gi"), kubeconfig},
+		{"/var/lib/kubelet/config.yaml", kubeletFile("2Gi"), dropIn + " is there too and not read"},
+		{"/etc/kubernetes/kubelet.yaml", "[", "/etc/kubernetes/kubelet.yaml"},
+		{"/etc/openshift/kubelet.conf.d/10.yaml", kubeletFile("3Gi"), "10.yaml is not read: the kubelet reads the files that end with .conf"},
+	} {
+		node.put(step.path, step.text)
+		read, err := flags.readKubelet()
+		if err != nil || len(read.Unread) != i+1 || !strings.Contains(strings.Join(read.Unread, "\n"), step.says) {
+			t.Errorf("%s: %+v, %v; want %q", step.path, read, err, step.says)
+		}
 	}
 }

@@ -35,34 +35,33 @@ func kubeletConfigPlaces() []string {
 }
 
 // readKubelet returns the kubelet's configuration. Unless --kubelet-config names its place, it is
-// the first that is known, and each further one is named as not read.
+// the first that is known, and whatever else is in one of these places is named as not read.
 func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	if f.kubeletConfig != "" {
 		return kubeletconfig.Read(f.host(f.kubeletConfig))
 	}
 	var first *kubeletconfig.Configuration
-	var faults []error
+	var unread []string
 	for _, path := range kubeletConfigPlaces() {
 		read, err := kubeletconfig.Read(f.host(path))
 		switch {
-		case err == nil && first == nil:
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			unread = append(unread, err.Error())
+		case first == nil:
 			first = read
-		case err == nil:
-			first.Unread = append(first.Unread, strings.Join(read.Files, ", ")+" is there too and not read")
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, kubeletconfig.ErrOtherKind):
-			faults = append(faults, err)
+		default:
+			unread = append(unread, strings.Join(read.Files, ", ")+" is there too and not read")
 		}
 	}
 	if first != nil {
-		for _, fault := range faults {
-			first.Unread = append(first.Unread, fault.Error())
-		}
+		first.Unread = append(first.Unread, unread...)
 		return first, nil
 	}
-	if len(faults) == 0 {
-		faults = append(faults, fmt.Errorf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", ")))
+	if len(unread) == 0 {
+		unread = append(unread, fmt.Sprintf("none of %s is there", strings.Join(kubeletConfigPlaces(), ", ")))
 	}
-	return nil, fmt.Errorf("%w; to have the two compared, mount the file or the directory and name it by --kubelet-config", errors.Join(faults...))
+	return nil, fmt.Errorf("%s; to have the two compared, mount the file or the directory and name it by --kubelet-config", strings.Join(unread, "; "))
 }
 
 // checkKubeletThresholds compares the thresholds with the kubelet's, and reports the result.

@@ -18,10 +18,6 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 )
 
-// ErrOtherKind is why a file is not a kubelet's configuration although it could be read:
-// it says that it is something else.
-var ErrOtherKind = errors.New("not a KubeletConfiguration")
-
 const (
 	group = "kubelet.config.k8s.io/"
 	kind  = "KubeletConfiguration"
@@ -35,7 +31,8 @@ const (
 // thresholds, and with no drop-in in it nothing is known. Like the kubelet it
 // passes over fields that it does not know, and understands nothing of a file in which a
 // value has another type than its field. The error says that a file cannot be read or is no
-// such configuration ([ErrOtherKind]); then nothing is known.
+// such configuration, and of which kind it is; then nothing is known. It is [fs.ErrNotExist] only
+// where nothing has that name.
 func Read(path string) (*Configuration, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
@@ -59,17 +56,19 @@ func Read(path string) (*Configuration, error) {
 
 // readWith merges the drop-ins of a directory over what was read of the files.
 func readWith(base *kubelet.KubeletConfiguration, files []string, dir string) (*Configuration, error) {
-	dropIns, err := dropInsOf(dir)
+	dropIns, unread, err := dropInsOf(dir)
+	if err == nil {
+		base, err = merge(base, dropIns)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if files = append(files, dropIns...); len(files) == 0 {
-		return nil, failed(dir, fmt.Errorf("%w: it is a directory without files that end with .conf", ErrOtherKind))
+		return nil, failed(dir, errors.New(strings.Join(append([]string{"it is a directory without files that end with .conf"}, unread...), "; ")))
 	}
-	if base, err = merge(base, dropIns); err != nil {
-		return nil, err
-	}
-	return newConfiguration(base, files), nil
+	read := newConfiguration(base, files)
+	read.Unread = append(read.Unread, unread...)
+	return read, nil
 }
 
 // Default returns what a kubelet does whose file writes nothing of evictions.
@@ -81,7 +80,7 @@ func Default() *Configuration {
 
 // jsonOf returns the file as JSON, by the conversion that the kubelet's loader uses.
 func jsonOf(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	info, err := stat(path)
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
@@ -101,12 +100,21 @@ func jsonOf(path string) ([]byte, error) {
 		err = kjson.UnmarshalCaseSensitivePreserveInts(text, &head)
 	}
 	if err == nil && (head.Kind != kind || !strings.HasPrefix(head.APIVersion, group)) {
-		err = fmt.Errorf("%w: it says apiVersion %q and kind %q", ErrOtherKind, shown(head.APIVersion), shown(head.Kind))
+		err = fmt.Errorf("not a KubeletConfiguration: it says apiVersion %q and kind %q", shown(head.APIVersion), shown(head.Kind))
 	}
 	if err != nil {
 		return nil, failed(path, err)
 	}
 	return text, nil
+}
+
+// stat is [os.Stat], but a link without its target is there: the kubelet may see what it leads to.
+func stat(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if target, fault := os.Readlink(path); fault == nil && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("it is a link to %s, which evictd does not find", wording.OneLine(target))
+	}
+	return info, err
 }
 
 // kindOf names what is not a regular file.
@@ -141,19 +149,27 @@ func shown(text string) string {
 	return wording.OneLine(strings.ToValidUTF8(text[:min(len(text), longest)], ""))
 }
 
-// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them.
-func dropInsOf(dir string) ([]string, error) {
-	var names []string
-	err := filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() && filepath.Ext(name) == ".conf" {
+// dropInsOf returns the drop-ins in a directory in the order in which the kubelet merges them, and a
+// sentence for each other file in it: those that the kubelet skips, and links without their targets.
+func dropInsOf(dir string) (names, unread []string, err error) {
+	err = filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if _, err = stat(name); filepath.Ext(name) != ".conf" {
+			err = errors.New("the kubelet reads the files that end with .conf")
+		}
+		if err != nil {
+			unread = append(unread, name+" is not read: "+err.Error())
+		} else {
 			names = append(names, name)
 		}
-		return err
+		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
+		return nil, nil, fmt.Errorf("looking for the kubelet's drop-ins: %w", err)
 	}
-	return names, nil
+	return names, unread, nil
 }
 
 // merge does what the kubelet does with its drop-ins (k8s.io/kubernetes

@@ -86,14 +86,14 @@ func TestReadKubelet(t *testing.T) {
 			85, 0,
 		},
 		{
-			"drop-ins in their order; other files are none",
+			"drop-ins in their order; other files are named",
 			kubeletHead + "evictionHard: {nodefs.available: 1Gi, imagefs.available: 2Gi}",
 			map[string]string{
 				"10-a.conf": kubeletHead + "evictionHard: {nodefs.available: 2Gi}", "20-b.conf": kubeletHead + "evictionHard: {nodefs.available: 3Gi, imagefs.available: null}\nimageGCHighThresholdPercent: 100",
 				"30-c.yaml": kubeletHead + "evictionHard: {nodefs.available: 4Gi}",
 			},
 			[]string{"nodefs.available<3221225472 (hard)"},
-			100, 0,
+			100, 1,
 		},
 		{
 			"a drop-in is merged over the defaults, and cannot bring them back", kubeletHead,
@@ -143,7 +143,7 @@ func TestReadKubeletRefusesWhatIsNone(t *testing.T) {
 		}
 	}
 	_, err := kubeletconfig.Read(writeKubelet(t, "apiVersion: v1\nkind: Config\n", nil))
-	if !errors.Is(err, kubeletconfig.ErrOtherKind) {
+	if err == nil || !strings.Contains(err.Error(), `not a KubeletConfiguration: it says apiVersion "v1" and kind "Config"`) {
 		t.Errorf("a kubeconfig: %v", err)
 	}
 	if _, err = kubeletconfig.Read(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
@@ -189,6 +189,51 @@ func TestDropInsAlone(t *testing.T) {
 	}
 	if got, err = kubeletconfig.Read(filepath.Join(file+".d", "00-k3s-defaults.conf")); err != nil || len(got.Unread) != 1 {
 		t.Errorf("one of them: %v, unread %q; want that the others are named", err, got.Unread)
+	}
+}
+
+// TestWhatIsNotReadIsNamed: a link without its target and a file with another ending keep nothing that is
+// beside them from the comparison, and alone they are no configuration.
+func TestWhatIsNotReadIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		file string
+		link string // of a link to nowhere
+		says string
+	}{
+		"another ending":         {"10.yaml", "", "10.yaml is not read: the kubelet reads the files that end with .conf"},
+		"a link without target":  {"", "10.conf", "10.conf is not read: it is a link to /nowhere/x, which evictd does not find"},
+		"neither ends with conf": {"", "10.yaml", "10.yaml is not read: the kubelet reads the files that end with .conf"},
+	} {
+		dir := t.TempDir()
+		put := func(name, text string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.file != "" {
+			put(test.file, kubeletHead)
+		}
+		if test.link != "" {
+			if err := os.Symlink("/nowhere/x", filepath.Join(dir, test.link)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := kubeletconfig.Read(dir); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s, alone: %v, want %q", name, err, test.says)
+		}
+		put("00.conf", kubeletHead+"evictionHard: {memory.available: 1Gi}")
+		got, err := kubeletconfig.Read(dir)
+		if err != nil || len(got.Files) != 1 || len(got.Thresholds) == 0 || len(got.Unread) != 1 || !strings.HasSuffix(got.Unread[0], test.says) {
+			t.Errorf("%s, beside one that is read: %+v, %v, want %q", name, got, err, test.says)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.Symlink("/nowhere/x", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kubeletconfig.Read(link); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "it is a link to /nowhere/x") {
+		t.Errorf("a link in place of the file: %v", err)
 	}
 }
 
