@@ -69,7 +69,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	d.recorder.InForce(policy.Thresholds)
 	seen := d.host.current().Sample(time.Now())
 	d.warn(loaded, &seen)
-	policy.KubeletHard = d.checkKubeletThresholds(loaded, policy.Thresholds, d.host.current())
+	d.checkKubeletThresholds(loaded, &policy, d.host.current())
 	d.openWakers()
 	if err := d.connect(ctx, policy, registry); err != nil {
 		return nil, err

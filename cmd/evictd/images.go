@@ -35,16 +35,6 @@ func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unus
 	return measure.UnusedImages{Bytes: bytes, OnNodeFS: !dedicated}, nil
 }
 
-// imageReclaim returns when the node's kubelet removes unused images. A file that cannot be
-// read has already been reported.
-func (f *runFlags) imageReclaim() measure.ImageReclaim {
-	kubelet, err := f.readKubelet()
-	if err != nil {
-		kubelet = nil
-	}
-	return imageReclaimOf(kubelet)
-}
-
 // imageReclaimOf returns when the kubelet removes unused images, by its configuration; nil
 // is an unknown configuration, for which the kubelet's defaults apply.
 func imageReclaimOf(kubelet *kubeletconfig.Configuration) measure.ImageReclaim {

@@ -51,7 +51,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 		return err
 	}
 	seen := sampler.Sample(time.Now()) // while the loop does not use the sampler yet
-	policy.KubeletHard = d.checkKubeletThresholds(c, policy.Thresholds, sampler)
+	d.checkKubeletThresholds(c, &policy, sampler)
 	d.pods.KeepLabels(c.LabelKeys())
 	if !d.agent.Reload(ctx, policy, sampler) {
 		return errors.Join(ctx.Err(), sampler.Close())
@@ -68,7 +68,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 // policyOf returns the policy of a configuration on this node.
 func (d *daemon) policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 	policy, err := policyOf(c)
-	policy.ImageReclaim = d.flags.imageReclaim()
 	policy.Acting = acting.By(func() acting.State { return d.actingBy(c) })
 	return policy, err
 }

@@ -59,16 +59,16 @@ func TestKubeletsLineIsWatched(t *testing.T) {
 		}
 		c := config.Default()
 		c.EvictionHard, c.EvictionSoft = map[string]string{"memory.available": "5%"}, nil
-		thresholds, err := c.Thresholds()
+		policy, err := policyOf(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sampler, err := pressure.Open(pressure.Options{HostRoot: h.root, Signals: signalsOf(thresholds)})
+		sampler, err := pressure.Open(pressure.Options{HostRoot: h.root, Signals: signalsOf(policy.Thresholds)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = sampler.Close() })
-		if hard := d.checkKubeletThresholds(c, thresholds, sampler); len(hard) == 0 {
+		if d.checkKubeletThresholds(c, &policy, sampler); len(policy.KubeletHard) == 0 {
 			t.Fatalf("the kubelet's configuration was not read: %v", logged.All())
 		}
 		logged.TakeAll()

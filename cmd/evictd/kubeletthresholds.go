@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/config"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -64,27 +65,26 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 	return nil, fmt.Errorf("%s; to have the two compared, mount the file or the directory and name it by --kubelet-config", strings.Join(unread, "; "))
 }
 
-// checkKubeletThresholds compares the thresholds with the kubelet's, and reports the result.
-// It reports once that the kubelet's are unknown. It returns the kubelet's hard thresholds;
-// nil where they are unknown.
-func (d *daemon) checkKubeletThresholds(
-	c *config.EvictdConfiguration, thresholds []pressure.Threshold, sampler *pressure.Node,
-) (hard []pressure.Threshold) {
+// checkKubeletThresholds compares the policy's thresholds with the kubelet's, and reports the result,
+// or once why the kubelet's are unknown. Into the policy it puts the kubelet's hard thresholds, nil
+// where they are unknown, and when the kubelet removes unused images.
+func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *agent.Policy, sampler *pressure.Node) {
 	kubelet, err := d.flags.readKubelet()
+	policy.ImageReclaim = imageReclaimOf(kubelet)
 	if err != nil {
 		if text := err.Error(); text != d.uncheckedWhy {
 			d.uncheckedWhy = text
 			d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
 		}
 		d.compared.Store(nil)
-		return nil
+		return
 	}
 	d.uncheckedWhy = ""
-	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: thresholds, definition: c.MemoryDefinition()})
+	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: policy.Thresholds, definition: c.MemoryDefinition()})
 	sample := sampler.Sample(time.Now())
-	result := d.host.compareThresholds(c, thresholds, kubelet, &sample, sampler.DedicatedImageFS)
+	result := d.host.compareThresholds(c, policy.Thresholds, kubelet, &sample, sampler.DedicatedImageFS)
 	d.recorder.KubeletThresholds(kubelet, &result)
-	return slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
+	policy.KubeletHard = slices.DeleteFunc(slices.Clone(kubelet.Thresholds), func(t pressure.Threshold) bool { return !t.Hard })
 }
 
 // compareThresholds compares the thresholds with the kubelet's, given a sample of their signals.
