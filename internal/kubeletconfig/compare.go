@@ -72,8 +72,9 @@ func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Resu
 		result.Compared = append(result.Compared, signal)
 		one := pair{signal, seen, mine, of(theirs, kubelet.Thresholds, seen.Capacity), kubelet, node}
 		if signal == pressure.MemoryAvailable {
+			memory := &node.KubeletMemory
 			one.theirs = slices.DeleteFunc(one.theirs, func(t pressure.Threshold) bool {
-				return node.KubeletMemory.State == pressure.Known && kubeletMemoryAhead(ours, &t, node.KubeletMemory.Capacity)
+				return memory.State == pressure.Known && ahead(of(pressure.KubeletMemoryAvailable, ours, memory.Capacity), &t, memory.Capacity)
 			})
 		}
 		for _, look := range []func() (Finding, bool){one.evictions, one.images} {
@@ -143,11 +144,11 @@ func (p *pair) twoMeasures() (theirs pressure.Observation, two bool) {
 }
 
 // evictions finds a threshold of the kubelet's that no threshold of evictd's is ahead of, see
-// [pair.ahead].
+// [ahead].
 func (p *pair) evictions() (Finding, bool) {
 	for i := range p.theirs {
 		theirs := &p.theirs[i]
-		if p.ahead(theirs) {
+		if ahead(p.ours, theirs, p.seen.Capacity) {
 			continue
 		}
 		ours := p.rival(theirs)
@@ -157,12 +158,12 @@ func (p *pair) evictions() (Finding, bool) {
 	return Finding{}, false
 }
 
-// ahead reports whether a threshold of evictd's is met sooner than the kubelet's as the
-// signal falls, and waits no longer. At equal lines the kubelet, which looks every ten
-// seconds, acts as soon as a victim of evictd's takes longer than that to end.
-func (p *pair) ahead(theirs *pressure.Threshold) bool {
-	return slices.ContainsFunc(p.ours, func(t pressure.Threshold) bool {
-		return p.line(&t) > p.line(theirs) && t.Grace <= theirs.Grace
+// ahead reports whether one of the thresholds is met sooner than the kubelet's as the signal falls,
+// and waits no longer. At equal lines the kubelet, which looks every ten seconds, acts as soon as a
+// victim of evictd's takes longer than that to end.
+func ahead(ours []pressure.Threshold, theirs *pressure.Threshold, capacity int64) bool {
+	return slices.ContainsFunc(ours, func(t pressure.Threshold) bool {
+		return t.Quantity.Of(capacity) > theirs.Quantity.Of(capacity) && t.Grace <= theirs.Grace
 	})
 }
 

@@ -43,7 +43,7 @@ func MemoryHeadroom(ours []pressure.Threshold, kubelet *Configuration, node *Nod
 	own := of(pressure.MemoryAvailable, ours, seen.Capacity)
 	switch {
 	case h.Bytes > ends, h.Bytes > begins && !near:
-	case kubeletMemoryAhead(ours, &theirs[0], memory.Capacity):
+	case ahead(of(pressure.KubeletMemoryAvailable, ours, memory.Capacity), &theirs[0], memory.Capacity):
 	case seen.State != pressure.Known, len(own) == 0, !own[0].Hard: // left to the kubelet, or said by Compare
 	default:
 		h.Near = seen.Available-own[0].Quantity.Of(seen.Capacity) > begins
@@ -57,17 +57,6 @@ func MemoryHeadroom(ours []pressure.Threshold, kubelet *Configuration, node *Nod
 			wording.Amount(pressure.MemoryAvailable, seen.Available), mebibytes(line+begins))
 	}
 	return h, true
-}
-
-// kubeletMemoryAhead reports whether a threshold of kubeletMemory.available is met sooner than the
-// kubelet's of memory.available, and waits no longer. The two have the same measure.
-func kubeletMemoryAhead(ours []pressure.Threshold, theirs *pressure.Threshold, capacity int64) bool {
-	for _, t := range of(pressure.KubeletMemoryAvailable, ours, capacity) {
-		if t.Quantity.Of(capacity) > theirs.Quantity.Of(capacity) && t.Grace <= theirs.Grace {
-			return true
-		}
-	}
-	return false
 }
 
 // mebibytes returns an amount as a configuration writes it, rounded up.
