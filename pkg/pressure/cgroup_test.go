@@ -4,7 +4,9 @@ import (
 	"maps"
 	"math"
 	"path/filepath"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -110,7 +112,8 @@ func TestGroupThatHasGone(t *testing.T) {
 }
 
 // TestAllocatable: by the kernel's definition only what cannot be reclaimed is used: no page cache and,
-// on version 2, no slabs that give way. Without a limit there is no such signal.
+// on version 2, no slabs that give way. Without a limit there is no such signal, nor with one of all the
+// memory where memory.available has the same thresholds.
 func TestAllocatable(t *testing.T) {
 	t.Parallel()
 	v1 := func(limit string) tree {
@@ -123,23 +126,43 @@ func TestAllocatable(t *testing.T) {
 		maps.Copy(all, group2("sys/fs/cgroup/kubepods", "9000", limit, "400"))
 		return all
 	}
+	const all = 24*gib - 6*mib // without huge pages
+	text := func(limit int64) string { return strconv.FormatInt(limit, 10) }
+	hard := func(signal Signal, share float32) Threshold {
+		return Threshold{Signal: signal, Quantity: Fraction(share), Hard: true}
+	}
+	defaults := []Threshold{
+		hard(MemoryAvailable, .05), hard(AllocatableMemoryAvailable, .05),
+		{Signal: MemoryAvailable, Quantity: Fraction(.1), Grace: time.Second},
+		{Signal: AllocatableMemoryAvailable, Quantity: Fraction(.1), Grace: time.Second},
+	}
 	for name, test := range map[string]struct {
 		node       tree
 		definition MemoryDefinition
 		want       Observation
+		thresholds []Threshold
 	}{
-		"v1":                     {v1("20000"), Kernel, known(20000-1-4, 20000)},
-		"v1, by the working set": {v1("20000"), WorkingSet, known(20000-9000+400, 20000)},
-		"v2":                     {v2("20000"), Kernel, known(20000-9000+400+3+2, 20000)},
-		"v2, by the working set": {v2("20000"), WorkingSet, known(20000-9000+400, 20000)},
-		"over its limit":         {v2("5000"), WorkingSet, known(5000-9000+400, 5000)},
-		"v1, no limit":           {v1("9223372036854771712"), Kernel, absent(errUnlimited)},
-		"v2, no limit":           {v2("max"), Kernel, absent(errUnlimited)},
+		"v1":                              {v1("20000"), Kernel, known(20000-1-4, 20000), defaults},
+		"v1, by the working set":          {v1("20000"), WorkingSet, known(20000-9000+400, 20000), defaults},
+		"v2":                              {v2("20000"), Kernel, known(20000-9000+400+3+2, 20000), defaults},
+		"v2, by the working set":          {v2("20000"), WorkingSet, known(20000-9000+400, 20000), defaults},
+		"over its limit":                  {v2("5000"), WorkingSet, known(5000-9000+400, 5000), nil},
+		"v1, no limit":                    {v1("9223372036854771712"), Kernel, absent(errUnlimited), nil},
+		"v2, no limit":                    {v2("max"), Kernel, absent(errUnlimited), nil},
+		"a limit below the node's memory": {v2(text(all - 1)), WorkingSet, known(all-1-9000+400, all-1), defaults},
+		"a limit of all the memory":       {v2(text(all)), Kernel, absent(errUnlimited), defaults},
+		"huge pages in the limit":         {v1(text(24 * gib)), WorkingSet, absent(errUnlimited), defaults},
+		"all the memory, one that is met before": {
+			v2(text(all)), WorkingSet, known(all-9000+400, all), []Threshold{hard(MemoryAvailable, .05), hard(AllocatableMemoryAvailable, .06)},
+		},
+		"all the memory, one that does not wait": {v2(text(all)), WorkingSet, known(all-9000+400, all), append(defaults[2:3:3], defaults[1])},
+		"all the memory, and no other threshold": {v2(text(all)), WorkingSet, known(all-9000+400, all), defaults[1:2]},
+		"all the memory, and no threshold":       {v2(text(all)), WorkingSet, known(all-9000+400, all), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sample := mustOpen(t, Options{
-				HostRoot: test.node.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable}, MemoryAvailable: test.definition,
+				HostRoot: test.node.Plant(t), Kubepods: "/kubepods", Signals: []Signal{AllocatableMemoryAvailable}, MemoryAvailable: test.definition, Thresholds: test.thresholds,
 			}, fakeSystem()).Sample(moment(0))
 			if got := sample.Of(AllocatableMemoryAvailable); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)

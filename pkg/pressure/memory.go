@@ -10,17 +10,18 @@ import (
 var errNoKubepods = errors.New("there is no kubepods cgroup")
 
 // errUnlimited is the other reason: kube and system reservations are not enforced on the
-// kubepods cgroup.
-var errUnlimited = errors.New("the kubepods cgroup has no memory limit")
+// kubepods cgroup, or there are none and memory.available has thresholds that are met before.
+var errUnlimited = errors.New("the kubepods cgroup has no memory limit below the node's memory")
 
 // nodeMemory are the signals of the whole node's memory.
 func nodeMemory() [2]Signal { return [...]Signal{MemoryAvailable, KubeletMemoryAvailable} }
 
-// observeMemory reads the signals of the node's memory, from one reading of /proc/meminfo. They
-// are read every 10 ms near a threshold; the kernel's definition allocates nothing elsewhere.
-func (n *Node) observeMemory(s *Sample) {
+// observeMemory reads the signals of the node's memory, from one reading of /proc/meminfo, and
+// returns what of it is no huge page; 0 where no signal asks. They are read every 10 ms near a
+// threshold; the kernel's definition allocates nothing elsewhere.
+func (n *Node) observeMemory(s *Sample) (capacity int64, err error) {
 	if n.meminfo == nil {
-		return
+		return 0, nil
 	}
 	content, total, hugePages, err := n.readMeminfo()
 	for _, signal := range nodeMemory() {
@@ -34,6 +35,7 @@ func (n *Node) observeMemory(s *Sample) {
 			s.Observations[signal] = n.kernelAvailable(content, total-hugePages)
 		}
 	}
+	return total - hugePages, err
 }
 
 // definitionOf returns how a signal of the node's memory is computed.
@@ -106,17 +108,36 @@ func (n *Node) workingSetAvailable(total, hugePages int64) Observation {
 	return Observation{State: Known, Available: available, Capacity: available + root.used}
 }
 
-// allocatable reads allocatableMemory.available.
-func (n *Node) allocatable() Observation {
+// allocatable reads allocatableMemory.available, given what observeMemory returned.
+func (n *Node) allocatable(capacity int64, err error) Observation {
 	if n.kubepods == nil {
 		return absent(errNoKubepods)
 	}
-	pods, err := n.kubepods.read()
+	var pods cgroupMemory
+	if err == nil {
+		pods, err = n.kubepods.read()
+	}
 	switch {
 	case err != nil:
 		return unknown(err)
-	case pods.limit > unlimitedAbove:
+	case pods.limit > unlimitedAbove, pods.limit >= capacity && n.repeated(capacity):
 		return absent(errUnlimited)
 	}
 	return Observation{State: Known, Available: pods.limit - pods.used, Capacity: pods.limit}
+}
+
+// repeated reports whether allocatableMemory.available has thresholds, and memory.available one that
+// is met before each of them where the pods' limit is all of the memory, as the default ones are.
+func (n *Node) repeated(capacity int64) (all bool) {
+	for _, t := range n.options.Thresholds {
+		if t.Signal != AllocatableMemoryAvailable {
+			continue
+		}
+		if all = slices.ContainsFunc(n.options.Thresholds, func(m Threshold) bool {
+			return m.Signal == MemoryAvailable && m.Grace <= t.Grace && m.Quantity.Of(capacity) >= t.Quantity.Of(capacity)
+		}); !all {
+			break
+		}
+	}
+	return all
 }

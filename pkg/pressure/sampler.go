@@ -65,7 +65,8 @@ type Options struct {
 	// signals must exist.
 	Signals []Signal
 	// Thresholds of memory.available are those near which what is free on the kernel's per-CPU
-	// lists is added to MemAvailable; see docs/signals.md.
+	// lists is added to MemAvailable, and that may make those of allocatableMemory.available
+	// useless; see docs/signals.md.
 	Thresholds []Threshold
 }
 
@@ -152,7 +153,7 @@ func (n *Node) wants(signals ...Signal) bool {
 }
 
 func (n *Node) openMemory(system) error {
-	if !n.wants(MemoryAvailable, KubeletMemoryAvailable) {
+	if !n.wants(MemoryAvailable, KubeletMemoryAvailable, AllocatableMemoryAvailable) {
 		return nil
 	}
 	n.meminfo = newKernelFile(n.options.host("/proc/meminfo"), meminfoMax)
@@ -166,7 +167,7 @@ func (n *Node) openMemory(system) error {
 		}
 	}
 	var seen Sample
-	n.observeMemory(&seen)
+	_, _ = n.observeMemory(&seen) // the signals say it
 	for _, signal := range nodeMemory() {
 		if read := seen.Of(signal); n.wanted[signal] && read.State == Unknown {
 			return fmt.Errorf("preparing %s: %w", signal, read.Err)
@@ -181,9 +182,9 @@ func (n *Node) openAllocatable(system) error {
 	}
 	var err error
 	if n.kubepods, err = findMemoryCgroup(n.options.host(cgroupRoot), n.options.Kubepods, n.options.MemoryAvailable); err == nil {
-		_, err = n.kubepods.read()
+		err = n.allocatable(n.observeMemory(&Sample{})).Err
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnlimited) {
 		return fmt.Errorf("preparing %s: %w", AllocatableMemoryAvailable, err)
 	}
 	return nil
@@ -201,9 +202,9 @@ func (n *Node) Sample(now time.Time) Sample {
 		return s
 	}
 	n.startProbes()
-	n.observeMemory(&s)
+	capacity, err := n.observeMemory(&s)
 	if n.wanted[AllocatableMemoryAvailable] {
-		s.Observations[AllocatableMemoryAvailable] = n.allocatable()
+		s.Observations[AllocatableMemoryAvailable] = n.allocatable(capacity, err)
 	}
 	if n.wanted[MemoryStall] {
 		s.Observations[MemoryStall] = n.stalls(now)

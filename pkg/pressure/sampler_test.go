@@ -155,13 +155,13 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		{v1Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v1 + "/memory.usage_in_bytes", v1 + "/memory.stat"}},
 		{v2Tree, Options{}, KubeletMemoryAvailable, []string{"proc/meminfo", v2 + "/memory.stat"}},
 		{v1Tree, Options{Kubepods: "/kubepods"}, AllocatableMemoryAvailable, []string{
-			v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
+			"proc/meminfo", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
 		}},
 		{v1Tree, Options{Kubepods: "/kubepods", MemoryAvailable: WorkingSet}, AllocatableMemoryAvailable, []string{
-			v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
+			"proc/meminfo", v1 + "/kubepods/memory.usage_in_bytes", v1 + "/kubepods/memory.limit_in_bytes", v1 + "/kubepods/memory.stat",
 		}},
 		{v2Tree, Options{Kubepods: "/kubepods.slice"}, AllocatableMemoryAvailable, []string{
-			v2 + "/kubepods.slice/memory.current", v2 + "/kubepods.slice/memory.max", v2 + "/kubepods.slice/memory.stat",
+			"proc/meminfo", v2 + "/kubepods.slice/memory.current", v2 + "/kubepods.slice/memory.max", v2 + "/kubepods.slice/memory.stat",
 		}},
 	}
 	for _, source := range sources {
