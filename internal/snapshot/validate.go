@@ -3,6 +3,7 @@ package snapshot
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/evictd/evictd/pkg/evict"
@@ -46,11 +47,15 @@ func (v *validation) entry(list string, i int, uid string, known map[string]bool
 	v.once(list, i, "uid", uid)
 }
 
-// figures refuses what is negative, in the order of the names; nil is not known.
-func (v *validation) figures(path string, all map[string]*int64) {
+// mostUsed bounds what all pods use together, 1 EiB, so that no sum of their figures overflows.
+const mostUsed = 1 << 60
+
+// figures refuses what is negative or above most, in the order of the names; nil is not known.
+func (v *validation) figures(path string, most int64, all map[string]*int64) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if n := all[name]; n != nil {
 			v.refusef(*n < 0, "%s.%s: %d is negative; save the snapshot again", path, name, *n)
+			v.refusef(*n > most, "%s.%s: %d is more than the %d that a pod of this node can use; save the snapshot again", path, name, *n, most)
 		}
 	}
 }
@@ -60,7 +65,7 @@ func (v *validation) pods(s *NodeSnapshot) {
 		v.refusef(pod.Name == "" || pod.Namespace == "" || pod.UID == "", "%s: name, namespace and uid must be there; save the snapshot again", at("pods", i))
 		v.once("pods", i, "uid", pod.UID)
 		v.once("pods", i, "name", pod.Key())
-		v.figures(at("pods", i), map[string]*int64{
+		v.figures(at("pods", i), math.MaxInt64, map[string]*int64{
 			"gracePeriodSeconds": &pod.GraceSeconds, "deletionGracePeriodSeconds": pod.DeletionGraceSeconds,
 			"memoryRequest": &pod.MemoryRequest, "ephemeralStorageRequest": &pod.StorageRequest,
 		})
@@ -92,13 +97,13 @@ func (v *validation) entries(s *NodeSnapshot) {
 	pods, cgroups := s.uids()
 	for i, u := range s.Usage {
 		v.entry("usage", i, u.UID, cgroups)
-		v.figures(at("usage", i), map[string]*int64{
+		v.figures(at("usage", i), mostUsed/int64(len(s.Usage)), map[string]*int64{
 			"workingSet": &u.WorkingSet, "anonymous": &u.Anonymous, "shared": &u.Shared, "kernel": u.Kernel, "tasks": u.Tasks,
 		})
 	}
 	for i, d := range s.Disk {
 		v.entry("disk", i, d.UID, pods)
-		v.figures(at("disk", i), map[string]*int64{
+		v.figures(at("disk", i), mostUsed/int64(len(s.Disk)), map[string]*int64{
 			"nodefs.bytes": d.NodeFS.Bytes, "nodefs.inodes": d.NodeFS.Inodes,
 			"imagefs.bytes": d.ImageFS.Bytes, "imagefs.inodes": d.ImageFS.Inodes,
 		})
