@@ -85,8 +85,7 @@ type EvictdConfiguration struct {
 	// pods in one order. A pod belongs to the deepest queue that matches it; a pod that
 	// no queue matches belongs to the root.
 	Queues []Queue `json:"queues,omitempty"`
-	// How many pods may be evicted per minute and hour, whatever the pressure, and how much an
-	// eviction must free.
+	// How many pods may be evicted per minute and hour, whatever the pressure.
 	Limits Limits `json:"limits"`
 	// Keeps a taint of evictd's own on the node while it is under pressure, until the transition
 	// period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`, with the
@@ -186,13 +185,12 @@ type Protect struct {
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 	// Protects pods that use no more than they requested of what the node is short of.
 	// `untilExhaustion`: they are candidates only while a hard threshold is met and the
-	// resource is almost exhausted: less than half of the threshold is left, or what is left
-	// will have fallen to the kubelet's own threshold (if its file is known, else to nothing)
-	// before the pod could have ended. `always`: they are never candidates. `never`: they are
-	// candidates after the pods that use more than they requested, as in the kubelet. For a
-	// disk the request of ephemeral-storage counts: a pod without one uses more than it
-	// requested. The rule does not apply to PIDs and inodes, which cannot be requested. Unset
-	// means `untilExhaustion`.
+	// resource is almost exhausted: less than half of the threshold is left, or what is left is
+	// no more than the kubelet's own hard threshold, if its file is known. `always`: they are
+	// never candidates. `never`: they are candidates after the pods that use more than they
+	// requested, as in the kubelet. For a disk the request of ephemeral-storage counts: a pod
+	// without one uses more than it requested. The rule does not apply to PIDs and inodes, which
+	// cannot be requested. Unset means `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
 	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
 	// matches any ending. In all other namespaces the annotation has no effect, because every user
@@ -240,8 +238,8 @@ type Queue struct {
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Limits bounds how many pods evictd evicts per minute and hour, and says how much an
-// eviction must free. Each node has its own limits; there is no common limit of all nodes.
+// Limits bounds how many pods evictd evicts per minute and hour. Each node has its own limits;
+// there is no common limit of all nodes.
 type Limits struct {
 	// Evictions in any 60 seconds, at least 1. Unset means 6.
 	EvictionsPerMinute int32 `json:"evictionsPerMinute"`
