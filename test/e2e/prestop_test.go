@@ -21,10 +21,11 @@ func TestPreStopAndGraceRunToTheirEnd(t *testing.T) {
 	on(t, oneDisk)
 	s := emptyScene(t)
 	s.patientThreshold(node.Policy{})
-	beside := deployWorker(s, node.Workload{Name: "beside", UsesMiB: 500, AsksMiB: 300})
+	// When the threshold is met, the polite pod exceeds its request by more, however soon that is seen.
+	beside := deployWorker(s, node.Workload{Name: "beside", UsesMiB: 300, AsksMiB: 200})
 	polite := deployWorker(s, node.Workload{
-		Name: "polite", UsesMiB: 400, AsksMiB: 10,
-		Flags: []string{endsAtBarrier, moreAtBarrier, "--memory-first=300Mi"},
+		Name: "polite", UsesMiB: 550, AsksMiB: 10,
+		Flags: []string{endsAtBarrier, moreAtBarrier, "--memory-first=450Mi"},
 		Change: func(spec *corev1.PodSpec) {
 			spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{
 				Command: []string{"/workload", hookBarrier, logFlag},
