@@ -87,7 +87,7 @@ func Compare(ours []pressure.Threshold, kubelet *Configuration, node *Node) Resu
 }
 
 // uncopied returns that evictd has no threshold of allocatableMemory.available where the kubelet has the copy
-// that it makes of its hard one of memory.available. Nobody wrote that one, so nobody left it to the kubelet. Where
+// that it makes of its hard one of memory.available. It is in no file, so it was not left to the kubelet. Where
 // the limit is not below the node's memory, a threshold of memory.available is met before.
 func uncopied(mine []pressure.Threshold, kubelet *Configuration, node *Node) (Finding, bool) {
 	const signal = pressure.AllocatableMemoryAvailable

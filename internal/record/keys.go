@@ -72,7 +72,7 @@ const (
 	messageStateWrite     = "writing the state file failed or was slow"
 	messageOOMKill        = "the kernel killed processes of a pod for want of memory"
 	messageNoOOMKills     = "the pods of OOM kills are not known"
-	messageLogDropped     = "nobody read the log for a while, and lines are missing"
+	messageLogDropped     = "the log was not read for a while, and lines are missing"
 	messageConfined       = "evictd is confined to its node"
 	messageUnconfined     = "evictd is not confined to its node"
 	messageConfinedOrNot  = "whether evictd is confined to its node is not known"

@@ -14,7 +14,7 @@ import (
 
 // A log that is not read stops nothing. Once it is read, the lines that are there are whole and in
 // order, and one says how many are missing.
-func TestFaultALogThatNobodyReadsStopsNothing(t *testing.T) {
+func TestFaultALogThatIsNotReadStopsNothing(t *testing.T) {
 	t.Parallel()
 	reader, writer := io.Pipe()
 	logger, err := record.NewQueuedLogger("info", "json", writer)
@@ -38,7 +38,7 @@ func TestFaultALogThatNobodyReadsStopsNothing(t *testing.T) {
 		}
 		if line.Lines > 0 {
 			dropped += line.Lines
-			if !strings.Contains(line.Message, "nobody read the log") {
+			if !strings.Contains(line.Message, "the log was not read") {
 				t.Errorf("dropped lines are told by %q", line.Message)
 			}
 			continue
@@ -51,7 +51,7 @@ func TestFaultALogThatNobodyReadsStopsNothing(t *testing.T) {
 	if read+dropped != logged || read < 500 || read > 2500 {
 		t.Errorf("%d lines were read and %d dropped, of %d", read, dropped, logged)
 	}
-	logger.Info("nobody reads this")
+	logger.Info("a line that is not read")
 	if err := logger.Sync(); err != nil { // waits a second, and no longer
 		t.Error(err)
 	}
