@@ -93,11 +93,11 @@ func (d *Assessment) decide(s *decide.Situation) { d.Plan, d.Hold, d.Detail = de
 
 // situation puts together what is known of a pressure before the pods are measured.
 func (a *Assessor) situation(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
-	signal, pods, m := p.Threshold.Signal, a.options.Pods, a.options.Memories
+	signal, pods, m, met := p.Threshold.Signal, a.options.Pods, a.options.Memories, a.options.Memories.MetSince(p)
 	s := &decide.Situation{
-		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Met: m.MetSince(p), Policy: &a.policy, Self: a.options.Self,
+		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Met: met, Policy: &a.policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
-		InFlight: m.Victims.For(p, m.MetSince(p), decide.TooLate), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
+		InFlight: m.Victims.For(p, met, decide.TooLate), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
 		WouldBe: m.Victims.Simulated().Has, Simulated: m.Victims.Simulated().Amount(signal),
 		Cooldown: m.Cooldown, UnknownUntil: m.Victims.UnknownUntil(signal),
 	}
