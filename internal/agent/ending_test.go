@@ -39,36 +39,35 @@ func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
 	}
 }
 
+// churnsForOneClock runs pods of others one after the other, a new one each half minute, on a node where
+// another pod is over its request: that one goes once the clock is over.
+func churnsForOneClock(t *testing.T, ends time.Duration, policy Policy, late time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newFakeNode(1000)
+		n.ends = ends
+		n.run("greedy", 300, 10)
+		n.host = 400 * mebi
+		n.churn(210, 30*time.Second, 10*time.Minute)
+		watch(t, n, policy, 30*time.Second+inflight.HardPatience+late)
+		n.wantVictims(t, "greedy")
+	})
+}
+
 // A pod of others that ends each half minute, and is made again, held a node at 290 of 300 MiB for
 // half an hour while the pod that is over its request stayed.
 func TestFaultPodsThatEndOneAfterTheOtherHoldOneClock(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.ends = 31 * time.Second
-		n.run("greedy", 300, 10)
-		n.host = 400 * mebi
-		n.churn(210, 30*time.Second, 10*time.Minute)
-		watch(t, n, hardPolicy(), 30*time.Second+inflight.HardPatience+5*time.Second)
-		n.wantVictims(t, "greedy")
-	})
+	churnsForOneClock(t, 31*time.Second, hardPolicy(), 5*time.Second)
 }
 
 // The clock is the incident's: a line that holds again for a moment each half minute, when the pod of
 // others has ended and is made again, began it anew for half an hour.
 func TestFaultLineThatHoldsForAMomentBeginsNoClock(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := newFakeNode(1000)
-		n.ends = 29 * time.Second
-		n.run("greedy", 300, 10)
-		n.host = 400 * mebi
-		n.churn(210, 30*time.Second, 10*time.Minute)
-		policy := hardPolicy()
-		policy.Transition = 5 * time.Minute
-		watch(t, n, policy, 30*time.Second+inflight.HardPatience+30*time.Second)
-		n.wantVictims(t, "greedy")
-	})
+	policy := hardPolicy()
+	policy.Transition = 5 * time.Minute
+	churnsForOneClock(t, 29*time.Second, policy, 30*time.Second)
 }
 
 // Under soft pressure a deleted pod with an endless grace period was relied on for a year.
