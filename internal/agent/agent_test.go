@@ -14,7 +14,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -218,7 +217,7 @@ func TestStuckVictimIsNotReliedOn(t *testing.T) {
 		// To a process without the state of the one before it is a pod that others end.
 		watch(t, n, hardPolicy(), 40*time.Second)
 		n.wantVictims(t, "stuck")
-		watch(t, n, hardPolicy(), inflight.HardPatience+5*time.Second)
+		watch(t, n, hardPolicy(), decide.HardPatience+5*time.Second)
 		n.wantVictims(t, "stuck", "next")
 	})
 }
@@ -233,7 +232,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		n.run("second", 400, 0)
 		a := newAgent(t, n, hardPolicy())
 		n.pods["uid-first"].memory = 550 * mebi
-		a.memories.Victims.Book(inflight.Booking{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Book(decide.Victim{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
 		if len(n.evictions) != 0 || a.planned != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")

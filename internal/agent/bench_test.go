@@ -95,9 +95,9 @@ func (*silence) IncidentBegan(*incident.Incident)           {}
 func (*silence) IncidentEnded(*incident.Incident)           {}
 func (*silence) Intent(*decide.Decision, *decide.Attempt)   {}
 func (s *silence) Decision(*decide.Decision)                { s.decided++ }
-func (*silence) Ledger(time.Time, []inflight.Booking)       {}
+func (*silence) Ledger(time.Time, []decide.Victim)          {}
 func (*silence) ReadError(string, error)                    {}
-func (*silence) VictimEnded(*inflight.Ended)                {}
+func (*silence) VictimEnded(*decide.Ended)                  {}
 func (*silence) LeftAlone(_, _ int)                         {}
 func (*silence) Acting(acting.State)                        {}
 

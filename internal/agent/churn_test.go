@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -40,7 +39,7 @@ func TestFaultChurnStarvesNoStall(t *testing.T) {
 			n.run("greedy", 5000, 100)
 			n.churn(memory, 10*time.Second, 3*time.Minute)
 			share := 1.0
-			stall(t, n, &share, inflight.HardPatience+5*time.Second, func() {})
+			stall(t, n, &share, decide.HardPatience+5*time.Second, func() {})
 			n.wantVictims(t, "greedy")
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -161,7 +160,7 @@ func TestFaultDryRunHidesAStall(t *testing.T) {
 				named = append(named, n.decisions[i].Time)
 			}
 		}
-		const relied = 30*time.Second + inflight.DeadlineMargin + stallWindow
+		const relied = 30*time.Second + decide.DeadlineMargin + stallWindow
 		for i := 1; i < len(named); i++ {
 			if after := named[i].Sub(named[i-1]); after < relied || after > relied+2*time.Second {
 				t.Errorf("the next pod was named after %v, want %v: the victim's time and a window", after, relied)

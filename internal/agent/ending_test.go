@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 )
 
 // A pod of others that is stuck is relied on for one clock, from the moment the line is met, and
@@ -30,7 +29,7 @@ func TestFaultOldStuckPodIsReliedOnForOneClock(t *testing.T) {
 				unfit(n)
 				n.after(time.Hour, func() { n.pods["uid-greedy"].memory = 450 * mebi })
 				a := newAgent(t, n, hardPolicy())
-				runFor(t, a, time.Hour+inflight.HardPatience-time.Second)
+				runFor(t, a, time.Hour+decide.HardPatience-time.Second)
 				n.wantVictims(t)
 				runFor(t, a, 4*time.Second)
 				n.wantVictims(t, "greedy")
@@ -49,7 +48,7 @@ func churnsForOneClock(t *testing.T, ends time.Duration, policy Policy, late tim
 		n.run("greedy", 300, 10)
 		n.host = 400 * mebi
 		n.churn(210, 30*time.Second, 10*time.Minute)
-		watch(t, n, policy, 30*time.Second+inflight.HardPatience+late)
+		watch(t, n, policy, 30*time.Second+decide.HardPatience+late)
 		n.wantVictims(t, "greedy")
 	})
 }
@@ -84,7 +83,7 @@ func TestFaultEndlessGraceOfOthersHoldsSoftPressureForOneClock(t *testing.T) {
 		policy := hardPolicy()
 		policy.Thresholds[0].Hard, policy.Thresholds[0].Grace = false, 30*time.Second
 		a := newAgent(t, n, policy)
-		runFor(t, a, inflight.HardPatience-time.Second)
+		runFor(t, a, decide.HardPatience-time.Second)
 		n.wantVictims(t)
 		runFor(t, a, 4*time.Second)
 		n.wantVictims(t, "greedy")

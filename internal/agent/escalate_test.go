@@ -10,7 +10,6 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -68,19 +67,19 @@ func TestEscalation(t *testing.T) {
 		want   []asked
 	}{
 		{
-			"while it is relied on: no pod", 3600, inflight.HardPatience, func(*fakeNode, *Policy) {},
+			"while it is relied on: no pod", 3600, decide.HardPatience, func(*fakeNode, *Policy) {},
 			[]asked{first},
 		},
 		{
-			"over the patience of hard pressure: the victim again, and no other pod", 3600, inflight.HardPatience + 20*time.Second, func(*fakeNode, *Policy) {},
+			"over the patience of hard pressure: the victim again, and no other pod", 3600, decide.HardPatience + 20*time.Second, func(*fakeNode, *Policy) {},
 			[]asked{first, again},
 		},
 		{
-			"past its deadline: the victim again", 20, 20*time.Second + inflight.DeadlineMargin + 2*time.Second, func(*fakeNode, *Policy) {},
+			"past its deadline: the victim again", 20, 20*time.Second + decide.DeadlineMargin + 2*time.Second, func(*fakeNode, *Policy) {},
 			[]asked{first, again},
 		},
 		{
-			"once: past the new deadline the next one is evicted", 3600, inflight.HardPatience + 10*time.Second + inflight.DeadlineMargin + 3*time.Second, func(*fakeNode, *Policy) {},
+			"once: past the new deadline the next one is evicted", 3600, decide.HardPatience + 10*time.Second + decide.DeadlineMargin + 3*time.Second, func(*fakeNode, *Policy) {},
 			[]asked{first, again, {"next", 10}},
 		},
 		{
@@ -94,11 +93,11 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, {"next", -1}},
 		},
 		{
-			"without a cap: the next one", 3600, inflight.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.OverdueGrace = 0 },
+			"without a cap: the next one", 3600, decide.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.OverdueGrace = 0 },
 			[]asked{first, {"next", 10}},
 		},
 		{
-			"by its own cap", 3600, inflight.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.HardGrace = 0 },
+			"by its own cap", 3600, decide.HardPatience + 20*time.Second, func(_ *fakeNode, policy *Policy) { policy.HardGrace = 0 },
 			[]asked{first, {"patient", 60}},
 		},
 		{
@@ -106,19 +105,19 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, {"next", 10}},
 		},
 		{
-			"another client has shortened it already: the next one", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+			"another client has shortened it already: the next one", 3600, decide.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
 				n.after(10*time.Second, func() { n.terminate("uid-patient", new(int64(10))) })
 			},
 			[]asked{first, {"next", 10}},
 		},
 		{
-			"it holds nothing any more: the next one", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+			"it holds nothing any more: the next one", 3600, decide.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
 				n.after(10*time.Second, func() { n.pods["uid-patient"].memory, n.host = 0, n.host+300*mebi })
 			},
 			[]asked{first, {"next", 10}},
 		},
 		{
-			"it is denied: once, and the next one", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
+			"it is denied: once, and the next one", 3600, decide.HardPatience + 20*time.Second, func(n *fakeNode, _ *Policy) {
 				n.answer = func(r evict.Request) evict.Result {
 					if r.Shorten {
 						return evict.Result{Outcome: evict.Denied}
@@ -129,7 +128,7 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, again, {"next", 10}},
 		},
 		{
-			"no answer: three times, and the next one", 3600, inflight.HardPatience + 30*time.Second, func(n *fakeNode, _ *Policy) {
+			"no answer: three times, and the next one", 3600, decide.HardPatience + 30*time.Second, func(n *fakeNode, _ *Policy) {
 				n.answer = func(r evict.Request) evict.Result {
 					if r.Shorten {
 						return lost(r)
@@ -146,7 +145,7 @@ func TestEscalation(t *testing.T) {
 			[]asked{first, again, {"next", 10}},
 		},
 		{
-			"it counts against no limit, and none holds it back", 3600, inflight.HardPatience + 20*time.Second, func(n *fakeNode, policy *Policy) {
+			"it counts against no limit, and none holds it back", 3600, decide.HardPatience + 20*time.Second, func(n *fakeNode, policy *Policy) {
 				policy.Limits = cooldown.Limits{PerMinute: 1}
 				n.run("small", 20, 0)
 				n.host -= 20 * mebi
@@ -202,7 +201,7 @@ func TestEscalationIsOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := patientNode(3600)
 		a := newAgent(t, n, escalating())
-		runFor(t, a, inflight.HardPatience+10*time.Second)
+		runFor(t, a, decide.HardPatience+10*time.Second)
 		var escalated []decide.Decision
 		for _, d := range n.decisions {
 			if d.Verb == decide.Escalated {
@@ -217,7 +216,7 @@ func TestEscalationIsOnRecord(t *testing.T) {
 			t.Errorf("the record %+v", escalated[0])
 		}
 		b := a.memories.Victims.All()[0]
-		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+inflight.DeadlineMargin)) {
+		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
 			t.Errorf("the booking %+v", b)
 		}
 	})
@@ -242,7 +241,7 @@ func TestOnlyItsOwnVictimsAreEscalated(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := patientNode(3600)
 				terminate(n)
-				watch(t, n, escalating(), inflight.HardPatience+20*time.Second)
+				watch(t, n, escalating(), decide.HardPatience+20*time.Second)
 				if diff := cmp.Diff([]asked{{"next", 10}}, n.graces()); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
@@ -258,7 +257,7 @@ func TestDryRunEscalatesItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, policy := patientNode(3600), escalating()
 		policy.DryRun = true
-		watch(t, n, policy, inflight.HardPatience+20*time.Second)
+		watch(t, n, policy, decide.HardPatience+20*time.Second)
 		if diff := cmp.Diff([]asked{{"patient", -1}, {"patient", 10}}, n.graces()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
@@ -275,7 +274,7 @@ func TestDryRunEscalatesItsOwn(t *testing.T) {
 			policy.DryRun = true
 			a.Reload(t.Context(), policy, n)
 		})
-		runFor(t, a, inflight.HardPatience+20*time.Second)
+		runFor(t, a, decide.HardPatience+20*time.Second)
 		if diff := cmp.Diff([]asked{{"patient", -1}, {"next", 10}}, n.graces()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}

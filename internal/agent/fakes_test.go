@@ -21,7 +21,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -68,7 +67,7 @@ type fakeNode struct {
 	budgets     map[string]evict.Budget // by namespace/name
 	unbudgeted  error                   // why a budget cannot be read; nil when it can
 	budgetReads []string
-	ended       []inflight.Ended
+	ended       []decide.Ended
 	incidents   []incident.Incident // that have ended
 }
 
@@ -343,7 +342,7 @@ func (n *fakeNode) Intent(_ *decide.Decision, a *decide.Attempt) {
 	n.intents = append(n.intents, a.Entry.Pod.Name)
 }
 
-func (n *fakeNode) VictimEnded(e *inflight.Ended) {
+func (n *fakeNode) VictimEnded(e *decide.Ended) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ended = append(n.ended, *e)
@@ -367,11 +366,11 @@ func (r recorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
 	}
 }
 
-func (recorder) Tick(time.Time, time.Duration)        {}
-func (recorder) IncidentBegan(*incident.Incident)     {}
-func (recorder) Ledger(time.Time, []inflight.Booking) {}
-func (recorder) LeftAlone(_, _ int)                   {}
-func (recorder) Acting(acting.State)                  {}
+func (recorder) Tick(time.Time, time.Duration)     {}
+func (recorder) IncidentBegan(*incident.Incident)  {}
+func (recorder) Ledger(time.Time, []decide.Victim) {}
+func (recorder) LeftAlone(_, _ int)                {}
+func (recorder) Acting(acting.State)               {}
 
 // victims returns the names of the pods in the order of their requests.
 func (n *fakeNode) victims() []string {

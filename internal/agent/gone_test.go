@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/cooldown"
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -42,7 +42,7 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				n.wantVictims(t, "hog")
 				way := a.memories.Victims.All()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
-					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(inflight.GoneFor)) {
+					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(decide.GoneFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
 				if reached, is := a.memories.Cooldown.Node(time.Now()); is {
@@ -61,12 +61,12 @@ func TestFaultGoneIsWaitedForABoundedTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), inflight.GoneFor-time.Second)
+		watch(t, n, hardPolicy(), decide.GoneFor-time.Second)
 		n.wantVictims(t, "hog")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		n := goneNode(time.Hour)
-		watch(t, n, hardPolicy(), inflight.GoneFor+5*time.Second)
+		watch(t, n, hardPolicy(), decide.GoneFor+5*time.Second)
 		n.wantVictims(t, "hog", "innocent")
 	})
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
@@ -201,7 +200,7 @@ func (r killableRecorder) Decision(d *decide.Decision) {
 	}
 }
 
-func (r killableRecorder) Ledger(_ time.Time, bookings []inflight.Booking) {
+func (r killableRecorder) Ledger(_ time.Time, bookings []decide.Victim) {
 	if len(bookings) > 0 {
 		r.of.reach(onTheNextTick)
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -140,8 +139,8 @@ func TestPatienceWithALongGrace(t *testing.T) {
 		during time.Duration
 		want   []string
 	}{
-		{"hard, before it runs out", true, inflight.HardPatience, []string{"patient"}},
-		{"hard, after it", true, inflight.HardPatience + time.Second, []string{"patient", "next"}},
+		{"hard, before it runs out", true, decide.HardPatience, []string{"patient"}},
+		{"hard, after it", true, decide.HardPatience + time.Second, []string{"patient", "next"}},
 		{"soft", false, 30 * time.Minute, []string{"patient"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -211,7 +210,7 @@ func TestUnknownIsNotGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				a := newAgent(t, n, hardPolicy())
-				a.memories.Victims.Book(inflight.Booking{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				a.memories.Victims.Book(decide.Victim{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
 				blind(n)
 				a.tick(t.Context())
 				if !a.memories.Victims.Booked("uid-unlisted") {
@@ -234,7 +233,7 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("forced", 100, 0)
 		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = noPods{n} })
-		a.memories.Victims.Book(inflight.Booking{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Book(decide.Victim{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if !a.memories.Victims.Booked("uid-forced") {
 			t.Error("the victim counts as gone while its cgroup is there")
@@ -322,7 +321,7 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 		n.pods["uid-both"].noCgroup = true
 		a := newAgent(t, n, hardPolicy())
-		a.memories.Victims.Book(inflight.Booking{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Book(decide.Victim{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
 		if a.memories.Victims.Booked("uid-both") {
 			t.Error("the victim counts as in flight although nothing of it is left")

@@ -12,7 +12,6 @@ import (
 	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
@@ -40,13 +39,13 @@ type Recorder interface {
 	Tick(started time.Time, took time.Duration)
 	Intent(d *decide.Decision, a *decide.Attempt)
 	Decision(d *decide.Decision)
-	Ledger(now time.Time, bookings []inflight.Booking)
+	Ledger(now time.Time, bookings []decide.Victim)
 	ReadError(source string, err error)
 	// Acting reports whether the agent acts, at the start and after each change.
 	Acting(s acting.State)
 	incident.Recorder
 	// VictimEnded reports each victim that evictd evicted once it has ended.
-	VictimEnded(e *inflight.Ended)
+	VictimEnded(e *decide.Ended)
 	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
 	// several budgets select them.
 	LeftAlone(blocked, misconfigured int)

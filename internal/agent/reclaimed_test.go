@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -21,40 +21,40 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 		name     string
 		change   func(n *fakeNode)
 		expected int64 // MiB, when it was accepted
-		want     *inflight.Reclaim
+		want     *decide.Reclaimed
 	}{
-		{"just what it held", func(*fakeNode) {}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
+		{"just what it held", func(*fakeNode) {}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"another pod takes half of it at once", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() { n.pods["uid-other"].memory += 150 * mebi })
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"another pod starts, and one ends", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() {
 				delete(n.pods, "uid-small")
 				n.pods["uid-new"] = &fakePod{api: &corev1.Pod{}, memory: 70 * mebi}
 				n.pods["uid-new"].api.UID = "uid-new"
 			})
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"it has grown since it was accepted", func(n *fakeNode) {
 			n.after(10*time.Second, func() { n.pods["uid-first"].memory += 50 * mebi })
-		}, 300, &inflight.Reclaim{Expected: 350 * mebi, Actual: 350 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 350 * mebi, Actual: 350 * mebi}},
 		{"its processes end some seconds before the pod does", func(n *fakeNode) {
 			n.after(16*time.Second, func() { n.pods["uid-first"].memory = 0 })
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"its page tables and sockets were in no pod's books", func(n *fakeNode) {
 			n.after(16*time.Second, func() {
 				n.pods["uid-first"].memory = 0
 				n.host -= 40 * mebi
 			})
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 340 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 340 * mebi}},
 		{"half of it was another's too", func(n *fakeNode) {
 			n.after(16*time.Second, func() {
 				n.pods["uid-first"].memory = 0
 				n.host += 150 * mebi
 			})
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 150 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 150 * mebi}},
 		{"the host took memory while it was waited for, and not at its end", func(n *fakeNode) {
 			n.after(10*time.Second, func() { n.host += 100 * mebi })
-		}, 300, &inflight.Reclaim{Expected: 300 * mebi, Actual: 300 * mebi}},
+		}, 300, &decide.Reclaimed{Expected: 300 * mebi, Actual: 300 * mebi}},
 		{"the pods cannot be read", func(n *fakeNode) {
 			n.after(19500*time.Millisecond, func() { n.unread = errPlanted() })
 		}, 300, nil},
@@ -77,7 +77,7 @@ func TestWhatAVictimsEndGaveBack(t *testing.T) {
 					t.Fatalf("%d victims ended, want 1; evicted %v", len(n.ended), n.victims())
 				}
 				e := n.ended[0]
-				if e.Booking.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil || *e.Expected != test.expected*mebi {
+				if e.Victim.UID != "uid-first" || e.Signal != pressure.MemoryAvailable || e.Expected == nil || *e.Expected != test.expected*mebi {
 					t.Errorf("ended: %+v", e)
 				}
 				if e.Took() < 20*time.Second || e.Took() > 21*time.Second || e.Overran() {
@@ -189,7 +189,7 @@ func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 		}
 		for _, e := range n.ended {
 			if e.Reclaim == nil || e.Reclaim.Actual != e.Reclaim.Expected {
-				t.Errorf("%s: %+v", e.Booking.Name, e.Reclaim)
+				t.Errorf("%s: %+v", e.Victim.Name, e.Reclaim)
 			}
 		}
 		if len(n.ended) == 0 {
@@ -199,8 +199,8 @@ func TestAGrowingVictimIsReadAtOneSize(t *testing.T) {
 }
 
 // victimOf300 is a victim of 300 MiB that takes an hour.
-func victimOf300() inflight.Booking {
-	return inflight.Booking{
+func victimOf300() decide.Victim {
+	return decide.Victim{
 		UID: "uid-first", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 300*mebi),
 		Signal: "memory.available", Accepted: time.Now(), Deadline: time.Now().Add(time.Hour),
 	}
@@ -246,7 +246,7 @@ func TestWhatTheVictimHeldComesWithItsEnd(t *testing.T) {
 		}
 		a.executor = a.newExecutor()
 		runFor(t, a, 10*time.Second)
-		if len(n.ended) != 1 || n.ended[0].Booking.Held == nil || *n.ended[0].Booking.Held.Sockets != sockets {
+		if len(n.ended) != 1 || n.ended[0].Victim.Held == nil || *n.ended[0].Victim.Held.Sockets != sockets {
 			t.Errorf("ended: %+v", n.ended)
 		}
 	})

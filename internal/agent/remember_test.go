@@ -11,7 +11,6 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -191,7 +190,7 @@ func TestInvariant09OwnVictimStaysOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, f := patientNode(3600), &file{t: t}
 		live(t, n, f, escalating(), 20*time.Second)
-		live(t, n, f, escalating(), inflight.HardPatience)
+		live(t, n, f, escalating(), decide.HardPatience)
 		if got := n.graces(); !slices.Equal(got, []asked{{"patient", -1}, {"patient", 10}}) {
 			t.Errorf("evicted %v, want the victim again with less time", got)
 		}

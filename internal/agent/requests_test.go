@@ -128,7 +128,7 @@ func TestRequestInDoubtThatTheWatchResolves(t *testing.T) {
 					t.Error("it counts against no limit")
 				}
 				runFor(t, a, 20*time.Second)
-				if len(n.ended) != 1 || n.ended[0].Booking.Name != "greedy" {
+				if len(n.ended) != 1 || n.ended[0].Victim.Name != "greedy" {
 					t.Errorf("ended: %+v, want greedy", n.ended)
 				}
 			})

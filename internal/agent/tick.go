@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -38,7 +36,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 
 // updateVictims brings the list of victims up to date before the node is read, and returns those
 // that have gone.
-func (a *Agent) updateVictims(ctx context.Context, now time.Time) []inflight.Booking {
+func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended := a.memories.ForgetGone(now)
 	if a.options.Pods.Synced() {
 		a.options.Recorder.Ledger(now, a.memories.Victims.All())
@@ -77,7 +75,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 }
 
 // observe lets all that remembers or follows the node's readings see this one.
-func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
+func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []decide.Victim) {
 	a.wantTaints(verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.memories.Victims.Simulated().Has)
 	a.memories.Observe(sample, verdict, ended)
@@ -153,7 +151,7 @@ func (a *Agent) act(ctx context.Context, p decide.Plan) {
 
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
 // has it remembered, and records it.
-func (a *Agent) takeReport(r execute.Report) {
+func (a *Agent) takeReport(r decide.Report) {
 	now, d := a.options.Clock.Now(), a.planned
 	if r.About != nil {
 		d = r.About.Decision(now, a.memories.Victims.All())
@@ -172,13 +170,13 @@ func (a *Agent) reconcileInDoubt(now time.Time) {
 	}
 	for _, open := range a.memories.Victims.ReconcileInDoubt(now) {
 		if !a.memories.Victims.Booked(open.UID()) { // by one before in this loop
-			a.takeReport(execute.Reconciled(open, "the watch of the pods"))
+			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
 		}
 	}
 }
 
 // tellVictims reports what the end of each of these victims freed on the node.
-func (a *Agent) tellVictims(now time.Time, ended []inflight.Booking) {
+func (a *Agent) tellVictims(now time.Time, ended []decide.Victim) {
 	for _, victim := range a.memories.Victims.ObserveReclaim(now, ended, a.sample) {
 		a.options.Recorder.VictimEnded(&victim)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -67,8 +66,8 @@ func TestInvariant09ForgottenPodIsReliedOn(t *testing.T) {
 func TestForgottenPodThatNeverEnds(t *testing.T) {
 	t.Parallel()
 	for during, want := range map[time.Duration][]string{
-		inflight.HardPatience - time.Second:   {},
-		inflight.HardPatience + 2*time.Second: {"next"},
+		decide.HardPatience - time.Second:   {},
+		decide.HardPatience + 2*time.Second: {"next"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := forcedNode()

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -36,7 +35,7 @@ func TestMargin(t *testing.T) {
 				Observed: pressure.Observation{State: pressure.Known, Available: 50, Capacity: 1000},
 			},
 			Policy:   &decide.Policy{},
-			InFlight: []inflight.Booking{{UID: "uid-victim", Expected: expected}},
+			InFlight: []decide.Victim{{UID: "uid-victim", Expected: expected}},
 		}}
 		if got, is := known.Margin(); got != test.want || is != test.is {
 			t.Errorf("%s: %d, %v; want %d, %v", name, got, is, test.want, test.is)

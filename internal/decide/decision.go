@@ -3,8 +3,6 @@ package decide
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -50,6 +48,14 @@ func (a *Attempt) Grace() int64 {
 		return *a.GraceSeconds
 	}
 	return a.Entry.Pod.GraceSeconds
+}
+
+// CarriedOut returns the outcome of a request that was carried out.
+func (a *Attempt) CarriedOut() evict.Outcome {
+	if a.Bypassed != nil {
+		return evict.Deleted
+	}
+	return evict.Evicted
 }
 
 // Process is a process outside the pods.
@@ -105,12 +111,12 @@ type Decision struct {
 	// Attempts are the requests that were sent, in order.
 	Attempts []Attempt
 	// InFlight are the victims that had not ended yet when the decision was made.
-	InFlight []inflight.Booking
+	InFlight []Victim
 }
 
 // Resource returns what the node is short of.
-func (d *Decision) Resource() incident.Resource {
-	return incident.ResourceOf(d.Pressure.Threshold.Signal, d.Pressure.Observed)
+func (d *Decision) Resource() Resource {
+	return ResourceOf(d.Pressure.Threshold.Signal, d.Pressure.Observed)
 }
 
 // Victim returns the attempt that was accepted, or nil.

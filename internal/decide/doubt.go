@@ -3,7 +3,6 @@ package decide
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -52,6 +51,6 @@ func (u *InDoubt) Undecided() string {
 
 // Decision returns the record of what became of the request after its own decision. InFlight are
 // the victims in flight now.
-func (u *InDoubt) Decision(now time.Time, inFlight []inflight.Booking) *Decision {
+func (u *InDoubt) Decision(now time.Time, inFlight []Victim) *Decision {
 	return &Decision{Time: now, Incident: u.Asked.Incident, Pressure: u.Asked.Pressure, Ranking: u.Asked.Ranking, InFlight: inFlight}
 }

@@ -3,7 +3,6 @@ package decide
 import (
 	"slices"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -32,17 +31,17 @@ func (s *Situation) overdue() *nodepods.Pod {
 
 // escalates reports whether a victim may get a shorter grace period: evictd evicted it, it is no
 // longer relied on, and it still holds something of what is missing.
-func (s *Situation) escalates(b *inflight.Booking) bool {
+func (s *Situation) escalates(b *Victim) bool {
 	p := &s.Pressure
 	return b.Signal != "" && b.DryRun == s.Policy.DryRun && b.MayEscalate() &&
-		!b.ReliedOn(p.SampleTime, inflight.PatienceOf(p)) &&
+		!b.ReliedOn(p.SampleTime, PatienceOf(p)) &&
 		b.Expected.At(p.Threshold.Signal) > 0
 }
 
 // grantedTo returns the grace period that a victim has, in seconds. It is the API server's figure,
 // which may be less than the granted one when another client has shortened it. When the watch has
 // not reported it, and in a dry run, it is the booked one.
-func grantedTo(pod *nodepods.Pod, b *inflight.Booking) int64 {
+func grantedTo(pod *nodepods.Pod, b *Victim) int64 {
 	if told := pod.DeletionGraceSeconds; told != nil {
 		return *told
 	}

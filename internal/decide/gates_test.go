@@ -8,7 +8,6 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -101,7 +100,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 		},
 		"once they are": {
 			{"enough in flight", decide.HoldReclaimInProgress, func(s *decide.Situation) {
-				s.InFlight = []inflight.Booking{{
+				s.InFlight = []decide.Victim{{
 					UID: "uid-other", Expected: pressure.Amounts{}.With(disk, 40), Accepted: noon(), Deadline: noon().Add(time.Minute),
 				}}
 			}},
@@ -186,9 +185,9 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 		s.Policy.HardGrace, s.Policy.OverdueGrace = 5, 60
 		s.Cooldown = waits{node: &cooldown.Reason{}}
 		s.Pods[0].Terminating, s.Pods[0].DeletionGraceSeconds = true, new(int64(3600))
-		s.InFlight = []inflight.Booking{{
+		s.InFlight = []decide.Victim{{
 			UID: "uid-hog", Signal: "memory.available", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 60),
-			Accepted: noon().Add(-inflight.HardPatience - second), Deadline: noon().Add(time.Hour), GraceSeconds: 3600,
+			Accepted: noon().Add(-decide.HardPatience - second), Deadline: noon().Add(time.Hour), GraceSeconds: 3600,
 		}}
 		return s
 	}

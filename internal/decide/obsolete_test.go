@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -62,7 +61,7 @@ func TestSecondLook(t *testing.T) {
 		"covered meanwhile": {pressure.Observation{State: pressure.Known, Available: 80, Capacity: 1000}, decide.HoldReclaimInProgress},
 	} {
 		s := short(memory)
-		s.InFlight = []inflight.Booking{{
+		s.InFlight = []decide.Victim{{
 			UID: "uid-other", Expected: pressure.Amounts{}.With(memory, 30), Accepted: noon(), Deadline: noon().Add(time.Minute),
 		}}
 		var again pressure.Sample

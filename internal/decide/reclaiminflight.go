@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -24,7 +23,7 @@ func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
 // reliedOn returns what the victims that are relied on should still free, in the signal's unit,
 // and whether there are any.
 func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
-	return inflight.Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, inflight.PatienceOf(p))
+	return Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, PatienceOf(p))
 }
 
 // Covered says why what is in flight suffices; "" where it does not.

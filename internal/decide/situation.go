@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/cooldown"
-	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -43,7 +41,7 @@ type Situation struct {
 
 	// InFlight are the pods in flight, the oldest first. LastEnd is when one ended last from
 	// whose end on the signal must be read anew, ReachBack how far back its reading reaches.
-	InFlight  []inflight.Booking
+	InFlight  []Victim
 	LastEnd   time.Time
 	ReachBack time.Duration
 	// WouldBe reports whether a pod counts as ended in a dry run, and Simulated how much of what is
@@ -83,8 +81,8 @@ type ImagesFirst struct {
 }
 
 // Resource returns what the node is short of.
-func (s *Situation) Resource() incident.Resource {
-	return incident.ResourceOf(s.Pressure.Threshold.Signal, s.Pressure.Observed)
+func (s *Situation) Resource() Resource {
+	return ResourceOf(s.Pressure.Threshold.Signal, s.Pressure.Observed)
 }
 
 // Shortage returns the figures of the pressure with what is relied on.

@@ -59,31 +59,11 @@ func (r *run) look(ctx context.Context, open *decide.InDoubt, within time.Durati
 // left reports that a read found the pod of a request in doubt terminating, or deleted.
 func (r *run) left(open *decide.InDoubt, now time.Time) {
 	if open.MayBeOurs(now) {
-		r.report.reconcile(open, "reading the pod again")
+		r.report.Reconcile(open, "reading the pod again")
 		return
 	}
 	r.report.Expected, r.report.Foreign = open.Expected, &open.Attempt
 	r.hold(decide.HoldReclaimInProgress, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
-}
-
-// Reconciled returns the report that a request in doubt was carried out; how names the source.
-func Reconciled(open *decide.InDoubt, how string) Report {
-	r := Report{About: open}
-	r.reconcile(open, how)
-	return r
-}
-
-// reconcile adds that a request in doubt was carried out. It has no times: nothing was sent.
-func (r *Report) reconcile(open *decide.InDoubt, how string) {
-	attempt := open.Attempt
-	attempt.Result = evict.Result{
-		Outcome: accepted(&attempt),
-		Message: "there was no response to the request; " + how + " told its outcome",
-	}
-	if attempt.Bypassed != nil {
-		r.BestEffort = decide.BestEffortDeleted
-	}
-	r.Verb, r.Expected, r.Attempts = decide.Acted, open.Expected, append(r.Attempts, attempt)
 }
 
 // claim turns Gone into the end of an earlier request in doubt for the same pod, while that may
@@ -94,7 +74,7 @@ func (r *run) claim(attempt *decide.Attempt) {
 	if earlier == nil || result.Outcome != evict.Gone || !earlier.MayBeOurs(result.Sent) {
 		return
 	}
-	result.Outcome = accepted(&earlier.Attempt)
+	result.Outcome = earlier.Attempt.CarriedOut()
 	result.Message += "; an earlier request for it was not answered, and has ended it"
 }
 
@@ -109,12 +89,4 @@ func (r *run) earlier(uid string) *decide.InDoubt {
 		}
 	}
 	return nil
-}
-
-// accepted returns the outcome of a request that was carried out.
-func accepted(attempt *decide.Attempt) evict.Outcome {
-	if attempt.Bypassed != nil {
-		return evict.Deleted
-	}
-	return evict.Evicted
 }

@@ -62,7 +62,7 @@ type Options struct {
 // keep the node from being watched. Its methods are called from one other goroutine.
 type Executor struct {
 	options Options
-	reports chan Report
+	reports chan decide.Report
 	cancel  context.CancelCauseFunc // of the plan that was started last; nil before
 
 	// The executor's goroutine writes these, and its owner reads them.
@@ -78,7 +78,7 @@ type underWay struct {
 
 // New returns an executor that does nothing yet.
 func New(options Options) *Executor {
-	return &Executor{options: options, reports: make(chan Report, 1)}
+	return &Executor{options: options, reports: make(chan decide.Report, 1)}
 }
 
 // Start carries a plan out. The report of the previous plan must have been received. When the
@@ -96,7 +96,7 @@ func (e *Executor) Start(ctx context.Context, p decide.Plan) {
 }
 
 // Reports returns the channel on which the one report of each plan comes.
-func (e *Executor) Reports() <-chan Report { return e.reports }
+func (e *Executor) Reports() <-chan decide.Report { return e.reports }
 
 // Cancel ends a plan between two of its requests; the first cause counts, which the report's
 // detail names. A request that is under way is answered first.

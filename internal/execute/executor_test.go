@@ -20,7 +20,7 @@ import (
 func errPlanted() error { return errors.New("planted") }
 
 // carry carries a plan out to its end.
-func carry(ctx context.Context, f *fake, p decide.Plan) Report {
+func carry(ctx context.Context, f *fake, p decide.Plan) decide.Report {
 	p.Decision.Time = time.Now()
 	e := New(f.options())
 	e.Start(ctx, p)

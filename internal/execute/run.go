@@ -31,7 +31,7 @@ type run struct {
 	plan       decide.Plan
 	candidates []candidate
 	canceled   func() error // the cause; nil while the plan is wanted
-	report     Report
+	report     decide.Report
 }
 
 // candidate is a candidate of the plan and what was found out about it.
@@ -43,7 +43,7 @@ type candidate struct {
 }
 
 func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
-	r := &run{Executor: e, plan: p, canceled: canceled, report: Report{Verb: decide.Refused}}
+	r := &run{Executor: e, plan: p, canceled: canceled, report: decide.Report{Verb: decide.Refused}}
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
 	}

@@ -3,6 +3,7 @@ package execute
 import (
 	"fmt"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -22,7 +23,7 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 		}
 		c.BlockedByPDB, c.PDB = true, result.Budget
 		if same {
-			r.report.Shared = append(r.report.Shared, Refusal{Pod: c.Entry.Pod, Result: *result})
+			r.report.Shared = append(r.report.Shared, decide.Attempt{Entry: c.Entry, Result: *result})
 		}
 		shared++
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -28,7 +29,7 @@ type Incident struct {
 	// millisecond. It stays the same across a restart of the container.
 	ID string `json:"id"`
 	// Resource is what the node is short of.
-	Resource Resource `json:"resource"`
+	Resource decide.Resource `json:"resource"`
 	// Signal is the one whose threshold was met first.
 	Signal pressure.Signal `json:"signal"`
 	// Also are the other signals whose readings were about the same device. They belong to the

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -84,7 +85,7 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time) *Incident {
 	return &Incident{
 		ID:       signal.String() + "-" + at.UTC().Format("20060102T150405.000Z"),
-		Resource: ResourceOf(signal, seen), Signal: signal,
+		Resource: decide.ResourceOf(signal, seen), Signal: signal,
 		Began: at, Short: at, Lowest: seen.Available,
 		During: Others{OOMKills: -1},
 	}
@@ -94,21 +95,21 @@ func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time
 // While its device is not known that is the one that the signal began or was last part of, and
 // another one has the device once it is.
 func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
-	r := ResourceOf(signal, seen)
-	if !r.known() {
+	r := decide.ResourceOf(signal, seen)
+	if !r.Known() {
 		return t.concerning(signal)
 	}
 	if i := t.about(r); i != nil {
 		return i
 	}
-	if i := t.concerning(signal); i != nil && !i.Resource.known() {
+	if i := t.concerning(signal); i != nil && !i.Resource.Known() {
 		return i
 	}
 	return nil
 }
 
 // about returns the open incident of a resource that is known; nil when there is none.
-func (t *Tracker) about(r Resource) *Incident {
+func (t *Tracker) about(r decide.Resource) *Incident {
 	return t.newest(func(i *Incident) bool { return i.Resource == r })
 }
 
@@ -116,7 +117,7 @@ func (t *Tracker) about(r Resource) *Incident {
 // nil when there is none.
 func (t *Tracker) concerning(signal pressure.Signal) *Incident {
 	if !signal.OnDisk() {
-		return t.about(Resource{Kind: signal.Kind()})
+		return t.about(decide.Resource{Kind: signal.Kind()})
 	}
 	return t.newest(func(i *Incident) bool { return i.concerns(signal) })
 }
@@ -133,8 +134,8 @@ func (t *Tracker) newest(is func(i *Incident) bool) *Incident {
 // join records that a signal is about an incident's resource. An incident that the signal began
 // itself while its device was not known is the same shortage, and continues in this incident.
 func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observation) {
-	r := ResourceOf(signal, seen)
-	if !signal.OnDisk() || !r.known() {
+	r := decide.ResourceOf(signal, seen)
+	if !signal.OnDisk() || !r.Known() {
 		return
 	}
 	i.Resource = r
@@ -142,7 +143,7 @@ func (t *Tracker) join(i *Incident, signal pressure.Signal, seen pressure.Observ
 		i.Also = append(i.Also, signal)
 	}
 	t.open = slices.DeleteFunc(t.open, func(other *Incident) bool {
-		same := other != i && other.Signal == signal && !other.Resource.known()
+		same := other != i && other.Signal == signal && !other.Resource.Known()
 		if same {
 			i.absorb(other)
 		}

@@ -66,7 +66,7 @@ func goneOf(r *state.Request, now time.Time) inflight.Gone {
 	if r.GraceSeconds != nil {
 		grace = *r.GraceSeconds
 	}
-	at := restored.Time(r.Sent.Add(decide.GracePeriod(grace)+inflight.DeadlineMargin), now, 0)
+	at := restored.Time(r.Sent.Add(decide.GracePeriod(grace)+decide.DeadlineMargin), now, 0)
 	gone := inflight.Gone{Namespace: r.Namespace, Name: r.Name, UID: r.UID, Signal: r.Shortage.Signal, InDoubt: true, At: at, Expected: r.Expected.OnDisk(), Expires: at.Add(inflight.CollectedWithin)}
 	if signal, err := pressure.ParseSignal(r.Shortage.Signal); err == nil {
 		gone.Before = gone.Before.With(signal, r.Shortage.Available)

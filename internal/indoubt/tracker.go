@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/incident"
 )
 
 // restsFor is how long a pod is not read again that was there and may still be evicted by a
@@ -32,7 +31,7 @@ type request struct {
 // For returns what a decision needs: the request in doubt about its resource, nil where there is
 // none, and those about other resources whose pods may be terminating because of them. Once a pod
 // is in flight, its request is in doubt no more.
-func (t *Tracker) For(about incident.Resource, now time.Time, inFlight func(uid string) bool) (own *decide.InDoubt, others []decide.InDoubt) {
+func (t *Tracker) For(about decide.Resource, now time.Time, inFlight func(uid string) bool) (own *decide.InDoubt, others []decide.InDoubt) {
 	for _, r := range t.open {
 		open := r.InDoubt
 		switch {
@@ -48,7 +47,7 @@ func (t *Tracker) For(about incident.Resource, now time.Time, inFlight func(uid 
 
 // Of returns the request in doubt about a resource, nil where there is none, and until when its
 // pod is not read again because it was read just now; the zero time where it was not.
-func (t *Tracker) Of(about incident.Resource) (open *decide.InDoubt, rests time.Time) {
+func (t *Tracker) Of(about decide.Resource) (open *decide.InDoubt, rests time.Time) {
 	r := t.of(about)
 	if r == nil {
 		return nil, time.Time{}
@@ -118,7 +117,7 @@ func (t *Tracker) Forget(inFlight func(uid string) bool) {
 }
 
 // of returns the one about a resource; nil where there is none.
-func (t *Tracker) of(about incident.Resource) *request {
+func (t *Tracker) of(about decide.Resource) *request {
 	if at := slices.IndexFunc(t.open, func(r *request) bool { return r.Asked.Resource() == about }); at >= 0 {
 		return t.open[at]
 	}
@@ -126,7 +125,7 @@ func (t *Tracker) of(about incident.Resource) *request {
 }
 
 // put keeps the one about a resource in place of the one before; nil is none.
-func (t *Tracker) put(about incident.Resource, r *request) {
+func (t *Tracker) put(about decide.Resource, r *request) {
 	t.open = slices.DeleteFunc(t.open, func(before *request) bool { return before.Asked.Resource() == about })
 	if r != nil {
 		t.open = append(t.open, r)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/indoubt"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -65,7 +64,7 @@ func uids(t *indoubt.Tracker) []string {
 func TestOneRequestForAResource(t *testing.T) {
 	t.Parallel()
 	var tracker indoubt.Tracker
-	memory, now := incident.Resource{Kind: pressure.MemoryKind}, at(time.Second)
+	memory, now := decide.Resource{Kind: pressure.MemoryKind}, at(time.Second)
 	own, others := tracker.For(memory, now, never)
 	if own != nil || others != nil || tracker.About("a") {
 		t.Error("the zero value has one")
@@ -132,7 +131,7 @@ func TestReportAboutARequestInDoubt(t *testing.T) {
 			done := open.Asked
 			done.Attempts = test.attempts
 			tracker.Observe(&indoubt.Report{Decision: &done, InDoubt: test.inDoubt, Stays: test.stays}, at(test.now))
-			own, rests := tracker.Of(incident.Resource{Kind: pressure.MemoryKind})
+			own, rests := tracker.Of(decide.Resource{Kind: pressure.MemoryKind})
 			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
 				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)
 			}

@@ -3,6 +3,7 @@ package inflight
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -14,13 +15,13 @@ func (t *Tracker) OthersUntil(met time.Time) time.Time {
 	if t.lastEnd.After(since) {
 		since = t.lastEnd
 	}
-	return since.Add(HardPatience)
+	return since.Add(decide.HardPatience)
 }
 
 // For returns what is in flight as a pressure sees it, the oldest first, and what has ended last.
 // What others are ending counts no longer than [Tracker.OthersUntil]; met is when the threshold was
 // first met in the incident.
-func (t *Tracker) For(p *pressure.Pressure, met time.Time, tooLate TooLate) []Booking {
+func (t *Tracker) For(p *pressure.Pressure, met time.Time, tooLate TooLate) []decide.Victim {
 	all, until := t.All(), t.OthersUntil(met)
 	for i := range all {
 		if all[i].Signal == "" {

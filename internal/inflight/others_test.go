@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -19,15 +20,15 @@ func TestOneClockForWhatOthersEnd(t *testing.T) {
 			t.Errorf("until %v, want %v", got, want)
 		}
 	}
-	until(at(time.Hour + inflight.HardPatience))
+	until(at(time.Hour + decide.HardPatience))
 	tracker.Book(victim("others", 100))
 	tracker.Observe(at(2*time.Hour), never)
-	until(at(time.Hour + inflight.HardPatience))
+	until(at(time.Hour + decide.HardPatience))
 	own := victim("own", 100)
 	own.Signal = "memory.available"
 	tracker.Book(own)
 	tracker.Observe(at(3*time.Hour), never)
-	until(at(3*time.Hour + inflight.HardPatience))
+	until(at(3*time.Hour + decide.HardPatience))
 }
 
 // A pod that others end is relied on to the end of the clock, or to its deadline where that is
@@ -37,11 +38,11 @@ func TestBookingsAsAPressureSeesThem(t *testing.T) {
 	tracker := inflight.New()
 	long, short, own := victim("long", 1), victim("short", 1), victim("own", 1)
 	long.Deadline, own.Deadline, own.Signal = at(time.Hour), at(time.Hour), "memory.available"
-	for _, b := range []inflight.Booking{long, short, own} {
+	for _, b := range []decide.Victim{long, short, own} {
 		tracker.Book(b)
 	}
 	p := pressure.Pressure{Since: at(-time.Second)}
-	want := map[string]time.Time{"long": at(inflight.HardPatience - time.Second), "short": short.Deadline, "own": at(time.Hour)}
+	want := map[string]time.Time{"long": at(decide.HardPatience - time.Second), "short": short.Deadline, "own": at(time.Hour)}
 	for _, b := range tracker.For(&p, p.Since, func(*pressure.Pressure, time.Duration) bool { return false }) {
 		if !b.Deadline.Equal(want[b.UID]) {
 			t.Errorf("%s counts until %v, want %v", b.UID, b.Deadline, want[b.UID])

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -66,7 +67,7 @@ func (w *world) happen() {
 func (w *world) end(uid string) {
 	w.ending[uid] = true
 	b := victim(uid, w.holds[uid])
-	b.Accepted, b.Deadline = w.now, w.now.Add(inflight.GoneFor)
+	b.Accepted, b.Deadline = w.now, w.now.Add(decide.GoneFor)
 	w.tracker.Accept(b)
 }
 
@@ -81,7 +82,7 @@ func (w *world) observePods() {
 }
 
 // histories runs a check of what is booked before and after each step of many random histories.
-func histories(t *testing.T, check func(w *world, before []inflight.Booking) error) {
+func histories(t *testing.T, check func(w *world, before []decide.Victim) error) {
 	t.Helper()
 	for seed := range uint64(150) {
 		w := &world{
@@ -104,9 +105,9 @@ func histories(t *testing.T, check func(w *world, before []inflight.Booking) err
 func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	t.Parallel()
 	counted, simulated := 0, 0
-	histories(t, func(w *world, _ []inflight.Booking) error {
+	histories(t, func(w *world, _ []decide.Victim) error {
 		const memory = pressure.MemoryAvailable
-		got, relied := inflight.Relied(w.tracker.All(), memory, w.now, 0)
+		got, relied := decide.Relied(w.tracker.All(), memory, w.now, 0)
 		all := got + w.tracker.Simulated().Amount(memory)
 		most := int64(0)
 		for uid, holds := range w.holds {
@@ -135,8 +136,8 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 	t.Parallel()
 	kept := 0
-	histories(t, func(w *world, before []inflight.Booking) error {
-		after := map[string]inflight.Booking{}
+	histories(t, func(w *world, before []decide.Victim) error {
+		after := map[string]decide.Victim{}
 		for _, b := range w.tracker.All() {
 			after[b.UID] = b
 			if w.gone(b.UID) {
@@ -167,12 +168,12 @@ func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 // TestAskingChangesNothing: reading a tracker does not change it.
 func TestAskingChangesNothing(t *testing.T) {
 	t.Parallel()
-	histories(t, func(w *world, _ []inflight.Booking) error {
+	histories(t, func(w *world, _ []decide.Victim) error {
 		l, s := w.tracker, w.tracker.Simulated()
 		before := fmt.Sprintf("%+v", *l)
 		exported := fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
-			inflight.Relied(l.All(), signal, w.now, inflight.HardPatience)
+			decide.Relied(l.All(), signal, w.now, decide.HardPatience)
 			l.For(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, time.Time{}, func(*pressure.Pressure, time.Duration) bool { return true })
 			l.UnknownUntil(signal)
 			s.Amount(signal)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -12,39 +13,6 @@ import (
 
 // booksEvery is how often the books are read while victims of evictd's are in flight.
 const booksEvery = time.Second
-
-// Ended is a victim that evictd evicted and that has ended.
-type Ended struct {
-	// Booking is how it was booked; Booking.Signal is what it was evicted for.
-	Booking Booking
-	// Time is when it was found to have ended: the API server does not list it any more, and its
-	// cgroup does not exist.
-	Time time.Time
-	// Signal is what it was evicted for.
-	Signal pressure.Signal
-	// Expected is what it was expected to free of the signal when it was accepted, in
-	// the signal's unit; nil where that was not known.
-	Expected *int64
-	// Reclaim is what its end freed; nil when that is not known.
-	Reclaim *Reclaim
-}
-
-// Took returns how long it took, from its acceptance.
-func (e *Ended) Took() time.Duration { return e.Time.Sub(e.Booking.Accepted) }
-
-// Overran reports whether it ended after its deadline.
-func (e *Ended) Overran() bool { return e.Time.After(e.Booking.Deadline) }
-
-// Reclaim compares what a victim's end should have freed with what the node got back,
-// both in the signal's unit.
-type Reclaim struct {
-	// Expected is what the victim held by the last measurement before it began to end.
-	Expected int64
-	// Actual is by how much what is available and what the other pods hold, together, grew from
-	// that measurement to its end. It may be negative: a process outside the pods took more
-	// meanwhile.
-	Actual int64
-}
 
 // Books are what is available on the node and what the pods hold, read at one moment. The zero
 // value is not known.
@@ -91,7 +59,7 @@ type measured struct {
 
 // follow begins to measure a victim that was accepted. A victim that is followed already is not
 // affected. The victim of a dry run, and one that evictd did not evict, are not followed.
-func (r *reclaims) follow(b *Booking) {
+func (r *reclaims) follow(b *decide.Victim) {
 	signal, err := pressure.ParseSignal(b.Signal)
 	if err != nil || b.DryRun || r.victims[b.UID] != nil {
 		return
@@ -117,19 +85,19 @@ func reclaimOf(signal pressure.Signal, expected pressure.Amounts) (amount int64,
 // ObserveBooks takes the bookings that have ended since the last tick and returns those of evictd's
 // victims with what their ends freed. The books are read when one has ended, and once a second
 // while one is in flight.
-func (t *Tracker) ObserveBooks(now time.Time, ended []Booking, read func() Books) []Ended {
+func (t *Tracker) ObserveBooks(now time.Time, ended []decide.Victim, read func() Books) []decide.Ended {
 	r := &t.reclaims
-	gone := slices.DeleteFunc(slices.Clone(ended), func(b Booking) bool { return r.victims[b.UID] == nil })
+	gone := slices.DeleteFunc(slices.Clone(ended), func(b decide.Victim) bool { return r.victims[b.UID] == nil })
 	if len(r.victims) == 0 || len(gone) == 0 && now.Sub(r.read) < booksEvery {
 		return nil
 	}
 	r.read = now
 	books := read()
-	victims := make([]Ended, 0, len(gone))
+	victims := make([]decide.Ended, 0, len(gone))
 	for i := range gone {
 		m := r.victims[gone[i].UID]
 		delete(r.victims, gone[i].UID)
-		victims = append(victims, Ended{Booking: gone[i], Time: now, Signal: m.signal, Expected: m.expected, Reclaim: m.end(&books)})
+		victims = append(victims, decide.Ended{Victim: gone[i], Time: now, Signal: m.signal, Expected: m.expected, Reclaim: m.end(&books)})
 	}
 	for uid, m := range r.victims {
 		m.observe(uid, &books)
@@ -157,10 +125,10 @@ func (m *measured) observe(uid string, now *Books) {
 }
 
 // end compares the books at its end with those before it.
-func (m *measured) end(now *Books) *Reclaim {
+func (m *measured) end(now *Books) *decide.Reclaimed {
 	sum, known := now.Sum(m.signal)
 	if !m.known || !known {
 		return nil
 	}
-	return &Reclaim{Expected: m.held, Actual: sum - m.others}
+	return &decide.Reclaimed{Expected: m.held, Actual: sum - m.others}
 }

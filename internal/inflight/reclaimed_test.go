@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -36,7 +37,7 @@ func TestReclaimIsADifferenceOfBooks(t *testing.T) {
 		available, held = available+held, 0
 		ended := tracker.Observe(now, never)
 		got := tracker.ObserveBooks(now, ended, read)
-		if want := (inflight.Reclaim{Expected: 300, Actual: 300 - host}); len(got) != 1 || *got[0].Reclaim != want {
+		if want := (decide.Reclaimed{Expected: 300, Actual: 300 - host}); len(got) != 1 || *got[0].Reclaim != want {
 			t.Fatalf("seed %d: ended %+v, want %+v", seed, got, want)
 		}
 		if again := tracker.ObserveBooks(now.Add(time.Hour), ended, read); again != nil {

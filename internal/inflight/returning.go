@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -16,7 +17,7 @@ import (
 // for it. ShownWithin is the same of memory and tasks, which show at once: it matters where
 // something else takes them meanwhile.
 const (
-	CollectedWithin = time.Minute + DeadlineMargin
+	CollectedWithin = time.Minute + decide.DeadlineMargin
 	ShownWithin     = 10 * time.Second
 )
 
@@ -89,13 +90,13 @@ type TooLate func(p *pressure.Pressure, wait time.Duration) bool
 
 // of returns the victims that have ended and are in flight for a pressure, as bookings. They are not
 // waited for where it would be too late for another victim then.
-func (r *returning) of(p *pressure.Pressure, tooLate TooLate) []Booking {
+func (r *returning) of(p *pressure.Pressure, tooLate TooLate) []decide.Victim {
 	signal, within := p.Threshold.Signal, ReturnsWithin(p.Threshold.Signal)
-	var gone []Booking
+	var gone []decide.Victim
 	for i := range r.victims {
 		v := &r.victims[i]
 		if v.Expected.At(signal) > 0 && p.SampleTime.Sub(v.At) < within {
-			gone = append(gone, Booking{
+			gone = append(gone, decide.Victim{
 				Namespace: v.Namespace, Name: v.Name, UID: v.UID, Signal: v.Signal, Expected: v.Expected,
 				Accepted: v.At, Deadline: v.At.Add(within),
 			})
@@ -111,7 +112,7 @@ func (r *returning) of(p *pressure.Pressure, tooLate TooLate) []Booking {
 // the kubelet has evicted while a shortage lasts, with what they were measured to hold of the disks,
 // and nil when there is no shortage. Stays reports whether a pod is listed and is not being deleted;
 // nil when that is not known. A dry run's victim holds nothing.
-func (t *Tracker) ObserveSpace(sample *pressure.Sample, ended []Booking, kubelets []Gone, stays func(uid string) bool) {
+func (t *Tracker) ObserveSpace(sample *pressure.Sample, ended []decide.Victim, kubelets []Gone, stays func(uid string) bool) {
 	r := &t.returning
 	var gone []Gone
 	own := map[string]bool{}
@@ -130,7 +131,7 @@ func (t *Tracker) ObserveSpace(sample *pressure.Sample, ended []Booking, kubelet
 	}
 	r.observe(sample, gone)
 	for uid := range t.bookings {
-		t.amend(uid, func(b *Booking) { b.Highest = r.highest(b.Highest) })
+		t.amend(uid, func(b *decide.Victim) { b.Highest = r.highest(b.Highest) })
 	}
 }
 
@@ -147,7 +148,7 @@ func (r *returning) highest(before pressure.Amounts) pressure.Amounts {
 // gone returns a victim that has ended, with what has not shown yet of what it held at its last
 // measurement: memory shows while its processes end, and a disk's space after that. How much of a
 // stall its end removes is not known.
-func (r *returning) gone(b *Booking, now time.Time) Gone {
+func (r *returning) gone(b *decide.Victim, now time.Time) Gone {
 	expected := b.Expected.Without(pressure.MemoryStall)
 	for _, signal := range pressure.Signals() {
 		before, known := b.Before.Of(signal)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -26,12 +27,12 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 		s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
 		return s
 	}
-	held := func(amount int64) inflight.Booking {
-		return inflight.Booking{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)}
+	held := func(amount int64) decide.Victim {
+		return decide.Victim{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)}
 	}
 	r := inflight.New()
 	r.ObserveSpace(sample(0, 100), nil, nil, nil)
-	r.ObserveSpace(sample(time.Second, 100), []inflight.Booking{held(80), held(60)}, nil, nil)
+	r.ObserveSpace(sample(time.Second, 100), []decide.Victim{held(80), held(60)}, nil, nil)
 	for _, step := range []struct {
 		after     time.Duration
 		available int64
@@ -47,7 +48,7 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 			t.Errorf("at %d available %d are waited for, want %d", step.available, got, step.want)
 		}
 	}
-	r.ObserveSpace(sample(6*time.Second, 210), []inflight.Booking{held(50)}, nil, nil)
+	r.ObserveSpace(sample(6*time.Second, 210), []decide.Victim{held(50)}, nil, nil)
 	r.ObserveSpace(sample(6*time.Second+inflight.CollectedWithin, 210), nil, nil, nil)
 	if got := returning(r, pressure.NodeFSAvailable, at.Add(6*time.Second+inflight.CollectedWithin)); got != 0 {
 		t.Errorf("%d are waited for after their time", got)
@@ -63,7 +64,7 @@ func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
 	var s pressure.Sample
 	s.Time = now
 	s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
-	r.ObserveSpace(&s, []inflight.Booking{{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 40)}}, nil, nil)
+	r.ObserveSpace(&s, []decide.Victim{{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 40)}}, nil, nil)
 	if got := returning(r, pressure.NodeFSAvailable, now); got != 40 {
 		t.Errorf("%d are waited for, want what the second one held", got)
 	}

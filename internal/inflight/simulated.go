@@ -1,6 +1,7 @@
 package inflight
 
 import (
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -60,7 +61,7 @@ func (s *Simulated) AddTo(seen *pressure.Sample) *pressure.Sample {
 }
 
 // observe takes the bookings that have ended: a dry run's victims would have ended by then.
-func (s *Simulated) observe(ended []Booking) {
+func (s *Simulated) observe(ended []decide.Victim) {
 	for i := range ended {
 		if b := &ended[i]; b.DryRun {
 			s.add(b.UID, b.Expected)

@@ -3,6 +3,7 @@ package inflight
 import (
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/restored"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -47,8 +48,8 @@ type Bookings struct {
 
 // BookingState is one victim in flight.
 type BookingState struct {
-	Booking Booking   `json:"booking"`
-	Expires time.Time `json:"expires"`
+	Booking decide.Victim `json:"booking"`
+	Expires time.Time     `json:"expires"`
 }
 
 // Export returns what the tracker knows.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -37,7 +38,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 	uid := fmt.Sprintf("pod-%d", r.IntN(8))
 	switch r.IntN(4) {
 	case 0, 1:
-		l.Book(inflight.Booking{
+		l.Book(decide.Victim{
 			Namespace: "shop", Name: uid, UID: uid, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, r.Int64N(1000)),
 			Signal: []string{"", "memory.available"}[r.IntN(2)], Accepted: now, GraceSeconds: 30,
 			Deadline: now.Add(time.Duration(r.IntN(90)) * time.Second), DryRun: r.IntN(4) == 0,
@@ -51,7 +52,7 @@ func happen(l *inflight.Tracker, r *rand.Rand, now time.Time) {
 
 // says returns everything that the ledger reports at a given time.
 func says(l *inflight.Tracker, now time.Time) map[string]any {
-	expected, relied := inflight.Relied(l.All(), pressure.MemoryAvailable, now, time.Minute)
+	expected, relied := decide.Relied(l.All(), pressure.MemoryAvailable, now, time.Minute)
 	return map[string]any{"in flight": l.All(), "last end": l.LastEnd().UnixNano(), "relied": fmt.Sprint(expected, relied)}
 }
 
@@ -82,7 +83,7 @@ func TestRestoredLedgerSaysTheSame(t *testing.T) {
 func TestExpiredBookingsAreNotRestored(t *testing.T) {
 	t.Parallel()
 	l := inflight.New()
-	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
+	l.Book(decide.Victim{UID: "a", Signal: "memory.available", Accepted: at(0), Deadline: at(45 * time.Second)})
 	for after, want := range map[time.Duration]int{0: 1, 2 * time.Hour: 1, 24*time.Hour + 45*time.Second: 0} {
 		if got := restarted(t, l, at(after)).Len(); got != want {
 			t.Errorf("%d bookings restored after %v, want %d", got, after, want)
@@ -93,7 +94,7 @@ func TestExpiredBookingsAreNotRestored(t *testing.T) {
 func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 	t.Parallel()
 	l := inflight.New()
-	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
+	l.Book(decide.Victim{UID: "a", Signal: "memory.available", DryRun: true, Accepted: at(0), Deadline: at(45 * time.Second)})
 	next := restarted(t, l, at(time.Second))
 	if !next.Booked("a") {
 		t.Error("the dry run's booking was not restored")
@@ -108,8 +109,8 @@ func TestDryRunBookingsEndWithTheDryRunAfterARestart(t *testing.T) {
 func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	t.Parallel()
 	l, now := inflight.New(), at(0)
-	l.Book(inflight.Booking{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
-	l.Book(inflight.Booking{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
+	l.Book(decide.Victim{UID: "a", Signal: "memory.available", Accepted: at(time.Hour), Deadline: at(time.Hour + time.Minute)})
+	l.Book(decide.Victim{UID: "gone", Accepted: at(time.Hour), Deadline: at(time.Hour)})
 	l.Observe(at(time.Hour), func(uid string) bool { return uid == "a" })
 	next := restarted(t, l, now)
 	booked := next.All()[0]

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -13,8 +14,8 @@ func at(offset time.Duration) time.Time {
 	return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(offset)
 }
 
-func victim(uid string, memory int64) inflight.Booking {
-	return inflight.Booking{
+func victim(uid string, memory int64) decide.Victim {
+	return decide.Victim{
 		Namespace: "shop", Name: uid, UID: uid, Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, memory),
 		Accepted: at(0), Deadline: at(45 * time.Second),
 	}
@@ -25,7 +26,7 @@ func always(string) bool { return true }
 
 // covers reports whether what is relied on should free at least the deficit of the signal.
 func covers(ledger *inflight.Tracker, signal pressure.Signal, deficit int64, now time.Time, patience time.Duration) bool {
-	expected, relied := inflight.Relied(ledger.All(), signal, now, patience)
+	expected, relied := decide.Relied(ledger.All(), signal, now, patience)
 	return relied && expected >= deficit
 }
 
@@ -33,16 +34,16 @@ func TestLedgerCovers(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
-		bookings []inflight.Booking
+		bookings []decide.Victim
 		deficit  int64
 		at       time.Duration
 		want     bool
 	}{
 		{"an empty ledger covers nothing, not even no deficit", nil, 0, 0, false},
-		{"one that suffices", []inflight.Booking{victim("a", 100)}, 100, 0, true},
-		{"one that does not", []inflight.Booking{victim("a", 99)}, 100, 0, false},
-		{"two together", []inflight.Booking{victim("a", 60), victim("b", 40)}, 100, 0, true},
-		{"a victim past its deadline is not relied on", []inflight.Booking{victim("a", 100)}, 100, 46 * time.Second, false},
+		{"one that suffices", []decide.Victim{victim("a", 100)}, 100, 0, true},
+		{"one that does not", []decide.Victim{victim("a", 99)}, 100, 0, false},
+		{"two together", []decide.Victim{victim("a", 60), victim("b", 40)}, 100, 0, true},
+		{"a victim past its deadline is not relied on", []decide.Victim{victim("a", 100)}, 100, 46 * time.Second, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +105,7 @@ func TestLedgerFollowsTheNewestMeasurement(t *testing.T) {
 	ledger := inflight.New()
 	ledger.Book(victim("a", 100))
 	ledger.Expect("absent", pressure.Amounts{}.With(pressure.MemoryAvailable, 1000))
-	ledger.Book(inflight.Booking{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
+	ledger.Book(decide.Victim{UID: "a", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 500)})
 	if !covers(ledger, pressure.MemoryAvailable, 100, at(0), 0) || !covers(ledger, pressure.NodeFSAvailable, 500, at(0), 0) {
 		t.Errorf("in flight: %+v, want the first figure of memory and the new one of the disk", ledger.All())
 	}
@@ -174,14 +175,14 @@ func TestLedgerKeepsTheFirstBooking(t *testing.T) {
 
 func TestReliedOn(t *testing.T) {
 	t.Parallel()
-	b := inflight.Booking{Signal: "memory.available", Accepted: at(0), Deadline: at(time.Hour)}
+	b := decide.Victim{Signal: "memory.available", Accepted: at(0), Deadline: at(time.Hour)}
 	short := b
 	short.Deadline = at(10 * time.Second)
 	again := short
 	again.Escalated, again.Deadline = at(2*time.Minute), at(3*time.Minute)
 	for _, test := range []struct {
 		name    string
-		booking inflight.Booking
+		booking decide.Victim
 		at      time.Duration
 		want    bool
 	}{

@@ -7,7 +7,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -64,7 +63,7 @@ func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limit
 }
 
 // ForgetGone ends what is known of pods that have gone, and returns the victims among them.
-func (m *Memories) ForgetGone(now time.Time) []inflight.Booking {
+func (m *Memories) ForgetGone(now time.Time) []decide.Victim {
 	ended := m.Victims.Begin(now)
 	if m.Victims.Synced() {
 		m.Cooldown.Forget(m.Victims.Present)
@@ -104,7 +103,7 @@ func (m *Memories) MetSince(p *pressure.Pressure) time.Time {
 }
 
 // Observe takes a sample, and the victims that have ended since the one before.
-func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []inflight.Booking) {
+func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []decide.Victim) {
 	m.Victims.ObserveSpace(sample, ended, m.Incidents.Any())
 }
 

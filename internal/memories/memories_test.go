@@ -6,7 +6,6 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
@@ -96,7 +95,7 @@ func TestReportTeachesAllMemories(t *testing.T) {
 	d := short(m)
 	m.BeforePlan()
 	d.Attempts = []decide.Attempt{attempt("refused", evict.BlockedByBudget), attempt("victim", evict.Evicted)}
-	m.Learn(d, &execute.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
+	m.Learn(d, &decide.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
 	for when, known := range map[string]map[string]bool{
 		"at once": remembered(m), "after a restart": remembered(starting(&kept{}, &to.last, false)),
 	} {
@@ -117,7 +116,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	d := short(m)
 	m.BeforePlan()
 	d.Attempts = []decide.Attempt{attempt("victim", evict.WouldEvict)}
-	m.Learn(d, &execute.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
+	m.Learn(d, &decide.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
 	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Booked("uid-victim") {
 		t.Errorf("in the dry run: limited %v, in flight %v; want both", limited, m.Victims.Booked("uid-victim"))
 	}

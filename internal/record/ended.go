@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -52,8 +52,8 @@ func endingBuckets() []float64 {
 }
 
 // VictimEnded records that a victim has ended, and what its end freed.
-func (r *Recorder) VictimEnded(e *inflight.Ended) {
-	b := &e.Booking
+func (r *Recorder) VictimEnded(e *decide.Ended) {
+	b := &e.Victim
 	r.metrics.endings.took.WithLabelValues(strconv.FormatBool(e.Overran())).Observe(e.Took().Seconds())
 	fields := []zap.Field{
 		zap.String(keyVictim, b.Namespace+"/"+b.Name), zap.String(keyUID, b.UID),

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -270,7 +269,7 @@ func protectedOf(ranking *rank.Ranking) map[rank.Protection]int {
 	return counts
 }
 
-func bookingLines(bookings []inflight.Booking) []BookingLine {
+func bookingLines(bookings []decide.Victim) []BookingLine {
 	lines := make([]BookingLine, 0, len(bookings))
 	for i := range bookings {
 		b := &bookings[i]

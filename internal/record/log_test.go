@@ -21,7 +21,6 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -167,25 +166,25 @@ func TestLineSaysWhenTheSignalIsExhausted(t *testing.T) {
 }
 
 // ended is a victim that has ended a second after its deadline.
-func ended() *inflight.Ended {
+func ended() *decide.Ended {
 	expected := 300 * mi
-	return &inflight.Ended{
-		Booking: inflight.Booking{
+	return &decide.Ended{
+		Victim: decide.Victim{
 			Namespace: "shop", Name: "over", UID: "uid-over", Signal: "memory.available",
 			Accepted: start, Deadline: start.Add(45 * time.Second),
 		},
 		Time: start.Add(46 * time.Second), Signal: pressure.MemoryAvailable, Expected: &expected,
-		Reclaim: &inflight.Reclaim{Expected: 290 * mi, Actual: 310 * mi},
+		Reclaim: &decide.Reclaimed{Expected: 290 * mi, Actual: 310 * mi},
 	}
 }
 
 func TestStuckVictimIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	own, others, forgotten := ended().Booking, ended().Booking, ended().Booking
+	own, others, forgotten := ended().Victim, ended().Victim, ended().Victim
 	others.Name, others.UID, others.Signal = "drained", "uid-drained", ""
 	forgotten.Namespace, forgotten.Name, forgotten.UID, forgotten.Unlisted = "", "", "uid-forgotten", true
-	all := []inflight.Booking{own, others, forgotten}
+	all := []decide.Victim{own, others, forgotten}
 	r.Ledger(own.Deadline, all)
 	if got := r.lines(t); len(got) != 0 {
 		t.Fatalf("before the deadline: %v", got)
@@ -224,7 +223,7 @@ func TestVictimEnded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first, kernel := ended(), 9*mi
-	first.Booking.Held = &usage.Detail{Kernel: &kernel}
+	first.Victim.Held = &usage.Detail{Kernel: &kernel}
 	r.VictimEnded(first)
 	unknown := ended()
 	unknown.Time, unknown.Signal, unknown.Reclaim = start.Add(45*time.Second), pressure.NodeFSAvailable, nil
@@ -244,7 +243,7 @@ func TestVictimEnded(t *testing.T) {
 		t.Errorf("without a release: %v", lines[1])
 	}
 	less := ended()
-	less.Reclaim = &inflight.Reclaim{Expected: mi, Actual: -mi}
+	less.Reclaim = &decide.Reclaimed{Expected: mi, Actual: -mi}
 	r.VictimEnded(less)
 	for name, want := range map[string]int64{"evictd_reclaim_expected_bytes_total": 291 * mi, "evictd_reclaim_actual_bytes_total": 310 * mi} {
 		if got := value(t, r, name, "signal", "memory.available"); got != float64(want) {
@@ -394,7 +393,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.StateFailure(state.WriteFailed, errors.New("x"))
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Window: time.Second})
 	victim := ended()
-	victim.Booking.Held = &usage.Detail{}
+	victim.Victim.Held = &usage.Detail{}
 	r.VictimEnded(victim)
 	r.IncidentBegan(incidentEnded())
 	r.IncidentEnded(incidentEnded())
@@ -738,7 +737,7 @@ func TestEveryOutcomeAndHoldIsRecorded(t *testing.T) {
 	}
 	r.Decision(escalated(evict.Evicted))
 	r.Decision(escalated(evict.WouldEvict))
-	r.Ledger(start.Add(time.Hour), []inflight.Booking{ended().Booking})
+	r.Ledger(start.Add(time.Hour), []decide.Victim{ended().Victim})
 	r.Config(errors.New("x"))
 	r.KubeletNear(&kubeletconfig.Headroom{Near: true})
 	r.Acting(acting.State{Reason: acting.Stopped, Why: strings.Repeat("x", 2000), Do: "y"})

@@ -17,7 +17,6 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
@@ -261,7 +260,7 @@ func TestGauges(t *testing.T) {
 	r.InForce(nil)
 	r.Acting(acting.State{Reason: acting.Stopped})
 	r.Tick(start, 250*time.Millisecond)
-	r.Ledger(start, []inflight.Booking{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
+	r.Ledger(start, []decide.Victim{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
 	r.Config(nil)
 	r.Config(errors.New("x"))
 	r.LeftAlone(3, 4)

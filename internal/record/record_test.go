@@ -18,7 +18,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/testing/golden"
 	"github.com/evictd/evictd/pkg/evict"
@@ -162,7 +161,7 @@ func decision() *decide.Decision {
 				Outcome: evict.Evicted, Sent: start.Add(11 * time.Millisecond), Took: 20 * time.Millisecond,
 			}},
 		},
-		InFlight: []inflight.Booking{{
+		InFlight: []decide.Victim{{
 			Namespace: "shop", Name: "earlier", UID: "uid-earlier", Signal: "memory.available",
 			Accepted: start.Add(-time.Minute), Deadline: start.Add(-15 * time.Second),
 		}},

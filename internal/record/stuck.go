@@ -9,12 +9,12 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // Ledger records the pods that are in flight now, and reports once for each victim that it is
 // stuck.
-func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
+func (r *Recorder) Ledger(now time.Time, bookings []decide.Victim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	stuck := 0
@@ -31,7 +31,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 	}
 	if len(r.stuck) > stuck {
 		maps.DeleteFunc(r.stuck, func(uid string, _ bool) bool {
-			return !slices.ContainsFunc(bookings, func(b inflight.Booking) bool { return b.UID == uid && b.Stuck(now) })
+			return !slices.ContainsFunc(bookings, func(b decide.Victim) bool { return b.UID == uid && b.Stuck(now) })
 		})
 	}
 	r.metrics.inFlight.Set(float64(len(bookings)))
@@ -40,7 +40,7 @@ func (r *Recorder) Ledger(now time.Time, bookings []inflight.Booking) {
 
 // sayStuck logs that a victim has not ended, whether or not evictd evicted it, and writes an Event
 // on a pod that evictd evicted.
-func (r *Recorder) sayStuck(b *inflight.Booking) {
+func (r *Recorder) sayStuck(b *decide.Victim) {
 	r.logger.Warn(messageStuck, zap.String(keyVictim, b.Key()), zap.String(keyUID, b.UID),
 		zap.Time(keyAccepted, b.Accepted.UTC()), zap.Time(keyDeadline, b.Deadline.UTC()))
 	if b.Signal == "" || b.Unlisted {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -34,7 +34,7 @@ func (k *kept) uids() []string {
 }
 
 func requestOn(uid string, device uint64) Request {
-	return Request{UID: uid, Shortage: Shortage{Resource: incident.Resource{Kind: pressure.SpaceKind, Device: device}}}
+	return Request{UID: uid, Shortage: Shortage{Resource: decide.Resource{Kind: pressure.SpaceKind, Device: device}}}
 }
 
 // Guards invariant 9: a request that is under way is part of each state that is handed over until

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -78,5 +79,5 @@ type Shortage struct {
 	// Since is when the threshold was first met.
 	Since time.Time `json:"since"`
 	// Resource is what the node was short of.
-	Resource incident.Resource `json:"resource"`
+	Resource decide.Resource `json:"resource"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
@@ -48,13 +49,13 @@ func random(r *rand.Rand, most int) State {
 	}
 	for range r.IntN(most + 1) {
 		s.Incidents = append(s.Incidents, incident.State{Expires: when(), Incident: incident.Incident{
-			ID: text("memory.available"), Resource: incident.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
+			ID: text("memory.available"), Resource: decide.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
 			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
 			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
 			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
 		}})
 		s.InFlight.Ledger.LastEnd = when()
-		s.InFlight.Ledger.Bookings = append(s.InFlight.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: inflight.Booking{
+		s.InFlight.Ledger.Bookings = append(s.InFlight.Ledger.Bookings, inflight.BookingState{Expires: when(), Booking: decide.Victim{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), Expected: amounts(), Before: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}})
@@ -63,7 +64,7 @@ func random(r *rand.Rand, most int) State {
 		s.InDoubt = append(s.InDoubt, Request{
 			Namespace: "shop", Name: text("name"), UID: text("pod"), OwnerUID: text("owner"), Created: when(), Expected: amounts(),
 			GraceSeconds: new(r.Int64N(60)), Priority: r.Int32(), First: when(), Sent: when(), Expires: when(),
-			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when(), Resource: incident.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()}},
+			Shortage: Shortage{Signal: "nodefs.available", Hard: true, Line: r.Int64(), Available: r.Int64(), Since: when(), Resource: decide.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()}},
 		})
 	}
 	return s

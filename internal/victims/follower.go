@@ -60,7 +60,7 @@ func (f *Follower) Synced() bool { return f.options.Pods.Synced() }
 
 // Begin begins a tick: it ends the bookings of victims that have ended, and returns them. Nothing
 // ends while the list of pods is not complete.
-func (f *Follower) Begin(now time.Time) []inflight.Booking {
+func (f *Follower) Begin(now time.Time) []decide.Victim {
 	f.listed = nil
 	if !f.Synced() {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -19,17 +18,17 @@ func (f *Follower) ObserveUses(s *decide.Situation, uses *decide.Uses) {
 	p := &s.Pressure
 	f.expect(s.Pods, uses, p.Threshold.Signal)
 	inFlight, until := f.For(p, s.Met, decide.TooLate), f.OthersUntil(s.Met)
-	var others []inflight.Booking
+	var others []decide.Victim
 	if !p.SampleTime.After(until) {
 		others = f.others(s.Pods, uses, p.Threshold.Signal)
 	}
-	others = slices.DeleteFunc(others, func(o inflight.Booking) bool { // one of the kubelet's that has ended
-		return slices.ContainsFunc(inFlight, func(b inflight.Booking) bool { return b.UID == o.UID })
+	others = slices.DeleteFunc(others, func(o decide.Victim) bool { // one of the kubelet's that has ended
+		return slices.ContainsFunc(inFlight, func(b decide.Victim) bool { return b.UID == o.UID })
 	})
 	for i := range others {
-		others[i].Accepted, others[i].Deadline = until.Add(-inflight.HardPatience), until
+		others[i].Accepted, others[i].Deadline = until.Add(-decide.HardPatience), until
 	}
-	slices.SortFunc(others, func(a, b inflight.Booking) int { return strings.Compare(a.UID, b.UID) })
+	slices.SortFunc(others, func(a, b decide.Victim) int { return strings.Compare(a.UID, b.UID) })
 	s.Uses, s.InFlight = uses, append(inFlight, others...)
 }
 
@@ -52,18 +51,18 @@ func (f *Follower) expect(pods []*nodepods.Pod, uses *decide.Uses, signal pressu
 
 // others returns what others are ending that holds some of the signal. A pod whose request is in doubt
 // is evictd's own, and is booked as that once its end is known.
-func (f *Follower) others(pods []*nodepods.Pod, uses *decide.Uses, signal pressure.Signal) []inflight.Booking {
-	var others []inflight.Booking
+func (f *Follower) others(pods []*nodepods.Pod, uses *decide.Uses, signal pressure.Signal) []decide.Victim {
+	var others []decide.Victim
 	for _, pod := range pods {
 		uid, use := pod.UID, uses.ByUID[pod.UID]
 		holds := use.Known && use.Expected.At(signal) > 0 && !f.Booked(uid)
 		if holds && !f.InDoubt.About(uid) && !f.options.SentLast(uid) && f.leaves(pod) {
-			others = append(others, inflight.Booking{Namespace: pod.Namespace, Name: pod.Name, UID: uid, Expected: use.Expected})
+			others = append(others, decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: uid, Expected: use.Expected})
 		}
 	}
 	for uid, u := range uses.Unlisted {
 		if expected := measure.Expected(u, f.memory); !u.Unused && expected.At(signal) > 0 && !f.Booked(uid) {
-			others = append(others, inflight.Booking{UID: uid, Unlisted: true, Expected: expected})
+			others = append(others, decide.Victim{UID: uid, Unlisted: true, Expected: expected})
 		}
 	}
 	return others

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
@@ -16,7 +17,7 @@ import (
 // ObserveReclaim returns the victims that have ended, with what the node got back by it. It reads
 // the cgroups of all pods and, right after them, the node: a victim that takes a gigabyte a second
 // would otherwise be seen at two sizes.
-func (f *Follower) ObserveReclaim(now time.Time, ended []inflight.Booking, sample func() pressure.Sample) []inflight.Ended {
+func (f *Follower) ObserveReclaim(now time.Time, ended []decide.Victim, sample func() pressure.Sample) []decide.Ended {
 	return f.ObserveBooks(now, ended, func() inflight.Books {
 		pods, err := f.options.Measurer.Collect()
 		if err != nil {
@@ -42,7 +43,7 @@ func booksOf(sample pressure.Sample, pods []usage.Pod, memory pressure.MemoryDef
 
 // ObserveSpace takes which victims have ended since the last tick: evictd's own, and, while an
 // incident is open, those that the kubelet has evicted.
-func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []inflight.Booking, incidentOpen bool) {
+func (f *Follower) ObserveSpace(sample *pressure.Sample, ended []decide.Victim, incidentOpen bool) {
 	var kubelets []inflight.Gone
 	if incidentOpen {
 		kubelets = []inflight.Gone{}

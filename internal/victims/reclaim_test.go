@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -63,15 +63,15 @@ func TestReclaimOfAVictimThatEnded(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		unread error
-		want   *inflight.Reclaim
+		want   *decide.Reclaimed
 	}{
-		"all is read":          {nil, &inflight.Reclaim{Expected: 300, Actual: 300}},
+		"all is read":          {nil, &decide.Reclaimed{Expected: 300, Actual: 300}},
 		"a pod cannot be read": {errors.New("planted"), nil},
 	} {
 		n, now := &node{held: 300}, time.Now()
 		fault := func(string, error) {}
 		f := New(Options{Pods: n, Cgroups: n, Fault: fault, Measurer: measure.New(measure.Options{Cgroups: n, Fault: fault})})
-		f.Accept(inflight.Booking{
+		f.Accept(decide.Victim{
 			UID: "a", Signal: pressure.MemoryAvailable.String(), Accepted: now, Deadline: now.Add(time.Minute),
 			Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 300),
 		})

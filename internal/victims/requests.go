@@ -4,16 +4,14 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/indoubt"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
 // ObserveReport books the pods in flight by the outcome of a plan. It returns the request that was
 // accepted for a new victim; nil when there is none. A refusal frees nothing. DryRun is that of the
 // policy in force now: bookings that an earlier dry run simulated are dropped.
-func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun bool, now time.Time) *decide.Attempt {
+func (f *Follower) ObserveReport(d *decide.Decision, r *decide.Report, dryRun bool, now time.Time) *decide.Attempt {
 	f.InDoubt.Observe(&indoubt.Report{
 		Decision: d, InDoubt: r.InDoubt, Stays: len(d.Attempts) == 0 && r.Hold != decide.HoldNone && !r.Unread,
 	}, now)
@@ -31,9 +29,9 @@ func (f *Follower) ObserveReport(d *decide.Decision, r *execute.Report, dryRun b
 }
 
 // accept books an accepted eviction.
-func (f *Follower) accept(d *decide.Decision, accepted *decide.Attempt, r *execute.Report, now time.Time) {
+func (f *Follower) accept(d *decide.Decision, accepted *decide.Attempt, r *decide.Report, now time.Time) {
 	pod, grace := accepted.Entry.Pod, accepted.Grace()
-	f.Accept(inflight.Booking{
+	f.Accept(decide.Victim{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		Expected: r.Expected, Held: r.Held, Signal: d.Pressure.Threshold.Signal.String(),
 		Accepted: now, Deadline: deadlineOf(grace, now), GraceSeconds: grace,
@@ -44,21 +42,21 @@ func (f *Follower) accept(d *decide.Decision, accepted *decide.Attempt, r *execu
 // acceptOthers books the pod of a report that is no victim of evictd's: the API server has forgotten it,
 // admission moves it away by its own means, or another has ended it since its request. It counts against no
 // limit, and its grace period is not shortened. While it is booked it is no candidate.
-func (f *Follower) acceptOthers(d *decide.Decision, r *execute.Report, dryRun bool, now time.Time) {
+func (f *Follower) acceptOthers(d *decide.Decision, r *decide.Report, dryRun bool, now time.Time) {
 	gone, moved := d.Last(evict.Gone), d.Last(evict.Evacuating)
-	other, until := r.Foreign, now.Add(inflight.HardPatience)
+	other, until := r.Foreign, now.Add(decide.HardPatience)
 	switch {
 	case moved != nil && d.DryRun && !dryRun:
 		return
 	case moved != nil:
 		other = moved
 	case gone != nil: // the next decision measures what its cgroup still holds
-		other, until = gone, now.Add(inflight.GoneFor)
+		other, until = gone, now.Add(decide.GoneFor)
 	case other == nil:
 		return
 	}
 	pod := other.Entry.Pod
-	f.Accept(inflight.Booking{
+	f.Accept(decide.Victim{
 		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Expected: r.Expected,
 		Accepted: now, Deadline: until, Evacuating: moved != nil, DryRun: moved != nil && d.DryRun,
 	})
@@ -77,5 +75,5 @@ func (f *Follower) escalate(d *decide.Decision, now time.Time) {
 
 // deadlineOf returns when a pod with a grace period in seconds should have ended.
 func deadlineOf(grace int64, now time.Time) time.Time {
-	return now.Add(decide.GracePeriod(grace) + inflight.DeadlineMargin)
+	return now.Add(decide.GracePeriod(grace) + decide.DeadlineMargin)
 }

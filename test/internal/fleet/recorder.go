@@ -7,7 +7,6 @@ import (
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -49,12 +48,12 @@ func (*recorder) Tick(time.Time, time.Duration) {}
 func (*recorder) Intent(*decide.Decision, *decide.Attempt) {}
 
 // Ledger does nothing.
-func (*recorder) Ledger(time.Time, []inflight.Booking) {}
-func (*recorder) IncidentBegan(*incident.Incident)     {}
-func (*recorder) IncidentEnded(*incident.Incident)     {}
+func (*recorder) Ledger(time.Time, []decide.Victim) {}
+func (*recorder) IncidentBegan(*incident.Incident)  {}
+func (*recorder) IncidentEnded(*incident.Incident)  {}
 
 // VictimEnded does nothing.
-func (*recorder) VictimEnded(*inflight.Ended) {}
+func (*recorder) VictimEnded(*decide.Ended) {}
 
 // LeftAlone does nothing.
 func (*recorder) LeftAlone(int, int) {}

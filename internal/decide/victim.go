@@ -1,4 +1,4 @@
-package inflight
+package decide
 
 import (
 	"time"
@@ -15,7 +15,7 @@ const DeadlineMargin = 15 * time.Second
 // HardPatience is how long hard pressure relies on one victim whose grace period is longer than
 // that: the kernel's OOM killer does not wait for a pod that takes an hour to end. Soft pressure
 // relies on it to its deadline. It is also how long what others are ending counts, see
-// [Tracker.OthersUntil].
+// OthersUntil of package inflight.
 const HardPatience = time.Minute + DeadlineMargin
 
 // GoneFor is how long a pod counts that the API server has forgotten: its grace period, by the
@@ -30,12 +30,12 @@ func PatienceOf(p *pressure.Pressure) time.Duration {
 	return 0
 }
 
-// escalationTries is how many requests are sent to end one victim sooner while the API server does
+// EscalationTries is how many requests are sent to end one victim sooner while the API server does
 // not answer, or is overloaded. A refusal is an answer: there is no second request.
-const escalationTries = 3
+const EscalationTries = 3
 
-// Booking is one victim that is in flight, and what its end should free.
-type Booking struct {
+// Victim is one pod that is in flight, and what its end should free.
+type Victim struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
@@ -77,7 +77,7 @@ type Booking struct {
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.
-func (b *Booking) Key() string {
+func (b *Victim) Key() string {
 	if b.Unlisted {
 		return b.UID
 	}
@@ -85,18 +85,18 @@ func (b *Booking) Key() string {
 }
 
 // Stuck reports whether the victim should have ended by now.
-func (b *Booking) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
+func (b *Victim) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
 
 // MayEscalate reports whether evictd may request a shorter grace period for the victim: evictd
 // evicted it, and no such request was accepted or refused.
-func (b *Booking) MayEscalate() bool {
-	return b.Signal != "" && b.Escalated.IsZero() && b.EscalationsSent < escalationTries
+func (b *Victim) MayEscalate() bool {
+	return b.Signal != "" && b.Escalated.IsZero() && b.EscalationsSent < EscalationTries
 }
 
 // ReliedOn reports whether the victim's end is still waited for: it is not stuck, and its eviction
 // was requested no longer than patience ago; 0 means that there is no such limit. A pod that others
 // end is waited for to its deadline.
-func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
+func (b *Victim) ReliedOn(now time.Time, patience time.Duration) bool {
 	asked := b.Accepted
 	if b.Escalated.After(asked) {
 		asked = b.Escalated
@@ -105,8 +105,8 @@ func (b *Booking) ReliedOn(now time.Time, patience time.Duration) bool {
 }
 
 // Relied returns what the victims that are relied on should still free of the signal, in
-// its unit, and whether there are any; see [Booking.ReliedOn].
-func Relied(victims []Booking, signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
+// its unit, and whether there are any; see [Victim.ReliedOn].
+func Relied(victims []Victim, signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for i := range victims {
 		if b := &victims[i]; b.ReliedOn(now, patience) {
 			expected, relied = expected+b.Expected.At(signal), true

@@ -1,4 +1,4 @@
-package incident
+package decide
 
 import "github.com/evictd/evictd/pkg/pressure"
 
@@ -12,9 +12,9 @@ type Resource struct {
 	Device uint64 `json:"device,omitempty"`
 }
 
-// known reports whether the resource can be compared: two filesystems whose devices are not known
+// Known reports whether the resource can be compared: two filesystems whose devices are not known
 // may be two.
-func (r Resource) known() bool {
+func (r Resource) Known() bool {
 	return r.Kind == pressure.MemoryKind || r.Kind == pressure.PIDKind || r.Device != 0
 }
 
