@@ -61,8 +61,7 @@ func (d *daemon) loadState(dir string, own state.Identity) *state.State {
 	switch {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",
-			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.InFlight.Ledger.Bookings)),
-			zap.Bool("in_doubt", len(loaded.InDoubt) > 0), zap.Int("counted", len(loaded.Cooldown.Limits)),
+			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.InFlight.Victims)), zap.Int("counted", len(loaded.Cooldown.Limits)),
 			zap.Int("refused", len(loaded.Cooldown.Backoff.Pods)))
 		return loaded
 	case errors.As(err, &unusable) && unusable.Reason == state.Missing:

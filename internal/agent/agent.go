@@ -19,10 +19,10 @@ import (
 	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/health"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/memories"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -82,12 +82,16 @@ func New(options Options) (*Agent, error) {
 // newMemories returns what the agent remembers, which is nothing yet.
 func (a *Agent) newMemories(o *Options) *memories.Memories {
 	return memories.New(memories.Options{
-		Victims: victims.Options{
-			Pods: o.Pods, Cgroups: o.Cgroups, Measurer: a.measurer,
-			Fault:    o.Recorder.ReadError,
-			SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
-		},
-		Limits: o.Policy.Limits, Random: o.Random, OOMKills: o.OOMKills, Kept: o.Memory,
+		Pods: o.Pods, Victims: a.newVictims(),
+		Fault: o.Recorder.ReadError, Limits: o.Policy.Limits, Random: o.Random, OOMKills: o.OOMKills, Kept: o.Memory,
+	})
+}
+
+// newVictims returns what follows the victims, of which there is none yet.
+func (a *Agent) newVictims() *inflight.Tracker {
+	return inflight.New(inflight.Options{
+		Pods: a.options.Pods, Measurer: a.measurer,
+		SentLast: func(uid string) bool { return a.planned != nil && a.executor.SentLast(uid) },
 	})
 }
 

@@ -232,7 +232,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		n.run("second", 400, 0)
 		a := newAgent(t, n, hardPolicy())
 		n.pods["uid-first"].memory = 550 * mebi
-		a.memories.Victims.Book(decide.Victim{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
+		a.memories.Victims.Accept(decide.Victim{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
 		if len(n.evictions) != 0 || a.planned != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")

@@ -16,7 +16,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
@@ -145,7 +144,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.memories.Victims.Tracker, a.memories.Cooldown = inflight.New(), newCooldown(a.policy.Limits, 0)
+		a.memories.Victims, a.memories.Cooldown = a.newVictims(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
 		if a.planned == nil {
 			b.Fatal("no pod was chosen")

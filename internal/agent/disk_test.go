@@ -13,7 +13,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/decisions"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
@@ -413,7 +412,7 @@ func TestDiskIsMeasuredAgainAfterAVictimsEnd(t *testing.T) {
 		n.after(time.Second, func() { // while c ends, b grows
 			disk.measured = map[string]usage.DiskUse{"uid-a": measuretest.DiskUse(30, 1, 1, 1), "uid-b": measuretest.DiskUse(90, 1, 1, 1)}
 		})
-		runDisk(t, n, disk, pressure.NodeFSAvailable, inflight.CollectedWithin+4*time.Second)
+		runDisk(t, n, disk, pressure.NodeFSAvailable, decide.CollectedWithin+4*time.Second)
 		n.wantVictims(t, "c", "b")
 	})
 }

@@ -185,8 +185,8 @@ func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 		if victim, after := h.firstVictim(start); victim != "large" || after > 4*time.Second {
 			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", victim, after, h.holds())
 		}
-		if kept := f.load(); len(kept.Cooldown.Limits) != 1 || len(kept.InDoubt) > 0 {
-			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Limits), len(kept.InDoubt))
+		if kept := f.load(); len(kept.Cooldown.Limits) != 1 || len(inDoubt(kept)) > 0 {
+			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Limits), len(inDoubt(kept)))
 		}
 	})
 }
@@ -201,8 +201,8 @@ func TestASecondDoubtForgetsNoFirst(t *testing.T) {
 		live(t, h.fakeNode, f, h.policy(), 2900*time.Millisecond, h.parts)
 		for process := range 2 {
 			var pods []string
-			for _, r := range f.load().InDoubt {
-				pods = append(pods, r.Name+" "+r.Shortage.Signal)
+			for _, r := range inDoubt(f.load()) {
+				pods = append(pods, r.Attempt.Entry.Pod.Name+" "+r.Pressure.Threshold.Signal.String())
 			}
 			slices.Sort(pods)
 			if diff := cmp.Diff([]string{"large nodefs.available", "next memory.available"}, pods); diff != "" {

@@ -161,7 +161,7 @@ func TestRequestInDoubtForAPodThatAnotherDeletesLater(t *testing.T) {
 			n.host += 300 * mebi
 			runFor(t, a, 5*time.Second)
 			n.wantVictims(t, "greedy")
-			if way := n.last(t).InFlight; len(way) != 1 || way[0].Signal != "" || a.memories.Victims.Booked("uid-greedy") {
+			if way := n.last(t).InFlight; len(way) != 1 || way[0].Signal != "" || a.memories.Victims.Terminates("uid-greedy") {
 				t.Errorf("stayed %t: in flight: %+v, want one of another's doing", stayed, way)
 			}
 		})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/evict"
@@ -137,7 +136,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 // awaited returns how much of nodefs is in flight.
 func awaited(a *Agent, now time.Time) (amount int64) {
 	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true}, Observed: pressure.Observation{Available: 1}, SampleTime: now}
-	for _, b := range a.memories.Victims.For(&p, p.Since, decide.TooLate) {
+	for _, b := range a.memories.Victims.For(&decide.Situation{Pressure: p}) {
 		amount += b.Expected.At(pressure.NodeFSAvailable)
 	}
 	return amount
@@ -154,7 +153,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	a.memories.Incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
-		a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
+		a.memories.Victims.Observe(&sample, a.memories.Incidents.Any())
 		if amount := awaited(a, sample.Time); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
@@ -163,7 +162,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	evicted := n.pods["uid-new"].api.DeepCopy()
 	evicted.Status = n.pods["uid-old"].api.Status
 	n.pods["uid-new"].api = evicted
-	a.memories.Victims.ObserveSpace(&sample, nil, a.memories.Incidents.Any())
+	a.memories.Victims.Observe(&sample, a.memories.Incidents.Any())
 	if amount := awaited(a, sample.Time); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}
@@ -218,7 +217,7 @@ func TestFaultDiskVictimKeptByAFinalizerIsReliedOn(t *testing.T) {
 			ended.Status.ContainerStatuses[0].State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}
 			large.api, large.noCgroup = ended, true
 		})
-		runFor(t, a, 15*time.Second+inflight.CollectedWithin+5*time.Second)
+		runFor(t, a, 15*time.Second+decide.CollectedWithin+5*time.Second)
 		n.wantVictims(t, "large", "small")
 	})
 }
@@ -242,8 +241,8 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if len(a.memories.Victims.Export().Gone) != 1 {
-			t.Errorf("%d returning victims for one pod", len(a.memories.Victims.Export().Gone))
+		if victims := a.memories.Victims.Export().Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
+			t.Errorf("in flight: %+v, want one that has ended", victims)
 		}
 	})
 }
@@ -285,8 +284,8 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 				live(t, n.fakeNode, killed, policy, 5*time.Second, n.parts)
 				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
 				n.wantVictims(t, test.want...)
-				if got := killed.load(); got.InDoubt != nil || len(got.Cooldown.Limits) != len(test.want) {
-					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", got.InDoubt, len(got.Cooldown.Limits), len(test.want))
+				if got := killed.load(); inDoubt(got) != nil || len(got.Cooldown.Limits) != len(test.want) {
+					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", inDoubt(got), len(got.Cooldown.Limits), len(test.want))
 				}
 			})
 		})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -170,8 +169,8 @@ func TestVictimsContainersAreWaitedFor(t *testing.T) {
 				}
 				acted := shortFor(t, n, 3*time.Minute)
 				n.wantVictims(t, test.want...)
-				if len(acted) > 1 && acted[1]-acted[0] < inflight.CollectedWithin {
-					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, inflight.CollectedWithin)
+				if len(acted) > 1 && acted[1]-acted[0] < decide.CollectedWithin {
+					t.Errorf("evictions after %v, want the second one %v after the first victim's end", acted, decide.CollectedWithin)
 				}
 			})
 		})

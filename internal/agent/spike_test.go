@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -32,7 +31,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Sample(now time.Time) pressure.Sample {
-	f.agent.memories.Victims.Tracker = inflight.New()
+	f.agent.memories.Victims = f.agent.newVictims()
 	return f.fakeNode.Sample(now)
 }
 

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // An agent that knows nothing of the time before evicts no pod for memory in its first ten seconds:
@@ -15,10 +15,10 @@ func TestFaultRestartWithoutStateIsCareful(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := leaky("a", "b", "c")
 		for range 3 {
-			live(t, n, nil, limited(6), inflight.ShownWithin-time.Second, knowsNothing)
+			live(t, n, nil, limited(6), decide.ShownWithin-time.Second, knowsNothing)
 		}
 		n.wantVictims(t)
-		live(t, n, nil, limited(1), inflight.ShownWithin+time.Second, knowsNothing)
+		live(t, n, nil, limited(1), decide.ShownWithin+time.Second, knowsNothing)
 		n.wantVictims(t, "a")
 	})
 }

@@ -19,7 +19,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	started := a.options.Clock.Now()
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
-	a.observe(sample, verdict, ended)
+	a.observe(sample, verdict)
 	next := a.pacer.Next(sample)
 	if a.planned != nil {
 		a.cancelWhenOutdated(ctx, sample, verdict)
@@ -53,7 +53,7 @@ func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(a.opt
 // look reads the node and judges it. The sample is without the would-be victims of a dry run.
 func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {
 	seen := a.sample()
-	sample := a.memories.Victims.Simulated().AddTo(&seen)
+	sample := a.memories.Victims.Without(&seen)
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
@@ -75,10 +75,10 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 }
 
 // observe lets all that remembers or follows the node's readings see this one.
-func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []decide.Victim) {
+func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict) {
 	a.wantTaints(verdict)
-	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.memories.Victims.Simulated().Has)
-	a.memories.Observe(sample, verdict, ended)
+	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.memories.Victims.Simulated)
+	a.memories.Observe(sample)
 	for i := range verdict.Pressures {
 		a.decisions.Follow(&verdict.Pressures[i], a.memories.IncidentOf(&verdict.Pressures[i]))
 	}
@@ -168,8 +168,8 @@ func (a *Agent) reconcileInDoubt(now time.Time) {
 	if a.planned != nil {
 		return
 	}
-	for _, open := range a.memories.Victims.ReconcileInDoubt(now) {
-		if !a.memories.Victims.Booked(open.UID()) { // by one before in this loop
+	for _, open := range a.memories.Victims.Reconcile(now) {
+		if !a.memories.Victims.Terminates(open.UID()) { // by one before in this loop
 			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
 		}
 	}

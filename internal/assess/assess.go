@@ -72,7 +72,7 @@ func (a *Assessor) Assess(ctx context.Context, sample *pressure.Sample, p *press
 		return done
 	}
 	again := a.options.Sample()
-	done.Hold, done.Detail = s.LookAgain(a.options.Memories.Victims.Simulated().AddTo(&again))
+	done.Hold, done.Detail = s.LookAgain(a.options.Memories.Victims.Without(&again))
 	return done
 }
 
@@ -93,15 +93,16 @@ func (d *Assessment) decide(s *decide.Situation) { d.Plan, d.Hold, d.Detail = de
 
 // situation puts together what is known of a pressure before the pods are measured.
 func (a *Assessor) situation(ctx context.Context, sample *pressure.Sample, p *pressure.Pressure) *decide.Situation {
-	signal, pods, m, met := p.Threshold.Signal, a.options.Pods, a.options.Memories, a.options.Memories.MetSince(p)
+	signal, pods, m := p.Threshold.Signal, a.options.Pods, a.options.Memories
 	s := &decide.Situation{
-		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Met: met, Policy: &a.policy, Self: a.options.Self,
+		Pressure: *p, Sample: sample, Incident: m.IncidentOf(p), Met: m.MetSince(p), Policy: &a.policy, Self: a.options.Self,
 		Unsynced: !pods.Synced(), Stale: pods.Stale(), Pods: pods.List(),
-		InFlight: m.Victims.For(p, met, decide.TooLate), LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
-		WouldBe: m.Victims.Simulated().Has, Simulated: m.Victims.Simulated().Amount(signal),
+		LastEnd: m.Victims.LastEnd(), ReachBack: measure.ReachBack(p),
+		WouldBe: m.Victims.Simulated, Simulated: m.Victims.SimulatedAmount(signal),
 		Cooldown: m.Cooldown, UnknownUntil: m.Victims.UnknownUntil(signal),
 	}
-	s.InDoubt, s.InDoubtRests = m.Victims.InDoubt.Of(s.Resource())
+	s.InFlight = m.Victims.For(s)
+	s.InDoubt, s.Others = m.Victims.Doubts(s.Resource(), p.SampleTime)
 	a.options.Measurer.FollowImages(ctx, &s.Pressure, s.Incident, pods.List)
 	return s
 }
@@ -118,12 +119,13 @@ func (a *Assessor) measure(ctx context.Context, s *decide.Situation) (decide.Hol
 	if hold != decide.HoldNone {
 		return hold, detail
 	}
-	victims.ObserveUses(s, uses)
+	s.Uses = uses
+	s.InFlight = victims.For(s)
+	victims.Measured(s)
 	if a.options.KubeletGap != nil && p.Threshold.Signal == pressure.MemoryAvailable {
 		s.KubeletGap = a.options.KubeletGap(p.SampleTime)
 	}
 	s.Breakdown = measure.Breakdown(p, uses)
-	s.InDoubt, s.Others = victims.InDoubt.For(s.Resource(), p.SampleTime, victims.Booked)
 	s.Images.Hold, s.Images.Detail, s.Images.Note = a.options.Measurer.ImagesFirst(p, uses, s.Shortage().Missing)
 	return decide.HoldNone, ""
 }

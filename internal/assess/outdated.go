@@ -74,6 +74,8 @@ func (a *Assessor) coveredMeanwhile(
 	if hold != decide.HoldNone {
 		return ""
 	}
-	a.options.Memories.Victims.ObserveUses(s, uses)
+	s.Uses = uses
+	s.InFlight = a.options.Memories.Victims.For(s)
+	a.options.Memories.Victims.Measured(s)
 	return s.Covered()
 }

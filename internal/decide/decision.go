@@ -30,16 +30,16 @@ func Verbs() []Verb { return []Verb{Acted, Held, Refused, Escalated} }
 // Attempt is one eviction request of a decision and its answer.
 type Attempt struct {
 	// Entry is the candidate, with its place in the ranking.
-	Entry rank.Entry
+	Entry rank.Entry `json:"entry"`
 	// GraceSeconds is the grace period in the request; nil is the pod's own.
-	GraceSeconds *int64
+	GraceSeconds *int64 `json:"graceSeconds,omitempty"`
 	// Bypassed is the budget that a delete bypassed; nil for an eviction.
-	Bypassed *evict.Budget
+	Bypassed *evict.Budget `json:"bypassed,omitempty"`
 	// Escalates says that the pod is a victim already, and should get a shorter grace
 	// period: the request counts as no new eviction.
-	Escalates bool
+	Escalates bool `json:"escalates,omitempty"`
 	// Result is the API server's answer.
-	Result evict.Result
+	Result evict.Result `json:"result"`
 }
 
 // Grace returns the grace period the pod gets, in seconds: the one in the request, else its own.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // LookTimeout bounds the read of a pod whose request is in doubt, and of the budgets that block
@@ -16,20 +17,31 @@ const LookTimeout = 5 * time.Second
 const DoubtLasts = evict.RequestTimeout + LookTimeout
 
 // InDoubt is a request whose outcome is unknown: its pod may be in flight. It is resolved when the
-// pod is read or when the watch reports it, whichever comes first (docs/adr/0011).
+// pod is read or when the watch reports it, whichever comes first (docs/adr/0011). It is not changed
+// once it was made.
 type InDoubt struct {
 	// Attempt is the request; Expected is what its pod's end should free.
-	Attempt  Attempt
-	Expected pressure.Amounts
-	// Asked is the decision that sent the request, as it was then.
-	Asked Decision
+	Attempt  Attempt          `json:"attempt"`
+	Expected pressure.Amounts `json:"expected,omitzero"`
+	// Incident, Pressure and Ranking are those of the decision that sent it; the ranking is not kept.
+	Incident string            `json:"incident,omitempty"`
+	Pressure pressure.Pressure `json:"pressure"`
+	Ranking  rank.Ranking      `json:"-"`
 	// First is when the first request of the row was sent: requests for the pod whose outcome is
 	// unknown.
-	First time.Time
+	First time.Time `json:"first"`
+	// Rests is until when the pod is not read again, because it was read just now; the zero time
+	// where it was not.
+	Rests time.Time `json:"-"`
 }
 
 // UID returns the pod's.
 func (u *InDoubt) UID() string { return u.Attempt.Entry.Pod.UID }
+
+// Resource returns what the node was short of.
+func (u *InDoubt) Resource() Resource {
+	return ResourceOf(u.Pressure.Threshold.Signal, u.Pressure.Observed)
+}
 
 // MayStillApply reports whether the request may still be carried out. Where another was sent for
 // the pod, and is in doubt too, the last one counts: it is the last to come.
@@ -52,5 +64,14 @@ func (u *InDoubt) Undecided() string {
 // Decision returns the record of what became of the request after its own decision. InFlight are
 // the victims in flight now.
 func (u *InDoubt) Decision(now time.Time, inFlight []Victim) *Decision {
-	return &Decision{Time: now, Incident: u.Asked.Incident, Pressure: u.Asked.Pressure, Ranking: u.Asked.Ranking, InFlight: inFlight}
+	return &Decision{Time: now, Incident: u.Incident, Pressure: u.Pressure, Ranking: u.Ranking, InFlight: inFlight}
+}
+
+// Victim returns the pod as one in flight.
+func (u *InDoubt) Victim() *Victim {
+	pod, sent := u.Attempt.Entry.Pod, u.Attempt.Result.Sent
+	return &Victim{
+		Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Phase: Requested, Request: u, Expected: u.Expected,
+		Signal: u.Pressure.Threshold.Signal.String(), Accepted: sent, Deadline: sent.Add(DoubtLasts), GraceSeconds: u.Attempt.Grace(),
+	}
 }

@@ -134,7 +134,7 @@ func serverBackOff(s *Situation, _ *Decision) (Hold, string) {
 // requestInDoubt waits while the pod of a request in doubt was read a moment ago and that did not
 // resolve the doubt.
 func requestInDoubt(s *Situation, _ *Decision) (Hold, string) {
-	if s.InDoubt != nil && s.Pressure.SampleTime.Before(s.InDoubtRests) {
+	if s.InDoubt != nil && s.Pressure.SampleTime.Before(s.InDoubt.Rests) {
 		return HoldRequestInDoubt, s.InDoubt.Undecided()
 	}
 	return HoldNone, ""

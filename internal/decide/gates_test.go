@@ -92,8 +92,7 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &cooldown.Reason{} }},
 			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &cooldown.Reason{} }},
 			{"a request in doubt", decide.HoldRequestInDoubt, func(s *decide.Situation) {
-				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}}
-				s.InDoubtRests = noon().Add(second)
+				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}, Rests: noon().Add(second)}
 			}},
 			{"a victim of which nothing is known", decide.HoldReclaimInProgress, func(s *decide.Situation) { s.UnknownUntil = noon().Add(second) }},
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},

@@ -49,11 +49,9 @@ type Situation struct {
 	WouldBe   func(uid string) bool
 	Simulated int64
 	// InDoubt is the request for the same resource whose outcome is not known, nil where there
-	// is none, and InDoubtRests until when its pod is not read again. Others are those for other
-	// resources whose pods may be terminating because of them.
-	InDoubt      *InDoubt
-	InDoubtRests time.Time
-	Others       []InDoubt
+	// is none. Others are those for other resources whose pods may be terminating because of them.
+	InDoubt *InDoubt
+	Others  []InDoubt
 
 	Cooldown Cooldown
 	// UnknownUntil is until when a victim may be in flight of which nothing is known; the zero time

@@ -26,7 +26,7 @@ type Uses struct {
 	// ByUID has the pods' use by the UID of the API server. A pod that is missing was not read.
 	ByUID map[string]Use
 	// Unlisted are the cgroups that no pod of the list has, by their UID; nil for a disk.
-	Unlisted map[string]*usage.Pod
+	Unlisted map[string]Use
 	// Disk is what was measured of a disk; Incomplete are the pods that were not measured
 	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse

@@ -14,13 +14,29 @@ const DeadlineMargin = 15 * time.Second
 
 // HardPatience is how long hard pressure relies on one victim whose grace period is longer than
 // that: the kernel's OOM killer does not wait for a pod that takes an hour to end. Soft pressure
-// relies on it to its deadline. It is also how long what others are ending counts, see
-// OthersUntil of package inflight.
+// relies on it to its deadline. It is also how long what others are ending counts.
 const HardPatience = time.Minute + DeadlineMargin
 
 // GoneFor is how long a pod counts that the API server has forgotten: its grace period, by the
 // default for a pod that sets none, has begun before.
 const GoneFor = time.Duration(nodepods.DefaultGraceSeconds)*time.Second + DeadlineMargin
+
+// CollectedWithin is how long after its end a victim's layers and logs may still be there: the
+// kubelet removes them with the next collection of dead containers, and the runtime takes a moment
+// for it. ShownWithin is the same of memory and tasks, which show at once: it matters where
+// something else takes them meanwhile.
+const (
+	CollectedWithin = time.Minute + DeadlineMargin
+	ShownWithin     = 10 * time.Second
+)
+
+// ReturnsWithin returns how long after its end a victim may be in flight.
+func ReturnsWithin(signal pressure.Signal) time.Duration {
+	if signal.OnDisk() {
+		return CollectedWithin
+	}
+	return ShownWithin
+}
 
 // PatienceOf returns how long a pressure relies on a victim; 0 is to its deadline.
 func PatienceOf(p *pressure.Pressure) time.Duration {
@@ -34,12 +50,29 @@ func PatienceOf(p *pressure.Pressure) time.Duration {
 // not answer, or is overloaded. A refusal is an answer: there is no second request.
 const EscalationTries = 3
 
+// Phase is how far a victim is on its way.
+type Phase string
+
+// The phases.
+const (
+	// Requested: its eviction was requested, and the outcome is not known; see [InDoubt].
+	Requested Phase = "requested"
+	// Terminating: its eviction was accepted, or others end it.
+	Terminating Phase = "terminating"
+	// Gone: it has ended, and what it held has not shown yet. A would-be victim of a dry run runs on:
+	// what it holds counts as reclaimed.
+	Gone Phase = "gone"
+)
+
 // Victim is one pod that is in flight, and what its end should free.
 type Victim struct {
 	// Namespace, Name and UID identify the victim. Namespace and Name are "" when Unlisted.
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
 	UID       string `json:"uid"`
+	Phase     Phase  `json:"phase,omitempty"`
+	// Request is the one in doubt of a victim that is requested; nil in the other phases.
+	Request *InDoubt `json:"request,omitempty"`
 	// Expected is what its end should still free by the last measurement. A signal that is not
 	// known expects nothing.
 	Expected pressure.Amounts `json:"expected,omitzero"`
@@ -54,10 +87,12 @@ type Victim struct {
 	Signal string `json:"signal,omitempty"`
 	// Accepted is when the API server took the eviction, or since when a pod that others end
 	// counts.
-	Accepted time.Time `json:"accepted"`
+	Accepted time.Time `json:"accepted,omitzero"`
 	// Deadline is when it should have ended: its grace period plus a margin. After it the victim is
 	// stuck and no longer relied on. For a pod that others end it is until when it counts.
-	Deadline time.Time `json:"deadline"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Ended is when it was found to have ended; the zero time before.
+	Ended time.Time `json:"ended,omitzero"`
 	// GraceSeconds is the grace period that it was granted last; it means nothing for a
 	// pod that evictd found terminating.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
@@ -66,50 +101,52 @@ type Victim struct {
 	// not.
 	Escalated       time.Time `json:"escalated,omitzero"`
 	EscalationsSent int       `json:"escalationsSent,omitempty"`
-	// DryRun says that the victim is not really in flight: the booking ends at its deadline.
+	// DryRun says that the victim is not really in flight: it counts as ended from its deadline on.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Unlisted says that the API server does not list the pod any more, if it ever did: all
-	// that is known of it is a cgroup. Such a booking is not kept.
-	Unlisted bool `json:"-"`
+	// that is known of it is a cgroup.
+	Unlisted bool `json:"unlisted,omitempty"`
 	// Evacuating says that admission moves the pod away by its own means and that nothing shows
-	// whether it does: the booking ends at its deadline.
+	// whether it does: it counts to its deadline.
 	Evacuating bool `json:"evacuating,omitempty"`
+	// Presumed says of a victim that is gone that it is not known whether evictd evicted it.
+	Presumed bool `json:"presumed,omitempty"`
 }
 
 // Key names the victim: namespace/name, or the UID where no name is known.
-func (b *Victim) Key() string {
-	if b.Unlisted {
-		return b.UID
+func (v *Victim) Key() string {
+	if v.Unlisted {
+		return v.UID
 	}
-	return b.Namespace + "/" + b.Name
+	return v.Namespace + "/" + v.Name
 }
 
 // Stuck reports whether the victim should have ended by now.
-func (b *Victim) Stuck(now time.Time) bool { return !b.DryRun && now.After(b.Deadline) }
+func (v *Victim) Stuck(now time.Time) bool { return !v.DryRun && now.After(v.Deadline) }
 
 // MayEscalate reports whether evictd may request a shorter grace period for the victim: evictd
 // evicted it, and no such request was accepted or refused.
-func (b *Victim) MayEscalate() bool {
-	return b.Signal != "" && b.Escalated.IsZero() && b.EscalationsSent < EscalationTries
+func (v *Victim) MayEscalate() bool {
+	return v.Signal != "" && v.Escalated.IsZero() && v.EscalationsSent < EscalationTries
 }
 
 // ReliedOn reports whether the victim's end is still waited for: it is not stuck, and its eviction
 // was requested no longer than patience ago; 0 means that there is no such limit. A pod that others
 // end is waited for to its deadline.
-func (b *Victim) ReliedOn(now time.Time, patience time.Duration) bool {
-	asked := b.Accepted
-	if b.Escalated.After(asked) {
-		asked = b.Escalated
+func (v *Victim) ReliedOn(now time.Time, patience time.Duration) bool {
+	asked := v.Accepted
+	if v.Escalated.After(asked) {
+		asked = v.Escalated
 	}
-	return !b.Stuck(now) && (b.Signal == "" || patience <= 0 || now.Sub(asked) <= patience)
+	return !v.Stuck(now) && (v.Signal == "" || patience <= 0 || now.Sub(asked) <= patience)
 }
 
 // Relied returns what the victims that are relied on should still free of the signal, in
 // its unit, and whether there are any; see [Victim.ReliedOn].
 func Relied(victims []Victim, signal pressure.Signal, now time.Time, patience time.Duration) (expected int64, relied bool) {
 	for i := range victims {
-		if b := &victims[i]; b.ReliedOn(now, patience) {
-			expected, relied = expected+b.Expected.At(signal), true
+		if v := &victims[i]; v.ReliedOn(now, patience) {
+			expected, relied = expected+v.Expected.At(signal), true
 		}
 	}
 	return expected, relied

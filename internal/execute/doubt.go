@@ -45,7 +45,7 @@ func (r *run) lookAside(ctx context.Context, other *decide.InDoubt) (left bool) 
 	}
 	if (err != nil || other.MayStillApply(now)) && r.moveLast(other.UID()) {
 		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
-			other.Attempt.Entry.Pod.Key(), other.Asked.Pressure.Threshold.Signal))
+			other.Attempt.Entry.Pod.Key(), other.Pressure.Threshold.Signal))
 	}
 	return false
 }

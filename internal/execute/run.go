@@ -189,7 +189,9 @@ func (r *run) isReplaced(c *candidate) bool {
 // candidate is to be tried.
 func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt) evict.Step {
 	if !r.plan.Decision.DryRun {
-		r.options.BeforeSend(r.inDoubt(c, attempt, r.options.Now()))
+		open := r.inDoubt(c, attempt, r.options.Now())
+		open.Attempt.Result = evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: open.First}
+		r.options.BeforeSend(open)
 	}
 	step := r.send(ctx, attempt)
 	if step == evict.NextCandidate {
@@ -210,7 +212,10 @@ func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt
 
 // inDoubt returns a request as one whose outcome is unknown.
 func (r *run) inDoubt(c *candidate, attempt *decide.Attempt, first time.Time) *decide.InDoubt {
-	return &decide.InDoubt{Attempt: *attempt, Expected: c.Expected, Asked: r.plan.Decision, First: first}
+	d := &r.plan.Decision
+	return &decide.InDoubt{
+		Attempt: *attempt, Expected: c.Expected, Incident: d.Incident, Pressure: d.Pressure, Ranking: d.Ranking, First: first,
+	}
 }
 
 // send records a request, sends it and adds the answer to the report.

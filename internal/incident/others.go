@@ -2,17 +2,10 @@ package incident
 
 import (
 	"slices"
-	"time"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
-
-// Evicted is a pod that the kubelet has evicted. Pod is namespace/name, UID the API server's, and
-// At when that was; the zero time where it is not known.
-type Evicted struct {
-	Pod, UID string
-	At       time.Time
-}
 
 // Sources report what others than evictd have done on the node: what happened in an incident is the
 // difference of two readings. The zero value knows nothing.
@@ -20,9 +13,9 @@ type Sources struct {
 	// OOMKills returns how many processes the kernel has killed for want of memory since boot;
 	// nil where that cannot be read.
 	OOMKills func() (int64, error)
-	// Evicted returns the listed pods that the kubelet has evicted, which stay listed until they
-	// are collected, in a slice of the caller's own; nil where there are none.
-	Evicted func() []Evicted
+	// Pods returns the listed pods of the node, in a slice of the caller's own. Those that the kubelet
+	// has evicted stay listed until they are collected.
+	Pods func() []*nodepods.Pod
 	// Fault receives the error when OOMKills fails; it must be set if OOMKills is.
 	Fault func(source string, err error)
 }
@@ -31,8 +24,8 @@ type Sources struct {
 func (s *Sources) before() Others {
 	others, pods := Others{OOMKills: s.oomKills()}, s.evicted()
 	if more := len(pods) - KubeletsKept; more > 0 {
-		slices.SortFunc(pods, func(a, b Evicted) int { return a.At.Compare(b.At) })
-		others.Unnamed, pods = pods[more-1].At, pods[more:]
+		slices.SortFunc(pods, func(a, b *nodepods.Pod) int { return a.KubeletEvictedAt.Compare(b.KubeletEvictedAt) })
+		others.Unnamed, pods = pods[more-1].KubeletEvictedAt, pods[more:]
 	}
 	for i := range pods {
 		others.Kubelets = append(others.Kubelets, pods[i].UID)
@@ -47,9 +40,9 @@ func (s *Sources) during(before *Others) Others {
 		others.OOMKills = max(0, now-before.OOMKills)
 	}
 	for _, pod := range s.evicted() {
-		unnamed := !before.Unnamed.IsZero() && !pod.At.After(before.Unnamed)
+		unnamed := !before.Unnamed.IsZero() && !pod.KubeletEvictedAt.After(before.Unnamed)
 		if !unnamed && !slices.Contains(before.Kubelets, pod.UID) {
-			others.Kubelets = append(others.Kubelets, pod.Pod)
+			others.Kubelets = append(others.Kubelets, pod.Key())
 		}
 	}
 	slices.Sort(others.Kubelets)
@@ -70,9 +63,9 @@ func (s *Sources) oomKills() int64 {
 	return kills
 }
 
-func (s *Sources) evicted() []Evicted {
-	if s.Evicted == nil {
+func (s *Sources) evicted() []*nodepods.Pod {
+	if s.Pods == nil {
 		return nil
 	}
-	return s.Evicted()
+	return slices.DeleteFunc(s.Pods(), func(pod *nodepods.Pod) bool { return !pod.KubeletEvicted })
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -31,12 +32,15 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n, faults := newNode(), 0
-			var pods []Evicted
+			pods := []*nodepods.Pod{{UID: "runs"}}
+			evicted := func(name string, at time.Duration) {
+				pods = append(pods, &nodepods.Pod{Namespace: "shop", Name: name, UID: name, KubeletEvicted: true, KubeletEvictedAt: n.at.Add(at)})
+			}
 			for i := range test.old {
-				pods = append(pods, Evicted{Pod: fmt.Sprint("shop/old", i), UID: fmt.Sprint("old", i), At: n.at.Add(-time.Duration(i) * time.Second)})
+				evicted(fmt.Sprint("old", i), -time.Duration(i)*time.Second)
 			}
 			tracker := New(Sources{
-				OOMKills: test.before, Evicted: func() []Evicted { return slices.Clone(pods) },
+				OOMKills: test.before, Pods: func() []*nodepods.Pod { return slices.Clone(pods) },
 				Fault: func(string, error) { faults++ },
 			})
 			began, _ := tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
@@ -44,7 +48,8 @@ func TestIncidentTellsWhatOthersDid(t *testing.T) {
 				t.Errorf("names %d pods that were evicted before", named)
 			}
 			tracker.others.OOMKills = test.after
-			pods = append(pods, Evicted{Pod: "shop/b", UID: "b", At: n.at.Add(time.Second)}, Evicted{Pod: "shop/a", UID: "a", At: n.at.Add(time.Second)})
+			evicted("b", time.Second)
+			evicted("a", time.Second)
 			_, ended := tracker.Observe(n.after(transition, nil), thresholds(), transition)
 			if got := ended[0].During; got.OOMKills != test.want || !slices.Equal(got.Kubelets, []string{"shop/a", "shop/b"}) || faults != test.faults {
 				t.Errorf("%+v with %d faults; want %d kills, shop/a, shop/b, %d faults", got, faults, test.want, test.faults)

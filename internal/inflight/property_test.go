@@ -1,4 +1,4 @@
-package inflight_test
+package inflight
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -16,20 +15,20 @@ import (
 // world is a node with pods, for random histories of a tracker.
 type world struct {
 	random  *rand.Rand
-	tracker *inflight.Tracker
+	node    *node
+	tracker *Tracker
 	now     time.Time
 	holds   map[string]int64 // what the pods that are there hold of memory, by UID
 	ending  map[string]bool  // those that others end
 }
 
-func (w *world) present(uid string) bool { return w.holds[uid] > 0 }
-func (w *world) gone(uid string) bool    { return !w.present(uid) }
-func (w *world) memory(uid string) pressure.Amounts {
-	return pressure.Amounts{}.With(pressure.MemoryAvailable, w.holds[uid])
-}
+func (w *world) present(uid string) bool            { return w.holds[uid] > 0 }
+func (w *world) gone(uid string) bool               { return !w.present(uid) }
+func (w *world) memory(uid string) pressure.Amounts { return memory(w.holds[uid]) }
 
 // happen makes one random thing happen to a pod.
-func (w *world) happen() {
+func (w *world) happen(t *testing.T) {
+	t.Helper()
 	w.now = w.now.Add(time.Duration(w.random.IntN(20_000)) * time.Millisecond)
 	uid := fmt.Sprintf("pod-%d", w.random.IntN(6))
 	if w.gone(uid) {
@@ -38,7 +37,7 @@ func (w *world) happen() {
 	deadline := w.now.Add(time.Duration(w.random.IntN(120)) * time.Second)
 	switch w.random.IntN(7) {
 	case 0: // an eviction, perhaps of a pod that is in flight already, never of a would-be victim
-		if !w.tracker.Simulated().Has(uid) {
+		if !w.tracker.Simulated(uid) {
 			b := victim(uid, w.holds[uid])
 			b.Accepted, b.Deadline, b.Signal, b.DryRun = w.now, deadline, "memory.available", w.random.IntN(2) == 0
 			w.tracker.Accept(b)
@@ -47,20 +46,22 @@ func (w *world) happen() {
 		w.end(uid)
 	case 3: // it is measured again
 		w.holds[uid] = w.random.Int64N(100) + 1
-		w.tracker.Expect(uid, w.memory(uid))
+		measured(w.tracker, uid, w.memory(uid))
 	case 4:
 		outcomes := []evict.Outcome{evict.Evicted, evict.BlockedByBudget, evict.Unconfirmed}
-		w.tracker.Escalate(uid, outcomes[w.random.IntN(len(outcomes))], 1, deadline, w.now)
+		escalates(w.tracker, uid, outcomes[w.random.IntN(len(outcomes))], w.now)
 	case 5: // it has ended
 		delete(w.holds, uid)
 		delete(w.ending, uid)
-		w.tracker.Observe(w.now, w.present)
+		w.list()
+		w.tracker.EndGone(w.now)
 	default: // a restart
 		kept := w.tracker.Export()
-		w.tracker = inflight.New()
+		w.tracker = on(w.node)
 		w.tracker.Restore(kept, w.now)
 	}
-	w.observePods()
+	w.list()
+	w.tracker.Simulate(t.Context(), w.now) // as before each sample
 }
 
 // end lets others end a pod that a request found so.
@@ -71,14 +72,13 @@ func (w *world) end(uid string) {
 	w.tracker.Accept(b)
 }
 
-// observePods brings the would-be victims up to date, as before each sample.
-func (w *world) observePods() {
-	var pods []*nodepods.Pod
+// list has the node tell what there is.
+func (w *world) list() {
+	w.node.pods, w.node.holds = nil, map[string]pressure.Amounts{}
 	for uid := range w.holds {
-		pods = append(pods, &nodepods.Pod{UID: uid, CgroupUID: uid, Terminating: w.ending[uid]})
+		w.node.pods = append(w.node.pods, &nodepods.Pod{UID: uid, CgroupUID: uid, Terminating: w.ending[uid]})
+		w.node.holds[uid] = w.memory(uid)
 	}
-	w.tracker.Simulated().ObservePods(pods)
-	w.tracker.Simulated().Measure(func(uid, _ string) pressure.Amounts { return w.memory(uid) })
 }
 
 // histories runs a check of what is booked before and after each step of many random histories.
@@ -86,12 +86,13 @@ func histories(t *testing.T, check func(w *world, before []decide.Victim) error)
 	t.Helper()
 	for seed := range uint64(150) {
 		w := &world{
-			random: rand.New(rand.NewPCG(seed, 7)), tracker: inflight.New(), now: at(0),
-			holds: map[string]int64{}, ending: map[string]bool{},
+			random: rand.New(rand.NewPCG(seed, 7)), now: at(0), holds: map[string]int64{}, ending: map[string]bool{},
 		}
+		w.node = &node{runs: w.present}
+		w.tracker = on(w.node)
 		for step := range 60 {
 			before := w.tracker.All()
-			w.happen()
+			w.happen(t)
 			if err := check(w, before); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
@@ -108,10 +109,10 @@ func TestWhatAPodHoldsIsReliedOnOnce(t *testing.T) {
 	histories(t, func(w *world, _ []decide.Victim) error {
 		const memory = pressure.MemoryAvailable
 		got, relied := decide.Relied(w.tracker.All(), memory, w.now, 0)
-		all := got + w.tracker.Simulated().Amount(memory)
+		all := got + w.tracker.SimulatedAmount(memory)
 		most := int64(0)
 		for uid, holds := range w.holds {
-			if w.tracker.Booked(uid) || w.tracker.Simulated().Has(uid) {
+			if w.tracker.Terminates(uid) || w.tracker.Simulated(uid) {
 				most += holds
 			}
 		}
@@ -169,29 +170,28 @@ func TestAPodThatIsPresentStaysBooked(t *testing.T) {
 func TestAskingChangesNothing(t *testing.T) {
 	t.Parallel()
 	histories(t, func(w *world, _ []decide.Victim) error {
-		l, s := w.tracker, w.tracker.Simulated()
-		before := fmt.Sprintf("%+v", *l)
-		exported := fmt.Sprintf("%+v", l.Export())
+		l := w.tracker
+		before, exported := fmt.Sprintf("%+v", *l), fmt.Sprintf("%+v", l.Export())
 		for _, signal := range pressure.Signals() {
 			decide.Relied(l.All(), signal, w.now, decide.HardPatience)
-			l.For(&pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}, time.Time{}, func(*pressure.Pressure, time.Duration) bool { return true })
-			l.UnknownUntil(signal)
-			s.Amount(signal)
+			s := situation(signal, w.now, &decide.Uses{})
+			for range l.For(s) {
+				l.UnknownUntil(signal)
+			}
+			l.Doubts(s.Resource(), w.now)
+			l.SimulatedAmount(signal)
 		}
 		for i := range 7 {
 			uid := fmt.Sprintf("pod-%d", i) // one more than there ever are
-			l.Booked(uid)
-			l.Own(uid)
-			s.Has(uid)
+			l.Terminates(uid)
+			l.Simulated(uid)
 		}
-		for _, b := range l.All() {
-			b.Deadline = time.Time{}
-			b.MayEscalate()
+		for _, v := range l.All() {
+			v.Deadline = time.Time{}
+			v.MayEscalate()
 		}
-		s.AddTo(&pressure.Sample{})
-		s.HoldsDisk()
-		s.Empty()
-		_, _ = l.Len(), l.LastEnd()
+		l.Without(&pressure.Sample{})
+		l.LastEnd()
 		if after := fmt.Sprintf("%+v", *l); after != before {
 			return fmt.Errorf("it was\n%s\nand is\n%s", before, after)
 		}

@@ -1,38 +1,39 @@
-package inflight_test
+package inflight
 
 import (
 	"testing"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// returning returns how much of a signal is in flight of what has ended.
-func returning(tracker *inflight.Tracker, signal pressure.Signal, now time.Time) (amount int64) {
-	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}, SampleTime: now}
-	for _, b := range tracker.For(&p, p.Since, func(*pressure.Pressure, time.Duration) bool { return false }) {
-		amount += b.Expected.At(signal)
+// awaited returns how much of a signal is in flight of what has ended.
+func awaited(tracker *Tracker, signal pressure.Signal, now time.Time) (amount int64) {
+	for _, v := range tracker.For(situation(signal, now, nil)) {
+		amount += v.Expected.At(signal)
 	}
 	return amount
+}
+
+// ends lets victims end that hold so much of nodefs.
+func ends(tracker *Tracker, now time.Time, amounts ...int64) {
+	for i, amount := range amounts {
+		v := own(string(rune('a'+i)), 0)
+		v.Expected = pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)
+		tracker.Accept(v)
+	}
+	endGone(tracker, now, never)
 }
 
 // TestReturningCountsARiseOnce: what was reclaimed from one victim counts for no other.
 func TestReturningCountsARiseOnce(t *testing.T) {
 	t.Parallel()
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	sample := func(after time.Duration, available int64) *pressure.Sample {
-		s := &pressure.Sample{Time: at.Add(after)}
-		s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
-		return s
-	}
-	held := func(amount int64) decide.Victim {
-		return decide.Victim{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, amount)}
-	}
-	r := inflight.New()
-	r.ObserveSpace(sample(0, 100), nil, nil, nil)
-	r.ObserveSpace(sample(time.Second, 100), []decide.Victim{held(80), held(60)}, nil, nil)
+	const disk = pressure.NodeFSAvailable
+	r := on(&node{})
+	r.Observe(reading(disk, at(0), 100), true)
+	ends(r, at(time.Second), 80, 60)
+	r.Observe(reading(disk, at(time.Second), 100), true)
 	for _, step := range []struct {
 		after     time.Duration
 		available int64
@@ -43,14 +44,15 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 		{4 * time.Second, 200, 60},  // 80 of it are the first one's
 		{5 * time.Second, 210, 0},   // and half of the second
 	} {
-		r.ObserveSpace(sample(step.after, step.available), nil, nil, nil)
-		if got := returning(r, pressure.NodeFSAvailable, at.Add(step.after)); got != step.want {
+		r.Observe(reading(disk, at(step.after), step.available), true)
+		if got := awaited(r, disk, at(step.after)); got != step.want {
 			t.Errorf("at %d available %d are waited for, want %d", step.available, got, step.want)
 		}
 	}
-	r.ObserveSpace(sample(6*time.Second, 210), []decide.Victim{held(50)}, nil, nil)
-	r.ObserveSpace(sample(6*time.Second+inflight.CollectedWithin, 210), nil, nil, nil)
-	if got := returning(r, pressure.NodeFSAvailable, at.Add(6*time.Second+inflight.CollectedWithin)); got != 0 {
+	ends(r, at(6*time.Second), 50)
+	r.Observe(reading(disk, at(6*time.Second), 210), true)
+	r.Observe(reading(disk, at(6*time.Second+decide.CollectedWithin), 210), true)
+	if got := awaited(r, disk, at(6*time.Second+decide.CollectedWithin)); got != 0 {
 		t.Errorf("%d are waited for after their time", got)
 	}
 }
@@ -58,14 +60,13 @@ func TestReturningCountsARiseOnce(t *testing.T) {
 // The space of a victim from before the restart is back when the next one ends, in the first tick.
 func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	r := inflight.New()
-	r.Restore(inflight.State{Gone: []inflight.Gone{{At: now.Add(-10 * time.Second), Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 50), Before: pressure.Amounts{}.With(pressure.NodeFSAvailable, 10), Expires: now.Add(time.Minute)}}}, now)
-	var s pressure.Sample
-	s.Time = now
-	s.Observations[pressure.NodeFSAvailable] = pressure.Observation{State: pressure.Known, Available: 60, Capacity: 1000}
-	r.ObserveSpace(&s, []decide.Victim{{Signal: "nodefs.available", Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 40)}}, nil, nil)
-	if got := returning(r, pressure.NodeFSAvailable, now); got != 40 {
+	const disk = pressure.NodeFSAvailable
+	r := on(&node{})
+	amount := func(n int64) pressure.Amounts { return pressure.Amounts{}.With(disk, n) }
+	r.Restore(State{Victims: []decide.Victim{{Phase: decide.Gone, Ended: at(-10 * time.Second), Expected: amount(50), Before: amount(10)}}}, at(0))
+	ends(r, at(0), 40)
+	r.Observe(reading(disk, at(0), 60), true)
+	if got := awaited(r, disk, at(0)); got != 40 {
 		t.Errorf("%d are waited for, want what the second one held", got)
 	}
 }
@@ -75,11 +76,6 @@ func TestVictimThatEndsInTheFirstTickAfterARestart(t *testing.T) {
 func TestMemoryOfAVictimIsInFlightUntilHalfShows(t *testing.T) {
 	t.Parallel()
 	const memory = pressure.MemoryAvailable
-	sample := func(after time.Duration, available int64) *pressure.Sample {
-		s := &pressure.Sample{Time: at(after)}
-		s.Observations[memory] = pressure.Observation{State: pressure.Known, Available: available, Capacity: 1000}
-		return s
-	}
 	for name, test := range map[string]struct {
 		ending, ended, later int64 // what is available while it ends, when it has, and a second after that
 		want, then           int64 // what is in flight of it at the last two
@@ -91,21 +87,21 @@ func TestMemoryOfAVictimIsInFlightUntilHalfShows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, own := inflight.New(), victim("a", 80)
-			own.Signal = "memory.available"
-			r.ObserveSpace(sample(0, 100), nil, nil, nil)
-			r.Accept(own)
-			r.ObserveSpace(sample(time.Second, test.ending), nil, nil, nil)
+			r := on(&node{})
+			r.Observe(reading(memory, at(0), 100), true)
+			r.Accept(own("a", 80))
+			r.Observe(reading(memory, at(time.Second), test.ending), true)
 			for i, available := range []int64{test.ended, test.later} {
-				now := time.Duration(2+i) * time.Second
-				r.ObserveSpace(sample(now, available), r.Observe(at(now), never), nil, nil)
-				if got, want := returning(r, memory, at(now)), []int64{test.want, test.then}[i]; got != want {
-					t.Errorf("%d of it are in flight after %v, want %d", got, now, want)
+				now := at(time.Duration(2+i) * time.Second)
+				endGone(r, now, never)
+				r.Observe(reading(memory, now, available), true)
+				if got, want := awaited(r, memory, now), []int64{test.want, test.then}[i]; got != want {
+					t.Errorf("%d of it are in flight at %v, want %d", got, now, want)
 				}
 			}
-			over := 2*time.Second + inflight.ShownWithin
-			r.ObserveSpace(sample(over, test.later), nil, nil, nil)
-			if got := returning(r, memory, at(over)); got != 0 {
+			over := at(2*time.Second + decide.ShownWithin)
+			r.Observe(reading(memory, over, test.later), true)
+			if got := awaited(r, memory, over); got != 0 {
 				t.Errorf("%d of it are in flight after its time", got)
 			}
 		})

@@ -8,83 +8,95 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// bookingKept is how long after its deadline a booking is restored. A victim that is stuck must not
-// look like a new one; the first tick checks whether its pod is still there.
-const bookingKept = 24 * time.Hour
+// A victim that terminates is restored for a day after its deadline: one that is stuck must not look
+// like a new one, and the first tick checks whether its pod is still there. A request in doubt is
+// restored for as long as an accepted eviction counts against a limit at most.
+const (
+	terminatingKept = 24 * time.Hour
+	requestedKept   = time.Hour
+)
 
-// State is what a [Tracker] knows.
+// State is what a [Tracker] knows that a restart must not forget.
 type State struct {
-	// Ledger are the victims in flight.
-	Ledger Bookings `json:"ledger,omitzero"`
-	// Gone are the victims that have ended and are still in flight.
-	Gone []Gone `json:"gone,omitempty"`
-}
-
-// Gone is a victim that has ended and is still in flight.
-type Gone struct {
-	// Namespace, Name and UID identify it, and Signal is what it was evicted for; "" for one of the
-	// kubelet's. InDoubt says that it is not known whether it was evicted.
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
-	UID       string `json:"uid,omitempty"`
-	Signal    string `json:"signal,omitempty"`
-	InDoubt   bool   `json:"inDoubt,omitempty"`
-	// At is when it was found to have ended.
-	At time.Time `json:"at"`
-	// Expected is what should come back of what it held, Before what was available before that,
-	// both by signal and in the signal's unit.
-	Expected pressure.Amounts `json:"expected,omitzero"`
-	Before   pressure.Amounts `json:"before,omitzero"`
-	Expires  time.Time        `json:"expires"`
-}
-
-// Bookings are the victims in flight.
-type Bookings struct {
-	// Bookings are the victims in flight, the oldest first.
-	Bookings []BookingState `json:"bookings,omitempty"`
+	Victims []decide.Victim `json:"victims,omitempty"`
 	// LastEnd is when a victim of evictd's last ended; the zero time when none has.
 	LastEnd time.Time `json:"lastEnd,omitzero"`
 }
 
-// BookingState is one victim in flight.
-type BookingState struct {
-	Booking decide.Victim `json:"booking"`
-	Expires time.Time     `json:"expires"`
-}
-
-// Export returns what the tracker knows.
+// Export returns what the tracker knows. It shares nothing that is changed.
 func (t *Tracker) Export() State {
-	s := State{Ledger: Bookings{LastEnd: t.lastEnd}, Gone: t.returning.export()}
-	for _, b := range t.All() {
-		s.Ledger.Bookings = append(s.Ledger.Bookings, BookingState{Booking: b, Expires: b.Deadline.Add(bookingKept)})
+	s := State{LastEnd: t.lastEnd}
+	for _, v := range t.victims {
+		s.Victims = append(s.Victims, *v)
 	}
 	return s
 }
 
-// Len returns how many victims are in flight.
-func (t *Tracker) Len() int { return len(t.bookings) }
-
-// Restore takes what was exported and has not expired, before anything else happens.
-func (t *Tracker) Restore(s State, now time.Time) {
-	t.returning.restore(s.Gone, now)
-	t.lastEnd = restored.Time(s.Ledger.LastEnd, now, 0)
-	for _, kept := range s.Ledger.Bookings {
-		if !now.Before(kept.Expires) {
-			continue
+// Restore takes what was exported and has not expired, before anything else happens, and returns the
+// requests of the process before that the API server has given up since: whether one was carried out is
+// not known, and the space of a disk that its pod held is waited for. The others are in doubt still, so
+// that their pods are read before any other is evicted.
+func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
+	t.lastEnd = restored.Time(s.LastEnd, now, 0)
+	for _, v := range s.Victims {
+		switch v.Phase {
+		case decide.Requested:
+			if v.Request == nil || v.Request.Attempt.Entry.Pod == nil {
+				continue // not what evictd writes
+			}
+			request := reopened(v.Request, now)
+			switch sent := v.Request.Attempt.Result.Sent; {
+			case now.Sub(sent) >= requestedKept:
+			case now.Sub(sent) > decide.DoubtLasts:
+				givenUp = append(givenUp, request)
+				t.keep(presumed(request, now), decide.CollectedWithin, now)
+			default:
+				t.victims = append(t.victims, request.Victim())
+			}
+		case decide.Gone:
+			v.Ended = restored.Time(v.Ended, now, 0)
+			t.keep(v, decide.CollectedWithin, now)
+		default:
+			t.restoreTerminating(v, now)
 		}
-		b := kept.Booking
-		accepted := restored.Time(b.Accepted, now, 0)
-		b.Accepted, b.Deadline = accepted, accepted.Add(b.Deadline.Sub(b.Accepted))
-		b.Escalated = restored.Time(b.Escalated, now, 0)
-		t.bookings[b.UID] = b
-		t.reclaims.follow(&b)
+	}
+	return givenUp
+}
+
+// keep takes a victim that has ended, for so long after its end. A would-be victim runs on.
+func (t *Tracker) keep(v decide.Victim, within time.Duration, now time.Time) {
+	if v.DryRun || now.Sub(v.Ended) < within {
+		t.victims = append(t.victims, &v)
 	}
 }
 
-// earlier returns the earlier of two times: one of another process may not be in the future.
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+func (t *Tracker) restoreTerminating(v decide.Victim, now time.Time) {
+	if now.Sub(v.Deadline) >= terminatingKept {
+		return
 	}
-	return a
+	accepted := restored.Time(v.Accepted, now, 0)
+	v.Accepted, v.Deadline = accepted, accepted.Add(v.Deadline.Sub(v.Accepted))
+	v.Escalated = restored.Time(v.Escalated, now, 0)
+	t.victims = append(t.victims, &v)
+	t.follow(&v)
+}
+
+// reopened returns a request as it was when the process before ended.
+func reopened(kept *decide.InDoubt, now time.Time) *decide.InDoubt {
+	r := *kept
+	sent, p := restored.Time(r.Attempt.Result.Sent, now, 0), &r.Pressure
+	r.First, r.Attempt.Result.Sent = restored.Time(r.First, now, 0), sent
+	p.Since, p.SampleTime, p.Threshold.Quantity = restored.Time(p.Since, now, 0), sent, pressure.Absolute(p.Line)
+	return &r
+}
+
+// presumed returns the pod of a request as one that ended when it should have, if the request was
+// carried out.
+func presumed(r *decide.InDoubt, now time.Time) decide.Victim {
+	v, signal := r.Victim(), r.Pressure.Threshold.Signal
+	ended := r.Attempt.Result.Sent.Add(decide.GracePeriod(r.Attempt.Grace()) + decide.DeadlineMargin)
+	v.Phase, v.Request, v.Presumed = decide.Gone, nil, true
+	v.Expected, v.Before = v.Expected.OnDisk(), v.Before.With(signal, r.Pressure.Observed.Available)
+	v.Ended = restored.Time(ended, now, 0)
+	return *v
 }

@@ -1,128 +1,169 @@
+// Package inflight follows the victims: from a request whose outcome is not known, or an eviction
+// that was accepted, to the memory or disk space that their ends give back. What others end is in
+// flight too.
 package inflight
 
 import (
 	"cmp"
-	"maps"
+	"context"
 	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// Tracker follows the pods that are in flight: what their ends should free, and when they should
-// have ended. It is not safe for concurrent use.
+// Pods knows the node's pods.
+type Pods interface {
+	// Synced reports whether the list is complete.
+	Synced() bool
+	// List returns the pods; it sends no request.
+	List() []*nodepods.Pod
+}
+
+// Measurer reads what the pods hold. It reports what it cannot read.
+type Measurer interface {
+	// Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup; an
+	// error means that pods are missing.
+	Held() (map[string]pressure.Amounts, error)
+	// Present reports whether a pod's cgroup is there; known is false where that could not be read.
+	Present(uid string) (there, known bool)
+	// LastOnDisk returns what a pod's end should free of the disks by the last measurement, however
+	// old; false where it was not measured. Its UIDs are the API server's and its cgroup's.
+	LastOnDisk(uid, cgroup string) (pressure.Amounts, bool)
+	// RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.
+	RefreshDisk(ctx context.Context, now time.Time, pods []*nodepods.Pod, every time.Duration)
+}
+
+// Options are where a Tracker looks. All must be set.
+type Options struct {
+	Pods     Pods
+	Measurer Measurer
+	// SentLast reports whether the plan that is being carried out has sent its last request for a
+	// pod: its report has the outcome.
+	SentLast func(uid string) bool
+}
+
+// Tracker follows the pods in flight. It belongs to one goroutine.
 type Tracker struct {
-	bookings  map[string]decide.Victim
-	lastEnd   time.Time
-	returning returning
-	reclaims  reclaims
-	simulated Simulated
+	options Options
+	memory  pressure.MemoryDefinition
+	dryRun  bool
+	listed  map[string]bool // what isListed needs, once for a tick; nil before
+
+	// victims are in any phase: those that are gone in the order of their ends, and of those in doubt
+	// at most one for a resource.
+	victims []*decide.Victim
+	lastEnd time.Time // when a victim of evictd's last ended
+	// seen is what was available at the last reading, so that there is one from before a victim's
+	// end.
+	seen pressure.Amounts
+	// kubelets are the pods of which it is known that the kubelet evicted them, by UID; nil
+	// where no shortage lasts.
+	kubelets map[string]bool
+	// unknown is when a process began that knows nothing of the time before; zero for another.
+	unknown time.Time
+
+	reclaims  map[string]*reclaim // those of evictd's victims, by UID
+	booksRead time.Time
 }
 
 // New returns a tracker of no pods.
-func New() *Tracker {
-	return &Tracker{bookings: map[string]decide.Victim{}}
+func New(options Options) *Tracker { return &Tracker{options: options} }
+
+// Adopt changes how memory.available is measured, and whether evictd acts. What was measured otherwise
+// does not count, and once evictd evicts for real no victim of a dry run is in flight.
+func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) {
+	if t.memory != memory {
+		for _, r := range t.reclaims {
+			r.known = false
+		}
+	}
+	if !dryRun {
+		t.drop(func(v *decide.Victim) bool { return v.DryRun })
+	}
+	t.memory, t.dryRun = memory, dryRun
 }
 
-// Accept takes a pod whose eviction was accepted at b.Accepted, or that a request found deleted.
-func (t *Tracker) Accept(b decide.Victim) {
-	t.reclaims.follow(&b)
-	t.Book(b)
+// StartUnknown says that nothing is known of the time before: a victim of then may be in flight.
+func (t *Tracker) StartUnknown(now time.Time) { t.unknown = now }
+
+// UnknownUntil returns until when a victim may be in flight of which nothing is known, because it
+// ended before the start; the zero time where all is known.
+func (t *Tracker) UnknownUntil(signal pressure.Signal) time.Time {
+	if t.unknown.IsZero() {
+		return time.Time{}
+	}
+	return t.unknown.Add(decide.ReturnsWithin(signal))
 }
 
-// Observe takes which pods are still there, and returns the bookings that have ended, the
-// oldest first. Present reports whether a pod is listed or its cgroup is there.
-func (t *Tracker) Observe(now time.Time, present func(uid string) bool) []decide.Victim {
-	ended := t.settle(now, present)
-	t.simulated.observe(ended)
+// EndGone begins a tick: it returns the victims that have ended, the one first that was accepted first.
+// Nothing ends while the list of pods is not complete.
+func (t *Tracker) EndGone(now time.Time) []decide.Victim {
+	t.listed = nil
+	if len(t.victims) == 0 || !t.options.Pods.Synced() {
+		return nil
+	}
+	var ended []decide.Victim
+	t.drop(func(v *decide.Victim) bool {
+		over := v.Phase == decide.Terminating && t.hasEnded(v, now)
+		if over {
+			ended = append(ended, *v)
+		}
+		return over
+	})
+	slices.SortFunc(ended, oldestFirst)
+	for i := range ended {
+		t.end(ended[i], now)
+	}
 	return ended
 }
 
-// Book records a victim. A victim that is booked already keeps its first booking, so that seeing it
-// again does not move its deadline, and only updates what it should still free, as [Tracker.Expect]
-// does. But a victim that is really in flight replaces one that a dry run simulated, and an
-// eviction with a response replaces what was observed of the pod before.
-func (t *Tracker) Book(b decide.Victim) {
-	before, booked := t.bookings[b.UID]
-	if !booked || before.DryRun && !b.DryRun || before.Signal == "" && b.Signal != "" {
-		b.Before = t.returning.seen
-		t.bookings[b.UID] = b
+// hasEnded reports whether the pod of a victim is not there any more. A would-be victim of a dry run
+// would have ended at its deadline, and what admission moves away is not terminating when it is still
+// there then.
+func (t *Tracker) hasEnded(v *decide.Victim, now time.Time) bool {
+	return (v.DryRun || v.Evacuating) && now.After(v.Deadline) || !t.Present(v.UID)
+}
+
+// end follows a victim that has ended to what it held. Others' are followed no longer.
+func (t *Tracker) end(v decide.Victim, now time.Time) {
+	own := v.Signal != ""
+	if own {
+		t.lastEnd = now
+	}
+	if own || v.DryRun {
+		v.Phase, v.Ended = decide.Gone, now
+		if !v.DryRun {
+			v.Expected, v.Before = t.unseen(&v), t.seen.Updated(v.Before).Updated(t.seen.OnDisk())
+		}
+		t.victims = append(t.victims, &v)
+	}
+}
+
+// Accept takes a pod whose eviction was accepted, or that a request found deleted. A pod that is
+// terminating already keeps what is known of it, so that seeing it again does not move its deadline,
+// and only what it should still free is updated. But a victim that is really in flight replaces one
+// that a dry run simulated, and an eviction with a response replaces what was observed of the pod
+// before.
+func (t *Tracker) Accept(v decide.Victim) {
+	t.follow(&v)
+	before := t.find(decide.Terminating, v.UID)
+	if before != nil && !(before.DryRun && !v.DryRun) && !(before.Signal == "" && v.Signal != "") {
+		t.expect(before, v.Expected)
 		return
 	}
-	t.Expect(b.UID, b.Expected)
+	t.drop(func(other *decide.Victim) bool { return other == before })
+	v.Phase, v.Before = decide.Terminating, t.seen
+	t.victims = append(t.victims, &v)
 }
 
-// Expect records what a booked victim should still free by a newer measurement. A process that has
-// ended frees nothing any more, and one that keeps growing while its preStop hook runs frees more;
-// signals that the measurement does not have keep their figures. A pod that is not booked is
-// ignored.
-func (t *Tracker) Expect(uid string, expected pressure.Amounts) {
-	t.amend(uid, func(b *decide.Victim) {
-		b.Expected, b.Before, b.Highest = b.Expected.Updated(expected), t.returning.seen, t.returning.seen
-	})
-}
-
-// Escalate takes the answer to a request that a victim should end within a shorter grace period,
-// in seconds. Where it was accepted the victim is relied on again, to the new deadline. A pod that
-// is not booked is ignored.
-func (t *Tracker) Escalate(uid string, outcome evict.Outcome, graceSeconds int64, deadline, now time.Time) {
-	t.amend(uid, func(b *decide.Victim) {
-		b.EscalationsSent++
-		switch {
-		case outcome.Next() == evict.Done:
-			b.Escalated, b.GraceSeconds, b.Deadline = now, graceSeconds, deadline
-		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
-			b.EscalationsSent = decide.EscalationTries
-		}
-	})
-}
-
-// amend changes a booking. A pod that is not booked is ignored.
-func (t *Tracker) amend(uid string, change func(*decide.Victim)) {
-	if b, booked := t.bookings[uid]; booked {
-		change(&b)
-		t.bookings[uid] = b
-	}
-}
-
-// Booked reports whether the pod is in flight as far as the ledger knows.
-func (t *Tracker) Booked(uid string) bool {
-	_, booked := t.bookings[uid]
-	return booked
-}
-
-// Own reports whether the pod is in flight because evictd evicted it.
-func (t *Tracker) Own(uid string) bool {
-	b := t.bookings[uid]
-	return b.Signal != "" && !b.DryRun
-}
-
-// settle ends the bookings whose pods are not present any more and returns them. A dry run's
-// booking also ends at its deadline, because its pod would have ended by then. So does the booking
-// of a pod which admission moves away: one that is still there then is not terminating.
-func (t *Tracker) settle(now time.Time, present func(uid string) bool) []decide.Victim {
-	var ended []decide.Victim
-	for uid, b := range t.bookings {
-		if present(uid) && (!b.DryRun && !b.Evacuating || !now.After(b.Deadline)) {
-			continue
-		}
-		delete(t.bookings, uid)
-		ended = append(ended, b)
-		if b.Signal != "" {
-			t.lastEnd = now
-		}
-	}
-	slices.SortFunc(ended, oldestFirst)
-	return ended
-}
-
-// ForgetDryRuns drops the bookings of dry runs and the simulated victims: once evictd evicts for
-// real, none of them is in flight.
-func (t *Tracker) ForgetDryRuns() {
-	t.simulated = Simulated{}
-	maps.DeleteFunc(t.bookings, func(_ string, b decide.Victim) bool { return b.DryRun })
+// expect takes what a victim should still free by a newer measurement. A process that has ended
+// frees nothing any more, and one that keeps growing while its preStop hook runs frees more; signals
+// that the measurement does not have keep their figures.
+func (t *Tracker) expect(v *decide.Victim, expected pressure.Amounts) {
+	v.Expected, v.Before, v.Highest = v.Expected.Updated(expected), t.seen, t.seen
 }
 
 // LastEnd returns when a victim last ended that evictd evicted; the zero time when none has. The
@@ -130,12 +171,34 @@ func (t *Tracker) ForgetDryRuns() {
 // with short jobs pods end all the time.
 func (t *Tracker) LastEnd() time.Time { return t.lastEnd }
 
-// All returns the bookings, the oldest first.
+// All returns the victims that terminate, the one first that was accepted first.
 func (t *Tracker) All() []decide.Victim {
-	if len(t.bookings) == 0 {
-		return nil // a calm tick allocates nothing for it
+	var all []decide.Victim // a calm tick allocates nothing for it
+	for _, v := range t.victims {
+		if v.Phase == decide.Terminating {
+			all = append(all, *v)
+		}
 	}
-	return slices.SortedFunc(maps.Values(t.bookings), oldestFirst)
+	slices.SortFunc(all, oldestFirst)
+	return all
+}
+
+// Terminates reports whether a pod is a victim that terminates.
+func (t *Tracker) Terminates(uid string) bool { return t.find(decide.Terminating, uid) != nil }
+
+// find returns the victim in a phase; nil where the pod is none.
+func (t *Tracker) find(phase decide.Phase, uid string) *decide.Victim {
+	for _, v := range t.victims {
+		if v.Phase == phase && v.UID == uid {
+			return v
+		}
+	}
+	return nil
+}
+
+// drop forgets victims.
+func (t *Tracker) drop(what func(*decide.Victim) bool) {
+	t.victims = slices.DeleteFunc(t.victims, what)
 }
 
 func oldestFirst(a, b decide.Victim) int {

@@ -23,23 +23,23 @@ func amountOf(signal pressure.Signal, definition pressure.MemoryDefinition, u *u
 	}
 }
 
-// Expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
-func Expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
-	var expected pressure.Amounts
+// expected returns what the end of the pod whose cgroup it is should free, in the measure of each signal.
+func expected(u *usage.Pod, definition pressure.MemoryDefinition) pressure.Amounts {
+	var frees pressure.Amounts
 	for _, signal := range pressure.Signals() {
 		if signal.OnDisk() {
 			continue
 		}
 		if amount, known := amountOf(signal, definition, u); known {
-			expected = expected.With(signal, amount)
+			frees = frees.With(signal, amount)
 		}
 	}
 	// How much of a stall a pod's end removes is not known: while a pod that holds memory is in
 	// flight, its end is waited for.
-	if expected.At(pressure.MemoryStall) > 0 {
-		expected = expected.With(pressure.MemoryStall, WholeStall)
+	if frees.At(pressure.MemoryStall) > 0 {
+		frees = frees.With(pressure.MemoryStall, WholeStall)
 	}
-	return expected
+	return frees
 }
 
 // WholeStall is more than any window can hold, in microseconds.
@@ -49,22 +49,22 @@ const WholeStall = int64(time.Hour / time.Microsecond)
 func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *usage.Pod) decide.Use {
 	amount, known := amountOf(signal, definition, u)
 	return decide.Use{
-		Value: amount, Known: known && !u.Unused, Emptied: u.Unused, Expected: Expected(u, definition),
+		Value: amount, Known: known && !u.Unused, Emptied: u.Unused, Expected: expected(u, definition),
 		WorkingSet: u.WorkingSet, Reclaim: u.Reclaim(),
 	}
 }
 
 // CgroupUses joins what was read with the pods.
 func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*nodepods.Pod, read []usage.Pod) *decide.Uses {
-	byCgroup := make(map[string]*usage.Pod, len(read))
+	unlisted := make(map[string]decide.Use, len(read))
 	for i := range read {
-		byCgroup[read[i].UID] = &read[i]
+		unlisted[read[i].UID] = cgroupUse(signal, definition, &read[i])
 	}
-	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: byCgroup}
+	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: unlisted}
 	for _, pod := range pods {
-		if u := byCgroup[pod.CgroupUID]; u != nil {
-			uses.ByUID[pod.UID] = cgroupUse(signal, definition, u)
-			delete(byCgroup, pod.CgroupUID)
+		if use, was := unlisted[pod.CgroupUID]; was {
+			uses.ByUID[pod.UID] = use
+			delete(unlisted, pod.CgroupUID)
 		}
 	}
 	return uses

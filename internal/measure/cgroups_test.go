@@ -28,11 +28,11 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 		{pressure.PIDAvailable, pressure.Kernel, 7},
 	} {
 		use := cgroupUse(test.signal, test.definition, &pod)
-		expected := test.want
+		frees := test.want
 		if test.signal == pressure.MemoryStall {
-			expected = WholeStall
+			frees = WholeStall
 		}
-		if !use.Known || use.Value != test.want || use.Expected.At(test.signal) != expected {
+		if !use.Known || use.Value != test.want || use.Expected.At(test.signal) != frees {
 			t.Errorf("%s by %s: %+v, want %d", test.signal, test.definition, use, test.want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestAmountIsWhatIsExpected(t *testing.T) {
 // A victim that has freed its memory ends no stall any more.
 func TestVictimWithoutMemoryIsNotReliedOnForAStall(t *testing.T) {
 	t.Parallel()
-	if got, there := Expected(&usage.Pod{WorkingSet: 1 << 20}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
+	if got, there := expected(&usage.Pod{WorkingSet: 1 << 20}, pressure.Kernel).Of(pressure.MemoryStall); got != 0 || !there {
 		t.Errorf("expected %d, %v; want 0, which replaces what was booked", got, there)
 	}
 }

@@ -110,9 +110,28 @@ func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hol
 	return uses, hold, detail
 }
 
-// Collect reads the pods' cgroups, without a replacement for one that could not be read. The result
-// is valid until the next reading.
-func (m *Measurer) Collect() ([]usage.Pod, error) {
+// Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
+// replacement for one that could not be read: then there is an error.
+func (m *Measurer) Held() (map[string]pressure.Amounts, error) {
+	read, err := m.collect()
+	held := make(map[string]pressure.Amounts, len(read))
+	for i := range read {
+		held[read[i].UID] = expected(&read[i], m.definition)
+	}
+	return held, err
+}
+
+// Present reports whether a pod's cgroup is there; known is false where that could not be read.
+func (m *Measurer) Present(uid string) (there, known bool) {
+	there, err := m.options.Cgroups.Present(uid)
+	if err != nil {
+		m.options.Fault(SourceUsage, err)
+	}
+	return there, err == nil
+}
+
+// collect reads the pods' cgroups. The result is valid until the next reading.
+func (m *Measurer) collect() ([]usage.Pod, error) {
 	read, err := m.options.Cgroups.Collect(m.read[:0])
 	m.read = read
 	if err != nil {
@@ -125,7 +144,7 @@ func (m *Measurer) Collect() ([]usage.Pod, error) {
 // stands in for are left out, and so protected; missing are their cgroups' UIDs. It returns
 // nil and the error where none could be read.
 func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string, err error) {
-	read, err := m.Collect()
+	read, err := m.collect()
 	m.lastRead.update(read, now)
 	read, missing = m.bridge(read, err, pods, now)
 	m.read = read

@@ -13,7 +13,7 @@ import (
 func (m *Memories) Learn(d *decide.Decision, r *decide.Report, now time.Time) {
 	learnt := m.reportOf(d, r)
 	m.Cooldown.Observe(&learnt, now)
-	if victim := m.Victims.ObserveReport(d, r, m.dryRun, now); victim != nil {
+	if victim := m.Victims.Learn(d, r, now); victim != nil {
 		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
 		m.Incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		m.Cooldown.Accept(pod.OwnerUID, simulated, now)

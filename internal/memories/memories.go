@@ -7,26 +7,30 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // Memories are what the agent remembers. Its methods are what concerns more than one of them. It
 // belongs to one goroutine, but for [Memories.BeforeSend].
 type Memories struct {
-	Victims   *victims.Follower
+	Victims   *inflight.Tracker
 	Cooldown  *cooldown.Tracker
 	Incidents *incident.Tracker
 
+	pods   inflight.Pods
 	keeper *state.Keeper
 	dryRun bool
 }
 
 // Options are what memories need. All must be set, except OOMKills and Kept.
 type Options struct {
-	// Victims are for following the pods in flight.
-	Victims victims.Options
+	// Victims are the pods in flight, and Pods those of the node.
+	Victims *inflight.Tracker
+	Pods    inflight.Pods
+	// Fault is called with each source that could not be read.
+	Fault func(source string, err error)
 	// Limits are those of the first policy, and Random returns numbers in [0,1), for jitter.
 	Limits cooldown.Limits
 	Random func() float64
@@ -39,10 +43,9 @@ type Options struct {
 
 // New returns memories that know nothing yet.
 func New(o Options) *Memories {
-	follower := victims.New(o.Victims)
 	m := &Memories{
-		Victims: follower, Cooldown: cooldown.New(o.Limits, o.Random),
-		Incidents: incident.New(incident.Sources{OOMKills: o.OOMKills, Evicted: follower.Evicted, Fault: o.Victims.Fault}),
+		pods: o.Pods, Victims: o.Victims, Cooldown: cooldown.New(o.Limits, o.Random),
+		Incidents: incident.New(incident.Sources{OOMKills: o.OOMKills, Pods: o.Pods.List, Fault: o.Fault}),
 	}
 	m.keeper = state.NewKeeper(o.Kept, m.export)
 	return m
@@ -52,20 +55,19 @@ func New(o Options) *Memories {
 // the dry run. What a dry run simulated is forgotten with its end.
 func (m *Memories) Adopt(memory pressure.MemoryDefinition, limits cooldown.Limits, dryRun bool) {
 	if !dryRun {
-		m.Victims.ForgetDryRuns()
 		m.Cooldown.ForgetDryRuns()
 		m.Incidents.ForgetDryRuns()
 	}
 	m.keeper.Changed(m.dryRun && !dryRun)
 	m.dryRun = dryRun
-	m.Victims.Adopt(memory)
+	m.Victims.Adopt(memory, dryRun)
 	m.Cooldown.SetLimits(limits)
 }
 
 // ForgetGone ends what is known of pods that have gone, and returns the victims among them.
 func (m *Memories) ForgetGone(now time.Time) []decide.Victim {
-	ended := m.Victims.Begin(now)
-	if m.Victims.Synced() {
+	ended := m.Victims.EndGone(now)
+	if m.pods.Synced() {
 		m.Cooldown.Forget(m.Victims.Present)
 	}
 	m.keeper.Changed(len(ended) > 0)
@@ -102,16 +104,16 @@ func (m *Memories) MetSince(p *pressure.Pressure) time.Time {
 	return since
 }
 
-// Observe takes a sample, and the victims that have ended since the one before.
-func (m *Memories) Observe(sample *pressure.Sample, verdict *pressure.Verdict, ended []decide.Victim) {
-	m.Victims.ObserveSpace(sample, ended, m.Incidents.Any())
+// Observe takes a sample.
+func (m *Memories) Observe(sample *pressure.Sample) {
+	m.Victims.Observe(sample, m.Incidents.Any())
 }
 
 // BeforePlan notes that a plan is about to be carried out.
 func (m *Memories) BeforePlan() { m.keeper.Learn() }
 
 // Save keeps the memories where something has changed since they last were.
-func (m *Memories) Save() { m.keeper.SaveChanged(m.Victims.Len()) }
+func (m *Memories) Save() { m.keeper.SaveChanged() }
 
 // SaveNow keeps the memories and waits until that is done: the process ends.
 func (m *Memories) SaveNow() { m.keeper.SaveNow() }

@@ -10,7 +10,6 @@ import (
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/state"
-	"github.com/evictd/evictd/internal/victims"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -42,10 +41,11 @@ func policy() cooldown.Limits { return cooldown.Limits{PerMinute: 1} }
 func starting(to *kept, known *state.State, dryRun bool) *Memories {
 	fault := func(string, error) {}
 	m := New(Options{
-		Victims: victims.Options{
-			Pods: node{}, Cgroups: node{}, Fault: fault, SentLast: func(string) bool { return false },
-			Measurer: measure.New(measure.Options{Cgroups: node{}, Fault: fault}),
-		},
+		Victims: inflight.New(inflight.Options{
+			Pods: node{}, SentLast: func(string) bool { return false }, Measurer: measure.New(measure.Options{Cgroups: node{}, Fault: fault}),
+		}),
+		Pods:   node{},
+		Fault:  fault,
 		Limits: policy(), Random: func() float64 { return 0 }, Kept: to,
 	})
 	m.Restore(known, noon())
@@ -79,7 +79,7 @@ func remembered(m *Memories) map[string]bool {
 	_, limited := m.Cooldown.Node(noon())
 	open := m.Incidents.Open()
 	return map[string]bool{
-		"the victim is in flight": m.Victims.Booked("uid-victim"),
+		"the victim is in flight": m.Victims.Terminates("uid-victim"),
 		"it counts for the limit": limited,
 		"the refusal is known":    refused,
 		"the incident names it":   len(open) == 1 && len(open[0].Victims) == 1 && open[0].Victims[0].UID == "uid-victim",
@@ -117,14 +117,14 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	m.BeforePlan()
 	d.Attempts = []decide.Attempt{attempt("victim", evict.WouldEvict)}
 	m.Learn(d, &decide.Report{Verb: decide.Acted, Attempts: d.Attempts}, noon())
-	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Booked("uid-victim") {
-		t.Errorf("in the dry run: limited %v, in flight %v; want both", limited, m.Victims.Booked("uid-victim"))
+	if _, limited := m.Cooldown.Node(noon()); !limited || !m.Victims.Terminates("uid-victim") {
+		t.Errorf("in the dry run: limited %v, in flight %v; want both", limited, m.Victims.Terminates("uid-victim"))
 	}
 	m.Adopt(pressure.Kernel, policy(), false)
 	m.Save()
 	for when, now := range map[string]*Memories{"at once": m, "after a restart": starting(&kept{}, &to.last, false)} {
 		_, limited := now.Cooldown.Node(noon())
-		if limited || now.Victims.Booked("uid-victim") || len(now.Incidents.Open()[0].Victims) != 0 {
+		if limited || now.Victims.Terminates("uid-victim") || len(now.Incidents.Open()[0].Victims) != 0 {
 			t.Errorf("%s: a would-be victim counts after the dry run", when)
 		}
 	}
@@ -134,7 +134,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 func TestNothingKnownIsNotNothingThere(t *testing.T) {
 	t.Parallel()
 	for signal, within := range map[pressure.Signal]time.Duration{
-		pressure.NodeFSAvailable: inflight.CollectedWithin, pressure.MemoryAvailable: inflight.ShownWithin,
+		pressure.NodeFSAvailable: decide.CollectedWithin, pressure.MemoryAvailable: decide.ShownWithin,
 	} {
 		if until := starting(&kept{}, nil, false).Victims.UnknownUntil(signal); !until.Equal(noon().Add(within)) {
 			t.Errorf("%v: nothing is known, and a victim may be in flight until %v, want for %v", signal, until, within)

@@ -19,7 +19,7 @@ const FileName = "state.json"
 
 // version is the format's. A file of another one is not used: it is another evictd's, and
 // guessing would be worse than a careful start.
-const version = 2
+const version = 3
 
 // MaxSize is the most that is written, in bytes. While it is replaced the old file and the
 // new one must fit into the volume, of 1 MiB in the shipped manifest, beside whatever else is
@@ -212,15 +212,15 @@ type section struct {
 func (s *State) shorten() error {
 	largest := section{}
 	for _, one := range []section{
-		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Ledger.Bookings), sectionOf(&s.Cooldown.Limits),
-		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets), sectionOf(&s.InFlight.Gone),
+		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Victims), sectionOf(&s.Cooldown.Limits),
+		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets),
 	} {
 		if one.size > largest.size {
 			largest = one
 		}
 	}
 	if largest.drop == nil {
-		return fmt.Errorf("one request alone takes more than %d bytes", MaxSize)
+		return fmt.Errorf("one entry alone takes more than %d bytes", MaxSize)
 	}
 	largest.drop()
 	return nil

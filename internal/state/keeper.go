@@ -3,6 +3,8 @@ package state
 import (
 	"slices"
 	"sync"
+
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // Memory keeps states for the next process.
@@ -19,12 +21,11 @@ type Keeper struct {
 	to     Memory // nil keeps nothing
 	export func() State
 
-	changed  bool // something of the state was changed since it was handed over
-	inFlight int  // how many victims were in flight then
+	changed bool // something of the state was changed since it was handed over
 
 	mu      sync.Mutex // guards all below, and hands states over in the order in which they were joined
 	known   State
-	sending *Request // the request that is under way; nil where there is none
+	sending *decide.InDoubt // the request that is under way; nil where there is none
 }
 
 // NewKeeper returns a keeper that hands over what export returns, which is called on the owner's
@@ -32,10 +33,7 @@ type Keeper struct {
 func NewKeeper(to Memory, export func() State) *Keeper { return &Keeper{to: to, export: export} }
 
 // Restored takes what is known at the start for what is kept already.
-func (k *Keeper) Restored() {
-	k.Learn()
-	k.inFlight = len(k.known.InFlight.Ledger.Bookings)
-}
+func (k *Keeper) Restored() { k.Learn() }
 
 // Learn takes what is known now for the next request: it is handed over together with it.
 func (k *Keeper) Learn() {
@@ -51,10 +49,9 @@ func (k *Keeper) Learn() {
 // Changed notes whether something of the state was changed.
 func (k *Keeper) Changed(is bool) { k.changed = k.changed || is }
 
-// SaveChanged hands the state over where something of it was changed since it last was, or another
-// number of victims is in flight.
-func (k *Keeper) SaveChanged(inFlight int) {
-	if k.changed || inFlight != k.inFlight {
+// SaveChanged hands the state over where something of it was changed since it last was.
+func (k *Keeper) SaveChanged() {
+	if k.changed {
 		k.Save()
 	}
 }
@@ -76,7 +73,7 @@ func (k *Keeper) SaveNow() {
 
 // BeforeSend hands a request over that is about to be sent, with what was known last: if the
 // process ends before its answer, the next one reads its pod before any other is evicted.
-func (k *Keeper) BeforeSend(r *Request) {
+func (k *Keeper) BeforeSend(r *decide.InDoubt) {
 	if k.to != nil {
 		k.begin(r)()
 	}
@@ -95,11 +92,10 @@ func (k *Keeper) handOver() (kept func()) {
 	k.Learn()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.inFlight = len(k.known.InFlight.Ledger.Bookings)
 	return k.to.Save(k.joined())
 }
 
-func (k *Keeper) begin(r *Request) (kept func()) {
+func (k *Keeper) begin(r *decide.InDoubt) (kept func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sending = r
@@ -111,10 +107,10 @@ func (k *Keeper) begin(r *Request) (kept func()) {
 func (k *Keeper) joined() State {
 	joined := k.known
 	if k.sending != nil {
-		others := slices.DeleteFunc(slices.Clone(joined.InDoubt), func(r Request) bool {
-			return r.Shortage.Resource == k.sending.Shortage.Resource
+		others := slices.DeleteFunc(slices.Clone(joined.InFlight.Victims), func(v decide.Victim) bool {
+			return v.Phase == decide.Requested && v.Request.Resource() == k.sending.Resource()
 		})
-		joined.InDoubt = append(others, *k.sending)
+		joined.InFlight.Victims = append(others, *k.sending.Victim())
 	}
 	return joined
 }

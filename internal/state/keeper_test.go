@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // kept is a memory that counts, and has what was handed over last.
@@ -27,21 +27,32 @@ func (k *kept) Save(s State) func() {
 // uids returns the pods of the requests that were handed over last.
 func (k *kept) uids() []string {
 	var uids []string
-	for _, r := range k.last.InDoubt {
-		uids = append(uids, r.UID)
+	for _, v := range k.last.InFlight.Victims {
+		uids = append(uids, v.UID)
 	}
 	return uids
 }
 
-func requestOn(uid string, device uint64) Request {
-	return Request{UID: uid, Shortage: Shortage{Resource: decide.Resource{Kind: pressure.SpaceKind, Device: device}}}
+func requestOn(uid string, device uint64) decide.InDoubt {
+	return decide.InDoubt{
+		Attempt:  decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: uid}}},
+		Pressure: pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable}, Observed: pressure.Observation{Device: device}},
+	}
+}
+
+// requests is the state with requests in doubt.
+func requests(open ...decide.InDoubt) (s State) {
+	for i := range open {
+		s.InFlight.Victims = append(s.InFlight.Victims, *open[i].Victim())
+	}
+	return s
 }
 
 // Guards invariant 9: a request that is under way is part of each state that is handed over until
 // it was answered, in place of the one in doubt about the same resource alone.
 func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	t.Parallel()
-	to, known := &kept{}, State{InDoubt: []Request{requestOn("disk", 1), requestOn("other", 2)}}
+	to, known := &kept{}, requests(requestOn("disk", 1), requestOn("other", 2))
 	k := NewKeeper(to, func() State { return known })
 	k.Learn()
 	if to.saves != 0 {
@@ -55,9 +66,9 @@ func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
 	if want := []string{"other", "sent"}; to.awaits != 1 || !slices.Equal(to.uids(), want) {
 		t.Errorf("before the request %v was kept, and waited for %d times; want %v, once", to.uids(), to.awaits, want)
 	}
-	known.InDoubt = []Request{requestOn("other", 2)}
+	known = requests(requestOn("other", 2))
 	k.Save()
-	if want := []string{"other", "sent"}; !slices.Equal(to.uids(), want) || len(known.InDoubt) != 1 {
+	if want := []string{"other", "sent"}; !slices.Equal(to.uids(), want) || len(known.InFlight.Victims) != 1 {
 		t.Errorf("while it is under way %v is kept, want %v", to.uids(), want)
 	}
 	k.Answered()
@@ -89,20 +100,16 @@ func TestInvariant09OlderStateReplacesNoRequest(t *testing.T) {
 func TestKeeperSavesChangesOnce(t *testing.T) {
 	t.Parallel()
 	to, known := &kept{}, State{}
-	booked := func() int { return len(known.InFlight.Ledger.Bookings) }
 	k := NewKeeper(to, func() State { return known })
-	known.InFlight.Ledger.Bookings = make([]inflight.BookingState, 2)
 	k.Restored()
 	for n, step := range []struct {
 		changed   bool
-		inFlight  int
 		wantSaves int
-	}{{false, 2, 0}, {true, 2, 1}, {false, 2, 1}, {false, 3, 2}, {false, 3, 2}, {false, 2, 3}, {true, 1, 4}, {false, 1, 4}} {
-		known.InFlight.Ledger.Bookings = make([]inflight.BookingState, step.inFlight)
+	}{{false, 0}, {true, 1}, {false, 1}, {true, 2}} {
 		k.Changed(step.changed)
 		k.Changed(false)
 		k.Learn()
-		if k.SaveChanged(booked()); to.saves != step.wantSaves {
+		if k.SaveChanged(); to.saves != step.wantSaves {
 			t.Errorf("step %d: saved %d times, want %d", n, to.saves, step.wantSaves)
 		}
 	}
@@ -115,9 +122,9 @@ func TestKeeperWithoutMemoryKeepsNothing(t *testing.T) {
 	t.Parallel()
 	k := NewKeeper(nil, func() State { t.Error("exported for nothing"); return State{} })
 	k.Restored()
-	k.BeforeSend(&Request{})
+	k.BeforeSend(&decide.InDoubt{})
 	k.Answered()
 	k.Changed(true)
-	k.SaveChanged(1)
+	k.SaveChanged()
 	k.SaveNow()
 }

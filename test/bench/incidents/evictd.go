@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/node"
 )
@@ -88,7 +88,7 @@ func (b *bench) schedule(ctx context.Context, wanted bool) error {
 		return fmt.Errorf("waiting for evictd to be there (%v): %w\n%s", wanted, err, pods)
 	}
 	if wanted { // a start that knows nothing of the time before evicts no pod for so long
-		return measure.Sleep(ctx, inflight.CollectedWithin)
+		return measure.Sleep(ctx, decide.CollectedWithin)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/evictd/evictd/internal/inflight"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/test/internal/measure"
 	"github.com/evictd/evictd/test/internal/memory"
 	"github.com/evictd/evictd/test/internal/node"
@@ -156,7 +156,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		if err := b.node.Renew(ctx); err != nil {
 			return err
 		}
-		rest = max(rest, inflight.ShownWithin)
+		rest = max(rest, decide.ShownWithin)
 	}
 	return measure.Sleep(ctx, rest)
 }

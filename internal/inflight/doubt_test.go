@@ -1,0 +1,197 @@
+package inflight
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+// about returns a request for a pod, sent at the offset, that may still be carried out.
+func about(uid string, signal pressure.Signal, device uint64, sent time.Duration) *decide.InDoubt {
+	seconds := int64(7)
+	return &decide.InDoubt{
+		Attempt: decide.Attempt{
+			Entry: rank.Entry{Pod: &rank.Pod{
+				Namespace: "shop", Name: uid, UID: uid, OwnerUID: "owner", Usage: 9, Request: 4, GraceSeconds: 30, Sampled: true,
+			}, Resource: decide.RankedBy(signal), Over: 5, Exceeds: true},
+			GraceSeconds: &seconds,
+			Result:       evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: at(sent)},
+		},
+		Expected: pressure.Amounts{}.With(signal, 9), Incident: "incident",
+		Pressure: pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(3), Hard: true},
+			Observed:  pressure.Observation{State: pressure.Known, Available: 2, Capacity: 100, Device: device},
+			Line:      3, Target: 4, Since: at(sent), SampleTime: at(sent),
+		},
+		First: at(sent),
+	}
+}
+
+// learn lets a tracker learn that a request is in doubt.
+func learn(t *Tracker, open *decide.InDoubt) {
+	attempts := []decide.Attempt{open.Attempt}
+	t.Learn(&decide.Decision{Pressure: open.Pressure, Attempts: attempts}, &decide.Report{InDoubt: open}, open.First)
+}
+
+// inDoubt names the pods whose requests are in doubt, and those that are presumed to have ended.
+func inDoubt(t *Tracker) []string {
+	var uids []string
+	for _, v := range t.Export().Victims {
+		switch {
+		case v.Phase == decide.Requested:
+			uids = append(uids, v.UID)
+		case v.Presumed:
+			uids = append(uids, v.UID+" presumed")
+		}
+	}
+	slices.Sort(uids)
+	return uids
+}
+
+func memoryOfNode() decide.Resource { return decide.Resource{Kind: pressure.MemoryKind} }
+
+// There is one request for a resource at most, and a decision about it sees the others only while
+// their pods may be terminating because of them. Once a pod terminates there is no doubt about it.
+func TestOneRequestForAResource(t *testing.T) {
+	t.Parallel()
+	tracker, now := on(&node{}), at(time.Second)
+	own, others := tracker.Doubts(memoryOfNode(), now)
+	if own != nil || others != nil {
+		t.Error("a new tracker has one")
+	}
+	for _, open := range []*decide.InDoubt{
+		about("a", pressure.NodeFSAvailable, 7, 0), about("b", pressure.MemoryAvailable, 0, 0), about("c", pressure.NodeFSInodesFree, 7, 0),
+		about("d", pressure.ImageFSAvailable, 8, 0), about("e", pressure.MemoryStall, 0, 0), // memory, as b
+	} {
+		learn(tracker, open)
+	}
+	if diff := cmp.Diff([]string{"a", "c", "d", "e"}, inDoubt(tracker)); diff != "" {
+		t.Errorf("in doubt (-want +got):\n%s", diff)
+	}
+	if own, others = tracker.Doubts(memoryOfNode(), now); own.UID() != "e" || len(others) != 3 {
+		t.Errorf("of memory %+v, of others %+v", own, others)
+	}
+	if _, others = tracker.Doubts(memoryOfNode(), at(time.Hour)); others != nil {
+		t.Errorf("given up by the API server, and still %+v", others)
+	}
+	for _, uid := range []string{"c", "a"} {
+		tracker.Accept(victim(uid, 1))
+	}
+	tracker.settle()
+	if diff := cmp.Diff([]string{"d", "e"}, inDoubt(tracker)); diff != "" {
+		t.Errorf("in doubt after two were resolved (-want +got):\n%s", diff)
+	}
+}
+
+// TestReportAboutARequestInDoubt: the outcome of a plan resolves the request in doubt, keeps it in
+// doubt or replaces it by another.
+func TestReportAboutARequestInDoubt(t *testing.T) {
+	t.Parallel()
+	sent := []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: "other"}}}}
+	escalated := []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: "other"}}, Escalates: true}}
+	again, other := about("a", pressure.MemoryAvailable, 0, 10*time.Second), about("b", pressure.MemoryAvailable, 0, 10*time.Second)
+	for _, test := range []struct {
+		name     string
+		attempts []decide.Attempt
+		report   decide.Report
+		now      time.Duration
+		want     string
+		first    time.Duration
+		rests    bool
+	}{
+		{"nothing was sent, and it may still be carried out", nil, decide.Report{}, 10 * time.Second, "a", 0, false},
+		{"a victim was escalated", escalated, decide.Report{}, 10 * time.Second, "a", 0, false},
+		{"a second request was refused", sent, decide.Report{}, 10 * time.Second, "a", 0, false},
+		{"it cannot come any more", nil, decide.Report{}, evict.RequestTimeout, "", 0, false},
+		{"the same pod again", sent, decide.Report{InDoubt: again}, 10 * time.Second, "a", 0, false},
+		{"the same pod, which was read and stays", nil, decide.Report{InDoubt: again}, 10 * time.Second, "a", 0, true},
+		{"the same pod, which could not be read", nil, decide.Report{InDoubt: again, Unread: true}, 10 * time.Second, "a", 0, false},
+		{"another pod", sent, decide.Report{InDoubt: other}, 10 * time.Second, "b", 10 * time.Second, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			tracker, open := on(&node{}), about("a", pressure.MemoryAvailable, 0, 0)
+			learn(tracker, open)
+			tracker.Learn(&decide.Decision{Pressure: open.Pressure, Attempts: test.attempts}, &test.report, at(test.now))
+			own, _ := tracker.Doubts(memoryOfNode(), at(test.now))
+			if own == nil != (test.want == "") || own != nil && (own.UID() != test.want || !own.First.Equal(at(test.first))) {
+				t.Errorf("in doubt: %+v, want %q since %v", own, test.want, test.first)
+			}
+			if own != nil && (own.Rests.IsZero() == test.rests || test.rests && !own.Rests.Equal(at(test.now+time.Second))) {
+				t.Errorf("its pod is not read until %v", own.Rests)
+			}
+		})
+	}
+}
+
+// TestWatchResolvesRequestsInDoubt: the watch resolves a request whose pod ends while the request
+// may be the cause; later another cause is assumed.
+func TestWatchResolvesRequestsInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		now    time.Duration
+		stays  bool
+		ended  int
+		remain int
+	}{{time.Second, true, 0, 1}, {time.Second, false, 1, 1}, {decide.DoubtLasts, false, 1, 1}, {decide.DoubtLasts + 1, false, 0, 0}, {time.Hour, true, 0, 1}} {
+		tracker := on(&node{pods: []*nodepods.Pod{{UID: "a", Terminating: !test.stays}}})
+		learn(tracker, about("a", pressure.MemoryAvailable, 0, 0))
+		ended := tracker.Reconcile(at(test.now))
+		if len(ended) != test.ended || len(inDoubt(tracker)) != test.remain {
+			t.Errorf("%+v: ended %v, in doubt %v", test, ended, inDoubt(tracker))
+		}
+	}
+}
+
+// A restart keeps what is in doubt as it was. What the API server has given up since counts as if it
+// was carried out, and what has expired not at all.
+func TestRestoredRequestsSayTheSame(t *testing.T) {
+	t.Parallel()
+	before := on(&node{})
+	first := about("a", pressure.NodeFSAvailable, 7, 0)
+	first.Attempt.Bypassed, first.Attempt.Result.Stays = &evict.Budget{Name: "budget"}, true
+	learn(before, first)
+	learn(before, about("b", pressure.MemoryAvailable, 0, 5*time.Second))
+	for _, test := range []struct {
+		now     time.Duration
+		want    []string
+		givenUp int
+	}{
+		{10 * time.Second, []string{"a", "b"}, 0},
+		{decide.DoubtLasts + 1, []string{"a presumed", "b"}, 1},
+		{90 * time.Second, []string{"a presumed"}, 2}, // memory shows at once
+		{30 * time.Minute, nil, 2},
+		{time.Hour, nil, 1},
+		{2 * time.Hour, nil, 0},
+	} {
+		after, givenUp := restarted(t, before, at(test.now))
+		after.Observe(&pressure.Sample{Time: at(test.now)}, false)
+		if diff := cmp.Diff(test.want, inDoubt(after)); diff != "" || len(givenUp) != test.givenUp {
+			t.Errorf("after %v %d were given up, and in doubt are (-want +got):\n%s", test.now, len(givenUp), diff)
+		}
+		for _, v := range after.Export().Victims {
+			if end := at(22 * time.Second); v.Presumed && (v.Ended.After(at(test.now)) || v.Ended.After(end)) {
+				t.Errorf("after %v: %+v, want one that ended when it should have", test.now, v)
+			}
+		}
+	}
+	same, _ := restarted(t, before, at(10*time.Second))
+	own, others := before.Doubts(first.Resource(), at(10*time.Second))
+	again, againOthers := same.Doubts(first.Resource(), at(10*time.Second))
+	everything := cmp.Exporter(func(reflect.Type) bool { return true })
+	if diff := cmp.Diff(own, again, everything); diff != "" {
+		t.Errorf("own (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(others, againOthers, everything); diff != "" {
+		t.Errorf("others (-before +after):\n%s", diff)
+	}
+}

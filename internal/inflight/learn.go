@@ -1,0 +1,82 @@
+package inflight
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// Learn takes what became of a plan, or of a request in doubt. It returns the request that was
+// accepted for a new victim; nil when there is none. A refusal frees nothing. What a dry run simulated
+// is not followed once it has ended.
+func (t *Tracker) Learn(d *decide.Decision, r *decide.Report, now time.Time) *decide.Attempt {
+	t.learnDoubt(d, r, now)
+	t.learnEscalations(d, now)
+	victim := d.Victim()
+	if victim != nil && (victim.Escalates || victim.Result.Outcome.Simulated() && !t.dryRun) {
+		victim = nil
+	}
+	if victim != nil {
+		v, grace := victimOf(victim, r, now), victim.Grace()
+		v.Signal, v.Held, v.DryRun = d.Pressure.Threshold.Signal.String(), r.Held, victim.Result.Outcome.Simulated()
+		v.GraceSeconds, v.Deadline = grace, deadlineOf(grace, now)
+		t.Accept(v)
+	}
+	t.learnOthers(d, r, now)
+	t.settle()
+	return victim
+}
+
+// victimOf returns the pod of a request as one in flight from now on.
+func victimOf(a *decide.Attempt, r *decide.Report, now time.Time) decide.Victim {
+	pod := a.Entry.Pod
+	return decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Expected: r.Expected, Accepted: now}
+}
+
+// learnOthers takes the pod of a report that is no victim of evictd's: the API server has forgotten it,
+// admission moves it away by its own means, or another has ended it since its request. It counts against no
+// limit, and its grace period is not shortened. While it is in flight it is no candidate.
+func (t *Tracker) learnOthers(d *decide.Decision, r *decide.Report, now time.Time) {
+	other, until := r.Foreign, decide.HardPatience
+	moved := d.Last(evict.Evacuating)
+	switch gone := d.Last(evict.Gone); {
+	case moved != nil && d.DryRun && !t.dryRun:
+		return
+	case moved != nil:
+		other = moved
+	case gone != nil: // the next decision measures what its cgroup still holds
+		other, until = gone, decide.GoneFor
+	}
+	if other == nil {
+		return
+	}
+	v := victimOf(other, r, now)
+	v.Deadline, v.Evacuating, v.DryRun = now.Add(until), moved != nil, moved != nil && d.DryRun
+	t.Accept(v)
+}
+
+// learnEscalations takes the answers about victims that were to end sooner. They count against no
+// limit: no other pod is evicted. Where one was accepted the victim is relied on again, to the new
+// deadline.
+func (t *Tracker) learnEscalations(d *decide.Decision, now time.Time) {
+	for i := range d.Attempts {
+		a := &d.Attempts[i]
+		v := t.find(decide.Terminating, a.Entry.Pod.UID)
+		if !a.Escalates || v == nil {
+			continue
+		}
+		v.EscalationsSent++
+		switch outcome := a.Result.Outcome; {
+		case outcome.Next() == evict.Done:
+			v.Escalated, v.GraceSeconds, v.Deadline = now, a.Grace(), deadlineOf(a.Grace(), now)
+		case outcome.Next() == evict.NextCandidate, outcome == evict.Gone:
+			v.EscalationsSent = decide.EscalationTries
+		}
+	}
+}
+
+// deadlineOf returns when a pod with a grace period in seconds should have ended.
+func deadlineOf(grace int64, now time.Time) time.Time {
+	return now.Add(decide.GracePeriod(grace) + decide.DeadlineMargin)
+}

@@ -1,0 +1,125 @@
+package inflight
+
+import (
+	"slices"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// What a victim's end freed is a difference of the whole node's books: see
+// docs/adr/0022-measure-actual-reclaim-as-a-difference-of-books.md.
+
+// booksEvery is how often the books are read while victims of evictd's are in flight.
+const booksEvery = time.Second
+
+// reclaim is that of one victim of evictd's.
+type reclaim struct {
+	signal   pressure.Signal
+	expected *int64 // when it was accepted; nil where that is not known
+	// held is what it held at the last measurement before it began to end, others the rest of
+	// the books then; known is false before the first.
+	known        bool
+	held, others int64
+}
+
+// books are what is available on the node and what the pods hold, read at one moment. The zero
+// value is not known.
+type books struct {
+	available pressure.Amounts
+	held      map[string]pressure.Amounts // by the UID of the cgroup
+}
+
+// follow begins to measure a victim that was accepted. A victim that is followed already is not
+// affected. The victim of a dry run, and one that evictd did not evict, are not followed.
+func (t *Tracker) follow(v *decide.Victim) {
+	signal, err := pressure.ParseSignal(v.Signal)
+	if err != nil || v.DryRun || t.reclaims[v.UID] != nil {
+		return
+	}
+	r := &reclaim{signal: signal}
+	if expected := decide.ReclaimOf(signal, v.Expected); expected.Known {
+		r.expected = &expected.Amount
+	}
+	if t.reclaims == nil {
+		t.reclaims = map[string]*reclaim{}
+	}
+	t.reclaims[v.UID] = r
+	t.booksRead = time.Time{} // at once, before it begins to end
+}
+
+// ObserveReclaim takes the victims that have ended in this tick, and returns those of evictd's with
+// what their ends freed. The books are read when one has ended, and once a second while one is in
+// flight: what all pods hold and, right after it, the node, by sample; a victim that takes a gigabyte
+// a second would otherwise be seen at two sizes.
+func (t *Tracker) ObserveReclaim(now time.Time, ended []decide.Victim, sample func() pressure.Sample) []decide.Ended {
+	gone := slices.DeleteFunc(slices.Clone(ended), func(v decide.Victim) bool { return t.reclaims[v.UID] == nil })
+	if len(t.reclaims) == 0 || len(gone) == 0 && now.Sub(t.booksRead) < booksEvery {
+		return nil
+	}
+	t.booksRead = now
+	read := t.readBooks(sample)
+	victims := make([]decide.Ended, 0, len(gone))
+	for i := range gone {
+		r := t.reclaims[gone[i].UID]
+		delete(t.reclaims, gone[i].UID)
+		victims = append(victims, decide.Ended{Victim: gone[i], Time: now, Signal: r.signal, Expected: r.expected, Reclaim: r.end(&read)})
+	}
+	for uid, r := range t.reclaims {
+		r.observe(uid, &read)
+	}
+	return victims
+}
+
+func (t *Tracker) readBooks(sample func() pressure.Sample) books {
+	held, err := t.options.Measurer.Held()
+	if err != nil {
+		return books{}
+	}
+	read, seen := books{held: held}, sample()
+	for _, signal := range pressure.Signals() {
+		if o := seen.Of(signal); o.State == pressure.Known {
+			read.available = read.available.With(signal, o.Available)
+		}
+	}
+	return read
+}
+
+// sum returns what is available of the signal and what all pods hold of it, together, in its unit;
+// false when a part is not known. For a disk it is not known what pods hold at a given moment, and
+// for a stall it is not known what a pod's part is.
+func (b *books) sum(signal pressure.Signal) (sum int64, known bool) {
+	sum, known = b.available.Of(signal)
+	if !known || signal.Reclaim() != pressure.ReclaimMeasured {
+		return 0, false
+	}
+	for _, held := range b.held {
+		amount, known := held.Of(signal)
+		if !known {
+			return 0, false // tasks that could not be read
+		}
+		sum += amount
+	}
+	return sum, true
+}
+
+// observe keeps the books while the victim holds at least half of what it held when it was
+// accepted: what is left after that is the end of what has begun to end.
+func (r *reclaim) observe(uid string, now *books) {
+	held := now.held[uid].At(r.signal)
+	sum, known := now.sum(r.signal)
+	if r.expected == nil || !known || held == 0 || r.known && held < *r.expected/2 {
+		return
+	}
+	r.known, r.held, r.others = true, held, sum-held
+}
+
+// end compares the books at its end with those before it.
+func (r *reclaim) end(now *books) *decide.Reclaimed {
+	sum, known := now.sum(r.signal)
+	if !r.known || !known {
+		return nil
+	}
+	return &decide.Reclaimed{Expected: r.held, Actual: sum - r.others}
+}

@@ -1,0 +1,82 @@
+package inflight
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// TestReclaimThatIsNotKnown: what an end frees of a disk or a stall is not known; of tasks it is
+// known only when all of them could be counted.
+func TestReclaimThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	everything := pressure.Amounts{}
+	for _, signal := range pressure.Signals() {
+		everything = everything.With(signal, 100)
+	}
+	uncounted := everything.Without(pressure.PIDAvailable)
+	read := books{available: everything, held: map[string]pressure.Amounts{"a": everything, "b": uncounted}}
+	for _, signal := range pressure.Signals() {
+		measured := signal.Reclaim() == pressure.ReclaimMeasured && signal != pressure.PIDAvailable
+		if sum, known := read.sum(signal); known != measured || known && sum != 300 {
+			t.Errorf("%v: known %v, %d; want %v", signal, known, sum, measured)
+		}
+	}
+	read.held["b"] = everything
+	if sum, known := read.sum(pressure.PIDAvailable); !known || sum != 300 {
+		t.Errorf("tasks that were counted: %d, known %v", sum, known)
+	}
+}
+
+// TestReclaimIsADifferenceOfBooks: what the other pods take and free moves within the books and
+// counts for no victim; what processes outside the pods take does count.
+func TestReclaimIsADifferenceOfBooks(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		n := &node{holds: map[string]pressure.Amounts{"a": memory(300)}}
+		tracker, now := on(n), at(0)
+		tracker.Accept(own("a", 300))
+		other, available := int64(1000), int64(5000)
+		read := func() pressure.Sample { return *reading(pressure.MemoryAvailable, now, available) }
+		for range random.IntN(10) + 1 {
+			n.holds["b"] = memory(other)
+			now = now.Add(time.Second)
+			if len(tracker.ObserveReclaim(now, nil, read)) != 0 {
+				t.Fatalf("seed %d: it has ended", seed)
+			}
+			moved := random.Int64N(200) - 100
+			other, available = other+moved, available-moved
+		}
+		host := random.Int64N(100) - 50
+		available += 300 - host
+		n.holds = map[string]pressure.Amounts{"b": memory(other)}
+		ended := endGone(tracker, now, never)
+		got := tracker.ObserveReclaim(now, ended, read)
+		if want := (decide.Reclaimed{Expected: 300, Actual: 300 - host}); len(got) != 1 || *got[0].Reclaim != want {
+			t.Fatalf("seed %d: ended %+v, want %+v", seed, got, want)
+		}
+		if again := tracker.ObserveReclaim(now.Add(time.Hour), ended, read); again != nil {
+			t.Fatalf("seed %d: it has ended twice: %+v", seed, again)
+		}
+	}
+}
+
+// What a victim's end freed is not known where the books could not be read.
+func TestReclaimOfUnreadBooks(t *testing.T) {
+	t.Parallel()
+	n := &node{holds: map[string]pressure.Amounts{"a": memory(300)}}
+	tracker := on(n)
+	tracker.Accept(own("a", 300))
+	read := func() pressure.Sample { return *reading(pressure.MemoryAvailable, at(0), 1000) }
+	tracker.ObserveReclaim(at(0), nil, read)
+	ended := endGone(tracker, at(time.Second), never)
+	n.unread = errors.New("planted")
+	if got := tracker.ObserveReclaim(at(time.Second), ended, read); len(got) != 1 || got[0].Reclaim != nil {
+		t.Errorf("ended %+v, want one whose reclaim is not known", got)
+	}
+}

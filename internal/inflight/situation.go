@@ -1,0 +1,115 @@
+package inflight
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// OthersUntil returns until when a pressure relies on what others are ending: one clock for the
+// incident, from the moment the threshold was first met in it or evictd's last victim ended. After that
+// only evictd's own victims count: pods that end one after the other, or never, must not hold a node.
+func (t *Tracker) OthersUntil(met time.Time) time.Time {
+	since := met
+	if t.lastEnd.After(since) {
+		since = t.lastEnd
+	}
+	return since.Add(decide.HardPatience)
+}
+
+// For returns what is in flight as a situation's pressure sees it, the oldest first, and what has
+// ended last. By what the pods use, once that was measured, it is what the victims still hold, and
+// what others are ending is among it: by hand, by a controller, by the kubelet, or by evictd before
+// it was started again. So no pod is evicted twice for one deficit. It changes nothing; see
+// [Tracker.Measured].
+func (t *Tracker) For(s *decide.Situation) []decide.Victim {
+	p := &s.Pressure
+	all, until := t.All(), t.OthersUntil(s.Met)
+	for i := range all {
+		v := &all[i]
+		if holds, known := t.holds(v.UID, s); known {
+			v.Expected = v.Expected.Updated(holds)
+		}
+		if v.Signal == "" && v.Deadline.After(until) {
+			v.Deadline = until
+		}
+	}
+	all = append(all, t.returning(p)...)
+	if s.Uses == nil || p.SampleTime.After(until) {
+		return all
+	}
+	others := slices.DeleteFunc(t.others(s, until), func(o decide.Victim) bool { // one of the kubelet's that has ended
+		return slices.ContainsFunc(all, func(v decide.Victim) bool { return v.UID == o.UID })
+	})
+	return append(all, others...)
+}
+
+// Measured takes what the pods use: what the victims should still free.
+func (t *Tracker) Measured(s *decide.Situation) {
+	for _, v := range t.victims {
+		if v.Phase != decide.Terminating {
+			continue
+		}
+		if holds, known := t.holds(v.UID, s); known {
+			t.expect(v, holds)
+		}
+	}
+}
+
+// holds returns what the end of a pod should still free; false where that is not known. A pod
+// without a cgroup has freed its memory and tasks already, although the API server may list it a
+// little longer.
+func (t *Tracker) holds(uid string, s *decide.Situation) (pressure.Amounts, bool) {
+	if s.Uses == nil {
+		return pressure.Amounts{}, false
+	}
+	if use, is := s.Uses.Unlisted[uid]; is {
+		return use.Expected, true
+	}
+	if use := s.Uses.ByUID[uid]; use.Known || use.Emptied {
+		return use.Expected, true
+	}
+	var none pressure.Amounts
+	at := slices.IndexFunc(s.Pods, func(pod *nodepods.Pod) bool { return pod.UID == uid })
+	if at < 0 || s.Pressure.Threshold.Signal.OnDisk() {
+		return none, false
+	}
+	if there, known := t.options.Measurer.Present(s.Pods[at].CgroupUID); there || !known {
+		return none, false
+	}
+	for _, signal := range pressure.Signals() {
+		if !signal.OnDisk() {
+			none = none.With(signal, 0)
+		}
+	}
+	return none, true
+}
+
+// others returns what others are ending that holds some of the signal, by UID. It counts to until. A
+// pod whose request is in doubt is evictd's own, and is booked as that once its end is known.
+func (t *Tracker) others(s *decide.Situation, until time.Time) []decide.Victim {
+	var others []decide.Victim
+	add := func(v decide.Victim, use decide.Use) {
+		v.Phase, v.Expected, v.Accepted, v.Deadline = decide.Terminating, use.Expected, until.Add(-decide.HardPatience), until
+		others = append(others, v)
+	}
+	signal := s.Pressure.Threshold.Signal
+	for _, pod := range s.Pods {
+		use := s.Uses.ByUID[pod.UID]
+		holds := use.Known && use.Expected.At(signal) > 0 && !t.Terminates(pod.UID)
+		if holds && t.find(decide.Requested, pod.UID) == nil && !t.options.SentLast(pod.UID) && t.leaves(pod) {
+			add(decide.Victim{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}, use)
+		}
+	}
+	for uid, use := range s.Uses.Unlisted {
+		if !use.Emptied && use.Expected.At(signal) > 0 && !t.Terminates(uid) {
+			add(decide.Victim{UID: uid, Unlisted: true}, use)
+		}
+	}
+	slices.SortFunc(others, func(a, b decide.Victim) int { return strings.Compare(a.UID, b.UID) })
+	return others
+}
