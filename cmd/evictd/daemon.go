@@ -131,9 +131,9 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	}
 	d.server = httpd.New(registry, httpd.Options{
 		Addr: d.flags.address,
-		Live: func() error { return d.agent.Health().Alive(time.Now()) },
+		Live: func() error { return d.agent.Alive(time.Now()) },
 		Ready: func() error {
-			return errors.Join(d.refused.ready(), d.agent.Health().Ready(), d.findsPods(d.pods.List()), d.readyToAct())
+			return errors.Join(d.refused.ready(), d.agent.Ready(), d.findsPods(d.pods.List()), d.readyToAct())
 		},
 		Note:      d.refused.sentence,
 		Decisions: d.recorder.Decisions(),

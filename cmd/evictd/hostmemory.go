@@ -44,13 +44,13 @@ func newHostMemory(reader *hostinfo.Reader, failed func(error)) *hostMemory {
 	return h
 }
 
-// MemoryUsed implements [decisions.Host].
+// MemoryUsed implements [agent.Host].
 func (h *hostMemory) MemoryUsed(incident string, now time.Time) decide.Breakdown {
 	b, _ := h.used.Of(incident, now)
 	return b
 }
 
-// Processes implements [decisions.Host].
+// Processes implements [agent.Host].
 func (h *hostMemory) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
 	return h.processes.Of(incident, now)
 }

@@ -10,39 +10,44 @@ package agent
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
 
-	"github.com/evictd/evictd/internal/assess"
+	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/health"
+	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/memories"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // Agent is the loop. One goroutine decides and owns everything below. A second one carries out a
 // plan and returns its report, so that a slow API server never stops the loop from watching.
 type Agent struct {
-	inForce
+	active
 
-	options   Options
-	measurer  *measure.Measurer
-	memories  *memories.Memories
-	assessor  *assess.Assessor
-	executor  *execute.Executor
-	planned   *decide.Decision // the plan's that the executor carries out; nil when it has none
-	decisions *decisions.Journal
-	health    *health.Health
+	options  Options
+	measurer *measure.Measurer
+	executor *execute.Executor
+	planned  *decide.Decision // the plan's that the executor carries out; nil when it has none
+	compared time.Time        // when that was last compared with what the pods use
+	journal  journal
+	progress atomic.Pointer[progress] // nil before the loop runs
+
+	// What is remembered, and kept for the next process.
+	victims   *inflight.Tracker
+	cooldown  *cooldown.Tracker
+	incidents *incident.Tracker
+	keeper    *state.Keeper
 }
 
-// inForce is the policy in force, and what judges the node by it.
-type inForce struct {
+// active is the policy that decisions are made by, and what judges the node by it.
+type active struct {
 	policy  Policy // with what Acting says for DryRun
 	reload  chan func()
 	judge   *pressure.Judge
@@ -60,31 +65,22 @@ func New(options Options) (*Agent, error) {
 		options.Clock = clock.RealClock{}
 	}
 	a := &Agent{
-		options: options,
-		inForce: inForce{reload: make(chan func())},
+		options: options, active: active{reload: make(chan func())},
 		measurer: measure.New(measure.Options{
 			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
 		}),
-		decisions: decisions.New(options.Recorder.Decision, options.Host), health: health.New(options.Pods),
+		journal:  journal{to: options.Recorder.Decision, host: options.Host},
+		cooldown: cooldown.New(options.Policy.Limits, options.Random),
+		incidents: incident.New(incident.Sources{
+			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.ReadError,
+		}),
 	}
-	a.memories = a.newMemories(&options)
-	a.assessor = assess.New(assess.Options{
-		Self: options.Self, Pods: options.Pods, Measurer: a.measurer, Memories: a.memories,
-		Sample: a.sample, KubeletGap: options.KubeletGap,
-	})
-	a.executor = a.newExecutor()
-	a.memories.Restore(options.Remembered, options.Clock.Now())
+	a.victims, a.executor = a.newVictims(), a.newExecutor()
+	a.keeper = state.NewKeeper(options.Memory, a.export)
+	a.restore(options.Remembered, options.Clock.Now())
 	a.adopt(options.Policy)
-	a.memories.Restored()
+	a.keeper.Restored()
 	return a, nil
-}
-
-// newMemories returns what the agent remembers, which is nothing yet.
-func (a *Agent) newMemories(o *Options) *memories.Memories {
-	return memories.New(memories.Options{
-		Pods: o.Pods, Victims: a.newVictims(),
-		Fault: o.Recorder.ReadError, Limits: o.Policy.Limits, Random: o.Random, OOMKills: o.OOMKills, Kept: o.Memory,
-	})
 }
 
 // newVictims returns what follows the victims, of which there is none yet.
@@ -100,13 +96,13 @@ func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
 		Evictor: a.options.Evictor, Taints: a.options.Taints,
 		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
-		BeforeSend: a.memories.BeforeSend, Intent: a.options.Recorder.Intent,
+		BeforeSend: func(open *decide.InDoubt) { a.keeper.BeforeSend(open) }, Intent: a.options.Recorder.Intent,
 		Held: a.options.Held, Now: a.options.Clock.Now,
 	})
 }
 
-// adopt puts a policy in force. Thresholds start from calm, which can delay an eviction and never
-// hastens one.
+// adopt makes a policy the active one. Thresholds start from calm, which can delay an eviction and
+// never hastens one.
 func (a *Agent) adopt(policy Policy) {
 	a.policy = policy
 	a.policy.Acting.Ask()
@@ -120,7 +116,8 @@ func (a *Agent) adopt(policy Policy) {
 }
 
 // putActing puts in force whether the agent acts. What was met of thresholds stays: a stop and its
-// end neither delay nor hasten what the configuration says. A plan is made for one of the two.
+// end neither delay nor hasten what the configuration says. A plan is made for one of the two, and
+// what a dry run simulated is forgotten with its end.
 func (a *Agent) putActing(cause string) {
 	if a.planned != nil {
 		a.executor.Cancel(errors.New(cause))
@@ -129,12 +126,16 @@ func (a *Agent) putActing(cause string) {
 		a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
 		a.options.Recorder.Acting(now.State)
 	}
-	a.memories.Adopt(a.policy.MemoryAvailable, a.policy.Limits, a.policy.DryRun)
-	a.assessor.Adopt(&a.policy.Policy)
+	if !a.policy.DryRun {
+		a.cooldown.ForgetDryRuns()
+		a.incidents.ForgetDryRuns()
+	}
+	a.keeper.Changed(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
+	a.cooldown.SetLimits(a.policy.Limits)
 }
 
-// Reload puts a policy in force before the next tick, with a sampler for its thresholds. It returns
-// true when the loop no longer uses the sampler before, and false when the context ended first.
+// Reload makes a policy the active one before the next tick, with a sampler for its thresholds. It
+// returns true when the loop no longer uses the sampler before, and false when the context ended first.
 func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool {
 	select {
 	case a.reload <- func() { a.options.Sampler = sampler; a.adopt(policy) }:
@@ -147,7 +148,7 @@ func (a *Agent) Reload(ctx context.Context, policy Policy, sampler Sampler) bool
 // Run watches the node until the context ends. After that no new eviction starts; a pending one
 // gets a few seconds for its response and its record.
 func (a *Agent) Run(ctx context.Context) error {
-	a.health.Begin(a.options.Clock.Now())
+	a.began()
 	timer := a.options.Clock.NewTimer(0)
 	defer timer.Stop()
 	var ticked time.Time
@@ -158,7 +159,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
-			a.memories.SaveNow()
+			a.keeper.SaveNow()
 			return nil
 		case adopt := <-a.reload:
 			adopt()
@@ -180,6 +181,3 @@ func (a *Agent) Run(ctx context.Context) error {
 		timer.Reset(next)
 	}
 }
-
-// Health returns what the probes report of the loop.
-func (a *Agent) Health() *health.Health { return a.health }

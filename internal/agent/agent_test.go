@@ -232,7 +232,7 @@ func TestInvariant04NextVictimFromANewerSample(t *testing.T) {
 		n.run("second", 400, 0)
 		a := newAgent(t, n, hardPolicy())
 		n.pods["uid-first"].memory = 550 * mebi
-		a.memories.Victims.Accept(decide.Victim{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
+		a.victims.Accept(decide.Victim{UID: "uid-gone", Signal: "memory.available", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context()) // finds that the booked pod has gone, at the time of its sample
 		if len(n.evictions) != 0 || a.planned != nil {
 			t.Errorf("a victim was chosen from a sample that is not newer than the last one's end")
@@ -471,7 +471,7 @@ func TestAliveAndReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newFakeNode(1000)
 		a := newAgent(t, n, hardPolicy())
-		if a.Health().Ready() == nil {
+		if a.Ready() == nil {
 			t.Error("ready before the first sample")
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -479,17 +479,17 @@ func TestAliveAndReady(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if err := a.Health().Ready(); err != nil {
+		if err := a.Ready(); err != nil {
 			t.Errorf("not ready: %v", err)
 		}
-		if err := a.Health().Alive(time.Now()); err != nil {
+		if err := a.Alive(time.Now()); err != nil {
 			t.Errorf("not alive: %v", err)
 		}
-		if a.Health().Alive(time.Now().Add(time.Minute)) == nil {
+		if a.Alive(time.Now().Add(time.Minute)) == nil {
 			t.Error("alive a minute after the last tick")
 		}
 		n.unsynced = true
-		if a.Health().Ready() == nil {
+		if a.Ready() == nil {
 			t.Error("ready without the node's pods")
 		}
 	})
@@ -506,7 +506,7 @@ func TestFirstTickThatHangsIsNoticed(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- a.Run(ctx) }()
 		time.Sleep(time.Minute)
-		if a.Health().Alive(time.Now()) == nil {
+		if a.Alive(time.Now()) == nil {
 			t.Error("alive although the first tick has hung for a minute")
 		}
 		stop()

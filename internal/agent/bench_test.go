@@ -144,7 +144,7 @@ func BenchmarkTickDecides110(b *testing.B) {
 	a := newBenchAgent(b, newBenchNode(110, 1<<10))
 	b.ReportAllocs()
 	for b.Loop() {
-		a.memories.Victims, a.memories.Cooldown = a.newVictims(), newCooldown(a.policy.Limits, 0)
+		a.victims, a.cooldown = a.newVictims(), newCooldown(a.policy.Limits, 0)
 		a.tick(b.Context())
 		if a.planned == nil {
 			b.Fatal("no pod was chosen")

@@ -215,7 +215,7 @@ func TestEscalationIsOnRecord(t *testing.T) {
 		if victim == nil || !victim.Escalates || victim.Entry.Position != 0 || victim.Entry.Pod.Usage != 300*mebi {
 			t.Errorf("the record %+v", escalated[0])
 		}
-		b := a.memories.Victims.All()[0]
+		b := a.victims.All()[0]
 		if b.Escalated.IsZero() || b.GraceSeconds != 10 || !b.Deadline.Equal(b.Escalated.Add(10*time.Second+decide.DeadlineMargin)) {
 			t.Errorf("the booking %+v", b)
 		}

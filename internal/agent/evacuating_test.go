@@ -24,7 +24,7 @@ func TestFaultAMigrationThatHasBegunIsReliedOn(t *testing.T) {
 			a := newAgent(t, n, policy)
 			runFor(t, a, 70*time.Second)
 			n.wantVictims(t, "first")
-			if way := a.memories.Victims.All(); len(way) != 1 || way[0].Name != "first" || way[0].Signal != "" {
+			if way := a.victims.All(); len(way) != 1 || way[0].Name != "first" || way[0].Signal != "" {
 				t.Errorf("in flight: %+v", way)
 			}
 			runFor(t, a, 20*time.Second)

@@ -40,12 +40,12 @@ func TestFaultGoneEndsTheAttempt(t *testing.T) {
 				a := newAgent(t, n, policy)
 				runFor(t, a, 10*time.Second)
 				n.wantVictims(t, "hog")
-				way := a.memories.Victims.All()
+				way := a.victims.All()
 				if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "" || way[0].DryRun ||
 					way[0].Expected.At(pressure.MemoryAvailable) != 500*mebi || !way[0].Deadline.Equal(way[0].Accepted.Add(decide.GoneFor)) {
 					t.Errorf("in flight: %+v, want the hog for 45 s, as no victim of evictd's", way)
 				}
-				if reached, is := a.memories.Cooldown.Node(time.Now()); is {
+				if reached, is := a.cooldown.Node(time.Now()); is {
 					t.Errorf("it counts against a limit: %s", reached.Detail)
 				}
 				runFor(t, a, 30*time.Second)

@@ -37,7 +37,7 @@ func TestInvariant01IncompleteReadingEvictsNoPod(t *testing.T) {
 		if diff := cmp.Diff([]decide.Hold{decide.HoldIncompleteReading}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
-		if err := a.Health().Ready(); err == nil || !strings.Contains(err.Error(), "allocatableMemory.available has no figure, and no pod is evicted for memory until it has one") ||
+		if err := a.Ready(); err == nil || !strings.Contains(err.Error(), "allocatableMemory.available has no figure, and no pod is evicted for memory until it has one") ||
 			!strings.Contains(err.Error(), "planted") {
 			t.Errorf("ready is %v without a complete reading, want why there is none", err)
 		}
@@ -51,7 +51,7 @@ func TestFaultHungFilesystemStopsNoMemoryEviction(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n, a := unknownSignal(t, signal)
 			n.wantVictims(t, "greedy")
-			if err := a.Health().Ready(); err == nil || !strings.Contains(err.Error(), signal.String()+" has no figure") {
+			if err := a.Ready(); err == nil || !strings.Contains(err.Error(), signal.String()+" has no figure") {
 				t.Errorf("ready is %v, want that %v has no figure", err, signal)
 			}
 		})

@@ -413,11 +413,11 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 		n.host = -940 * mebi
 		policy := helpingPolicy()
 		a := newAgent(t, n, policy)
-		a.memories.Cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
+		a.cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
-			a.memories.Cooldown.Count("rs-often", time.Now())
+			a.cooldown.Count("rs-often", time.Now())
 		}
-		a.memories.Cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
+		a.cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())

@@ -30,7 +30,7 @@ func jitteryPolicy() Policy {
 func evictedAt(t *testing.T, n *fakeNode, policy Policy, drawn float64, during time.Duration) []time.Duration {
 	t.Helper()
 	a := newAgent(t, n, policy)
-	a.memories.Cooldown = newCooldown(policy.Limits, drawn)
+	a.cooldown = newCooldown(policy.Limits, drawn)
 	started := time.Now()
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()

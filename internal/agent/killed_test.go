@@ -240,7 +240,7 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 	n.host, n.ends = 76*mebi, 3*time.Second // 300 MiB are available
 	policy.Thresholds[0].Quantity = pressure.Absolute(500 * mebi)
 	policy.Pacing.Min = 100 * time.Millisecond
-	taints := &fakeTaints{journal: &journal{}}
+	taints := &fakeTaints{diary: &diary{}}
 	switch step { // with its feature
 	case afterTheTaint:
 		policy.TaintNode = true

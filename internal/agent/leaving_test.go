@@ -210,15 +210,15 @@ func TestUnknownIsNotGone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
 				a := newAgent(t, n, hardPolicy())
-				a.memories.Victims.Accept(decide.Victim{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
+				a.victims.Accept(decide.Victim{UID: "uid-unlisted", Deadline: time.Now().Add(time.Hour)})
 				blind(n)
 				a.tick(t.Context())
-				if !a.memories.Victims.Terminates("uid-unlisted") {
+				if !a.victims.Terminates("uid-unlisted") {
 					t.Error("the victim counts as gone")
 				}
 				n.unpresent, n.unsynced = nil, false
 				a.tick(t.Context())
-				if a.memories.Victims.Terminates("uid-unlisted") {
+				if a.victims.Terminates("uid-unlisted") {
 					t.Error("the victim does not count as gone although it is")
 				}
 			})
@@ -233,9 +233,9 @@ func TestUnlistedPodWithACgroupIsStillThere(t *testing.T) {
 		n := newFakeNode(1000)
 		n.run("forced", 100, 0)
 		a := newAgent(t, n, hardPolicy(), func(o *Options) { o.Pods = noPods{n} })
-		a.memories.Victims.Accept(decide.Victim{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
+		a.victims.Accept(decide.Victim{UID: "uid-forced", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if !a.memories.Victims.Terminates("uid-forced") {
+		if !a.victims.Terminates("uid-forced") {
 			t.Error("the victim counts as gone while its cgroup is there")
 		}
 	})
@@ -321,9 +321,9 @@ func TestVictimThatTheKubeletEndedHasGone(t *testing.T) {
 		n.run("both", 100, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 		n.pods["uid-both"].noCgroup = true
 		a := newAgent(t, n, hardPolicy())
-		a.memories.Victims.Accept(decide.Victim{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
+		a.victims.Accept(decide.Victim{UID: "uid-both", Deadline: time.Now().Add(time.Hour)})
 		a.tick(t.Context())
-		if a.memories.Victims.Terminates("uid-both") {
+		if a.victims.Terminates("uid-both") {
 			t.Error("the victim counts as in flight although nothing of it is left")
 		}
 	})

@@ -38,11 +38,11 @@ func TestFaultLostAnswerOfAPodWithoutGraceCounts(t *testing.T) {
 		})
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog")
-		way := a.memories.Victims.All()
+		way := a.victims.All()
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
-		if _, is := a.memories.Cooldown.Node(time.Now()); !is {
+		if _, is := a.cooldown.Node(time.Now()); !is {
 			t.Error("it counts against no limit")
 		}
 	})
@@ -64,7 +64,7 @@ func TestFaultGoneAfterALostRequestCounts(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 10*time.Second)
 		n.wantVictims(t, "hog", "hog")
-		way := a.memories.Victims.All()
+		way := a.victims.All()
 		if len(way) != 1 || way[0].Name != "hog" || way[0].Signal != "memory.available" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
@@ -160,7 +160,7 @@ func TestFaultLateAnswerShortensNoOthersGrace(t *testing.T) {
 				t.Errorf("the pod that another has deleted was evicted: %+v", r)
 			}
 		}
-		for _, b := range a.memories.Victims.All() {
+		for _, b := range a.victims.All() {
 			if b.Name == "greedy" && b.Signal != "" {
 				t.Errorf("it is in flight as evictd's own victim: %+v", b)
 			}
@@ -206,7 +206,7 @@ func TestFaultVictimSeenToLeaveBeforeItsAnswerIsLost(t *testing.T) {
 		evicted := slices.ContainsFunc(n.decisions, func(d decide.Decision) bool {
 			return d.Victim() != nil && d.Victim().Result.Outcome == evict.Evicted
 		})
-		if booked := a.memories.Victims.All(); !evicted || len(booked) != 1 || booked[0].Signal == "" {
+		if booked := a.victims.All(); !evicted || len(booked) != 1 || booked[0].Signal == "" {
 			t.Errorf("on record %v, in flight %+v; want the eviction as evictd's own", evicted, booked)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/evictd/evictd/internal/assess"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -67,7 +66,7 @@ func TestWalkReadsCgroupsNowAndThen(t *testing.T) {
 		policy := hardPolicy()
 		policy.Pacing.Max = policy.Pacing.Min
 		watch(t, n, policy, 9*time.Second)
-		if most := int(9*time.Second/assess.LookEvery) + 2 + 3; n.collects > most || n.samples < 2*most {
+		if most := int(9*time.Second/LookEvery) + 2 + 3; n.collects > most || n.samples < 2*most {
 			t.Errorf("the cgroups were read %d times in 9 s and %d samples, want %d at most", n.collects, n.samples, most)
 		}
 	})
@@ -84,7 +83,7 @@ func TestVictimThatIsSeenBeforeItsAnswerIsEvictdsOwn(t *testing.T) {
 		a := newAgent(t, n, hardPolicy())
 		runFor(t, a, 15*time.Second)
 		n.wantVictims(t, "guarded")
-		if b := a.memories.Victims.All(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
+		if b := a.victims.All(); len(b) != 1 || b[0].Signal != pressure.MemoryAvailable.String() || b[0].GraceSeconds != 30 {
 			t.Errorf("in flight: %+v, want evictd's own victim", b)
 		}
 	})

@@ -19,13 +19,13 @@ import (
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// journal is what happened, in its order.
-type journal struct {
+// diary is what happened, in its order.
+type diary struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (j *journal) add(line string) {
+func (j *diary) add(line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if n := len(j.lines); n == 0 || j.lines[n-1] != line {
@@ -33,7 +33,7 @@ func (j *journal) add(line string) {
 	}
 }
 
-func (j *journal) all() []string {
+func (j *diary) all() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.lines)
@@ -41,7 +41,7 @@ func (j *journal) all() []string {
 
 // fakeTaints notes what is wanted and answers after a while.
 type fakeTaints struct {
-	*journal
+	*diary
 	takes time.Duration
 	fails error
 	last  string
@@ -71,10 +71,10 @@ func (f *fakeTaints) Settled(ctx context.Context) error {
 	return f.fails
 }
 
-// noted is a node whose eviction requests are in the journal too.
+// noted is a node whose eviction requests are in the diary too.
 type noted struct {
 	*fakeNode
-	*journal
+	*diary
 }
 
 func (n noted) Evict(ctx context.Context, r evict.Request) evict.Result {
@@ -83,7 +83,7 @@ func (n noted) Evict(ctx context.Context, r evict.Request) evict.Result {
 }
 
 // watchOptIns is watch with the parts that are off by default.
-func watchOptIns(t *testing.T, n *fakeNode, j *journal, taints Taints, policy Policy, during time.Duration) {
+func watchOptIns(t *testing.T, n *fakeNode, j *diary, taints Taints, policy Policy, during time.Duration) {
 	t.Helper()
 	a, err := New(Options{
 		Remembered: &state.State{},
@@ -110,11 +110,11 @@ func taintPolicy() Policy {
 func TestNodeIsTaintedBeforeTheFirstEvictionAndUntilTheTransitionPeriodHasPassed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, j := newFakeNode(1000), &journal{}
+		n, j := newFakeNode(1000), &diary{}
 		n.run("greedy", 500, 100)
 		n.after(30*time.Second, func() { n.host = 450 * mebi })
 		n.after(50*time.Second, func() { n.host = 0 })
-		watchOptIns(t, n, j, &fakeTaints{journal: j, takes: 300 * time.Millisecond}, taintPolicy(), 2*time.Minute)
+		watchOptIns(t, n, j, &fakeTaints{diary: j, takes: 300 * time.Millisecond}, taintPolicy(), 2*time.Minute)
 		want := []string{
 			"want  keep", "want ", // watched for a transition period
 			"want evictd.dev/memory-pressure", "settled", "evict greedy", "want ",
@@ -138,9 +138,9 @@ func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := newFakeNode(1000)
-				taints.journal = &journal{}
+				taints.diary = &diary{}
 				n.run("greedy", 950, 100)
-				watchOptIns(t, n, taints.journal, taints, taintPolicy(), 10*time.Second)
+				watchOptIns(t, n, taints.diary, taints, taintPolicy(), 10*time.Second)
 				n.wantVictims(t, "greedy")
 				d := n.decisions[0]
 				if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "may not carry evictd.dev/memory-pressure") {
@@ -157,14 +157,14 @@ func TestTaintThatFailsStopsNoEvictionAndIsOnRecord(t *testing.T) {
 func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, j := newFakeNode(1000), &journal{}
+		n, j := newFakeNode(1000), &diary{}
 		n.run("greedy", 950, 100)
 		policy := taintPolicy()
 		policy.DryRun, policy.Transition = true, 0
 		a, err := New(Options{
 			Remembered: &state.State{},
 			Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
-			Random: func() float64 { return 0 }, Taints: &fakeTaints{journal: j},
+			Random: func() float64 { return 0 }, Taints: &fakeTaints{diary: j},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -6,10 +6,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/assess"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/decisions"
 	"github.com/evictd/evictd/internal/execute"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure"
@@ -43,12 +41,24 @@ type Recorder interface {
 	ReadError(source string, err error)
 	// Acting reports whether the agent acts, at the start and after each change.
 	Acting(s acting.State)
-	incident.Recorder
+	// Each incident is reported twice: when it begins and when it ends.
+	IncidentBegan(i *incident.Incident)
+	IncidentEnded(i *incident.Incident)
 	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *decide.Ended)
 	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
 	// several budgets select them.
 	LeftAlone(blocked, misconfigured int)
+}
+
+// Pods knows the node's pods.
+type Pods interface {
+	// Synced reports whether the list is complete.
+	Synced() bool
+	// List returns the pods; it sends no request.
+	List() []*nodepods.Pod
+	// Stale returns why a list that was complete can no longer be relied on; nil while it can.
+	Stale() error
 }
 
 // Options are the agent's parts. All must be set, except: Disk, without which disk pressure evicts
@@ -58,7 +68,7 @@ type Options struct {
 	Policy   Policy
 	Self     nodepods.Self
 	Sampler  Sampler
-	Pods     assess.Pods
+	Pods     Pods
 	Cgroups  measure.Cgroups
 	Disk     measure.Disk
 	Images   measure.Images
@@ -66,7 +76,7 @@ type Options struct {
 	Recorder Recorder
 	Taints   Taints
 	// Host may be nil: then no decision contains the memory use outside the pods.
-	Host decisions.Host
+	Host Host
 	// Acting makes the loop ask Policy.Acting at once; nil asks at each tick alone.
 	Acting <-chan struct{}
 	// Wake makes the loop take a sample at once, but never sooner after the last one
@@ -76,7 +86,9 @@ type Options struct {
 	// OOMKills returns how many processes the kernel has killed for want of memory since
 	// boot; nil where that cannot be read.
 	OOMKills func() (int64, error)
-	// KubeletGap is [assess.Options.KubeletGap].
+	// KubeletGap returns how much less memory.available is by the kubelet's definition than
+	// by the kernel's, in bytes: active page cache, mostly. It may be a second old. Nil, and
+	// 0, mean that this is not known.
 	KubeletGap func(now time.Time) int64
 	// Memory keeps what must survive a restart; nil keeps nothing. Remembered is what it has kept
 	// of the previous process. It is nil when nothing is known of the time before the start, and

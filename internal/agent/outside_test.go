@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/decisions"
 )
 
 // fakeHost answers after a time, as one that reads in the background.
@@ -24,7 +23,7 @@ func (h *fakeHost) MemoryUsed(string, time.Time) decide.Breakdown {
 
 func (h *fakeHost) Processes(of string, now time.Time) ([]decide.Process, bool) {
 	at, known := h.asked[of]
-	if !known || now.Sub(at) >= decisions.SayAgainAfter {
+	if !known || now.Sub(at) >= SayAgainAfter {
 		at = now
 		h.asked[of] = at
 		h.reads++

@@ -141,8 +141,8 @@ func TestFollowingAVictimIsCheap(t *testing.T) {
 		n.ends = 25 * time.Second
 		n.run("first", 300, 0)
 		a := newAgent(t, n, hardPolicy())
-		a.memories.Victims.Accept(victimOf300())
-		a.assessor.WarmUp(&pressure.Sample{Time: time.Now()})
+		a.victims.Accept(victimOf300())
+		a.warmUp(&pressure.Sample{Time: time.Now()})
 		n.collects = 0
 		for range 1000 { // 10 s
 			a.tick(t.Context())
@@ -214,7 +214,7 @@ func TestAnotherMeasureStartsTheBooksAnew(t *testing.T) {
 			n := newFakeNode(1000)
 			n.run("first", 300, 0)
 			a := newAgent(t, n, hardPolicy())
-			a.memories.Victims.Accept(victimOf300())
+			a.victims.Accept(victimOf300())
 			a.tick(t.Context())
 			policy := hardPolicy()
 			policy.MemoryAvailable = measure

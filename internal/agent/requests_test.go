@@ -121,10 +121,10 @@ func TestRequestInDoubtThatTheWatchResolves(t *testing.T) {
 				if diff := cmp.Diff([]evict.Outcome{evict.Unconfirmed, evict.Evicted}, outcomes); diff != "" {
 					t.Errorf("on record (-want +got):\n%s", diff)
 				}
-				if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
+				if way := a.victims.All(); len(way) != 1 || way[0].Signal != "memory.available" || way[0].GraceSeconds != 30 {
 					t.Errorf("in flight: %+v, want a victim of evictd's", way)
 				}
-				if _, is := a.memories.Cooldown.Node(time.Now()); !is {
+				if _, is := a.cooldown.Node(time.Now()); !is {
 					t.Error("it counts against no limit")
 				}
 				runFor(t, a, 20*time.Second)
@@ -161,7 +161,7 @@ func TestRequestInDoubtForAPodThatAnotherDeletesLater(t *testing.T) {
 			n.host += 300 * mebi
 			runFor(t, a, 5*time.Second)
 			n.wantVictims(t, "greedy")
-			if way := n.last(t).InFlight; len(way) != 1 || way[0].Signal != "" || a.memories.Victims.Terminates("uid-greedy") {
+			if way := n.last(t).InFlight; len(way) != 1 || way[0].Signal != "" || a.victims.Terminates("uid-greedy") {
 				t.Errorf("stayed %t: in flight: %+v, want one of another's doing", stayed, way)
 			}
 		})
@@ -202,11 +202,11 @@ func TestRequestInDoubtThatTheWatchResolvesWithinATick(t *testing.T) {
 		late.armed = true
 		time.Sleep(2 * time.Second) // the API server's back-off
 		a.tick(t.Context())
-		for _, b := range a.memories.Victims.All() {
+		for _, b := range a.victims.All() {
 			t.Errorf("booked as another client's: %+v", b)
 		}
 		a.tick(t.Context())
-		if way := a.memories.Victims.All(); len(way) != 1 || way[0].Signal == "" {
+		if way := a.victims.All(); len(way) != 1 || way[0].Signal == "" {
 			t.Errorf("in flight: %+v, want a victim of evictd's", way)
 		}
 	})

@@ -136,7 +136,7 @@ func TestFaultKubeletsDiskVictimIsNotWaitedFor(t *testing.T) {
 // awaited returns how much of nodefs is in flight.
 func awaited(a *Agent, now time.Time) (amount int64) {
 	p := pressure.Pressure{Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true}, Observed: pressure.Observation{Available: 1}, SampleTime: now}
-	for _, b := range a.memories.Victims.For(&decide.Situation{Pressure: p}) {
+	for _, b := range a.victims.For(&decide.Situation{Pressure: p}) {
 		amount += b.Expected.At(pressure.NodeFSAvailable)
 	}
 	return amount
@@ -150,10 +150,10 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	n.run("new", 1, 0)
 	a.measurer.Observe(measure.Reading{Uses: map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(50, 0, 0, 0), "uid-new": measuretest.DiskUse(30, 0, 0, 0)}})
-	a.memories.Incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
+	a.incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
-		a.memories.Victims.Observe(&sample, a.memories.Incidents.Any())
+		a.victims.Observe(&sample, a.incidents.Any())
 		if amount := awaited(a, sample.Time); amount != 0 {
 			t.Errorf("%d are waited for", amount)
 		}
@@ -162,7 +162,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	evicted := n.pods["uid-new"].api.DeepCopy()
 	evicted.Status = n.pods["uid-old"].api.Status
 	n.pods["uid-new"].api = evicted
-	a.memories.Victims.Observe(&sample, a.memories.Incidents.Any())
+	a.victims.Observe(&sample, a.incidents.Any())
 	if amount := awaited(a, sample.Time); amount != 30 {
 		t.Errorf("%d are waited for, want what the new one held", amount)
 	}
@@ -241,7 +241,7 @@ func TestOwnVictimThatTheKubeletEvictsTooIsAwaitedOnce(t *testing.T) {
 		if err := a.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		if victims := a.memories.Victims.Export().Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
+		if victims := a.victims.Export().Victims; len(victims) != 1 || victims[0].Phase != decide.Gone {
 			t.Errorf("in flight: %+v, want one that has ended", victims)
 		}
 	})

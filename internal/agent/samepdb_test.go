@@ -43,7 +43,7 @@ func TestOnePodIsTriedForAllThatABudgetBlocks(t *testing.T) {
 		if notes, want := n.decisions[0].Notes, []string{"29 more that PodDisruptionBudget shop/web blocks were not tried"}; !slices.Equal(notes, want) {
 			t.Errorf("notes %q, want %q", notes, want)
 		}
-		if blocked, _ := a.memories.Cooldown.Waiting(time.Now()); blocked != 30 {
+		if blocked, _ := a.cooldown.Waiting(time.Now()); blocked != 30 {
 			t.Errorf("%d pods are said to be blocked, want 30", blocked)
 		}
 	})

@@ -31,7 +31,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Sample(now time.Time) pressure.Sample {
-	f.agent.memories.Victims = f.agent.newVictims()
+	f.agent.victims = f.agent.newVictims()
 	return f.fakeNode.Sample(now)
 }
 

@@ -40,7 +40,7 @@ func TestFaultDeadWatchIsAHold(t *testing.T) {
 		if diff := cmp.Diff([]decide.Hold{decide.HoldPodsStale}, n.holds()); diff != "" {
 			t.Errorf("holds (-want +got):\n%s", diff)
 		}
-		if err := a.Health().Ready(); err == nil || err.Error() != "no pod is evicted: planted" {
+		if err := a.Ready(); err == nil || err.Error() != "no pod is evicted: planted" {
 			t.Errorf("ready: %v", err)
 		}
 		dead = false

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -13,37 +12,43 @@ import (
 // tick reads the node once, judges, and acts or says why not. It returns the time
 // until the next one.
 func (a *Agent) tick(ctx context.Context) time.Duration {
-	if a.policy.Acting.Ask() {
-		a.putActing(a.policy.Acting.String())
-	}
 	started := a.options.Clock.Now()
+	a.askWhetherToAct()
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
-	a.observe(sample, verdict)
+	a.follow(sample, verdict)
 	next := a.pacer.Next(sample)
 	if a.planned != nil {
 		a.cancelWhenOutdated(ctx, sample, verdict)
 	} else {
-		next = min(next, a.relieve(ctx, sample, verdict))
+		next = a.relieve(ctx, sample, verdict, next)
 	}
-	a.tellVictims(started, ended)
-	a.memories.Save()
-	a.assessor.WarmUp(sample)
-	a.health.Observe(started, sample, verdict)
-	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
+	a.reportEnded(started, ended)
+	a.keeper.SaveChanged()
+	a.warmUp(sample)
+	a.ticked(started, sample, verdict)
 	return next
+}
+
+// askWhetherToAct puts in force what has changed of whether the agent acts.
+func (a *Agent) askWhetherToAct() {
+	if a.policy.Acting.Ask() {
+		a.putActing(a.policy.Acting.String())
+	}
 }
 
 // updateVictims brings the list of victims up to date before the node is read, and returns those
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
-	ended := a.memories.ForgetGone(now)
+	ended := a.victims.EndGone(now)
+	a.keeper.Changed(len(ended) > 0)
 	if a.options.Pods.Synced() {
-		a.options.Recorder.Ledger(now, a.memories.Victims.All())
-		a.options.Recorder.LeftAlone(a.memories.Cooldown.Waiting(now))
+		a.cooldown.Forget(a.victims.Present)
+		a.options.Recorder.Ledger(now, a.victims.All())
+		a.options.Recorder.LeftAlone(a.cooldown.Waiting(now))
 	}
-	a.reconcileInDoubt(now)
-	a.memories.BeforeReading(ctx, now)
+	a.reconcile(now)
+	a.victims.Simulate(ctx, now)
 	return ended
 }
 
@@ -53,7 +58,7 @@ func (a *Agent) sample() pressure.Sample { return a.options.Sampler.Sample(a.opt
 // look reads the node and judges it. The sample is without the would-be victims of a dry run.
 func (a *Agent) look() (*pressure.Sample, *pressure.Verdict) {
 	seen := a.sample()
-	sample := a.memories.Victims.Without(&seen)
+	sample := a.victims.Without(&seen)
 	verdict := a.judge.Judge(sample)
 	a.followIncidents(sample, &verdict)
 	a.options.Recorder.Sample(&seen, &verdict)
@@ -65,22 +70,38 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 	if verdict.Stale {
 		return
 	}
-	began, ended := a.memories.FollowIncidents(sample, a.policy.Thresholds, a.policy.Transition)
+	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
 	for i := range began {
 		a.options.Recorder.IncidentBegan(&began[i])
 	}
 	for i := range ended {
 		a.options.Recorder.IncidentEnded(&ended[i])
 	}
+	a.keeper.Changed(len(began)+len(ended) > 0)
 }
 
-// observe lets all that remembers or follows the node's readings see this one.
-func (a *Agent) observe(sample *pressure.Sample, verdict *pressure.Verdict) {
+// incidentOf returns the ID of the open incident that a pressure belongs to; "" when there is none.
+func (a *Agent) incidentOf(p *pressure.Pressure) string {
+	return a.incidents.ID(p.Threshold.Signal, p.Observed)
+}
+
+// metSince returns when a pressure's threshold was first met in its incident: a line that is met again and
+// again is one shortage. For a soft threshold that is when its last grace period was over.
+func (a *Agent) metSince(p *pressure.Pressure) time.Time {
+	since := a.incidents.HardSince(p.Threshold.Signal, p.Observed)
+	if !p.Threshold.Hard || since.IsZero() || since.After(p.Since) {
+		return p.Since
+	}
+	return since
+}
+
+// follow lets all that follows the node's readings see this one.
+func (a *Agent) follow(sample *pressure.Sample, verdict *pressure.Verdict) {
 	a.wantTaints(verdict)
-	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.memories.Victims.Simulated)
-	a.memories.Observe(sample)
+	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated)
+	a.victims.Observe(sample, a.incidents.Any())
 	for i := range verdict.Pressures {
-		a.decisions.Follow(&verdict.Pressures[i], a.memories.IncidentOf(&verdict.Pressures[i]))
+		a.journal.follow(&verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i]))
 	}
 }
 
@@ -96,23 +117,13 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 	a.options.Taints.Want(want)
 }
 
-// cancelWhenOutdated cancels what is being carried out when the node does not need it any more,
-// needs another sooner, or cannot be read.
-func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
-	switch why, giveWay := a.assessor.Outdated(ctx, a.planned, sample, verdict); {
-	case giveWay:
-		a.executor.GiveWay(errors.New(why))
-	case why != "":
-		a.executor.Cancel(errors.New(why))
-	}
-}
-
-// relieve deals with the pressures in order until one of them has sent a request. A verdict on a
-// stale sample has none. It returns how long the next tick may wait: where more is in flight than a
-// hard pressure needs, until half of that margin is used up at the fastest rate of the last seconds.
-func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) time.Duration {
-	wait, bounded := a.policy.Pacing.Max, false
-	dealt := [pressure.SignalCount]bool{}
+// relieve deals with the pressures in order until one of them has a plan, which is carried out beside
+// the loop: that continues to watch the node and decides nothing until the report is there. A verdict on
+// a stale sample has no pressure. It returns how long the next tick may wait: where more is in flight
+// than a hard pressure needs, until half of that margin is used up at the fastest rate of the last
+// seconds. The first margin is memory's, where memory is short.
+func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict, next time.Duration) time.Duration {
+	dealt, bounded := [pressure.SignalCount]bool{}, false
 	for i := range verdict.Pressures {
 		p := &verdict.Pressures[i]
 		signal := p.Threshold.Signal
@@ -120,64 +131,35 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 			continue // its hard threshold holds too and comes first
 		}
 		dealt[signal] = true
-		if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
-			a.memories.DrawJitter(p)
+		a.drawJitter(p)
+		s, plan := a.assess(ctx, sample, p)
+		a.victims.Measured(s)
+		if !plan.Held() {
+			a.begin(&plan.Decision)
+			a.executor.Start(ctx, plan)
+			return next
 		}
-		assessed := a.assessor.Assess(ctx, sample, p)
-		if assessed.Plan.NoneLeft() {
-			a.memories.Cooldown.Retry(signal)
+		if plan.NoneLeft() {
+			a.cooldown.Retry(signal)
 		}
-		if assessed.Hold == decide.HoldNone {
-			a.act(ctx, assessed.Plan)
-			return wait
+		if margin, waits := s.Margin(&plan.Decision); waits && !bounded {
+			next, bounded = min(next, a.pacer.Until(signal, margin/2)), true
 		}
-		if margin, waits := assessed.Margin(); waits && !bounded { // the first is memory's, where memory is short
-			wait, bounded = a.pacer.Until(signal, margin/2), true
-		}
-		a.decisions.Hold(&assessed.Plan.Decision, assessed.Hold, assessed.Detail)
+		a.journal.hold(&plan.Decision)
 	}
-	return wait
+	return next
 }
 
-// act has a plan carried out. Meanwhile the loop continues to watch the node and decides nothing
-// until the report is there.
-func (a *Agent) act(ctx context.Context, p decide.Plan) {
-	a.decisions.Number(&p.Decision)
-	d := p.Decision
-	a.planned = &d
-	a.memories.BeforePlan()
-	a.executor.Start(ctx, p)
-}
-
-// takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
-// has it remembered, and records it.
-func (a *Agent) takeReport(r decide.Report) {
-	now, d := a.options.Clock.Now(), a.planned
-	if r.About != nil {
-		d = r.About.Decision(now, a.memories.Victims.All())
-	}
-	a.planned = nil
-	d.Verb, d.BestEffort, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Detail, r.Attempts
-	d.Notes = append(d.Notes, r.Notes...)
-	a.memories.Learn(d, &r, now)
-	a.decisions.Reported(d, r.Hold, r.Detail)
-}
-
-// reconcileInDoubt resolves requests in doubt by what the watch reports.
-func (a *Agent) reconcileInDoubt(now time.Time) {
-	if a.planned != nil {
-		return
-	}
-	for _, open := range a.memories.Victims.Reconcile(now) {
-		if !a.memories.Victims.Terminates(open.UID()) { // by one before in this loop
-			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
-		}
+// drawJitter decides how long the first soft eviction of an incident waits.
+func (a *Agent) drawJitter(p *pressure.Pressure) {
+	if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
+		a.cooldown.Draw(decide.CooldownOf(p, a.incidentOf(p)), p.SampleTime)
 	}
 }
 
-// tellVictims reports what the end of each of these victims freed on the node.
-func (a *Agent) tellVictims(now time.Time, ended []decide.Victim) {
-	for _, victim := range a.memories.Victims.ObserveReclaim(now, ended, a.sample) {
+// reportEnded reports what the end of each of these victims freed on the node.
+func (a *Agent) reportEnded(now time.Time, ended []decide.Victim) {
+	for _, victim := range a.victims.ObserveReclaim(now, ended, a.sample) {
 		a.options.Recorder.VictimEnded(&victim)
 	}
 }

@@ -74,7 +74,7 @@ func TestForgottenPodThatNeverEnds(t *testing.T) {
 			n.stubborn = true
 			a := watchForgotten(t, n, during, nil)
 			n.wantVictims(t, want...)
-			if a.memories.Victims.Terminates("uid-forced") {
+			if a.victims.Terminates("uid-forced") {
 				t.Error("it counts as a victim")
 			}
 		})

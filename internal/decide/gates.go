@@ -26,49 +26,52 @@ func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
 // whichPods are the gates that check which of the ranked pods may be evicted.
 func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
 
-// pass runs gates in their order; the first that holds decides.
-func pass(s *Situation, d *Decision, gates ...gate) (Hold, string) {
+// pass runs gates in their order; the first that holds decides. It reports whether none did.
+func (p *Plan) pass(s *Situation, gates ...gate) bool {
 	for _, ask := range gates {
-		if hold, detail := ask(s, d); hold != HoldNone {
-			return hold, detail
+		if p.Decision.Hold, p.Decision.Detail = ask(s, &p.Decision); p.Held() {
+			return false
 		}
 	}
-	return HoldNone, ""
+	return true
 }
 
-// Decide returns what should be done in a situation. A hold other than [HoldNone] means that no pod
-// is evicted; the text says why. While the pods have not been measured it runs only the gates that
-// need no measurement, and its plan has no candidates.
-func Decide(s *Situation) (Plan, Hold, string) {
-	plan := Plan{
-		Decision: s.newDecision(), GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard),
-		Taint: s.Policy.TaintNode,
-	}
+// BeforeMeasuring decides by what is known before the pods are measured: whether there is a reason to
+// wait that needs no measurement. Otherwise its plan, which has no candidates, does not hold.
+func BeforeMeasuring(s *Situation) Plan {
+	plan := s.newPlan()
+	plan.pass(s, beforeMeasuring()...)
+	return plan
+}
+
+// Decide returns what should be done in a situation in which nothing held before the pods were measured.
+func Decide(s *Situation) Plan {
+	plan := s.newPlan()
 	d := &plan.Decision
-	if s.Uses == nil {
-		hold, detail := pass(s, d, beforeMeasuring()...)
-		return plan, hold, detail
-	}
 	d.Breakdown, d.Notes = s.Breakdown, s.Uses.Notes
-	if hold, detail := pass(s, d, whetherNeeded()...); hold != HoldNone {
-		return plan, hold, detail
+	if !plan.pass(s, whetherNeeded()...) {
+		return plan
 	}
 	plan.InDoubt, plan.Others = s.InDoubt, s.Others
-	if plan.Escalation = s.escalation(); plan.Escalation != nil {
-		return plan, HoldNone, ""
-	}
-	if hold, detail := nodeLimit(s, d); hold != HoldNone {
-		return plan, hold, detail
+	if plan.Escalation = s.escalation(); plan.Escalation != nil || !plan.pass(s, nodeLimit) {
+		return plan
 	}
 	d.Ranking = rank.Order(RankedBy(s.Pressure.Threshold.Signal), s.Facts(), s.Policy.Rules)
-	if hold, detail := pass(s, d, whichPods()...); hold != HoldNone {
-		return plan, hold, detail
+	if !plan.pass(s, whichPods()...) {
+		return plan
 	}
 	plan.Candidates, plan.BypassPDB = s.candidatesOf(d), s.mayBypassPDB()
 	if !s.anyHelps() {
 		plan.Required = s.Required()
 	}
-	return plan, HoldNone, ""
+	return plan
+}
+
+// HoldBy returns the plan that evicts no pod, and why.
+func HoldBy(s *Situation, why Hold, detail string) Plan {
+	plan := s.newPlan()
+	plan.Decision.Hold, plan.Decision.Detail = why, detail
+	return plan
 }
 
 // lineHolds holds a decision where the threshold is reached again, and only the minimum reclaim is missing:

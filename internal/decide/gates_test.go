@@ -129,21 +129,29 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				}
 				return s
 			}
-			if _, hold, detail := decide.Decide(build()); hold != decide.HoldNone {
-				t.Fatalf("nothing is wrong, and it holds: %s: %s", hold, detail)
+			if plan := decided(build()); plan.Held() {
+				t.Fatalf("nothing is wrong, and it holds: %s: %s", plan.Decision.Hold, plan.Decision.Detail)
 			}
 			for i, first := range troubles {
-				if _, hold, _ := decide.Decide(build(first)); hold != first.want {
+				if hold := decided(build(first)).Decision.Hold; hold != first.want {
 					t.Errorf("%s: %q, want %q", first.name, hold, first.want)
 				}
 				for _, later := range troubles[i+1:] {
-					if _, hold, _ := decide.Decide(build(first, later)); hold != first.want {
+					if hold := decided(build(first, later)).Decision.Hold; hold != first.want {
 						t.Errorf("%s and %s: %q, want %q", first.name, later.name, hold, first.want)
 					}
 				}
 			}
 		})
 	}
+}
+
+// decided returns what is decided in a situation, before or after it was measured.
+func decided(s *decide.Situation) decide.Plan {
+	if s.Uses == nil {
+		return decide.BeforeMeasuring(s)
+	}
+	return decide.Decide(s)
 }
 
 // wait returns the situation's cooldown, to be changed.
@@ -162,16 +170,15 @@ func TestPlanOfACalmSituation(t *testing.T) {
 	t.Parallel()
 	s := short(pressure.NodeFSAvailable)
 	measured(s, 60)
-	plan, hold, _ := decide.Decide(s)
-	if hold != decide.HoldNone || len(plan.Candidates) != 1 || plan.Candidates[0].Entry.Pod.UID != "uid-hog" {
-		t.Fatalf("%q, %+v", hold, plan.Candidates)
+	plan := decide.Decide(s)
+	if plan.Held() || len(plan.Candidates) != 1 || plan.Candidates[0].Entry.Pod.UID != "uid-hog" {
+		t.Fatalf("%q, %+v", plan.Decision.Hold, plan.Candidates)
 	}
 	if plan.Required != 40 || plan.Escalation != nil || plan.BypassPDB {
 		t.Errorf("required %d, escalation %v, bypass %v", plan.Required, plan.Escalation, plan.BypassPDB)
 	}
-	again, hold, _ := decide.Decide(s)
-	if hold != decide.HoldNone || len(again.Candidates) != 1 {
-		t.Errorf("decided again: %q, %d candidates", hold, len(again.Candidates))
+	if again := decide.Decide(s); again.Held() || len(again.Candidates) != 1 {
+		t.Errorf("decided again: %q, %d candidates", again.Decision.Hold, len(again.Candidates))
 	}
 }
 
@@ -207,13 +214,13 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 	} {
 		s := build()
 		if test.change(s); test.escalates {
-			if _, hold, _ := decide.Decide(s); hold != decide.HoldNone {
-				t.Errorf("%s: held before it is measured: %s", name, hold)
+			if plan := decided(s); plan.Held() {
+				t.Errorf("%s: held before it is measured: %s", name, plan.Decision.Hold)
 			}
 		}
 		measured(s, 60)
 		test.change(s)
-		plan, _, _ := decide.Decide(s)
+		plan := decide.Decide(s)
 		if got := plan.Escalation != nil; got != test.escalates {
 			t.Errorf("%s: escalated %v, want %v", name, got, test.escalates)
 		}

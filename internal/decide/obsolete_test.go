@@ -66,8 +66,9 @@ func TestSecondLook(t *testing.T) {
 		}}
 		var again pressure.Sample
 		again.Observations[memory] = test.again
-		if hold, _ := s.LookAgain(&again); hold != test.want {
-			t.Errorf("%s: %q, want %q", name, hold, test.want)
+		var plan decide.Plan
+		if plan.LookAgain(s, &again); plan.Decision.Hold != test.want {
+			t.Errorf("%s: %q, want %q", name, plan.Decision.Hold, test.want)
 		}
 	}
 }

@@ -31,6 +31,9 @@ type Plan struct {
 	Required int64
 }
 
+// Held reports whether no pod is evicted: Decision.Hold says why.
+func (p *Plan) Held() bool { return p.Decision.Hold != HoldNone }
+
 // NoneLeft reports whether the plan was made without a candidate left: then the pods that were tried
 // in its pressure may be tried again.
 func (p *Plan) NoneLeft() bool {

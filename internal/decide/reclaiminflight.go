@@ -35,7 +35,11 @@ func (s *Situation) Covered() string {
 // LookAgain decides by a second reading, just before something irreversible. What the victims
 // should still free was measured before: what they have freed since shows in the reading, so less
 // is missing by now, or as much.
-func (s *Situation) LookAgain(again *pressure.Sample) (Hold, string) {
+func (p *Plan) LookAgain(s *Situation, again *pressure.Sample) {
+	p.Decision.Hold, p.Decision.Detail = s.lookAgain(again)
+}
+
+func (s *Situation) lookAgain(again *pressure.Sample) (Hold, string) {
 	if fault := Incomplete(again, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
 		return HoldIncompleteReading, fault
 	}
@@ -45,4 +49,17 @@ func (s *Situation) LookAgain(again *pressure.Sample) (Hold, string) {
 	now := s.Pressure
 	now.Observed = again.Of(now.Threshold.Signal)
 	return s.reclaimInFlight(&now)
+}
+
+// Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the
+// signal's unit. A pod that continues to take memory uses that up: a tenth of a second is soon enough
+// when there is only a recovery to notice, and is 100 MB for a pod that takes a gigabyte a second. It
+// returns false where the decision does not wait for what is in flight.
+func (s *Situation) Margin(d *Decision) (int64, bool) {
+	threshold := &s.Pressure.Threshold
+	if d.Hold != HoldReclaimInProgress || !threshold.Hard || threshold.Signal.OnDisk() {
+		return 0, false
+	}
+	short := s.Shortage()
+	return short.Margin(), true
 }

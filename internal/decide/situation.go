@@ -105,11 +105,14 @@ func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
 	}
 }
 
-// newDecision begins the record of the decision.
-func (s *Situation) newDecision() Decision {
-	return Decision{
-		Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun, DryRunWhy: s.Policy.DryRunWhy,
-		Simulated: s.Simulated, InFlight: s.InFlight,
+// newPlan begins the record of the decision, and how it would be carried out.
+func (s *Situation) newPlan() Plan {
+	return Plan{
+		GraceCap: s.Policy.graceCap(s.Pressure.Threshold.Hard), Taint: s.Policy.TaintNode,
+		Decision: Decision{
+			Incident: s.Incident, Time: s.Pressure.SampleTime, Pressure: s.Pressure, DryRun: s.Policy.DryRun, DryRunWhy: s.Policy.DryRunWhy,
+			Simulated: s.Simulated, InFlight: s.InFlight,
+		},
 	}
 }
 

@@ -16,12 +16,6 @@ const KubeletsKept = 64
 // of six evictions a minute it is ten minutes' worth.
 const victimsKept = 64
 
-// Recorder receives each shortage twice: when it begins and when it ends.
-type Recorder interface {
-	IncidentBegan(i *Incident)
-	IncidentEnded(i *Incident)
-}
-
 // Incident is one shortage of one resource, from the first threshold met until the targets of
 // the resource's signals have held for the transition period.
 type Incident struct {

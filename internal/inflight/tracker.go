@@ -73,8 +73,10 @@ type Tracker struct {
 func New(options Options) *Tracker { return &Tracker{options: options} }
 
 // Adopt changes how memory.available is measured, and whether evictd acts. What was measured otherwise
-// does not count, and once evictd evicts for real no victim of a dry run is in flight.
-func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) {
+// does not count, and once evictd evicts for real no victim of a dry run is in flight. It reports whether
+// a dry run has ended.
+func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) (ended bool) {
+	ended = t.dryRun && !dryRun
 	if t.memory != memory {
 		for _, r := range t.reclaims {
 			r.known = false
@@ -84,6 +86,7 @@ func (t *Tracker) Adopt(memory pressure.MemoryDefinition, dryRun bool) {
 		t.drop(func(v *decide.Victim) bool { return v.DryRun })
 	}
 	t.memory, t.dryRun = memory, dryRun
+	return ended
 }
 
 // StartUnknown says that nothing is known of the time before: a victim of then may be in flight.

@@ -1,4 +1,4 @@
-package decisions
+package agent
 
 import (
 	"slices"
@@ -9,15 +9,15 @@ import (
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// host counts the queries to it, and answers after so many of them.
-type host struct{ pending, asked, processes int }
+// askedHost counts the queries to it, and answers after so many of them.
+type askedHost struct{ pending, asked, processes int }
 
-func (h *host) MemoryUsed(string, time.Time) decide.Breakdown {
+func (h *askedHost) MemoryUsed(string, time.Time) decide.Breakdown {
 	h.asked++
 	return decide.Breakdown{"Anonymous": int64(h.asked)}
 }
 
-func (h *host) Processes(string, time.Time) ([]decide.Process, bool) {
+func (h *askedHost) Processes(string, time.Time) ([]decide.Process, bool) {
 	h.processes++
 	if h.processes <= h.pending {
 		return nil, true
@@ -25,7 +25,7 @@ func (h *host) Processes(string, time.Time) ([]decide.Process, bool) {
 	return []decide.Process{{Name: "leak"}}, false
 }
 
-func about(signal pressure.Signal, hard bool, at time.Duration) *decide.Decision {
+func decisionAbout(signal pressure.Signal, hard bool, at time.Duration) *decide.Decision {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(at)
 	return &decide.Decision{Time: now, Pressure: pressure.Pressure{SampleTime: now, Threshold: pressure.Threshold{Signal: signal, Hard: hard}}}
 }
@@ -36,7 +36,7 @@ func TestHoldIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	const memory, disk = pressure.MemoryAvailable, pressure.NodeFSAvailable
 	var recorded []decide.Decision
-	j := New(func(d *decide.Decision) { recorded = append(recorded, *d) }, nil)
+	j := journal{to: func(d *decide.Decision) { recorded = append(recorded, *d) }}
 	for n, step := range []struct {
 		at     time.Duration
 		signal pressure.Signal
@@ -56,13 +56,14 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		{34 * time.Second, memory, false, decide.HoldNone, true},
 		{34 * time.Second, disk, true, decide.HoldLimitReached, true},
 	} {
-		d, before := about(step.signal, step.hard, step.at), len(recorded)
+		d, before := decisionAbout(step.signal, step.hard, step.at), len(recorded)
 		if step.why == decide.HoldNone {
 			d.Verb = decide.Acted
-			j.Number(d)
-			j.Record(d)
+			j.number(d)
+			j.record(d)
 		} else {
-			j.Hold(d, step.why, "detail")
+			d.Hold, d.Detail = step.why, "detail"
+			j.hold(d)
 		}
 		if said := len(recorded) > before; said != step.said {
 			t.Errorf("step %d: recorded %v, want %v", n, said, step.said)
@@ -83,17 +84,19 @@ func TestHoldIsSaidOnce(t *testing.T) {
 func TestDecisionAsksTheHostOnce(t *testing.T) {
 	t.Parallel()
 	var recorded []decide.Decision
-	h := &host{pending: 2}
-	j := New(func(d *decide.Decision) { recorded = append(recorded, *d) }, h)
+	h := &askedHost{pending: 2}
+	j := journal{to: func(d *decide.Decision) { recorded = append(recorded, *d) }, host: h}
 	for at := range 5 {
-		j.Hold(about(pressure.MemoryAvailable, true, time.Duration(at)*time.Second), decide.HoldNoCandidates, "")
+		d := decisionAbout(pressure.MemoryAvailable, true, time.Duration(at)*time.Second)
+		d.Hold = decide.HoldNoCandidates
+		j.hold(d)
 	}
 	if len(recorded) != 1 || h.asked != 1 || h.processes != 3 || recorded[0].Outside[0].Name != "leak" || recorded[0].Breakdown["Anonymous"] != 1 {
 		t.Errorf("asked %d and %d times for %+v", h.asked, h.processes, recorded)
 	}
-	disk := about(pressure.NodeFSAvailable, true, 0)
-	disk.Breakdown = decide.Breakdown{decide.PartLogs: 7}
-	if j.Hold(disk, decide.HoldNoCandidates, ""); h.asked != 1 || h.processes != 3 || recorded[1].Breakdown[decide.PartLogs] != 7 {
+	disk := decisionAbout(pressure.NodeFSAvailable, true, 0)
+	disk.Breakdown, disk.Hold = decide.Breakdown{decide.PartLogs: 7}, decide.HoldNoCandidates
+	if j.hold(disk); h.asked != 1 || h.processes != 3 || recorded[1].Breakdown[decide.PartLogs] != 7 {
 		t.Errorf("asked %d and %d times about a disk: %+v", h.asked, h.processes, recorded[1])
 	}
 }
@@ -103,8 +106,8 @@ func TestDecisionAsksTheHostOnce(t *testing.T) {
 func TestAsksHostOfNodeMemoryAlone(t *testing.T) {
 	t.Parallel()
 	for _, signal := range pressure.Signals() {
-		h := &host{}
-		New(nil, h).Follow(&about(signal, true, 0).Pressure, "")
+		h := &askedHost{}
+		(&journal{host: h}).follow(&decisionAbout(signal, true, 0).Pressure, "")
 		want := slices.Contains([]pressure.Signal{pressure.MemoryAvailable, pressure.KubeletMemoryAvailable, pressure.MemoryStall}, signal)
 		if got := h.asked == 1; got != want {
 			t.Errorf("%s: %v, want %v", signal, got, want)

@@ -1,4 +1,4 @@
-package assess
+package decide_test
 
 import (
 	"testing"
@@ -29,15 +29,15 @@ func TestMargin(t *testing.T) {
 		"tasks run out as suddenly": {pressure.PIDAvailable, false, decide.HoldReclaimInProgress, 100, 50, true},
 	} {
 		expected := pressure.Amounts{}.With(test.signal, test.inFlight)
-		known := Assessment{Hold: test.hold, Situation: &decide.Situation{
+		known := decide.Situation{
 			Pressure: pressure.Pressure{
 				Threshold: pressure.Threshold{Signal: test.signal, Hard: !test.soft}, Line: 100, Target: 120,
 				Observed: pressure.Observation{State: pressure.Known, Available: 50, Capacity: 1000},
 			},
 			Policy:   &decide.Policy{},
 			InFlight: []decide.Victim{{UID: "uid-victim", Expected: expected}},
-		}}
-		if got, is := known.Margin(); got != test.want || is != test.is {
+		}
+		if got, is := known.Margin(&decide.Decision{Hold: test.hold}); got != test.want || is != test.is {
 			t.Errorf("%s: %d, %v; want %d, %v", name, got, is, test.want, test.is)
 		}
 	}

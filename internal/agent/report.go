@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/state"
+)
+
+// begin notes a decision whose plan is about to be carried out: the lines about its requests have its
+// number, and what is known now is kept with each of them.
+func (a *Agent) begin(d *decide.Decision) {
+	a.journal.number(d)
+	planned := *d
+	a.planned = &planned
+	a.keeper.Learn()
+}
+
+// takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
+// has it remembered, and records it.
+func (a *Agent) takeReport(r decide.Report) {
+	now, d := a.options.Clock.Now(), a.planned
+	if r.About != nil {
+		d = r.About.Decision(now, a.victims.All())
+	}
+	a.planned = nil
+	d.Verb, d.BestEffort, d.Hold, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Hold, r.Detail, r.Attempts
+	d.Notes = append(d.Notes, r.Notes...)
+	a.learn(d, &r, now)
+	a.journal.reported(d)
+}
+
+// learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
+// and counted, and the refusals are remembered.
+func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
+	learnt := a.reportOf(d, r)
+	a.cooldown.Observe(&learnt, now)
+	if victim := a.victims.Learn(d, r, now); victim != nil {
+		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
+		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
+		a.cooldown.Accept(pod.OwnerUID, simulated, now)
+	}
+	a.keeper.Answered()
+}
+
+// reportOf returns the outcome of a plan as the cooldown takes it. A delete without the right to it
+// does not count against its pod.
+func (a *Agent) reportOf(d *decide.Decision, r *decide.Report) cooldown.Report {
+	learnt := cooldown.Report{
+		Signal: d.Pressure.Threshold.Signal, Incident: a.incidentOf(&d.Pressure), Decided: d.Time,
+		Stale: r.Stale, Unread: r.Unread,
+		BypassFailed: d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted,
+	}
+	for _, shared := range r.Shared {
+		learnt.Shared = append(learnt.Shared, cooldown.Answer{Pod: shared.Entry.Pod, Result: shared.Result})
+	}
+	for i := range d.Attempts {
+		if attempt := &d.Attempts[i]; !attempt.Result.NoRight || attempt.Bypassed == nil {
+			learnt.Answers = append(learnt.Answers, cooldown.Answer{Pod: attempt.Entry.Pod, Result: attempt.Result})
+		}
+	}
+	return learnt
+}
+
+// reconcile resolves requests in doubt by what the watch reports.
+func (a *Agent) reconcile(now time.Time) {
+	if a.planned != nil {
+		return
+	}
+	for _, open := range a.victims.Reconcile(now) {
+		if !a.victims.Terminates(open.UID()) { // by one before in this loop
+			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
+		}
+	}
+}
+
+// restore puts back what a process before knew, before the first tick. Nil says that nothing is
+// known of the time before the start: a victim of then may be in flight.
+func (a *Agent) restore(s *state.State, now time.Time) {
+	if s == nil {
+		a.victims.StartUnknown(now)
+		return
+	}
+	a.cooldown.Restore(s.Cooldown, now)
+	a.incidents.Restore(s.Incidents, now)
+	for _, r := range a.victims.Restore(s.InFlight, now) { // it counts as if it was carried out
+		a.cooldown.Count(r.Attempt.Entry.Pod.OwnerUID, r.Attempt.Result.Sent)
+		a.keeper.Changed(true) // the next start finds when it was waited for, and not the request
+	}
+}
+
+// export returns what is remembered as plain values.
+func (a *Agent) export() state.State {
+	return state.State{Incidents: a.incidents.Export(), InFlight: a.victims.Export(), Cooldown: a.cooldown.Export()}
+}
