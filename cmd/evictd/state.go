@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/evictd/evictd/internal/agent"
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/state"
 )
 
@@ -55,20 +56,20 @@ func (d *daemon) nodeUID(ctx context.Context, dir string) string {
 
 // loadState returns the state of the previous container; nil where there is none, and the
 // start is then a careful one.
-func (d *daemon) loadState(dir string, own state.Identity) *state.State {
-	loaded, err := state.Load(dir, own, time.Now())
-	unusable := (*state.UnusableError)(nil)
+func (d *daemon) loadState(dir string, own state.Identity) *agent.State {
+	var kept agent.State
+	err := state.Load(dir, own, time.Now(), &kept)
 	switch {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",
-			zap.Int("incidents", len(loaded.Incidents)), zap.Int("in_flight", len(loaded.InFlight.Victims)), zap.Int("counted", len(loaded.Cooldown.Limits)),
-			zap.Int("refused", len(loaded.Cooldown.Backoff.Pods)))
-		return loaded
-	case errors.As(err, &unusable) && unusable.Reason == state.Missing:
+			zap.Int("incidents", len(kept.Incidents)), zap.Int("in_flight", kept.InFlight.Count(decide.Terminating)),
+			zap.Bool("in_doubt", kept.InFlight.Count(decide.Requested) > 0), zap.Int("counted", len(kept.Cooldown.Limits)),
+			zap.Int("refused", len(kept.Cooldown.Backoff.Pods)))
+		return &kept
+	case errors.Is(err, os.ErrNotExist):
 		d.logger.Info("no state of a container before: the start is a careful one", zap.String("state_dir", dir))
-	case errors.As(err, &unusable):
-		d.logger.Warn("the state of the container before is not used: the start is a careful one",
-			zap.String("reason", string(unusable.Reason)), zap.Error(err))
+	default:
+		d.logger.Warn("the state of the container before is not used: the start is a careful one", zap.Error(err))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evictd/evictd/internal/agent"
 	"github.com/evictd/evictd/internal/state"
 )
 
@@ -34,7 +35,7 @@ func booted(t *testing.T, bootID string) (root, dir string) {
 // The use of the state directory at startup, in one line of the log.
 func TestStateDirectoryAtTheStart(t *testing.T) {
 	t.Parallel()
-	whole, err := state.Encode(state.State{}, state.Identity{BootID: "boot-1", NodeUID: "uid"}, time.Now())
+	whole, err := state.Encode(agent.State{}, state.Identity{BootID: "boot-1", NodeUID: "uid"}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +48,8 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 		"no flag":            {true, "boot-1", "", `"level":"info".*no --state-dir`, ""},
 		"no file":            {false, "boot-1", "", `"level":"info".*no state of a container before`, ""},
 		"a file":             {false, "boot-1", string(whole), `"level":"info".*going on with the state`, ""},
-		"a file that is cut": {false, "boot-1", string(whole[:30]), `"level":"warn".*is not used`, "Malformed"},
-		"another boot's":     {false, "boot-2", string(whole), `"level":"warn".*is not used`, "OtherBoot"},
+		"a file that is cut": {false, "boot-1", string(whole[:30]), `"level":"warn".*is not used`, "decoding the state file: unexpected end"},
+		"another boot's":     {false, "boot-2", string(whole), `"level":"warn".*is not used`, `it is of boot \"boot-1\"`},
 		"no boot ID":         {false, "", string(whole), `"level":"warn".*starting without a state`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +103,7 @@ func TestStateIsWrittenAtTheEnd(t *testing.T) {
 	limit, poll := patience(t), time.NewTicker(10*time.Millisecond)
 	defer poll.Stop()
 	for {
-		_, err := state.Load(dir, state.Identity{BootID: "boot-1"}, time.Now())
+		err := state.Load(dir, state.Identity{BootID: "boot-1"}, time.Now(), &agent.State{})
 		if err == nil {
 			return
 		}

@@ -22,7 +22,6 @@ import (
 	"github.com/evictd/evictd/internal/inflight"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -43,7 +42,7 @@ type Agent struct {
 	victims   *inflight.Tracker
 	cooldown  *cooldown.Tracker
 	incidents *incident.Tracker
-	keeper    *state.Keeper
+	keeper    keeper
 }
 
 // active is the policy that decisions are made by, and what judges the node by it.
@@ -76,10 +75,10 @@ func New(options Options) (*Agent, error) {
 		}),
 	}
 	a.victims, a.executor = a.newVictims(), a.newExecutor()
-	a.keeper = state.NewKeeper(options.Memory, a.export)
+	a.keeper.to, a.keeper.export = options.Memory, a.export
 	a.restore(options.Remembered, options.Clock.Now())
 	a.adopt(options.Policy)
-	a.keeper.Restored()
+	a.keeper.learn()
 	return a, nil
 }
 
@@ -96,7 +95,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 	return execute.New(execute.Options{
 		Evictor: a.options.Evictor, Taints: a.options.Taints,
 		Listed:     func(uid string) bool { return nodepods.Listed(a.options.Pods.List(), uid) },
-		BeforeSend: func(open *decide.InDoubt) { a.keeper.BeforeSend(open) }, Intent: a.options.Recorder.Intent,
+		BeforeSend: func(open *decide.InDoubt) { a.keeper.beforeSend(open) }, Intent: a.options.Recorder.Intent,
 		Held: a.options.Held, Now: a.options.Clock.Now,
 	})
 }
@@ -130,7 +129,7 @@ func (a *Agent) putActing(cause string) {
 		a.cooldown.ForgetDryRuns()
 		a.incidents.ForgetDryRuns()
 	}
-	a.keeper.Changed(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
+	a.keeper.note(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
 	a.cooldown.SetLimits(a.policy.Limits)
 }
 
@@ -159,7 +158,7 @@ func (a *Agent) Run(ctx context.Context) error {
 			if a.planned != nil {
 				a.takeReport(<-a.executor.Reports())
 			}
-			a.keeper.SaveNow()
+			a.keeper.save()()
 			return nil
 		case adopt := <-a.reload:
 			adopt()

@@ -17,7 +17,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -106,7 +105,7 @@ func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	policy.DryRun = true
 	policy.Limits = cooldown.Limits{PerMinute: 1 << 30, PerOwnerPerHour: 1 << 30}
 	a, err := New(Options{
-		Remembered: &state.State{},
+		Remembered: &State{},
 		Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: &silence{},
 		Random: func() float64 { return 0 },
 	})

@@ -22,7 +22,6 @@ import (
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -422,7 +421,7 @@ func newAgent(t *testing.T, n *fakeNode, policy Policy, change ...func(*Options)
 	t.Helper()
 	options := Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 }, Remembered: &state.State{},
+		Random: func() float64 { return 0 }, Remembered: &State{},
 	}
 	for _, c := range change {
 		c(&options)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -148,7 +147,7 @@ func (k *killable) Budget(ctx context.Context, namespace, name string) (evict.Bu
 }
 
 // Save writes the state file.
-func (k *killable) Save(s state.State) func() {
+func (k *killable) Save(s any) func() {
 	k.alive()
 	return k.file.Save(s)
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -21,7 +20,7 @@ func starting(t *testing.T, to *file, dryRun bool) *Agent {
 	n.run("refused", 100, 0)
 	policy.DryRun, policy.Transition = dryRun, time.Minute
 	return newAgent(t, n, policy, func(o *Options) {
-		o.Memory, o.Remembered = to, &state.State{}
+		o.Memory, o.Remembered = to, &State{}
 		if kept := to.load(); kept != nil {
 			o.Remembered = kept
 		}
@@ -88,7 +87,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 	}
 	a.policy.DryRun = false
 	a.putActing("a test")
-	a.keeper.SaveChanged()
+	a.keeper.saveChanged()
 	for when, now := range map[string]*Agent{"at once": a, "after a restart": starting(t, to, false)} {
 		known := remembered(now)
 		if known["it counts for the limit"] || known["the victim is in flight"] || len(now.incidents.Open()[0].Victims) != 0 {

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evictd/evictd/internal/execute"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 )
@@ -86,7 +85,7 @@ func (n noted) Evict(ctx context.Context, r evict.Request) evict.Result {
 func watchOptIns(t *testing.T, n *fakeNode, j *diary, taints Taints, policy Policy, during time.Duration) {
 	t.Helper()
 	a, err := New(Options{
-		Remembered: &state.State{},
+		Remembered: &State{},
 		Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
 		Random: func() float64 { return 0 }, Taints: taints,
 	})
@@ -162,7 +161,7 @@ func TestTaintIsSaidInADryRunAndRemovedWhenItIsSwitchedOff(t *testing.T) {
 		policy := taintPolicy()
 		policy.DryRun, policy.Transition = true, 0
 		a, err := New(Options{
-			Remembered: &state.State{},
+			Remembered: &State{},
 			Policy:     policy, Sampler: n, Pods: n, Cgroups: n, Evictor: noted{n, j}, Recorder: recorder{n},
 			Random: func() float64 { return 0 }, Taints: &fakeTaints{diary: j},
 		})

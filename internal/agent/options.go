@@ -12,7 +12,6 @@ import (
 	"github.com/evictd/evictd/internal/incident"
 	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
@@ -49,6 +48,13 @@ type Recorder interface {
 	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
 	// several budgets select them.
 	LeftAlone(blocked, misconfigured int)
+}
+
+// Memory keeps states for the next process.
+type Memory interface {
+	// Save keeps a [State] in place of the one before, which is not changed any more. It does not wait;
+	// what it returns waits until the state is kept, for a bounded moment.
+	Save(state any) (kept func())
 }
 
 // Pods knows the node's pods.
@@ -94,8 +100,8 @@ type Options struct {
 	// of the previous process. It is nil when nothing is known of the time before the start, and
 	// then the start is a careful one, see docs/adr/0009. The zero State says that there was
 	// nothing to keep.
-	Memory     state.Memory
-	Remembered *state.State
+	Memory     Memory
+	Remembered *State
 	// Held reads the details of a pod's cgroup, on the executor's goroutine; it returns nil when
 	// they are not known. With a nil function no victim has details.
 	Held func(uid string) *usage.Detail

@@ -24,7 +24,7 @@ type file struct {
 	saves []time.Time
 }
 
-func (f *file) Save(s state.State) func() {
+func (f *file) Save(s any) func() {
 	text, err := state.Encode(s, state.Identity{BootID: "boot"}, time.Now())
 	if err != nil {
 		f.t.Error(err)
@@ -38,22 +38,22 @@ func (f *file) Save(s state.State) func() {
 }
 
 // load returns what a process finds that is started now; nil where there is nothing.
-func (f *file) load() *state.State {
+func (f *file) load() *State {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.text == nil {
 		return nil
 	}
-	s, err := state.Decode(f.text, state.Identity{BootID: "boot"}, time.Now())
-	if err != nil {
+	s := &State{}
+	if err := state.Decode(f.text, state.Identity{BootID: "boot"}, time.Now(), s); err != nil {
 		f.t.Error(err)
 	}
 	return s
 }
 
 // inDoubt returns the requests in a state whose outcome is not known.
-func inDoubt(s *state.State) (open []*decide.InDoubt) {
+func inDoubt(s *State) (open []*decide.InDoubt) {
 	for _, v := range s.InFlight.Victims {
 		if v.Phase == decide.Requested {
 			open = append(open, v.Request)
@@ -74,7 +74,7 @@ func live(t *testing.T, n *fakeNode, f *file, policy Policy, during time.Duratio
 	t.Helper()
 	options := Options{
 		Policy: policy, Sampler: n, Pods: n, Cgroups: n, Evictor: n, Recorder: recorder{n},
-		Random: func() float64 { return 0 }, Remembered: &state.State{},
+		Random: func() float64 { return 0 }, Remembered: &State{},
 	}
 	if f != nil {
 		options.Memory = f
@@ -224,7 +224,7 @@ func TestIncidentGoesOnAfterARestart(t *testing.T) {
 		if len(ids) != 1 || ids[""] > 0 {
 			t.Errorf("victims by incident: %v, want all in one", ids)
 		}
-		if open := f.load().Incidents; len(open) != 1 || len(open[0].Incident.Victims) != 2 {
+		if open := f.load().Incidents; len(open) != 1 || len(open[0].Victims) != 2 {
 			t.Errorf("open at the end: %+v, want one incident with both victims", open)
 		}
 	})
@@ -317,7 +317,7 @@ func TestDryRunNamesNoPodAgainAfterARestart(t *testing.T) {
 // slowMemory takes as long as a store waits at most.
 type slowMemory struct{ *file }
 
-func (m slowMemory) Save(s state.State) func() {
+func (m slowMemory) Save(s any) func() {
 	return func() {
 		time.Sleep(state.Patience)
 		m.file.Save(s)

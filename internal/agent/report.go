@@ -6,7 +6,6 @@ import (
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
-	"github.com/evictd/evictd/internal/state"
 )
 
 // begin notes a decision whose plan is about to be carried out: the lines about its requests have its
@@ -15,7 +14,7 @@ func (a *Agent) begin(d *decide.Decision) {
 	a.journal.number(d)
 	planned := *d
 	a.planned = &planned
-	a.keeper.Learn()
+	a.keeper.learn()
 }
 
 // takeReport takes what became of a plan, or of a request in doubt: it completes the decision,
@@ -42,7 +41,7 @@ func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
 		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
-	a.keeper.Answered()
+	a.keeper.answered()
 }
 
 // reportOf returns the outcome of a plan as the cooldown takes it. A delete without the right to it
@@ -74,24 +73,4 @@ func (a *Agent) reconcile(now time.Time) {
 			a.takeReport(decide.Reconciled(open, "the watch of the pods"))
 		}
 	}
-}
-
-// restore puts back what a process before knew, before the first tick. Nil says that nothing is
-// known of the time before the start: a victim of then may be in flight.
-func (a *Agent) restore(s *state.State, now time.Time) {
-	if s == nil {
-		a.victims.StartUnknown(now)
-		return
-	}
-	a.cooldown.Restore(s.Cooldown, now)
-	a.incidents.Restore(s.Incidents, now)
-	for _, r := range a.victims.Restore(s.InFlight, now) { // it counts as if it was carried out
-		a.cooldown.Count(r.Attempt.Entry.Pod.OwnerUID, r.Attempt.Result.Sent)
-		a.keeper.Changed(true) // the next start finds when it was waited for, and not the request
-	}
-}
-
-// export returns what is remembered as plain values.
-func (a *Agent) export() state.State {
-	return state.State{Incidents: a.incidents.Export(), InFlight: a.victims.Export(), Cooldown: a.cooldown.Export()}
 }

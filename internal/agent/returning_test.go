@@ -150,7 +150,7 @@ func TestKubeletsOldVictimsAreNotWaitedFor(t *testing.T) {
 	n.run("old", 1, 0, func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, "Evicted" })
 	n.run("new", 1, 0)
 	a.measurer.Observe(measure.Reading{Uses: map[string]usage.DiskUse{"uid-old": measuretest.DiskUse(50, 0, 0, 0), "uid-new": measuretest.DiskUse(30, 0, 0, 0)}})
-	a.incidents.Restore([]incident.State{{Incident: incident.Incident{ID: "x"}, Expires: time.Now().Add(time.Hour)}}, time.Now())
+	a.incidents.Restore([]incident.Incident{{ID: "x", Short: time.Now()}}, time.Now())
 	sample := pressure.Sample{Time: time.Now()}
 	for range 2 {
 		a.victims.Observe(&sample, a.incidents.Any())

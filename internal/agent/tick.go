@@ -24,7 +24,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 		next = a.relieve(ctx, sample, verdict, next)
 	}
 	a.reportEnded(started, ended)
-	a.keeper.SaveChanged()
+	a.keeper.saveChanged()
 	a.warmUp(sample)
 	a.ticked(started, sample, verdict)
 	return next
@@ -41,7 +41,7 @@ func (a *Agent) askWhetherToAct() {
 // that have gone.
 func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victim {
 	ended := a.victims.EndGone(now)
-	a.keeper.Changed(len(ended) > 0)
+	a.keeper.note(len(ended) > 0)
 	if a.options.Pods.Synced() {
 		a.cooldown.Forget(a.victims.Present)
 		a.options.Recorder.Ledger(now, a.victims.All())
@@ -77,7 +77,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 	for i := range ended {
 		a.options.Recorder.IncidentEnded(&ended[i])
 	}
-	a.keeper.Changed(len(began)+len(ended) > 0)
+	a.keeper.note(len(began)+len(ended) > 0)
 }
 
 // incidentOf returns the ID of the open incident that a pressure belongs to; "" when there is none.

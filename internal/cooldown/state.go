@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/evictd/evictd/internal/restored"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -57,7 +57,7 @@ func (l *limiter) restore(counted []CountedState, now time.Time) {
 	l.recent = make([]accepted, 0, len(counted))
 	for _, c := range counted {
 		if now.Before(c.Expires) {
-			l.recent = append(l.recent, accepted{owner: c.Owner, at: restored.Time(c.At, now, 0), dryRun: c.DryRun})
+			l.recent = append(l.recent, accepted{owner: c.Owner, at: state.Restored(c.At, now, 0), dryRun: c.DryRun})
 		}
 	}
 	l.sort()
@@ -153,8 +153,8 @@ func (s *RefusalState) restore(now time.Time) (refusal, bool) {
 	}
 	const most = trust + trust/5 // with its jitter; no back-off is longer
 	return refusal{
-		count: s.Refusals, until: restored.Time(s.Until, now, most), last: s.Last, budget: s.Budget,
-		trusted: restored.Time(s.Trusted, now, most), inDoubt: s.InDoubt, since: restored.Time(s.InDoubtSince, now, 0),
+		count: s.Refusals, until: state.Restored(s.Until, now, most), last: s.Last, budget: s.Budget,
+		trusted: state.Restored(s.Trusted, now, most), inDoubt: s.InDoubt, since: state.Restored(s.InDoubtSince, now, 0),
 	}, true
 }
 

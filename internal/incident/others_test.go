@@ -65,7 +65,7 @@ func TestIncidentsExpire(t *testing.T) {
 	t.Parallel()
 	n, tracker := newNode(), Tracker{}
 	tracker.Observe(n.after(0, reading{pressure.MemoryAvailable: 90}), thresholds(), transition)
-	kept := tracker.Export()
+	kept := tracker.Open()
 	for after, want := range map[time.Duration]int{-time.Hour: 1, restoredFor - 1: 1, restoredFor: 0} {
 		var restarted Tracker
 		restarted.Restore(kept, n.at.Add(after))
@@ -74,7 +74,7 @@ func TestIncidentsExpire(t *testing.T) {
 			t.Errorf("%v after: open %+v, want %d and none of the future", after, open, want)
 		}
 	}
-	kept[0].Incident.Signal = pressure.Signal(pressure.SignalCount)
+	kept[0].Signal = pressure.Signal(pressure.SignalCount)
 	var restarted Tracker
 	if restarted.Restore(kept, n.at); restarted.Any() {
 		t.Error("an incident of a signal that does not exist was restored")

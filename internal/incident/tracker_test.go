@@ -169,7 +169,7 @@ func TestRestoredIncidentGoesOn(t *testing.T) {
 	low := reading{pressure.MemoryAvailable: 90}
 	before.Observe(n.after(0, low), thresholds(), transition)
 	var restarted Tracker
-	restarted.Restore(before.Export(), n.at)
+	restarted.Restore(before.Open(), n.at)
 	if began, _ := restarted.Observe(n.after(time.Minute, low), thresholds(), transition); len(began) > 0 {
 		t.Errorf("began anew: %+v", began)
 	}
@@ -239,7 +239,7 @@ func TestFaultUnknownDevicesAreOneIncident(t *testing.T) {
 		}
 	}
 	var restarted Tracker
-	restarted.Restore(tracker.Export(), n.at)
+	restarted.Restore(tracker.Open(), n.at)
 	open := restarted.Open()
 	if len(open) != 1 || len(open[0].Victims) != 2 || restarted.ID(pressure.ImageFSAvailable, pressure.Observation{}) != first {
 		t.Errorf("open: %+v, want one with both victims", open)
@@ -251,7 +251,7 @@ func TestUnknownDevicesAreRestored(t *testing.T) {
 	t.Parallel()
 	n, before, restarted := newNode(), Tracker{}, Tracker{}
 	before.Observe(n.after(0, reading{pressure.NodeFSAvailable: 50, pressure.ImageFSAvailable: 50}), thresholds(), transition)
-	restarted.Restore(before.Export(), n.at)
+	restarted.Restore(before.Open(), n.at)
 	if diff := cmp.Diff(before.Open(), restarted.Open()); diff != "" || len(before.Open()) != 2 {
 		t.Errorf("(-before +after):\n%s", diff)
 	}

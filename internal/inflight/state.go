@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/restored"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -37,7 +37,7 @@ func (t *Tracker) Export() State {
 // not known, and the space of a disk that its pod held is waited for. The others are in doubt still, so
 // that their pods are read before any other is evicted.
 func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
-	t.lastEnd = restored.Time(s.LastEnd, now, 0)
+	t.lastEnd = state.Restored(s.LastEnd, now, 0)
 	for _, v := range s.Victims {
 		switch v.Phase {
 		case decide.Requested:
@@ -54,7 +54,7 @@ func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
 				t.victims = append(t.victims, request.Victim())
 			}
 		case decide.Gone:
-			v.Ended = restored.Time(v.Ended, now, 0)
+			v.Ended = state.Restored(v.Ended, now, 0)
 			t.keep(v, decide.CollectedWithin, now)
 		default:
 			t.restoreTerminating(v, now)
@@ -74,9 +74,9 @@ func (t *Tracker) restoreTerminating(v decide.Victim, now time.Time) {
 	if now.Sub(v.Deadline) >= terminatingKept {
 		return
 	}
-	accepted := restored.Time(v.Accepted, now, 0)
+	accepted := state.Restored(v.Accepted, now, 0)
 	v.Accepted, v.Deadline = accepted, accepted.Add(v.Deadline.Sub(v.Accepted))
-	v.Escalated = restored.Time(v.Escalated, now, 0)
+	v.Escalated = state.Restored(v.Escalated, now, 0)
 	t.victims = append(t.victims, &v)
 	t.follow(&v)
 }
@@ -84,9 +84,9 @@ func (t *Tracker) restoreTerminating(v decide.Victim, now time.Time) {
 // reopened returns a request as it was when the process before ended.
 func reopened(kept *decide.InDoubt, now time.Time) *decide.InDoubt {
 	r := *kept
-	sent, p := restored.Time(r.Attempt.Result.Sent, now, 0), &r.Pressure
-	r.First, r.Attempt.Result.Sent = restored.Time(r.First, now, 0), sent
-	p.Since, p.SampleTime, p.Threshold.Quantity = restored.Time(p.Since, now, 0), sent, pressure.Absolute(p.Line)
+	sent, p := state.Restored(r.Attempt.Result.Sent, now, 0), &r.Pressure
+	r.First, r.Attempt.Result.Sent = state.Restored(r.First, now, 0), sent
+	p.Since, p.SampleTime, p.Threshold.Quantity = state.Restored(p.Since, now, 0), sent, pressure.Absolute(p.Line)
 	return &r
 }
 
@@ -97,6 +97,16 @@ func presumed(r *decide.InDoubt, now time.Time) decide.Victim {
 	ended := r.Attempt.Result.Sent.Add(decide.GracePeriod(r.Attempt.Grace()) + decide.DeadlineMargin)
 	v.Phase, v.Request, v.Presumed = decide.Gone, nil, true
 	v.Expected, v.Before = v.Expected.OnDisk(), v.Before.With(signal, r.Pressure.Observed.Available)
-	v.Ended = restored.Time(ended, now, 0)
+	v.Ended = state.Restored(ended, now, 0)
 	return *v
+}
+
+// Count returns how many victims are in a phase.
+func (s *State) Count(phase decide.Phase) (n int) {
+	for i := range s.Victims {
+		if s.Victims[i].Phase == phase {
+			n++
+		}
+	}
+	return n
 }

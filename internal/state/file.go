@@ -1,3 +1,14 @@
+// Package state keeps what must survive a restart of the container: one document, whose content is
+// its owner's, in a small file. It is replaced as a whole by a rename, so that a reader sees the old one
+// or the new one.
+//
+// The file is not synced to the disk. A process that is killed loses nothing that it has
+// written, whatever the filesystem: the page cache belongs to the kernel. A machine that
+// crashes may lose it, but then it has booted anew, and a file of another boot is not used
+// at all: on tmpfs, where the shipped manifest puts it, fsync does nothing anyway.
+//
+// Times are wall-clock times, because a monotonic reading means nothing in another process.
+// They are compared within one boot only, see [Restored].
 package state
 
 import (
@@ -6,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -26,20 +36,17 @@ const version = 3
 // kept there. A node of 110 pods needs a quarter of it.
 const MaxSize = 256 << 10
 
-// maxRead is the most that is read, in bytes.
-const maxRead = 1 << 20
-
 // futureTolerance is how far in the future a file may have been written: a clock that is being
-// corrected is set back by less. The entries' times then count as now.
+// corrected is set back by less.
 const futureTolerance = time.Minute
 
 // Identity says which boot of which node a file belongs to.
 type Identity struct {
 	// BootID is the kernel's, which each boot makes anew.
-	BootID string
+	BootID string `json:"bootID"`
 	// NodeUID is the UID of the Node object; "" where it is not known, and then it is not
 	// compared: two machines never have one boot ID.
-	NodeUID string
+	NodeUID string `json:"nodeUID,omitempty"`
 }
 
 // BootID returns the ID of this boot, below the directory at which the host's /proc is
@@ -56,183 +63,85 @@ func BootID(hostRoot string) (string, error) {
 	return id, nil
 }
 
-// Reason says why a file is not used.
-type Reason string
-
-// The reasons.
-const (
-	// Missing: there is no file, as at a pod's first start.
-	Missing Reason = "Missing"
-	// Unreadable: it could not be read.
-	Unreadable Reason = "Unreadable"
-	// TooLarge: it is larger than evictd writes one.
-	TooLarge Reason = "TooLarge"
-	// Malformed: it is cut, or not what evictd writes.
-	Malformed Reason = "Malformed"
-	// OtherVersion: it has another format.
-	OtherVersion Reason = "OtherVersion"
-	// OtherBoot: the node was booted since.
-	OtherBoot Reason = "OtherBoot"
-	// OtherNode: it belongs to another Node object.
-	OtherNode Reason = "OtherNode"
-	// FromTheFuture: by this clock it was not written yet.
-	FromTheFuture Reason = "FromTheFuture"
-)
-
-// UnusableError says why a file is not used.
-type UnusableError struct {
-	Reason Reason
-	err    error
-}
-
-// Error returns one sentence.
-func (e *UnusableError) Error() string { return e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *UnusableError) Unwrap() error { return e.err }
-
-func unusable(reason Reason, format string, arguments ...any) error {
-	return &UnusableError{Reason: reason, err: fmt.Errorf(format, arguments...)}
-}
-
-// head is all of the file but the state.
-type head struct {
-	Version int       `json:"version"`
-	BootID  string    `json:"bootID"`
-	NodeUID string    `json:"nodeUID,omitempty"`
-	Written time.Time `json:"written"`
-}
-
 // document is the file.
 type document struct {
-	head
+	Identity
 
-	State State `json:"state"`
+	Version int             `json:"version"`
+	Written time.Time       `json:"written"`
+	State   json.RawMessage `json:"state"`
 }
 
-// Load returns the state in a directory. An error is an [*UnusableError]: nothing is known
-// then of what was before.
-func Load(dir string, own Identity, now time.Time) (*State, error) {
+// Load reads the state in a directory into a value of the type that was saved. An error says why the
+// file is not used: nothing is known then of what was before. It is an [os.ErrNotExist] where there is
+// none, as at a pod's first start.
+func Load(dir string, own Identity, now time.Time, into any) error {
 	file, err := os.Open(filepath.Join(dir, FileName)) //nolint:gosec // the directory is an argument of the administrator's
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, unusable(Missing, "reading the state file: %w", err)
-	}
 	if err != nil {
-		return nil, unusable(Unreadable, "reading the state file: %w", err)
+		return fmt.Errorf("reading the state file: %w", err)
 	}
 	defer func() { _ = file.Close() }() // it was read
-	text, err := io.ReadAll(io.LimitReader(file, maxRead+1))
+	text, err := io.ReadAll(io.LimitReader(file, 2*MaxSize))
 	if err != nil {
-		return nil, unusable(Unreadable, "reading the state file: %w", err)
+		return fmt.Errorf("reading the state file: %w", err)
 	}
-	return Decode(text, own, now)
+	return Decode(text, own, now, into)
 }
 
-// Decode returns the state in a file's text, strictly: what evictd did not write is refused as
-// a whole. An error is an [*UnusableError].
-func Decode(text []byte, own Identity, now time.Time) (*State, error) {
-	if len(text) > maxRead {
-		return nil, unusable(TooLarge, "decoding the state file: it has more than %d bytes", maxRead)
-	}
-	var of struct {
-		Version int `json:"version"`
-	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &of); err != nil {
-		return nil, unusable(Malformed, "decoding the state file: %w", err)
-	}
-	if of.Version != version {
-		return nil, unusable(OtherVersion, "decoding the state file: its version is %d, and evictd reads %d", of.Version, version)
-	}
+// Decode reads the state in a file's text, strictly: what evictd did not write is refused as a whole,
+// and so is what belongs to another boot, another node or the future.
+func Decode(text []byte, own Identity, now time.Time, into any) error {
 	var d document
-	strict, err := kjson.UnmarshalStrict(text, &d)
-	if err = errors.Join(append(strict, err)...); err != nil {
-		return nil, unusable(Malformed, "decoding the state file: %w", err)
+	err := unmarshal(text, &d)
+	if err == nil || d.Version > 0 && d.Version != version {
+		err = d.belongs(own, now)
 	}
-	if err = belongs(&d.head, own, now); err != nil {
-		return nil, err
+	if err == nil {
+		err = unmarshal(d.State, into)
 	}
-	return &d.State, nil
-}
-
-// belongs returns an error unless the file is of this boot of this node, and not of the future.
-func belongs(d *head, own Identity, now time.Time) error {
-	switch ahead := d.Written.Sub(now); {
-	case d.BootID != own.BootID:
-		return unusable(OtherBoot, "decoding the state file: it is of boot %q, and this is %q", d.BootID, own.BootID)
-	case d.NodeUID != "" && own.NodeUID != "" && d.NodeUID != own.NodeUID:
-		return unusable(OtherNode, "decoding the state file: it is of the node with UID %q, and this is %q", d.NodeUID, own.NodeUID)
-	case ahead > futureTolerance:
-		return unusable(FromTheFuture, "decoding the state file: it was written %v in the future", ahead.Round(time.Second))
+	if err != nil {
+		return fmt.Errorf("decoding the state file: %w", err)
 	}
 	return nil
 }
 
-// Encode returns a file's text, of little more than [MaxSize] at most: where there is more,
-// the largest sections lose their oldest entries.
-func Encode(s State, own Identity, now time.Time) ([]byte, error) {
-	text, err := encodeState(s)
-	if err != nil {
-		return nil, err
-	}
-	return encodeFile(text, own, now)
+func unmarshal(text []byte, into any) error {
+	strict, err := kjson.UnmarshalStrict(text, into)
+	return errors.Join(append(strict, err)...)
 }
 
-func encodeFile(state []byte, own Identity, now time.Time) ([]byte, error) {
-	text, err := json.Marshal(head{Version: version, BootID: own.BootID, NodeUID: own.NodeUID, Written: now})
+// belongs returns an error unless the file is of this version and this boot of this node, and not of the
+// future.
+func (d *document) belongs(own Identity, now time.Time) error {
+	switch ahead := d.Written.Sub(now); {
+	case d.Version != version:
+		return fmt.Errorf("it has version %d, and this evictd reads version %d", d.Version, version)
+	case d.BootID != own.BootID:
+		return fmt.Errorf("it is of boot %q, and this is %q", d.BootID, own.BootID)
+	case d.NodeUID != "" && own.NodeUID != "" && d.NodeUID != own.NodeUID:
+		return fmt.Errorf("it is of the node with UID %q, and this is %q", d.NodeUID, own.NodeUID)
+	case ahead > futureTolerance:
+		return fmt.Errorf("it was written %v in the future", ahead.Round(time.Second))
+	}
+	return nil
+}
+
+// Encode returns the text of a file with that state. More than [MaxSize] bytes are an error.
+func Encode(state any, own Identity, now time.Time) ([]byte, error) {
+	body, err := json.Marshal(state)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the state: %w", err)
+	}
+	return encode(body, own, now)
+}
+
+func encode(body []byte, own Identity, now time.Time) ([]byte, error) {
+	text, err := json.Marshal(document{Identity: own, Version: version, Written: now, State: body})
+	if err == nil && len(text) > MaxSize {
+		err = fmt.Errorf("it has %d bytes, and %d are kept at most", len(text), MaxSize)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding the state file: %w", err)
 	}
-	// Not by Marshal, which would go over the state once more: it is most of the work.
-	text = append(text[:len(text)-1], `,"state":`...)
-	return append(append(text, state...), '}'), nil
-}
-
-func encodeState(s State) ([]byte, error) {
-	for {
-		text, err := json.Marshal(s)
-		if err != nil {
-			return nil, fmt.Errorf("encoding the state: %w", err)
-		}
-		if len(text) <= MaxSize {
-			return text, nil
-		}
-		if err := s.shorten(); err != nil {
-			return nil, fmt.Errorf("encoding the state: %w", err)
-		}
-	}
-}
-
-// section is one list of a state.
-type section struct {
-	size int // in the file, in bytes
-	drop func()
-}
-
-// shorten drops the older half of the largest section.
-func (s *State) shorten() error {
-	largest := section{}
-	for _, one := range []section{
-		sectionOf(&s.Incidents), sectionOf(&s.InFlight.Victims), sectionOf(&s.Cooldown.Limits),
-		sectionOf(&s.Cooldown.Backoff.Pods), sectionOf(&s.Cooldown.Backoff.Budgets),
-	} {
-		if one.size > largest.size {
-			largest = one
-		}
-	}
-	if largest.drop == nil {
-		return fmt.Errorf("one entry alone takes more than %d bytes", MaxSize)
-	}
-	largest.drop()
-	return nil
-}
-
-func sectionOf[T any](entries *[]T) section {
-	if len(*entries) == 0 {
-		return section{}
-	}
-	text, err := json.Marshal(*entries)
-	if err != nil {
-		return section{}
-	}
-	return section{size: len(text), drop: func() { *entries = (*entries)[(len(*entries)+1)/2:] }}
+	return text, nil
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,13 +53,13 @@ type Store struct {
 	writing bool
 	late    bool // what is being written takes longer than Patience
 
-	written []byte // the state in the file, without its head; the writer's alone
+	written []byte // the state in the file; the writer's alone
 }
 
 // handed is a state that is to be written. Done is closed when it, or a newer one in its
 // place, was written or could not be.
 type handed struct {
-	state State
+	state any
 	done  chan struct{}
 }
 
@@ -78,7 +79,7 @@ func (s *Store) SetNodeUID(uid string) {
 // Save writes the state in place of the one before. It does not wait; what it returns waits until
 // the state was written, or could not be: for [Patience] at most, and not at all while a write takes
 // longer. The state must not be changed any more.
-func (s *Store) Save(state State) (kept func()) {
+func (s *Store) Save(state any) (kept func()) {
 	done, late := s.hand(state)
 	if late {
 		return func() {}
@@ -97,7 +98,7 @@ func await(done <-chan struct{}) {
 }
 
 // hand hands a state to the writer, and starts it where it does not run.
-func (s *Store) hand(state State) (done <-chan struct{}, late bool) {
+func (s *Store) hand(state any) (done <-chan struct{}, late bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := &handed{state: state, done: make(chan struct{})}
@@ -152,12 +153,15 @@ func (s *Store) noticeSlow(one *handed) {
 }
 
 // replace puts a state in place of the one before, unless it is the same.
-func (s *Store) replace(state State, own Identity) error {
-	body, err := encodeState(state)
-	if err != nil || bytes.Equal(body, s.written) {
-		return err
+func (s *Store) replace(state any, own Identity) error {
+	body, err := json.Marshal(state)
+	if err != nil {
+		return fmt.Errorf("encoding the state: %w", err)
 	}
-	text, err := encodeFile(body, own, s.options.Now())
+	if bytes.Equal(body, s.written) {
+		return nil
+	}
+	text, err := encode(body, own, s.options.Now())
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func EmptyState(dir, root string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := state.Encode(state.State{}, state.Identity{BootID: boot}, time.Now())
+	text, err := state.Encode(struct{}{}, state.Identity{BootID: boot}, time.Now())
 	if err != nil {
 		return "", err
 	}

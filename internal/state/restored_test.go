@@ -1,11 +1,9 @@
-package restored_test
+package state
 
 import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/evictd/evictd/internal/restored"
 )
 
 // The wall clock of a test cannot be set: that it does not count is that both times have a monotonic
@@ -20,12 +18,12 @@ func TestTime(t *testing.T) {
 		{time.Second, time.Minute, time.Second},
 	} {
 		read := now.Add(test.at).Round(0) // as from a file
-		got := restored.Time(read, now, test.ahead)
+		got := Restored(read, now, test.ahead)
 		if got.Sub(now) != test.want || !strings.Contains(got.String(), " m=") {
 			t.Errorf("%v, at most %v ahead: %v, want %v from now with a monotonic reading", test.at, test.ahead, got, test.want)
 		}
 	}
-	if !restored.Time(time.Time{}, now, 0).IsZero() {
+	if !Restored(time.Time{}, now, 0).IsZero() {
 		t.Error("the zero time became another")
 	}
 }

@@ -1,0 +1,255 @@
+package agent
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/evictd/evictd/internal/cooldown"
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
+)
+
+func noon() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) }
+
+func thisBoot() state.Identity { return state.Identity{BootID: "boot", NodeUID: "node"} }
+
+// inDoubtOn returns a request whose outcome is not known, about a filesystem.
+func inDoubtOn(uid string, device uint64) *decide.InDoubt {
+	return &decide.InDoubt{
+		Attempt: decide.Attempt{
+			Entry:  rank.Entry{Pod: &rank.Pod{Namespace: "shop", Name: uid, UID: uid}},
+			Result: evict.Result{Outcome: evict.Unconfirmed, Pending: true, Sent: noon()},
+		},
+		Pressure: pressure.Pressure{
+			Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable, Hard: true},
+			Observed:  pressure.Observation{State: pressure.Known, Device: device}, Since: noon(), SampleTime: noon(),
+		},
+		Expected: pressure.Amounts{}.With(pressure.NodeFSAvailable, 7), First: noon(),
+	}
+}
+
+// randomState returns a state with so many entries in each section at most.
+func randomState(r *rand.Rand, most int) (s State) {
+	when := func() time.Time { return noon().Add(time.Duration(r.Int64N(int64(time.Hour)))) }
+	text := func(kind string) string { return fmt.Sprintf("%s-%d", kind, r.IntN(1000)) }
+	amounts := func() pressure.Amounts {
+		return pressure.Amounts{}.With(pressure.MemoryAvailable, r.Int64()).With(pressure.NodeFSAvailable, r.Int64N(1<<40))
+	}
+	for range r.IntN(most + 1) {
+		s.Incidents = append(s.Incidents, incident.Incident{
+			ID: text("memory.available"), Resource: decide.Resource{Kind: pressure.SpaceKind, Device: r.Uint64()},
+			Signal: pressure.NodeFSAvailable, Also: []pressure.Signal{pressure.ImageFSAvailable}, Began: when(), Short: when(), Lowest: r.Int64(),
+			Victims: []incident.Victim{{Pod: "shop/" + text("pod"), UID: text("uid"), DryRun: r.IntN(2) == 0}}, More: r.IntN(9),
+			Before: incident.Others{OOMKills: r.Int64(), Kubelets: []string{text("uid")}},
+		})
+		s.InFlight.LastEnd = when()
+		s.InFlight.Victims = append(s.InFlight.Victims, decide.Victim{
+			Namespace: "shop", Name: text("name"), UID: text("pod"), Phase: []decide.Phase{decide.Terminating, decide.Gone}[r.IntN(2)],
+			Expected: amounts(), Before: amounts(), Signal: "memory.available",
+			Accepted: when(), Deadline: when(), Ended: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
+		}, *inDoubtOn(text("pod"), r.Uint64()).Victim())
+		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
+		s.Cooldown.Backoff.Pods = append(s.Cooldown.Backoff.Pods, cooldown.RefusalState{UID: text("pod"), Refusals: r.IntN(9), Until: when(), Expires: when()})
+	}
+	return s
+}
+
+func TestStateIsTheSameFromAFile(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		want := randomState(rand.New(rand.NewPCG(seed, 1)), 8)
+		text, err := state.Encode(want, thisBoot(), noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got State
+		if err := state.Decode(text, thisBoot(), noon(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.EquateComparable(pressure.Amounts{}, pressure.Quantity{}), cmpopts.IgnoreUnexported(rank.Entry{})); diff != "" {
+			t.Fatalf("seed %d (-saved +loaded):\n%s", seed, diff)
+		}
+	}
+}
+
+// FuzzRestore feeds a process with files: it must not fail otherwise than by an error, what it takes it
+// takes again, and no victim is of the future.
+func FuzzRestore(f *testing.F) {
+	for seed := range uint64(5) {
+		text, err := state.Encode(randomState(rand.New(rand.NewPCG(seed, 1)), 1), thisBoot(), noon())
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"version":3,"bootID":"boot","written":"2026-03-01T12:00:00Z","state":{"inFlight":{"victims":[{"phase":"requested"},{"phase":"requested","request":{}},{"phase":"gone"},{}]}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var got State
+		if state.Decode(text, thisBoot(), noon(), &got) != nil {
+			return
+		}
+		again, err := state.Encode(got, thisBoot(), noon())
+		if err != nil {
+			return // a time that JSON cannot write
+		}
+		if err = state.Decode(again, thisBoot(), noon(), &State{}); err != nil {
+			t.Errorf("what was decoded is not decoded again: %v", err)
+		}
+		a := newAgent(t, newFakeNode(1000), hardPolicy())
+		a.restore(&got, noon())
+		for _, v := range a.victims.All() {
+			if v.Accepted.After(noon()) {
+				t.Errorf("in flight from the future: %+v", v)
+			}
+			d := decide.Decision{Attempts: []decide.Attempt{{Entry: rank.Entry{Pod: &rank.Pod{UID: v.UID}}, Result: evict.Result{Outcome: evict.Denied}}}}
+			a.learn(&d, &decide.Report{}, noon())
+		}
+	})
+}
+
+// kept is a memory that counts, and has what was handed over last.
+type kept struct {
+	last          State
+	saves, awaits int
+	saving        func() // called while a state is handed over; nil is nothing
+}
+
+func (k *kept) Save(s any) func() {
+	if k.saving != nil {
+		k.saving()
+	}
+	if last, is := s.(State); is {
+		k.last, k.saves = last, k.saves+1
+	}
+	return func() { k.awaits++ }
+}
+
+// uids returns the pods of the requests that were handed over last.
+func (k *kept) uids() []string {
+	var uids []string
+	for _, v := range k.last.InFlight.Victims {
+		uids = append(uids, v.UID)
+	}
+	return uids
+}
+
+// requests is the state with requests in doubt.
+func requests(open ...*decide.InDoubt) (s State) {
+	for _, o := range open {
+		s.InFlight.Victims = append(s.InFlight.Victims, *o.Victim())
+	}
+	return s
+}
+
+// Guards invariant 9: a request that is under way is part of each state that is handed over until
+// it was answered, in place of the one in doubt about the same resource alone.
+func TestInvariant09RequestUnderWayIsInEachState(t *testing.T) {
+	t.Parallel()
+	to, known := &kept{}, requests(inDoubtOn("disk", 1), inDoubtOn("other", 2))
+	k := keeper{to: to, export: func() State { return known }}
+	if k.learn(); to.saves != 0 {
+		t.Error("what is learned for the next request was handed over")
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); k.beforeSend(inDoubtOn("sent", 1)) }()
+	k.learn() // the loop continues
+	<-done
+	if want := []string{"other", "sent"}; to.awaits != 1 || !slices.Equal(to.uids(), want) {
+		t.Errorf("before the request %v was kept, and waited for %d times; want %v, once", to.uids(), to.awaits, want)
+	}
+	known = requests(inDoubtOn("other", 2))
+	k.save()
+	if want := []string{"other", "sent"}; !slices.Equal(to.uids(), want) || len(known.InFlight.Victims) != 1 {
+		t.Errorf("while it is under way %v is kept, want %v", to.uids(), want)
+	}
+	k.answered()
+	if want := []string{"other"}; !slices.Equal(to.uids(), want) {
+		t.Errorf("after its answer %v is kept, want %v", to.uids(), want)
+	}
+}
+
+// Guards invariant 9: a state is handed over before another one can be joined, so that a tick does not
+// put an older state in place of the one with the request that is about to be sent.
+func TestInvariant09OlderStateReplacesNoRequest(t *testing.T) {
+	t.Parallel()
+	k := keeper{export: func() State { return State{} }}
+	k.to = &kept{saving: func() {
+		if k.mu.TryLock() {
+			k.mu.Unlock()
+			t.Error("another state can be handed over first")
+		}
+	}}
+	k.save()
+	k.beforeSend(inDoubtOn("sent", 1))
+	k.answered()
+	k.save()()
+}
+
+// A tick hands over what it changed, once, and nothing where it changed nothing.
+func TestKeeperSavesChangesOnce(t *testing.T) {
+	t.Parallel()
+	to := &kept{}
+	k := keeper{to: to, export: func() State { return State{} }}
+	for n, step := range []struct {
+		changed   bool
+		wantSaves int
+	}{{false, 0}, {true, 1}, {false, 1}, {true, 2}} {
+		k.note(step.changed)
+		k.note(false)
+		k.learn()
+		if k.saveChanged(); to.saves != step.wantSaves {
+			t.Errorf("step %d: saved %d times, want %d", n, to.saves, step.wantSaves)
+		}
+	}
+	if k.save()(); to.awaits != 1 {
+		t.Errorf("at the end: waited for %d states, want 1", to.awaits)
+	}
+}
+
+func TestKeeperWithoutMemoryKeepsNothing(t *testing.T) {
+	t.Parallel()
+	k := keeper{export: func() State { t.Error("exported for nothing"); return State{} }}
+	k.learn()
+	k.beforeSend(&decide.InDoubt{})
+	k.answered()
+	k.note(true)
+	k.saveChanged()
+	k.save()()
+}
+
+// BenchmarkSave writes a full state, as before a request: 64 victims in flight, and all of 110 pods
+// refused. Run it with TMPDIR on tmpfs, as the state directory of the shipped manifest is.
+func BenchmarkSave(b *testing.B) {
+	store := state.NewStore(state.Options{Dir: b.TempDir(), Identity: thisBoot(), Now: noon, OnFailure: func(state.Failure, error) {}})
+	s := randomState(rand.New(rand.NewPCG(2, 2)), 8)
+	victim, refusal := s.InFlight.Victims[0], s.Cooldown.Backoff.Pods[0]
+	s.InFlight.Victims, s.Cooldown.Backoff.Pods = nil, nil
+	for i := range 64 {
+		victim.UID, victim.Name = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i), fmt.Sprintf("checkout-7d9c5b6f4-%05d", i)
+		s.InFlight.Victims = append(s.InFlight.Victims, victim)
+	}
+	for i := range 110 {
+		refusal.UID = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)
+		s.Cooldown.Backoff.Pods = append(s.Cooldown.Backoff.Pods, refusal)
+	}
+	text, err := state.Encode(s, thisBoot(), noon())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.InFlight.LastEnd = noon().Add(time.Duration(i) * time.Second) // it has changed
+		store.Save(s)()
+	}
+	b.ReportMetric(float64(len(text)), "bytes") // the loop's start forgets what was reported before
+}
