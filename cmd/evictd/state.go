@@ -63,8 +63,8 @@ func (d *daemon) loadState(dir string, own state.Identity) *agent.State {
 	case err == nil:
 		d.logger.Info("going on with the state of the container before",
 			zap.Int("incidents", len(kept.Incidents)), zap.Int("in_flight", kept.InFlight.Count(decide.Terminating)),
-			zap.Bool("in_doubt", kept.InFlight.Count(decide.Requested) > 0), zap.Int("counted", len(kept.Cooldown.Limits)),
-			zap.Int("refused", len(kept.Cooldown.Backoff.Pods)))
+			zap.Bool("in_doubt", kept.InFlight.Count(decide.Requested) > 0), zap.Int("counted", len(kept.Cooldown.Accepted)),
+			zap.Int("refused", kept.Cooldown.Refused()))
 		return &kept
 	case errors.Is(err, os.ErrNotExist):
 		d.logger.Info("no state of a container before: the start is a careful one", zap.String("state_dir", dir))

@@ -409,7 +409,7 @@ func TestBestEffortWhileAnotherOwnerIsLeftAlone(t *testing.T) {
 		n.run("left", 300, 100)
 		n.host, policy.Limits = -300*mebi, cooldown.Limits{PerOwnerPerHour: 1}
 		a := newAgent(t, n, policy)
-		a.cooldown.Count("rs-left", time.Now())
+		a.cooldown.Accept("rs-left", false, time.Now())
 		runFor(t, a, time.Second)
 		if diff := cmp.Diff([]string{"evict alone", "evict oneof3", "delete oneof3"}, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
@@ -522,7 +522,7 @@ func TestOwnersLimitHoldsPastABudgetToo(t *testing.T) {
 		n, policy := keptNode(), bestEffortPolicy()
 		policy.Limits = cooldown.Limits{PerOwnerPerHour: 1}
 		a := newAgent(t, n, policy)
-		a.cooldown.Count("rs-oneof3", time.Now())
+		a.cooldown.Accept("rs-oneof3", false, time.Now())
 		runFor(t, a, time.Second)
 		if diff := cmp.Diff([]string{"evict alone", "delete alone"}, n.requests()); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)

@@ -185,8 +185,8 @@ func TestPodInDoubtIsEvictedWhereThereIsNoOtherCandidate(t *testing.T) {
 		if victim, after := h.firstVictim(start); victim != "large" || after > 4*time.Second {
 			t.Errorf("the first victim is %q after %v, want large at once; holds: %v", victim, after, h.holds())
 		}
-		if kept := f.load(); len(kept.Cooldown.Limits) != 1 || len(inDoubt(kept)) > 0 {
-			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Limits), len(inDoubt(kept)))
+		if kept := f.load(); len(kept.Cooldown.Accepted) != 1 || len(inDoubt(kept)) > 0 {
+			t.Errorf("%d count against the limits and %d are in doubt, want 1 and none", len(kept.Cooldown.Accepted), len(inDoubt(kept)))
 		}
 	})
 }

@@ -415,9 +415,10 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 		a := newAgent(t, n, policy)
 		a.cooldown.SetLimits(cooldown.Limits{PerOwnerPerHour: 2})
 		for range 2 {
-			a.cooldown.Count("rs-often", time.Now())
+			a.cooldown.Accept("rs-often", false, time.Now())
 		}
-		a.cooldown.Observe(&cooldown.Report{Answers: []cooldown.Answer{{Pod: &rank.Pod{UID: "uid-refused"}, Result: evict.Result{Outcome: evict.BlockedByBudget}}}}, time.Now())
+		refused := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: "uid-refused"}}, Result: evict.Result{Outcome: evict.BlockedByBudget}}
+		a.cooldown.Observe(&decide.Decision{Attempts: []decide.Attempt{refused}}, &decide.Report{}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())
 		a.takeReport(<-a.executor.Reports())

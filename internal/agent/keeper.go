@@ -37,7 +37,7 @@ func (a *Agent) restore(s *State, now time.Time) {
 	a.cooldown.Restore(s.Cooldown, now)
 	a.incidents.Restore(s.Incidents, now)
 	for _, r := range a.victims.Restore(s.InFlight, now) { // it counts as if it was carried out
-		a.cooldown.Count(r.Attempt.Entry.Pod.OwnerUID, r.Attempt.Result.Sent)
+		a.cooldown.Accept(r.Attempt.Entry.Pod.OwnerUID, false, r.Attempt.Result.Sent)
 		a.keeper.note(true) // the next start finds when it was waited for, and not the request
 	}
 }

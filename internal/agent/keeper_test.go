@@ -58,8 +58,8 @@ func randomState(r *rand.Rand, most int) (s State) {
 			Expected: amounts(), Before: amounts(), Signal: "memory.available",
 			Accepted: when(), Deadline: when(), Ended: when(), GraceSeconds: r.Int64(), DryRun: r.IntN(2) == 0,
 		}, *inDoubtOn(text("pod"), r.Uint64()).Victim())
-		s.Cooldown.Limits = append(s.Cooldown.Limits, cooldown.CountedState{Owner: text("owner"), At: when(), Expires: when()})
-		s.Cooldown.Backoff.Pods = append(s.Cooldown.Backoff.Pods, cooldown.RefusalState{UID: text("pod"), Refusals: r.IntN(9), Until: when(), Expires: when()})
+		s.Cooldown.Accepted = append(s.Cooldown.Accepted, cooldown.Accepted{Owner: text("owner"), At: when()})
+		s.Cooldown.Waits = map[string]cooldown.Wait{"pod/" + text("pod"): {Until: when(), Count: r.IntN(9), Why: evict.Denied}}
 	}
 	return s
 }
@@ -232,15 +232,14 @@ func TestKeeperWithoutMemoryKeepsNothing(t *testing.T) {
 func BenchmarkSave(b *testing.B) {
 	store := state.NewStore(state.Options{Dir: b.TempDir(), Identity: thisBoot(), Now: noon, OnFailure: func(state.Failure, error) {}})
 	s := randomState(rand.New(rand.NewPCG(2, 2)), 8)
-	victim, refusal := s.InFlight.Victims[0], s.Cooldown.Backoff.Pods[0]
-	s.InFlight.Victims, s.Cooldown.Backoff.Pods = nil, nil
+	victim := s.InFlight.Victims[0]
+	s.InFlight.Victims = nil
 	for i := range 64 {
 		victim.UID, victim.Name = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i), fmt.Sprintf("checkout-7d9c5b6f4-%05d", i)
 		s.InFlight.Victims = append(s.InFlight.Victims, victim)
 	}
 	for i := range 110 {
-		refusal.UID = fmt.Sprintf("6f0b4d0e-3c1f-4b52-9b0f-%012d", i)
-		s.Cooldown.Backoff.Pods = append(s.Cooldown.Backoff.Pods, refusal)
+		s.Cooldown.Waits[fmt.Sprintf("pod/6f0b4d0e-3c1f-4b52-9b0f-%012d", i)] = cooldown.Wait{Until: noon(), Count: 3, Why: evict.BlockedByBudget, PDB: "shop/checkout"}
 	}
 	text, err := state.Encode(s, thisBoot(), noon())
 	if err != nil {

@@ -266,7 +266,7 @@ func killedAt(t *testing.T, step string, f *file, change func(*corev1.Pod)) {
 		return
 	}
 	kept := second.file.load()
-	if counted := len(kept.Cooldown.Limits) + len(inDoubt(kept)); counted != 1 { // these will count as evictd's
+	if counted := len(kept.Cooldown.Accepted) + len(inDoubt(kept)); counted != 1 { // these will count as evictd's
 		t.Errorf("%d evictions count against the limits, want the one: %+v", counted, kept)
 	}
 }

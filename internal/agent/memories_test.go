@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -48,7 +47,7 @@ func learns(a *Agent, outcome evict.Outcome) {
 // remembered says what an agent knows of the two pods.
 func remembered(a *Agent) map[string]bool {
 	now := time.Now()
-	_, refused := a.cooldown.Pod(&rank.Pod{UID: "uid-refused"}, cooldown.Pressure{Signal: pressure.MemoryAvailable}, now)
+	_, refused := a.cooldown.Pod(&decide.Situation{Pressure: pressure.Pressure{SampleTime: now}}, &rank.Pod{UID: "uid-refused"}, false)
 	_, limited := a.cooldown.Node(now)
 	open := a.incidents.Open()
 	return map[string]bool{

@@ -185,8 +185,8 @@ func TestInvariant09RequestInDoubtIsReadFirst(t *testing.T) {
 				n.pods["uid-also"].memory, n.pods["uid-greedy"].memory = 480*mebi, 470*mebi
 				live(t, n, killed, limited(6), time.Minute)
 				n.wantVictims(t, test.want...)
-				if got := killed.load(); len(inDoubt(got)) > 0 || len(got.Cooldown.Limits) != 1 {
-					t.Errorf("after it was resolved: %+v in doubt, %d count against the limits, want none and 1", inDoubt(got), len(got.Cooldown.Limits))
+				if got := killed.load(); len(inDoubt(got)) > 0 || len(got.Cooldown.Accepted) != 1 {
+					t.Errorf("after it was resolved: %+v in doubt, %d count against the limits, want none and 1", inDoubt(got), len(got.Cooldown.Accepted))
 				}
 			})
 		})

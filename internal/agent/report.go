@@ -3,7 +3,6 @@ package agent
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/incident"
 )
@@ -34,33 +33,13 @@ func (a *Agent) takeReport(r decide.Report) {
 // learn takes what became of a plan, or of a request in doubt, and keeps it: the victim is followed
 // and counted, and the refusals are remembered.
 func (a *Agent) learn(d *decide.Decision, r *decide.Report, now time.Time) {
-	learnt := a.reportOf(d, r)
-	a.cooldown.Observe(&learnt, now)
+	a.cooldown.Observe(d, r, now)
 	if victim := a.victims.Learn(d, r, now); victim != nil {
 		pod, simulated := victim.Entry.Pod, victim.Result.Outcome.Simulated()
 		a.incidents.Add(d.Incident, incident.Victim{Pod: pod.Key(), UID: pod.UID, DryRun: simulated})
 		a.cooldown.Accept(pod.OwnerUID, simulated, now)
 	}
 	a.keeper.answered()
-}
-
-// reportOf returns the outcome of a plan as the cooldown takes it. A delete without the right to it
-// does not count against its pod.
-func (a *Agent) reportOf(d *decide.Decision, r *decide.Report) cooldown.Report {
-	learnt := cooldown.Report{
-		Signal: d.Pressure.Threshold.Signal, Incident: a.incidentOf(&d.Pressure), Decided: d.Time,
-		Stale: r.Stale, Unread: r.Unread,
-		BypassFailed: d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted,
-	}
-	for _, shared := range r.Shared {
-		learnt.Shared = append(learnt.Shared, cooldown.Answer{Pod: shared.Entry.Pod, Result: shared.Result})
-	}
-	for i := range d.Attempts {
-		if attempt := &d.Attempts[i]; !attempt.Result.NoRight || attempt.Bypassed == nil {
-			learnt.Answers = append(learnt.Answers, cooldown.Answer{Pod: attempt.Entry.Pod, Result: attempt.Result})
-		}
-	}
-	return learnt
 }
 
 // reconcile resolves requests in doubt by what the watch reports.

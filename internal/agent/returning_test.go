@@ -284,8 +284,8 @@ func TestFaultOldDiskRequestInDoubtIsNotWaitedFor(t *testing.T) {
 				live(t, n.fakeNode, killed, policy, 5*time.Second, n.parts)
 				live(t, n.fakeNode, killed, policy, time.Minute, n.parts) // the note of the request is written over
 				n.wantVictims(t, test.want...)
-				if got := killed.load(); inDoubt(got) != nil || len(got.Cooldown.Limits) != len(test.want) {
-					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", inDoubt(got), len(got.Cooldown.Limits), len(test.want))
+				if got := killed.load(); inDoubt(got) != nil || len(got.Cooldown.Accepted) != len(test.want) {
+					t.Errorf("%+v in doubt, %d count against the limits, want none and %d", inDoubt(got), len(got.Cooldown.Accepted), len(test.want))
 				}
 			})
 		})

@@ -153,7 +153,7 @@ func (a *Agent) relieve(ctx context.Context, sample *pressure.Sample, verdict *p
 // drawJitter decides how long the first soft eviction of an incident waits.
 func (a *Agent) drawJitter(p *pressure.Pressure) {
 	if a.options.Pods.Synced() && a.options.Pods.Stale() == nil {
-		a.cooldown.Draw(decide.CooldownOf(p, a.incidentOf(p)), p.SampleTime)
+		a.cooldown.Draw(p, a.incidentOf(p))
 	}
 }
 

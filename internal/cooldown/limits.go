@@ -1,9 +1,10 @@
 package cooldown
 
 import (
-	"fmt"
 	"slices"
 	"time"
+
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // Limits bounds how many pods may be evicted in a time: the last guard against a wrong
@@ -19,75 +20,59 @@ type Limits struct {
 	SoftJitter time.Duration
 }
 
-// accepted is an eviction that counts against the limits.
-type accepted struct {
-	owner  string
-	at     time.Time
-	dryRun bool
+// Accepted is an eviction that counts against the limits for an hour.
+type Accepted struct {
+	// Owner is the UID of the pod's controller; "" for a bare pod.
+	Owner string `json:"owner,omitempty"`
+	// At is when it was accepted.
+	At time.Time `json:"at"`
+	// DryRun says that nothing happened to the pod.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// limiter counts accepted evictions against Limits.
-type limiter struct {
-	limits Limits
-	recent []accepted // within the last hour, oldest first
+// SetLimits changes the limits and keeps what was counted.
+func (t *Tracker) SetLimits(limits Limits) { t.limits = limits }
+
+// Accept counts an accepted eviction of a pod of the owner, or a simulated one.
+func (t *Tracker) Accept(owner string, dryRun bool, now time.Time) {
+	counted := slices.DeleteFunc(t.known.Accepted, func(a Accepted) bool { return now.Sub(a.At) >= time.Hour })
+	t.known.Accepted = append(counted, Accepted{Owner: owner, At: now, DryRun: dryRun})
+	slices.SortStableFunc(t.known.Accepted, func(a, b Accepted) int { return a.At.Compare(b.At) })
 }
 
-func newLimiter(limits Limits) *limiter { return &limiter{limits: limits} }
-
-// count notes an accepted eviction of a pod of the owner (its UID; "" for a bare
-// pod), or a simulated one.
-func (l *limiter) count(owner string, dryRun bool, now time.Time) {
-	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return now.Sub(a.at) >= time.Hour })
-	l.recent = append(l.recent, accepted{owner: owner, at: now, dryRun: dryRun})
-	l.sort()
+// ForgetDryRuns drops what dry runs counted: nothing happened to their pods.
+func (t *Tracker) ForgetDryRuns() {
+	t.known.Accepted = slices.DeleteFunc(t.known.Accepted, func(a Accepted) bool { return a.DryRun })
 }
 
-func (l *limiter) sort() {
-	slices.SortStableFunc(l.recent, func(a, b accepted) int { return a.at.Compare(b.at) })
+// Node returns why no pod of the node may be evicted for now: the limit a minute.
+func (t *Tracker) Node(now time.Time) (decide.Wait, bool) {
+	n, until := t.within(time.Minute, t.limits.PerMinute, now, func(*Accepted) bool { return true })
+	return waits(until, now, "%d evictions in the last minute, limits.evictionsPerMinute is %d", n, t.limits.PerMinute)
 }
 
-func (l *limiter) forgetDryRuns() {
-	l.recent = slices.DeleteFunc(l.recent, func(a accepted) bool { return a.dryRun })
-}
-
-// node returns why no pod of the node may be evicted for now.
-func (l *limiter) node(now time.Time) (Reason, bool) {
-	n, until := l.within(time.Minute, l.limits.PerMinute, now, anyOwner)
-	if until.IsZero() {
-		return Reason{}, false
+// Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
+// an hour. Pods without an owner are counted by the node's limit alone.
+func (t *Tracker) Owner(owner string, now time.Time) (decide.Wait, bool) {
+	if owner == "" || t.limits.PerOwnerPerHour == 0 {
+		return decide.Wait{}, false
 	}
-	return Reason{Kind: LimitReached, Until: until, Detail: fmt.Sprintf(
-		"%d evictions in the last minute, limits.evictionsPerMinute is %d", n, l.limits.PerMinute)}, true
+	n, until := t.within(time.Hour, t.limits.PerOwnerPerHour, now, func(a *Accepted) bool { return a.Owner == owner })
+	return waits(until, now, "%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, t.limits.PerOwnerPerHour)
 }
-
-// owner returns why no pod of the owner may be evicted for now. Pods without an owner are
-// counted by the node's limit alone.
-func (l *limiter) owner(owner string, now time.Time) (Reason, bool) {
-	if owner == "" || l.limits.PerOwnerPerHour == 0 {
-		return Reason{}, false
-	}
-	n, until := l.within(time.Hour, l.limits.PerOwnerPerHour, now, func(a *accepted) bool { return a.owner == owner })
-	if until.IsZero() {
-		return Reason{}, false
-	}
-	return Reason{Kind: LimitReached, Until: until, Detail: fmt.Sprintf(
-		"%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, l.limits.PerOwnerPerHour)}, true
-}
-
-func anyOwner(*accepted) bool { return true }
 
 // within returns how many of the evictions are younger than the window, and until when they
 // are as many as the limit; the zero time when they are not, or the limit is 0.
-func (l *limiter) within(window time.Duration, limit int, now time.Time, counts func(*accepted) bool) (n int, until time.Time) {
-	for _, a := range slices.Backward(l.recent) {
-		if now.Sub(a.at) >= window {
+func (t *Tracker) within(window time.Duration, limit int, now time.Time, counts func(*Accepted) bool) (n int, until time.Time) {
+	for _, a := range slices.Backward(t.known.Accepted) {
+		if now.Sub(a.At) >= window {
 			break
 		}
 		if !counts(&a) {
 			continue
 		}
 		if n++; limit > 0 && n >= limit && until.IsZero() {
-			until = a.at.Add(window)
+			until = a.At.Add(window)
 		}
 	}
 	return n, until

@@ -1,11 +1,13 @@
 package cooldown
 
 import (
-	"fmt"
 	"maps"
+	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -42,199 +44,175 @@ func spanOf(o evict.Outcome) span {
 // every six seconds from each node under pressure.
 func serverSpan() span { return span{time.Second, 6 * time.Second} }
 
-// longestAsked is the longest Retry-After that is respected: the most that the API server's flow
-// control sends (apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go). A proxy may send an
-// hour, but the node is under pressure now.
-const longestAsked = 32 * time.Second
-
-// stretched is the share by which a wait is stretched at random, so that the agents
-// of many nodes do not come back to the API server together.
-const stretched = 0.2
-
-// inDoubtInARow is the number of requests in a row with an unknown outcome after which a pod that
-// is still there backs off: the cause may be this pod alone, and the others must be tried too. A
-// silent server is rather no fault of the pod, so this must also have lasted for silence.
 const (
+	// longestAsked is the longest Retry-After that is respected: the most that the API server's flow
+	// control sends (apiserver/pkg/util/flowcontrol/dropped_requests_tracker.go). A proxy may send an
+	// hour, but the node is under pressure now.
+	longestAsked = 32 * time.Second
+	// stretched is the share by which a wait is stretched at random, so that the agents
+	// of many nodes do not come back to the API server together.
+	stretched = 0.2
+	// inDoubtInARow is the number of requests in a row with an unknown outcome after which a pod that
+	// is still there backs off: the cause may be this pod alone, and the others must be tried too. A
+	// silent server is rather no fault of the pod, so this must also have lasted for silence.
 	inDoubtInARow = 3
 	silence       = 30 * time.Second
+	// trust is how long a budget that has refused a pod is expected to refuse it still, while only
+	// other pods of the budget are tried: the budget or the pod's labels may have been changed.
+	trust = 10 * time.Minute
+	// triedFor is how long a pod that was tried in a pressure waits for the other candidates at
+	// most: as long as the longest back-off after a refusal.
+	triedFor = 10 * time.Minute
+	// bypassBackOff is how long no PDB is bypassed after that came to nothing: the PDBs are read
+	// from the API server, and near a threshold there are a hundred ticks a second.
+	bypassBackOff = 10 * time.Second
 )
 
-// trust is how long a budget that has refused a pod is expected to refuse it still, while only
-// other pods of the budget are tried: the budget or the pod's labels may have been changed.
-const trust = 10 * time.Minute
-
-// refusal is what is remembered of a pod or a budget that was refused or refused.
-type refusal struct {
-	count  int
-	until  time.Time
-	last   evict.Outcome
-	budget string // that refused; "" when the answer named none
-	// kept is the budget whose back-off a ready pod shares, and trusted until when; the zero value
-	// for a pod with a back-off of its own.
-	kept    budgetKey
-	trusted time.Time
-	// inDoubt is the number of requests in a row whose outcome is unknown, and since when.
-	inDoubt int
-	since   time.Time
-}
-
-// budgetKey names a PodDisruptionBudget.
-type budgetKey struct{ namespace, name string }
-
-// refusals remembers which pods were refused and when they may be tried again, and whether
-// the API server itself is in back-off. The ready pods that a PDB has refused wait together:
-// the first that is tried after that stands for all, see docs/adr/0012-share-a-pdb-refusal.md.
-type refusals struct {
-	random  func() float64
-	pods    map[string]refusal
-	budgets map[budgetKey]refusal
-	server  refusal
-}
-
-func newRefusals(random func() float64) *refusals {
-	return &refusals{random: random, pods: map[string]refusal{}, budgets: map[budgetKey]refusal{}}
-}
-
-// note remembers an answer about a pod. An accepted eviction forgets the
-// refusals before it, its budget's too.
-func (b *refusals) note(pod *rank.Pod, r evict.Result, now time.Time) {
-	before := b.pods[pod.UID]
-	switch {
-	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
-		if r.Outcome == evict.Evicted || r.Outcome == evict.WouldEvict {
-			delete(b.budgets, before.kept)
-		}
-		delete(b.pods, pod.UID)
-	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
-		b.keep(pod, r, now)
-	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
-		b.pods[pod.UID] = b.extend(before, spanOf(r.Outcome), r, now)
-	case r.Stays:
-		b.pods[pod.UID] = b.extendUnheard(before, r, now)
+// answered remembers an answer about a pod. An accepted eviction forgets the refusals before it, its
+// budget's too.
+func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
+	pdb := ""
+	if r.Budget != "" {
+		pdb = pod.Namespace + "/" + r.Budget
 	}
-	b.noteServer(r, now)
+	switch own := kindPod + "/" + pod.UID; {
+	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
+		if shared, is := t.known.Waits[kindShared+"/"+pod.UID]; is && (r.Outcome == evict.Evicted || r.Outcome == evict.WouldEvict) {
+			delete(t.known.Waits, kindPDB+"/"+shared.PDB)
+		}
+		t.forget(pod, kindPod, kindShared, kindDoubt)
+	case r.Outcome.OfBudget() && pdb != "" && pod.Ready:
+		t.share(pod, r, pdb, now)
+	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
+		t.extend(own, spanOf(r.Outcome), r, pdb, now)
+		t.forget(pod, kindShared, kindDoubt)
+	case r.Stays:
+		if t.isSilent(pod, r, now) {
+			t.extend(own, spanOf(r.Outcome), r, pdb, now)
+			t.forget(pod, kindShared)
+		}
+	}
+	t.heard(r, now)
 }
 
-// noteServer puts the API server in back-off after a response that it is overloaded, or after no
+func (t *Tracker) forget(pod *rank.Pod, kinds ...string) {
+	for _, kind := range kinds {
+		delete(t.known.Waits, kind+"/"+pod.UID)
+	}
+}
+
+// heard puts the API server in back-off after a response that it is overloaded, or after no
 // response. A request that was withdrawn has no effect.
-func (b *refusals) noteServer(r evict.Result, now time.Time) {
+func (t *Tracker) heard(r *evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
 	case r.Outcome == evict.Throttled && !r.PodAlone, r.Outcome == evict.Unconfirmed:
-		b.server = b.extend(b.server, serverSpan(), r, now)
+		t.extend(keyServer, serverSpan(), r, "", now)
 	default:
-		b.server = refusal{}
+		delete(t.known.Waits, keyServer)
 	}
 }
 
-// noteUnread records that a pod in doubt could not be read from the API server.
-func (b *refusals) noteUnread(now time.Time) {
-	b.server = b.extend(b.server, serverSpan(), evict.Result{Outcome: evict.Unconfirmed}, now)
+// share puts a pod in the back-off of the PDB that blocks it. Several refusals of one decision
+// are one for the PDB.
+func (t *Tracker) share(pod *rank.Pod, r *evict.Result, pdb string, now time.Time) {
+	if key := kindPDB + "/" + pdb; !now.Before(t.known.Waits[key].Until) {
+		t.extend(key, spanOf(r.Outcome), r, pdb, now)
+	}
+	t.forget(pod, kindPod, kindDoubt)
+	t.known.Waits[kindShared+"/"+pod.UID] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: pdb}
 }
 
-// keep puts a pod in the back-off of the budget that blocks it. Several refusals of one decision
-// are one for the budget.
-func (b *refusals) keep(pod *rank.Pod, r evict.Result, now time.Time) {
-	key := budgetKey{pod.Namespace, r.Budget}
-	if rest := b.budgets[key]; !now.Before(rest.until) {
-		b.budgets[key] = b.extend(rest, spanOf(r.Outcome), r, now)
+// isSilent counts a request for a pod whose outcome is unknown, and reports whether there were too many
+// of them in a row.
+func (t *Tracker) isSilent(pod *rank.Pod, r *evict.Result, now time.Time) bool {
+	key := kindDoubt + "/" + pod.UID
+	row := t.known.Waits[key]
+	if now.Sub(row.Until) >= spanOf(r.Outcome).longest {
+		row = Wait{Until: now.Add(silence)}
 	}
-	b.pods[pod.UID] = refusal{last: r.Outcome, budget: r.Budget, kept: key, trusted: now.Add(b.stretch(trust))}
-}
-
-// extendUnheard puts a pod in back-off after several requests in a row with an unknown outcome.
-func (b *refusals) extendUnheard(before refusal, r evict.Result, now time.Time) refusal {
-	row, since := before.inDoubt+1, before.since
-	if row == 1 {
-		since = now
-	}
-	if row >= inDoubtInARow && (!r.NoResponse || now.Sub(since) >= silence) {
-		before = b.extend(before, spanOf(r.Outcome), r, now)
-	}
-	before.inDoubt, before.since = row, since
-	return before
+	row.Count++
+	t.known.Waits[key] = row
+	return row.Count >= inDoubtInARow && (!r.NoResponse || !now.Before(row.Until))
 }
 
 // extend doubles a back-off, or uses the time that the server sent. A back-off starts anew when the
 // longest time has passed since the last one without a refusal.
-func (b *refusals) extend(before refusal, s span, r evict.Result, now time.Time) refusal {
-	if now.Sub(before.until) >= s.longest {
-		before.count = 0
+func (t *Tracker) extend(key string, s span, r *evict.Result, pdb string, now time.Time) {
+	before := t.known.Waits[key]
+	if now.Sub(before.Until) >= s.longest {
+		before.Count = 0
 	}
-	wait := max(s.after(before.count), min(r.RetryAfter, longestAsked))
-	return refusal{count: before.count + 1, until: now.Add(b.stretch(wait)), last: r.Outcome, budget: r.Budget}
+	wait := max(s.after(before.Count), min(r.RetryAfter, longestAsked))
+	t.known.Waits[key] = Wait{Until: now.Add(t.stretch(wait)), Count: before.Count + 1, Why: r.Outcome, PDB: pdb}
 }
 
 // stretch makes a wait longer at random.
-func (b *refusals) stretch(wait time.Duration) time.Duration {
-	return wait + time.Duration(stretched*b.random()*float64(wait))
+func (t *Tracker) stretch(wait time.Duration) time.Duration {
+	return wait + time.Duration(stretched*t.random()*float64(wait))
 }
 
-// waits returns why a pod waits, without a sentence, and false where it does not. The PDB is
-// that of its last refusal in any case.
-func (b *refusals) waits(pod *rank.Pod, now time.Time) (Reason, bool) {
-	r := b.pods[pod.UID]
-	until := b.rest(r, pod.Ready, now)
-	return Reason{Kind: Refused, Until: until, Outcome: r.last, PDB: r.budget}, now.Before(until)
-}
-
-// rest returns until when a pod, ready or not, is in back-off after a refusal.
-func (b *refusals) rest(r refusal, ready bool, now time.Time) time.Time {
-	switch {
-	case r.kept == budgetKey{}:
-		return r.until
-	case ready && now.Before(r.trusted):
-		return earlier(b.budgets[r.kept].until, r.trusted)
-	default:
-		return time.Time{}
+// refusal returns the refusal for which a pod waits, and false where it does not. Only while it is ready
+// does it share the back-off of a PDB.
+func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
+	w, shares := t.known.Waits[kindShared+"/"+pod.UID]
+	if !shares {
+		w = t.known.Waits[kindPod+"/"+pod.UID]
+		return w, now.Before(w.Until)
 	}
+	expected := pod.Ready && now.Before(w.Until)
+	if budget := t.known.Waits[kindPDB+"/"+w.PDB].Until; budget.Before(w.Until) {
+		w.Until = budget
+	}
+	return w, expected && now.Before(w.Until)
 }
 
-// shared returns the name of the PDB whose back-off a ready pod shares; "" when the pod has its
-// own.
-func (b *refusals) shared(pod *rank.Pod, now time.Time) string {
-	if r := b.pods[pod.UID]; pod.Ready && now.Before(r.trusted) {
-		return r.kept.name
+// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
+// for this pod too; "" where there is none.
+func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string {
+	w := t.known.Waits[kindShared+"/"+pod.UID]
+	if _, name, _ := strings.Cut(w.PDB, "/"); pod.Ready && now.Before(w.Until) {
+		return name
 	}
 	return ""
 }
 
-// blocked returns how many pods wait because a budget refused, and how many because more than
-// one selects them.
-func (b *refusals) blocked(now time.Time) (blocked, misconfigured int) {
-	for _, r := range b.pods {
-		switch {
-		case !now.Before(b.rest(r, true, now)):
-		case r.last.OfBudget():
+// Waiting returns how many pods wait because a PDB refused, and how many because more than one selects
+// them.
+func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) {
+	for key, w := range t.known.Waits {
+		kind, uid, _ := strings.Cut(key, "/")
+		if kind != kindPod && kind != kindShared {
+			continue
+		}
+		switch _, waits := t.refusal(&rank.Pod{UID: uid, Ready: true}, now); {
+		case !waits:
+		case w.Why.OfBudget():
 			blocked++
-		case r.last == evict.Misconfigured:
+		case w.Why == evict.Misconfigured:
 			misconfigured++
 		}
 	}
 	return blocked, misconfigured
 }
 
-// serverWaits returns why no request at all should be sent.
-func (b *refusals) serverWaits(now time.Time) (Reason, bool) {
-	until := b.server.until
-	if !now.Before(until) {
-		return Reason{}, false
+func triedKey(signal pressure.Signal) string { return kindTried + "/" + signal.String() + "/" }
+
+// tried adds the answers to a plan that ended for its age to the row of its pressure. Any other plan, and
+// another incident, ends the row.
+func (t *Tracker) tried(d *decide.Decision, stale bool) {
+	row := triedKey(d.Pressure.Threshold.Signal)
+	maps.DeleteFunc(t.known.Waits, func(key string, w Wait) bool {
+		return strings.HasPrefix(key, row) && (!stale || w.Incident != d.Incident)
+	})
+	for i := range d.Attempts {
+		if a := &d.Attempts[i]; stale {
+			t.known.Waits[row+a.Entry.Pod.UID] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
+		}
 	}
-	return Reason{Kind: ServerBackOff, Until: until, Detail: fmt.Sprintf(
-		"the API server is not asked for another %v", until.Sub(now).Round(time.Second))}, true
 }
 
-// forget drops the records of pods that are not present any more, and of budgets that block none of
-// the others.
-func (b *refusals) forget(present func(uid string) bool) {
-	remembered := len(b.pods)
-	maps.DeleteFunc(b.pods, func(uid string, _ refusal) bool { return !present(uid) })
-	if len(b.pods) == remembered {
-		return
-	}
-	keeping := make(map[budgetKey]bool, len(b.budgets))
-	for _, r := range b.pods {
-		keeping[r.kept] = true
-	}
-	maps.DeleteFunc(b.budgets, func(key budgetKey, _ refusal) bool { return !keeping[key] })
+// Retry forgets which pods were tried in a pressure: no other candidate is left.
+func (t *Tracker) Retry(signal pressure.Signal) {
+	t.tried(&decide.Decision{Pressure: pressure.Pressure{Threshold: pressure.Threshold{Signal: signal}}}, false)
 }

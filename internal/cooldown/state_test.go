@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -53,7 +54,7 @@ func happen(tracker *Tracker, r *rand.Rand, now time.Time) {
 	case 2:
 		tracker.Forget(func(uid string) bool { return uid != pod.UID })
 	default:
-		tracker.Observe(&Report{Answers: []Answer{{pod, someResult(r)}}}, now)
+		note(tracker, pod, someResult(r), now)
 	}
 }
 
@@ -64,34 +65,45 @@ func someResult(r *rand.Rand) evict.Result {
 	}
 }
 
-// questions are all pressures that a pod may be checked for.
-func questions() (all []Pressure) {
+// question is a pressure that a pod may be checked for.
+type question struct {
+	signal         pressure.Signal
+	incident       string
+	hard, bypasses bool
+}
+
+// at returns the situation at a time.
+func (q question) at(now time.Time) *decide.Situation {
+	return &decide.Situation{Incident: q.incident, Pressure: pressure.Pressure{
+		Threshold: pressure.Threshold{Signal: q.signal, Hard: q.hard}, SampleTime: now,
+	}}
+}
+
+// questions are all of them.
+func questions() (all []question) {
 	for _, signal := range []pressure.Signal{pressure.MemoryAvailable, pressure.PIDAvailable} {
-		all = append(all,
-			Pressure{Signal: signal, Incident: "i-1"}, Pressure{Signal: signal, Incident: "i-2"},
-			Pressure{Signal: signal, Incident: "i-1", Hard: true}, Pressure{Signal: signal, Incident: "i-1", Hard: true, BypassPDB: true},
-		)
+		all = append(all, question{signal, "i-1", false, false}, question{signal, "i-2", false, false}, question{signal, "i-1", true, false}, question{signal, "i-1", true, true})
 	}
 	return all
 }
 
 // questionsTo returns all queries of a tracker, by name.
-func questionsTo(tracker *Tracker) map[string]func(now time.Time) (Reason, bool) {
-	all := map[string]func(now time.Time) (Reason, bool){"node": tracker.Node, "server": tracker.Server, "bypass": tracker.Bypass}
+func questionsTo(tracker *Tracker) map[string]func(now time.Time) (decide.Wait, bool) {
+	all := map[string]func(now time.Time) (decide.Wait, bool){"node": tracker.Node, "server": tracker.Server, "bypass": tracker.Bypass}
 	for _, in := range questions() {
-		all[fmt.Sprintf("jitter %+v", in)] = func(now time.Time) (Reason, bool) { return tracker.Jitter(in, now) }
+		all[fmt.Sprintf("jitter %+v", in)] = func(now time.Time) (decide.Wait, bool) { return tracker.Jitter(in.at(now)) }
 		for i := range 16 {
 			pod := somePod(i/2, i%2 == 0)
-			all["owner of "+pod.UID] = func(now time.Time) (Reason, bool) { return tracker.Owner(pod.OwnerUID, now) }
-			all[fmt.Sprintf("%s ready %v %+v", pod.UID, pod.Ready, in)] = func(now time.Time) (Reason, bool) { return tracker.Pod(pod, in, now) }
+			all["owner of "+pod.UID] = func(now time.Time) (decide.Wait, bool) { return tracker.Owner(pod.OwnerUID, now) }
+			all[fmt.Sprintf("%s ready %v %+v", pod.UID, pod.Ready, in)] = func(now time.Time) (decide.Wait, bool) { return tracker.Pod(in.at(now), pod, in.bypasses) }
 		}
 	}
 	return all
 }
 
 // reasons returns all answers of a tracker at a time.
-func reasons(tracker *Tracker, now time.Time) map[string]Reason {
-	all := map[string]Reason{}
+func reasons(tracker *Tracker, now time.Time) map[string]decide.Wait {
+	all := map[string]decide.Wait{}
 	for name, ask := range questionsTo(tracker) {
 		if r, waits := ask(now); waits {
 			all[name] = r
@@ -142,23 +154,18 @@ func TestRestoredTrackerSaysTheSame(t *testing.T) {
 	}
 }
 
-func refuse(tracker *Tracker, pod *rank.Pod, result evict.Result, now time.Time) {
-	tracker.Observe(&Report{Answers: []Answer{{pod, result}}}, now)
-}
-
 func TestExpiredEntriesAreNotRestored(t *testing.T) {
 	t.Parallel()
 	tracker := newTracker()
 	tracker.Accept("owner", false, at(0))
-	refuse(tracker, podOf("a"), blocked("web"), at(0))
-	refuse(tracker, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
+	note(tracker, podOf("a"), blocked("web"), at(0))
+	note(tracker, podOf("b"), evict.Result{Outcome: evict.Throttled}, at(0))
 	for after, want := range map[time.Duration]string{
-		0:         "1 counted, 1 pods, 1 budgets, server true",
-		time.Hour: "0 counted, 0 pods, 0 budgets, server false",
+		0:         "1 counted, 3 wait",
+		time.Hour: "0 counted, 0 wait",
 	} {
 		s := restarted(t, tracker, at(after)).Export()
-		if got := fmt.Sprintf("%d counted, %d pods, %d budgets, server %v",
-			len(s.Limits), len(s.Backoff.Pods), len(s.Backoff.Budgets), s.Backoff.Server != nil); got != want {
+		if got := fmt.Sprintf("%d counted, %d wait", len(s.Accepted), len(s.Waits)); got != want {
 			t.Errorf("restored after %v: %s; want %s", after, got, want)
 		}
 	}
@@ -175,7 +182,7 @@ func TestDryRunEntriesEndWithTheDryRunAfterARestart(t *testing.T) {
 		t.Error("the dry run's entries were not restored")
 	}
 	next.ForgetDryRuns()
-	if s := next.Export(); len(s.Limits) > 0 {
+	if s := next.Export(); len(s.Accepted) > 0 {
 		t.Errorf("the dry run's entries outlived it: %+v", s)
 	}
 }
@@ -187,12 +194,12 @@ func TestRestoredTimesAreNotInTheFuture(t *testing.T) {
 	for range 12 {
 		tracker.Accept("owner", false, at(time.Hour))
 	}
-	refuse(tracker, podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
+	note(tracker, podOf("a"), evict.Result{Outcome: evict.Denied}, at(time.Hour))
 	next := restarted(t, tracker, now)
-	if ownerLimit(next.limiter, "owner", now.Add(time.Hour)) != "" || next.Export().Limits[0].At.After(now) {
+	if ownerLimit(next, "owner", now.Add(time.Hour)) != "" || next.Export().Accepted[0].At.After(now) {
 		t.Error("an eviction counts for more than an hour")
 	}
-	if _, waits := next.refusals.waits(podOf("a"), now.Add(13*time.Minute)); waits {
+	if _, waits := next.refusal(podOf("a"), now.Add(13*time.Minute)); waits {
 		t.Error("a pod's back-off is not bounded")
 	}
 }

@@ -1,188 +1,227 @@
+// Package cooldown knows what must wait, until when and why: pods and PodDisruptionBudgets that were
+// refused, the API server, the first soft eviction of an incident, the next bypass of a budget; and how
+// many evictions count against the limits. It learns from reports and by time only. See docs/adr/0012 (a
+// PDB's refusal) and 0021 (soft jitter).
 package cooldown
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Kind says what makes something wait.
-type Kind uint8
-
-// The kinds.
+// The kinds of keys. After the kind comes a slash and what waits.
 const (
-	// Refused: the pod or its PDB was refused, or the pod was tried in this pressure.
-	Refused Kind = iota
-	// LimitReached: as many pods were evicted on the node as may be in a minute, or of one owner as
-	// may be in an hour.
-	LimitReached
-	// ServerBackOff: the API server was overloaded or did not answer.
-	ServerBackOff
-	// SoftJitter: the first soft eviction of an incident waits for a random time.
-	SoftJitter
-	// BypassBackOff: bypassing a PDB came to nothing a moment ago.
-	BypassBackOff
+	// kindPod is a pod that was refused, by its UID, with a back-off of its own.
+	kindPod = "pod"
+	// kindPDB is a PodDisruptionBudget that refused, by namespace and name. The ready pods that it has
+	// refused wait together: the first that is tried after that stands for all.
+	kindPDB = "pdb"
+	// kindShared is a ready pod that shares the back-off of its PDB, by its UID. Its time is until when
+	// the PDB is expected to refuse it still.
+	kindShared = "shared"
+	// kindDoubt is a pod whose requests had no known outcome, by its UID: how many in a row. Its time is
+	// until when that is rather no fault of the pod.
+	kindDoubt = "doubt"
+	// kindTried is a pod that a row of plans which ended for their age has tried, by the signal and its
+	// UID. It is not retried before the row ends: back-offs begin at seconds, and the first of the ranking
+	// would be retried again and again and the last never tried.
+	kindTried = "tried"
+	// kindJitter is the first soft eviction of an incident, by the signal.
+	kindJitter = "jitter"
+
+	// keyServer is the API server, which was overloaded or did not answer, and keyBypass the next bypass
+	// of a PDB.
+	keyServer = "server"
+	keyBypass = "bypass"
 )
 
-// Reason says why something waits. The zero value means nothing.
-type Reason struct {
-	Kind Kind
-	// Until is when this reason ends if nothing else happens; it is in the future. Another
-	// reason may hold after it.
-	Until time.Time
-	// Detail is one sentence for people; "" for [BypassBackOff].
-	Detail string
-	// Outcome is the refusal of a pod that is [Refused], and PDB the name of the
-	// PodDisruptionBudget in it; "" where none refused, or the answer did not name it.
-	Outcome evict.Outcome
-	PDB     string
+// Wait is what is remembered of one key.
+type Wait struct {
+	// Until is when the key need not wait any more.
+	Until time.Time `json:"until"`
+	// Count is how many refusals in a row there were; Why is the last one, and PDB names the
+	// PodDisruptionBudget in it by namespace and name, "" where it had none.
+	Count int           `json:"count,omitempty"`
+	Why   evict.Outcome `json:"why,omitempty"`
+	PDB   string        `json:"pdb,omitempty"`
+	// Incident is the ID of the one in which that is so; "" where it is so in any.
+	Incident string `json:"incident,omitempty"`
 }
 
-// Pressure is what a pod would be evicted for.
-type Pressure struct {
-	Signal pressure.Signal
-	// Incident is the ID of the incident.
-	Incident string
-	// Hard says that a hard threshold is met.
-	Hard bool
-	// BypassPDB says that a PDB may be bypassed, so that its refusal alone keeps no pod.
-	BypassPDB bool
+// State is what a [Tracker] knows, and what a restart must not forget.
+type State struct {
+	// Waits are by a kind, a slash and what waits.
+	Waits map[string]Wait `json:"waits,omitempty"`
+	// Accepted are the evictions that count against the limits, the oldest first.
+	Accepted []Accepted `json:"accepted,omitempty"`
 }
 
-// Answer is what the API server said about one pod.
-type Answer struct {
-	Pod    *rank.Pod
-	Result evict.Result
+// Refused returns how many pods were refused.
+func (s *State) Refused() (n int) {
+	for key := range s.Waits {
+		if kind := kindOf(key); kind == kindPod || kind == kindShared {
+			n++
+		}
+	}
+	return n
 }
-
-// Report is what became of one plan.
-type Report struct {
-	Signal   pressure.Signal
-	Incident string
-	// Decided is when the plan was made.
-	Decided time.Time
-	// Answers are the responses to its requests. Shared are answers for pods that were not tried,
-	// because the PDB that had refused another pod would refuse them too.
-	Answers, Shared []Answer
-	// Stale says that the plan ended because it was too old: the next plan continues with the pods
-	// that were not tried yet.
-	Stale bool
-	// Unread says that the pod of a request in doubt could not be read.
-	Unread bool
-	// BypassFailed says that bypassing a PDB came to nothing.
-	BypassFailed bool
-}
-
-// bypassBackOff is how long no PDB is bypassed after that came to nothing: the PDBs are read
-// from the API server, and near a threshold there are a hundred ticks a second.
-const bypassBackOff = 10 * time.Second
 
 // Tracker remembers what waits. It is not safe for concurrent use.
 type Tracker struct {
-	random   func() float64
-	refusals *refusals
-	limiter  *limiter
-	tried    [pressure.SignalCount]tried
-	jitters  [pressure.SignalCount]jitter
-	bypass   time.Time
+	known  State
+	limits Limits
+	random func() float64
 }
 
 // New returns a tracker that remembers nothing. Random returns numbers in [0,1).
 func New(limits Limits, random func() float64) *Tracker {
-	return &Tracker{
-		random:   random,
-		refusals: newRefusals(random), limiter: newLimiter(limits),
+	return &Tracker{limits: limits, random: random, known: State{Waits: map[string]Wait{}}}
+}
+
+// Export returns a copy of what the tracker knows.
+func (t *Tracker) Export() State {
+	return State{Waits: maps.Clone(t.known.Waits), Accepted: append([]Accepted(nil), t.known.Accepted...)}
+}
+
+// Restore replaces what the tracker knows by what was exported and still matters: after the longest
+// back-off a refusal makes the next one no longer.
+func (t *Tracker) Restore(s State, now time.Time) {
+	const most = trust + trust/5 // with what is drawn at random; no back-off is longer
+	t.known = State{Waits: make(map[string]Wait, len(s.Waits))}
+	for key, w := range s.Waits {
+		if now.Sub(w.Until) < spanOf(evict.Denied).longest || kindOf(key) == kindJitter {
+			w.Until = state.Restored(w.Until, now, most)
+			t.known.Waits[key] = w
+		}
+	}
+	for _, a := range s.Accepted {
+		if now.Sub(a.At) < time.Hour {
+			t.Accept(a.Owner, a.DryRun, state.Restored(a.At, now, 0))
+		}
 	}
 }
 
-// SetLimits changes the limits and keeps what was counted.
-func (t *Tracker) SetLimits(limits Limits) { t.limiter.limits = limits }
+func kindOf(key string) string {
+	kind, _, _ := strings.Cut(key, "/")
+	return kind
+}
 
-// Observe learns from what became of a plan.
-func (t *Tracker) Observe(r *Report, now time.Time) {
-	for _, shared := range r.Shared {
-		t.refusals.note(shared.Pod, shared.Result, now)
+// Observe learns from what became of a plan. A delete without the right to it does not count against
+// its pod.
+func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
+	for i := range r.Shared {
+		t.answered(r.Shared[i].Entry.Pod, &r.Shared[i].Result, now)
 	}
-	for _, a := range r.Answers {
-		t.refusals.note(a.Pod, a.Result, now)
+	for i := range d.Attempts {
+		if a := &d.Attempts[i]; !a.Result.NoRight || a.Bypassed == nil {
+			t.answered(a.Entry.Pod, &a.Result, now)
+		}
 	}
 	if r.Unread {
-		t.refusals.noteUnread(now)
+		t.extend(keyServer, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, "", now)
 	}
-	t.tried[r.Signal].observe(r)
-	if r.BypassFailed {
-		t.bypass = now.Add(bypassBackOff)
+	t.tried(d, r.Stale)
+	if d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted {
+		t.known.Waits[keyBypass] = Wait{Until: now.Add(bypassBackOff)}
 	}
 }
 
-// Accept counts an accepted eviction of a pod of the owner (the UID of its controller; "" for a bare
-// pod), or a simulated one.
-func (t *Tracker) Accept(owner string, dryRun bool, now time.Time) {
-	t.limiter.count(owner, dryRun, now)
+// Forget drops what is remembered of pods that are not present any more, and of PDBs that block none
+// of the others.
+func (t *Tracker) Forget(present func(uid string) bool) {
+	blocking := map[string]bool{}
+	maps.DeleteFunc(t.known.Waits, func(key string, w Wait) bool {
+		kind, uid, _ := strings.Cut(key, "/")
+		ofPod := kind == kindPod || kind == kindShared || kind == kindDoubt
+		gone := ofPod && !present(uid)
+		if kind == kindShared && !gone {
+			blocking[kindPDB+"/"+w.PDB] = true
+		}
+		return gone
+	})
+	maps.DeleteFunc(t.known.Waits, func(key string, _ Wait) bool { return kindOf(key) == kindPDB && !blocking[key] })
 }
 
-// Count counts an eviction against the limits when only its time is known.
-func (t *Tracker) Count(owner string, at time.Time) { t.limiter.count(owner, false, at) }
-
-// Retry forgets which pods were tried in a pressure: no other candidate is left.
-func (t *Tracker) Retry(signal pressure.Signal) { t.tried[signal].refused = nil }
-
-// Forget drops what is remembered of pods that are not present any more, and of PDBs that
-// block none of the others.
-func (t *Tracker) Forget(present func(uid string) bool) { t.refusals.forget(present) }
-
-// ForgetDryRuns drops what dry runs counted: nothing happened to their pods.
-func (t *Tracker) ForgetDryRuns() { t.limiter.forgetDryRuns() }
-
-// Pod returns why a pod may not be evicted for now, whatever the limits, and false where it may be.
-func (t *Tracker) Pod(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
-	return t.refused(pod, in, now)
-}
-
-// refused returns the refusal for which a pod waits: by its back-off, or because it was tried
-// in this pressure.
-func (t *Tracker) refused(pod *rank.Pod, in Pressure, now time.Time) (Reason, bool) {
-	bypassed := func(outcome evict.Outcome) bool { return in.BypassPDB && outcome.OfBudget() }
-	r, waits := t.refusals.waits(pod, now)
-	if waits && bypassed(r.Outcome) {
-		r, waits = Reason{}, false
+// Pod returns why a pod may not be evicted for now in a situation, whatever the limits, and false where it
+// may be: by its back-off, or because it was tried in this pressure. Where a PDB may be bypassed its
+// refusal alone keeps no pod.
+func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decide.Wait, bool) {
+	now := s.Pressure.SampleTime
+	bypassed := func(w Wait) bool { return bypassPDB && w.Why.OfBudget() }
+	w, waits := t.refusal(pod, now)
+	if waits && bypassed(w) {
+		w, waits = Wait{}, false
 	}
-	if last, tried := t.tried[in.Signal].of(pod.UID, in.Incident, now); tried && !bypassed(last.outcome) {
-		r.Outcome, r.Until, waits = last.outcome, later(r.Until, last.until), true
+	last := t.known.Waits[triedKey(s.Pressure.Threshold.Signal)+pod.UID]
+	if now.Before(last.Until) && last.Incident == s.Incident && !bypassed(last) {
+		if w.Until.After(last.Until) {
+			last.Until = w.Until
+		}
+		w.Until, w.Why, waits = last.Until, last.Why, true
 	}
 	if !waits {
-		return Reason{}, false
+		return decide.Wait{}, false
 	}
-	r.Detail = "the last answer was " + string(r.Outcome)
-	if r.PDB != "" {
-		r.Detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", r.PDB, r.Outcome)
+	_, pdb, _ := strings.Cut(w.PDB, "/")
+	detail := "the last answer was " + string(w.Why)
+	if pdb != "" {
+		detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", pdb, w.Why)
 	}
-	return r, true
-}
-
-// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
-// for this pod too; "" where there is none.
-func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string { return t.refusals.shared(pod, now) }
-
-// Node returns why no pod of the node may be evicted for now: the limit a minute.
-func (t *Tracker) Node(now time.Time) (Reason, bool) { return t.limiter.node(now) }
-
-// Owner returns why no pod of an owner, by the UID of the controller, may be evicted for now: the limit
-// an hour.
-func (t *Tracker) Owner(owner string, now time.Time) (Reason, bool) {
-	return t.limiter.owner(owner, now)
+	return decide.Wait{Until: w.Until, Detail: detail, Outcome: w.Why, PDB: pdb}, true
 }
 
 // Server returns why no request may be sent to the API server now.
-func (t *Tracker) Server(now time.Time) (Reason, bool) { return t.refusals.serverWaits(now) }
-
-// Bypass returns why no PDB may be bypassed for now.
-func (t *Tracker) Bypass(now time.Time) (Reason, bool) {
-	return Reason{Kind: BypassBackOff, Until: t.bypass}, now.Before(t.bypass)
+func (t *Tracker) Server(now time.Time) (decide.Wait, bool) {
+	until := t.known.Waits[keyServer].Until
+	return waits(until, now, "the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 }
 
-// Waiting returns how many pods wait because a PDB refused or because more than one selects them.
-func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) { return t.refusals.blocked(now) }
+// Bypass returns until when no PDB may be bypassed.
+func (t *Tracker) Bypass(now time.Time) (decide.Wait, bool) {
+	return waits(t.known.Waits[keyBypass].Until, now, "")
+}
+
+// waits returns why something waits, and false where it does not.
+func waits(until, now time.Time, why string, figures ...any) (decide.Wait, bool) {
+	if !now.Before(until) {
+		return decide.Wait{}, false
+	}
+	return decide.Wait{Until: until, Detail: fmt.Sprintf(why, figures...)}, true
+}
+
+// jittered reports whether a pressure waits for soft jitter.
+func (t *Tracker) jittered(p *pressure.Pressure) bool {
+	return !p.Threshold.Hard && t.limits.SoftJitter > 0
+}
+
+func jitterKey(p *pressure.Pressure) string { return kindJitter + "/" + p.Threshold.Signal.String() }
+
+// Draw decides at random how long the first soft eviction of an incident waits, once for each
+// incident.
+func (t *Tracker) Draw(p *pressure.Pressure, incident string) {
+	if !t.jittered(p) {
+		return
+	}
+	if drawn, is := t.known.Waits[jitterKey(p)]; !is || drawn.Incident != incident {
+		wait := time.Duration(t.random() * float64(t.limits.SoftJitter))
+		t.known.Waits[jitterKey(p)] = Wait{Until: p.SampleTime.Add(wait), Incident: incident}
+	}
+}
+
+// Jitter returns why the first soft eviction of an incident waits, by what [Tracker.Draw] drew.
+func (t *Tracker) Jitter(s *decide.Situation) (decide.Wait, bool) {
+	w, now := t.known.Waits[jitterKey(&s.Pressure)], s.Pressure.SampleTime
+	if !t.jittered(&s.Pressure) || w.Incident != s.Incident {
+		return decide.Wait{}, false
+	}
+	return waits(w.Until, now, "another %v of a random part of limits.softJitter, %v",
+		w.Until.Sub(now).Round(100*time.Millisecond), t.limits.SoftJitter)
+}

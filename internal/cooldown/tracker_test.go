@@ -7,24 +7,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
+
+// answer is what the API server said about one pod.
+func answer(pod *rank.Pod, r evict.Result) decide.Attempt {
+	return decide.Attempt{Entry: rank.Entry{Pod: pod}, Result: r}
+}
+
+// decided returns a decision of some time about a pressure, with answers.
+func (q question) decided(at time.Time, answers ...decide.Attempt) *decide.Decision {
+	return &decide.Decision{Incident: q.incident, Time: at, Pressure: q.at(at).Pressure, Attempts: answers}
+}
 
 // anything makes random things of all kinds happen to a tracker.
 func anything(tracker *Tracker, r *rand.Rand, now time.Time) {
 	in := questions()[r.IntN(8)]
 	switch r.IntN(4) {
 	case 0:
-		report := Report{
-			Signal: in.Signal, Incident: in.Incident, Decided: now.Add(-time.Duration(r.IntN(60)) * time.Second),
-			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0, BypassFailed: r.IntN(2) == 0,
-			Answers: []Answer{{somePod(r.IntN(8), true), someResult(r)}, {somePod(r.IntN(8), false), someResult(r)}},
-			Shared:  []Answer{{somePod(r.IntN(8), true), evict.Result{Outcome: evict.BlockedByBudget, Budget: "web"}}},
-		}
-		tracker.Observe(&report, now)
+		d := in.decided(now.Add(-time.Duration(r.IntN(60))*time.Second),
+			answer(somePod(r.IntN(8), true), someResult(r)), answer(somePod(r.IntN(8), false), someResult(r)))
+		d.BestEffort = []decide.BestEffort{decide.BestEffortNone, decide.BestEffortRefused}[r.IntN(2)]
+		tracker.Observe(d, &decide.Report{
+			Stale: r.IntN(3) > 0, Unread: r.IntN(4) == 0,
+			Shared: []decide.Attempt{answer(somePod(r.IntN(8), true), blocked("web"))},
+		}, now)
 	case 1:
-		tracker.Draw(in, now)
+		tracker.Draw(&in.at(now).Pressure, in.incident)
 	default:
 		happen(tracker, r, now)
 	}
@@ -50,10 +62,10 @@ func TestEveryReasonEndsWhenItSays(t *testing.T) {
 			if !why.Until.After(now) || why.Until.Sub(now) > longest {
 				t.Errorf("seed %d: %s waits until %v at %v", seed, name, why.Until, now)
 			}
-			if then, still := ask(why.Until.Add(-1)); !still || then.Kind != why.Kind {
+			if then, still := ask(why.Until.Add(-1)); !still {
 				t.Errorf("seed %d: %s was to wait until %v, and does not: %+v", seed, name, why.Until, then)
 			}
-			if then, still := ask(why.Until); still && then.Kind == why.Kind {
+			if then, still := ask(why.Until); still {
 				t.Errorf("seed %d: %s was to wait until %v, and waits until %v then", seed, name, why.Until, then.Until)
 			}
 		}
@@ -110,12 +122,13 @@ func TestRefusalKeepsNoOtherPod(t *testing.T) {
 		refused := map[string]bool{}
 		for range 1 + r.IntN(20) {
 			now = now.Add(time.Duration(r.IntN(20_000)) * time.Millisecond)
-			a := Answer{somePod(r.IntN(8), r.IntN(2) == 0), someResult(r)}
-			refused[a.Pod.UID] = true
-			tracker.Observe(&Report{Incident: "i-1", Decided: now, Stale: r.IntN(2) == 0, Answers: []Answer{a}}, now)
+			in := question{incident: "i-1"}
+			a := answer(somePod(r.IntN(8), r.IntN(2) == 0), someResult(r))
+			refused[a.Entry.Pod.UID] = true
+			tracker.Observe(in.decided(now, a), &decide.Report{Stale: r.IntN(2) == 0}, now)
 			for i := range 8 {
 				pod := somePod(i, true)
-				if why, waits := tracker.Pod(pod, Pressure{Incident: "i-1"}, now); waits && !refused[pod.UID] {
+				if why, waits := tracker.Pod(in.at(now), pod, false); waits && !refused[pod.UID] {
 					t.Fatalf("seed %d: %s was not refused and waits: %+v", seed, pod.UID, why)
 				}
 			}
@@ -127,20 +140,16 @@ func TestRefusalKeepsNoOtherPod(t *testing.T) {
 // another plan ends in time, or no other candidate is left.
 func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 	t.Parallel()
-	in := Pressure{Signal: pressure.MemoryAvailable, Incident: "i-1", Hard: true}
-	stale := Report{
-		Signal: in.Signal, Incident: in.Incident, Decided: at(0), Stale: true,
-		Answers: []Answer{{podOf("a"), evict.Result{Outcome: evict.BudgetPending}}},
-	}
-	waits := func(tracker *Tracker, in Pressure, after time.Duration) bool {
-		why, waits := tracker.Pod(podOf("a"), in, at(after))
-		return waits && why.Kind == Refused && why.Outcome == evict.BudgetPending
+	in, stale := question{signal: pressure.MemoryAvailable, incident: "i-1", hard: true}, &decide.Report{Stale: true}
+	waits := func(tracker *Tracker, in question, after time.Duration) bool {
+		why, waits := tracker.Pod(in.at(at(after)), podOf("a"), false)
+		return waits && why.Outcome == evict.BudgetPending
 	}
 	other, disk := in, in
-	other.Incident, disk.Signal = "i-2", pressure.NodeFSAvailable
+	other.incident, disk.signal = "i-2", pressure.NodeFSAvailable
 	for _, test := range []struct {
 		name  string
-		in    Pressure
+		in    question
 		after time.Duration
 		then  func(*Tracker)
 		want  bool
@@ -150,16 +159,16 @@ func TestTriedPodsWaitInTheirPressure(t *testing.T) {
 		{"after the end", in, triedFor, nil, false},
 		{"another incident", other, 3 * time.Second, nil, false},
 		{"another signal", disk, 3 * time.Second, nil, false},
-		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.Signal) }, false},
+		{"no other candidate is left", in, 3 * time.Second, func(c *Tracker) { c.Retry(in.signal) }, false},
 		{"a plan that ended in time", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(&Report{Signal: in.Signal, Incident: in.Incident}, at(time.Second))
+			c.Observe(in.decided(at(time.Second)), &decide.Report{}, at(time.Second))
 		}, false},
 		{"a stale plan that tried another pod", in, 3 * time.Second, func(c *Tracker) {
-			c.Observe(&Report{Signal: in.Signal, Incident: in.Incident, Decided: at(time.Second), Stale: true}, at(time.Second))
+			c.Observe(in.decided(at(time.Second)), stale, at(time.Second))
 		}, true},
 	} {
 		tracker := newTracker()
-		tracker.Observe(&stale, at(0))
+		tracker.Observe(in.decided(at(0), answer(podOf("a"), evict.Result{Outcome: evict.BudgetPending})), stale, at(0))
 		if test.then != nil {
 			test.then(tracker)
 		}
@@ -174,8 +183,8 @@ func TestBypassLeavesWhatOnlyAPDBRefused(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[evict.Outcome]bool{evict.BlockedByBudget: false, evict.BudgetPending: false, evict.Denied: true, evict.Misconfigured: true} {
 		tracker := newTracker()
-		refuse(tracker, podOf("a"), evict.Result{Outcome: outcome, Budget: "web"}, at(0))
-		if _, waits := tracker.Pod(podOf("a"), Pressure{BypassPDB: true}, at(0)); waits != want {
+		note(tracker, podOf("a"), evict.Result{Outcome: outcome, Budget: "web"}, at(0))
+		if _, waits := tracker.Pod((question{}).at(at(0)), podOf("a"), true); waits != want {
 			t.Errorf("%s: waits %v, want %v", outcome, waits, want)
 		}
 	}

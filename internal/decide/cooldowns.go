@@ -3,7 +3,6 @@ package decide
 import (
 	"fmt"
 
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -16,11 +15,9 @@ func (s *Situation) mayBypassPDB() bool {
 // cooldowns withholds the pods that may not be evicted for now. Those that only a PDB blocks stay
 // where one may be bypassed.
 func cooldowns(s *Situation, d *Decision) (Hold, string) {
-	in, now := s.waitsIn(), s.Pressure.SampleTime
-	in.BypassPDB = s.mayBypassPDB()
-	refused := 0
+	bypass, refused := s.mayBypassPDB(), 0
 	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
-		why, waits := s.Cooldown.Pod(e.Pod, in, now)
+		why, waits := s.Cooldown.Pod(s, e.Pod, bypass)
 		if !waits {
 			return rank.NotProtected
 		}
@@ -35,24 +32,23 @@ func cooldowns(s *Situation, d *Decision) (Hold, string) {
 }
 
 // limited returns why no pod of the candidate's owner may be evicted for now.
-func (s *Situation) limited(e *rank.Entry) (cooldown.Reason, bool) {
+func (s *Situation) limited(e *rank.Entry) (Wait, bool) {
 	return s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
 }
 
 // candidatesOf returns the candidates of a decision, in order.
 func (s *Situation) candidatesOf(d *Decision) []Candidate {
 	all := make([]Candidate, 0, len(d.Ranking.Candidates))
-	in, now := s.waitsIn(), s.Pressure.SampleTime
 	for _, e := range d.Ranking.Candidates {
 		if _, is := s.limited(&e); is {
 			continue
 		}
-		why, refused := s.Cooldown.Pod(e.Pod, in, now)
+		why, refused := s.Cooldown.Pod(s, e.Pod, false)
 		expected := s.Uses.ByUID[e.Pod.UID].Expected
 		all = append(all, Candidate{
 			Entry: e, Expected: expected, Reclaim: ReclaimOf(s.Pressure.Threshold.Signal, expected),
 			BlockedByPDB: refused, PDB: why.PDB,
-			SamePDB: s.Cooldown.SharedPDB(e.Pod, now),
+			SamePDB: s.Cooldown.SharedPDB(e.Pod, s.Pressure.SampleTime),
 		})
 	}
 	return all

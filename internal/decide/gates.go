@@ -121,7 +121,7 @@ func podsStale(s *Situation, _ *Decision) (Hold, string) {
 }
 
 func softJitter(s *Situation, _ *Decision) (Hold, string) {
-	if why, waits := s.Cooldown.Jitter(s.waitsIn(), s.Pressure.SampleTime); waits {
+	if why, waits := s.Cooldown.Jitter(s); waits {
 		return HoldSoftJitter, why.Detail
 	}
 	return HoldNone, ""

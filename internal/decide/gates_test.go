@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/evict"
@@ -15,25 +14,25 @@ import (
 )
 
 // waits is a cooldown by values: what is set waits.
-type waits struct{ node, owner, server, jitter, bypass, pod *cooldown.Reason }
+type waits struct{ node, owner, server, jitter, bypass, pod *decide.Wait }
 
-func asked(r *cooldown.Reason) (cooldown.Reason, bool) {
+func asked(r *decide.Wait) (decide.Wait, bool) {
 	if r == nil {
-		return cooldown.Reason{}, false
+		return decide.Wait{}, false
 	}
 	return *r, true
 }
 
-func (w waits) Node(time.Time) (cooldown.Reason, bool)   { return asked(w.node) }
-func (w waits) Server(time.Time) (cooldown.Reason, bool) { return asked(w.server) }
+func (w waits) Node(time.Time) (decide.Wait, bool)   { return asked(w.node) }
+func (w waits) Server(time.Time) (decide.Wait, bool) { return asked(w.server) }
 
-func (w waits) Owner(string, time.Time) (cooldown.Reason, bool) { return asked(w.owner) }
+func (w waits) Owner(string, time.Time) (decide.Wait, bool) { return asked(w.owner) }
 
-func (w waits) Jitter(cooldown.Pressure, time.Time) (cooldown.Reason, bool) { return asked(w.jitter) }
+func (w waits) Jitter(*decide.Situation) (decide.Wait, bool) { return asked(w.jitter) }
 
-func (w waits) Bypass(time.Time) (cooldown.Reason, bool) { return asked(w.bypass) }
-func (w waits) SharedPDB(*rank.Pod, time.Time) string    { return "" }
-func (w waits) Pod(_ *rank.Pod, _ cooldown.Pressure, _ time.Time) (cooldown.Reason, bool) {
+func (w waits) Bypass(time.Time) (decide.Wait, bool)  { return asked(w.bypass) }
+func (w waits) SharedPDB(*rank.Pod, time.Time) string { return "" }
+func (w waits) Pod(*decide.Situation, *rank.Pod, bool) (decide.Wait, bool) {
 	return asked(w.pod)
 }
 
@@ -89,13 +88,13 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"pods that are not listed yet", decide.HoldPodsNotSynced, func(s *decide.Situation) { s.Unsynced = true }},
 			{"a list that is stale", decide.HoldPodsStale, func(s *decide.Situation) { s.Stale = errors.New("planted") }},
 			{"a reading from before the last end", decide.HoldAwaitingNewerSample, func(s *decide.Situation) { s.LastEnd = noon() }},
-			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &cooldown.Reason{} }},
-			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &cooldown.Reason{} }},
+			{"soft jitter", decide.HoldSoftJitter, func(s *decide.Situation) { wait(s).jitter = &decide.Wait{} }},
+			{"an overloaded server", decide.HoldBackingOff, func(s *decide.Situation) { wait(s).server = &decide.Wait{} }},
 			{"a request in doubt", decide.HoldRequestInDoubt, func(s *decide.Situation) {
 				s.InDoubt = &decide.InDoubt{Attempt: decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Name: "hog"}}}, Rests: noon().Add(second)}
 			}},
 			{"a victim of which nothing is known", decide.HoldReclaimInProgress, func(s *decide.Situation) { s.UnknownUntil = noon().Add(second) }},
-			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
 		},
 		"once they are": {
 			{"enough in flight", decide.HoldReclaimInProgress, func(s *decide.Situation) {
@@ -104,16 +103,16 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 				}}
 			}},
 			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) { s.Images.Hold = decide.HoldImagesFirst }},
-			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &cooldown.Reason{} }},
+			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
 			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},
 			{"a pod within its request", decide.HoldWithinRequests, func(s *decide.Situation) {
 				s.Policy.WithinRequests = decide.WithinRequestsAlways
 				measured(s, 0)
 			}},
 			{"a pod that was refused", decide.HoldBackingOff, func(s *decide.Situation) {
-				wait(s).pod = &cooldown.Reason{Kind: cooldown.Refused, Outcome: evict.Denied}
+				wait(s).pod = &decide.Wait{Outcome: evict.Denied}
 			}},
-			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &cooldown.Reason{} }},
+			{"the limit of its owner", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).owner = &decide.Wait{} }},
 			{"a pod that holds too little", decide.HoldInsufficientReclaim, func(s *decide.Situation) { measured(s, 1) }},
 		},
 	} {
@@ -189,7 +188,7 @@ func TestOverdueVictimIsEscalated(t *testing.T) {
 	build := func() *decide.Situation {
 		s := short(pressure.MemoryAvailable)
 		s.Policy.HardGrace, s.Policy.OverdueGrace = 5, 60
-		s.Cooldown = waits{node: &cooldown.Reason{}}
+		s.Cooldown = waits{node: &decide.Wait{}}
 		s.Pods[0].Terminating, s.Pods[0].DeletionGraceSeconds = true, new(int64(3600))
 		s.InFlight = []decide.Victim{{
 			UID: "uid-hog", Signal: "memory.available", Expected: pressure.Amounts{}.With(pressure.MemoryAvailable, 60),

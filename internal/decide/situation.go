@@ -3,22 +3,42 @@ package decide
 import (
 	"time"
 
-	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/nodepods"
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// Cooldown answers which pods may not be evicted for now, until when and why. Its answers change
-// nothing; see [cooldown.Tracker].
+// Cooldown answers what must wait, until when and why. Its answers change nothing, and are false where
+// nothing waits.
 type Cooldown interface {
-	Node(now time.Time) (cooldown.Reason, bool)
-	Owner(owner string, now time.Time) (cooldown.Reason, bool)
-	Server(now time.Time) (cooldown.Reason, bool)
-	Jitter(in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
-	Bypass(now time.Time) (cooldown.Reason, bool)
-	Pod(pod *rank.Pod, in cooldown.Pressure, now time.Time) (cooldown.Reason, bool)
+	// Node returns why no pod of the node may be evicted, and Owner why none of an owner, by its UID.
+	Node(now time.Time) (Wait, bool)
+	Owner(owner string, now time.Time) (Wait, bool)
+	// Server returns why no request may be sent.
+	Server(now time.Time) (Wait, bool)
+	// Jitter returns why the first soft eviction of an incident waits.
+	Jitter(s *Situation) (Wait, bool)
+	// Bypass returns until when no PDB may be bypassed.
+	Bypass(now time.Time) (Wait, bool)
+	// Pod returns why a pod may not be evicted, whatever the limits. Where a PDB may be bypassed its
+	// refusal alone keeps no pod.
+	Pod(s *Situation, pod *rank.Pod, bypassPDB bool) (Wait, bool)
+	// SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds for
+	// this pod too; "" where there is none.
 	SharedPDB(pod *rank.Pod, now time.Time) string
+}
+
+// Wait says why something waits. The zero value means nothing.
+type Wait struct {
+	// Until is when this reason ends if nothing else happens. Another reason may hold after it.
+	Until time.Time
+	// Detail is one sentence for people; "" where there is nothing to add.
+	Detail string
+	// Outcome is the refusal of a pod, and PDB the name of the PodDisruptionBudget in it; "" where none
+	// refused, or the answer did not name it.
+	Outcome evict.Outcome
+	PDB     string
 }
 
 // Situation is all that is known when a pressure is dealt with.
@@ -93,16 +113,6 @@ func (s *Situation) Shortage() Shortage {
 func (s *Situation) Required() int64 {
 	short := s.Shortage()
 	return short.Required(s.Pressure.Threshold.Signal)
-}
-
-// waitsIn is [CooldownOf] the pressure.
-func (s *Situation) waitsIn() cooldown.Pressure { return CooldownOf(&s.Pressure, s.Incident) }
-
-// CooldownOf returns what the cooldown needs to know of a pressure. ID is that of its incident.
-func CooldownOf(p *pressure.Pressure, id string) cooldown.Pressure {
-	return cooldown.Pressure{
-		Signal: p.Threshold.Signal, Incident: id, Hard: p.Threshold.Hard,
-	}
 }
 
 // newPlan begins the record of the decision, and how it would be carried out.
