@@ -6,7 +6,6 @@ import (
 
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/measure"
-	"github.com/evictd/evictd/internal/nodeimages"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -24,7 +23,7 @@ func (i *images) Unused(ctx context.Context, pods []*nodepods.Pod) (measure.Unus
 	if err != nil {
 		return measure.UnusedImages{}, err
 	}
-	bytes, err := nodeimages.Unused(node.Status.Images, pods)
+	bytes, err := measure.Unused(node.Status.Images, pods)
 	if err != nil {
 		return measure.UnusedImages{}, fmt.Errorf("counting the images of node %s: %w", i.nodeName, err)
 	}

@@ -266,7 +266,7 @@ func TestDiskThatWasFilledElsewhere(t *testing.T) {
 // takes, so that what is said about it does not change to and fro.
 func TestDiskIsMeasuredAgainInTime(t *testing.T) {
 	t.Parallel()
-	for _, slow := range []time.Duration{time.Second, 6 * time.Second, measure.DiskTimeout - time.Millisecond} {
+	for _, slow := range []time.Duration{time.Second, 6 * time.Second, decide.DiskTimeout - time.Millisecond} {
 		t.Run(slow.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		},
 		"a minute below the kubelet's line without a rise": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: most, available: low140},
-			want: low + measure.ImagesWait,
+			want: low + decide.ImagesWait,
 			note: "images that no pod uses hold 100, and 20 are missing: availability has been below 150, where the kubelet removes them, for 1m0s, the last 1m0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
@@ -118,7 +118,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				signal: pressure.ImageFSAvailable, images: most,
 				available: steps(map[time.Duration]int64{0: 200, met: 155, low: 140, low + 50*time.Second: 145}),
 			},
-			want: low + 50*time.Second + measure.ImagesWait,
+			want: low + 50*time.Second + decide.ImagesWait,
 			note: "for 1m50s, the last 1m0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
@@ -132,7 +132,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 					return 120 + int64(since/time.Second)%20
 				},
 			},
-			want: low + measure.ImagesBound*measure.ImagesWait,
+			want: low + decide.ImagesBound*decide.ImagesWait,
 			note: "for 5m0s, the last 0s without a rise",
 			held: "images that no pod uses hold 100",
 		},
@@ -141,13 +141,13 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				signal: pressure.ImageFSAvailable, images: fakeImages{unused: measure.UnusedImages{Bytes: 1000}},
 				available: sloped(low, 30*time.Second, 155, 1),
 			},
-			want: low + time.Second + measure.ImagesLook, // a second until it is below the line
+			want: low + time.Second + decide.ImagesLook, // a second until it is below the line
 			note: "the last 15s without a rise",
 			held: "images that no pod uses hold 1000",
 		},
 		"nodefs, on one device with images": {
 			node: imageNode{signal: pressure.NodeFSAvailable, images: onNodeFS, available: low140},
-			want: low + measure.ImagesWait, // the higher of the kubelet's two lines counts
+			want: low + decide.ImagesWait, // the higher of the kubelet's two lines counts
 			note: "below 150",
 			held: "images that no pod uses hold 100",
 		},
@@ -170,7 +170,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 		},
 		"nor what never comes": {
 			node: imageNode{signal: pressure.ImageFSAvailable, images: fakeImages{slow: time.Hour}, available: short},
-			want: met + measure.ImagesTimeout,
+			want: met + decide.ImagesTimeout,
 			note: "what images hold that no pod uses is not known, and no pod waits for it: there was no answer within 5s",
 		},
 		"a kubelet without a line collects them": {
@@ -178,7 +178,7 @@ func TestFaultImagesGoBeforePods(t *testing.T) {
 				signal: pressure.ImageFSAvailable, images: most, available: short,
 				reclaim: &measure.ImageReclaim{Collection: pressure.Fraction(0.16)},
 			},
-			want: met + measure.ImagesCollection,
+			want: met + decide.ImagesCollection,
 			note: "availability has been below 159",
 			held: "images that no pod uses hold 100",
 		},
@@ -236,7 +236,7 @@ func TestTheFirstCountOfImagesIsWaitedFor(t *testing.T) {
 		want time.Duration // when a pod is evicted; 0: none
 	}{
 		"it comes":       {3 * time.Second, 0},
-		"it comes never": {time.Hour, measure.ImagesTimeout},
+		"it comes never": {time.Hour, decide.ImagesTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,7 +322,7 @@ func TestFullDiskWaitsForNoImages(t *testing.T) {
 		acted := shortBeside(t, n, images, 10*time.Minute, func(p *Policy) {
 			p.ImageReclaim = measure.ImageReclaim{NodeFS: pressure.Fraction(0.10), ImageFS: pressure.Fraction(0.15)}
 		})
-		if len(acted) == 0 || acted[0] > measure.ImagesLook+time.Second {
+		if len(acted) == 0 || acted[0] > decide.ImagesLook+time.Second {
 			t.Errorf("a pod is evicted after %v on a full disk", acted)
 		}
 	})

@@ -55,8 +55,8 @@ func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *
 	if at < 0 || !a.options.Pods.Synced() {
 		return "", false
 	}
-	s := a.situation(ctx, sample, &verdict.Pressures[at])
-	if hold, _ := a.measureUses(ctx, s); hold != decide.HoldNone {
+	s := a.situation(sample, &verdict.Pressures[at])
+	if plan := a.measure(ctx, s); plan.Held() {
 		return "", false
 	}
 	a.victims.Measured(s)

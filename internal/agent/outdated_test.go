@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/internal/testing/measuretest"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -69,7 +68,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			"as old as the kubelet's may be",
 			kubelet{every: 90 * time.Second},
 			left,
-			"greedy", 180 * time.Second, 180*time.Second + measure.DiskFresh, waits, older + "40s old: waiting 1m50s at most for newer ones", "",
+			"greedy", 180 * time.Second, 180*time.Second + decide.DiskMaxAge, waits, older + "40s old: waiting 1m50s at most for newer ones", "",
 		},
 		{
 			"they would go by what the kubelet measured before",
@@ -81,19 +80,19 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 			"the kubelet never measures again",
 			kubelet{every: time.Hour},
 			left,
-			"modest", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "2m10s old", older + "4m0s old",
+			"modest", met + decide.RenewedWithin, met + decide.RenewedWithin + time.Second, waits, older + "2m10s old", older + "4m0s old",
 		},
 		{
 			"the figures carry no time",
 			kubelet{every: time.Second, stamp: func(time.Time) time.Time { return time.Time{} }},
 			left,
-			"greedy", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+			"greedy", met + decide.RenewedWithin, met + decide.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
 		},
 		{
 			"the clock was set back",
 			kubelet{every: time.Hour, stamp: func(taken time.Time) time.Time { return taken.Add(time.Hour) }},
 			left,
-			"modest", met + measure.RenewedWithin, met + measure.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
+			"modest", met + decide.RenewedWithin, met + decide.RenewedWithin + time.Second, waits, older + "of unknown age", older + "of unknown age",
 		},
 		{
 			"the disk would be full before a victim could help, and what it holds lasts",
@@ -137,7 +136,7 @@ func TestFiguresFromBeforeThePressure(t *testing.T) {
 					test.kubelet.greedy = writes
 				}
 				a := newAgent(t, n.fakeNode, policy, func(o *Options) { o.Sampler, o.Disk = n, &test.kubelet })
-				runFor(t, a, met+measure.RenewedWithin+30*time.Second)
+				runFor(t, a, met+decide.RenewedWithin+30*time.Second)
 				acted := slices.IndexFunc(n.decisions, func(d decide.Decision) bool { return d.Verb == decide.Acted })
 				if acted < 0 {
 					if holds := n.holds(); test.want != "" || !slices.Equal(holds[:min(len(holds), len(test.holds))], test.holds) {

@@ -16,7 +16,7 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 	a.askWhetherToAct()
 	ended := a.updateVictims(ctx, started)
 	sample, verdict := a.look()
-	a.follow(sample, verdict)
+	a.follow(ctx, sample, verdict)
 	next := a.pacer.Next(sample)
 	if a.planned != nil {
 		a.cancelWhenOutdated(ctx, sample, verdict)
@@ -96,12 +96,14 @@ func (a *Agent) metSince(p *pressure.Pressure) time.Time {
 }
 
 // follow lets all that follows the node's readings see this one.
-func (a *Agent) follow(sample *pressure.Sample, verdict *pressure.Verdict) {
+func (a *Agent) follow(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
 	a.wantTaints(verdict)
 	a.measurer.ObserveStalls(sample, a.policy.Thresholds, a.victims.Simulated)
 	a.victims.Observe(sample, a.incidents.Any())
 	for i := range verdict.Pressures {
-		a.journal.follow(&verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i]))
+		p, incident := &verdict.Pressures[i], a.incidentOf(&verdict.Pressures[i])
+		a.journal.follow(p, incident)
+		a.measurer.FollowImages(ctx, p, incident, a.options.Pods.List)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/measure"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
@@ -143,8 +142,8 @@ func TestFaultUnreadPodsStarveNoEviction(t *testing.T) {
 						break
 					}
 				}
-				if took := d.Time.Sub(start); took < measure.UnreadWait || took > measure.UnreadWait+100*time.Millisecond {
-					t.Errorf("it was evicted after %v, want %v", took, measure.UnreadWait)
+				if took := d.Time.Sub(start); took < decide.UnreadWait || took > decide.UnreadWait+100*time.Millisecond {
+					t.Errorf("it was evicted after %v, want %v", took, decide.UnreadWait)
 				}
 			})
 		})

@@ -16,7 +16,7 @@ type gate func(s *Situation, d *Decision) (Hold, string)
 func beforeMeasuring() []gate {
 	return []gate{
 		incompleteReading, lineHolds, podsUnsynced, podsStale, newerSample, softJitter, serverBackOff, requestInDoubt,
-		unknownVictims, nodeLimitUnlessOverdue,
+		unknownVictims, nodeLimitUnlessOverdue, stalledWithinOwnLimits,
 	}
 }
 
@@ -44,12 +44,20 @@ func BeforeMeasuring(s *Situation) Plan {
 	return plan
 }
 
-// Decide returns what should be done in a situation in which nothing held before the pods were measured.
+// Measured decides whether what the pods use is known well enough to decide by. Otherwise its plan holds.
+func Measured(s *Situation) Plan {
+	plan := s.newPlan()
+	plan.pass(s, usesKnown)
+	return plan
+}
+
+// Decide returns what should be done in a situation in which nothing held before, and what the pods use is
+// known.
 func Decide(s *Situation) Plan {
 	plan := s.newPlan()
 	d := &plan.Decision
-	d.Breakdown, d.Notes = s.Breakdown, s.Uses.Notes
-	if !plan.pass(s, whetherNeeded()...) {
+	d.Breakdown = s.Uses.Breakdown
+	if !plan.pass(s, usesKnown) || !plan.pass(s, whetherNeeded()...) {
 		return plan
 	}
 	plan.InDoubt, plan.Others = s.InDoubt, s.Others
@@ -64,13 +72,6 @@ func Decide(s *Situation) Plan {
 	if !s.anyHelps() {
 		plan.Required = s.Required()
 	}
-	return plan
-}
-
-// HoldBy returns the plan that evicts no pod, and why.
-func HoldBy(s *Situation, why Hold, detail string) Plan {
-	plan := s.newPlan()
-	plan.Decision.Hold, plan.Decision.Detail = why, detail
 	return plan
 }
 
@@ -94,14 +95,6 @@ func unknownVictims(s *Situation, _ *Decision) (Hold, string) {
 	}
 	return HoldReclaimInProgress, fmt.Sprintf("evictd does not know which pods ended before it started, and what one held may come back: waiting %v at most",
 		wait.Round(100*time.Millisecond))
-}
-
-// newerSample waits for a reading that does not reach back to the last victim's end.
-func newerSample(s *Situation, _ *Decision) (Hold, string) {
-	if !s.LastEnd.IsZero() && !s.Pressure.SampleTime.After(s.LastEnd.Add(s.ReachBack)) {
-		return HoldAwaitingNewerSample, ""
-	}
-	return HoldNone, ""
 }
 
 func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
@@ -157,13 +150,6 @@ func nodeLimit(s *Situation, _ *Decision) (Hold, string) {
 		return HoldLimitReached, limit.Detail
 	}
 	return HoldNone, ""
-}
-
-func imagesFirst(s *Situation, d *Decision) (Hold, string) {
-	if s.Images.Note != "" {
-		d.Notes = append(d.Notes, s.Images.Note)
-	}
-	return s.Images.Hold, s.Images.Detail
 }
 
 func candidates(s *Situation, d *Decision) (Hold, string) {

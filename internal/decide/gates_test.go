@@ -63,7 +63,7 @@ func short(signal pressure.Signal) *decide.Situation {
 
 // measured adds that the pod hog uses and would free so much.
 func measured(s *decide.Situation, amount int64) {
-	s.Uses = &decide.Uses{ByUID: map[string]decide.Use{"uid-hog": {
+	s.Uses = &decide.Uses{Requested: s.Pressure.SampleTime, ByUID: map[string]decide.Use{"uid-hog": {
 		Value: amount, Known: true, Expected: pressure.Amounts{}.With(s.Pressure.Threshold.Signal, amount),
 	}}}
 }
@@ -97,12 +97,15 @@ func TestGatesHoldInTheirOrder(t *testing.T) {
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
 		},
 		"once they are": {
+			{"a disk that is being measured", decide.HoldUsageUnknown, func(s *decide.Situation) { s.Uses.Requested = time.Time{} }},
 			{"enough in flight", decide.HoldReclaimInProgress, func(s *decide.Situation) {
 				s.InFlight = []decide.Victim{{
 					UID: "uid-other", Expected: pressure.Amounts{}.With(disk, 40), Accepted: noon(), Deadline: noon().Add(time.Minute),
 				}}
 			}},
-			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) { s.Images.Hold = decide.HoldImagesFirst }},
+			{"images go first", decide.HoldImagesFirst, func(s *decide.Situation) {
+				s.Images = decide.Images{Concern: true, Requested: noon(), Bytes: 40, Line: 50, Within: time.Minute}
+			}},
 			{"the limit a minute", decide.HoldLimitReached, func(s *decide.Situation) { wait(s).node = &decide.Wait{} }},
 			{"no pod", decide.HoldNoCandidates, func(s *decide.Situation) { s.Pods = nil }},
 			{"a pod within its request", decide.HoldWithinRequests, func(s *decide.Situation) {

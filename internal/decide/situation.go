@@ -60,10 +60,9 @@ type Situation struct {
 	Stale    error
 
 	// InFlight are the pods in flight, the oldest first. LastEnd is when one ended last from
-	// whose end on the signal must be read anew, ReachBack how far back its reading reaches.
-	InFlight  []Victim
-	LastEnd   time.Time
-	ReachBack time.Duration
+	// whose end on the signal must be read anew.
+	InFlight []Victim
+	LastEnd  time.Time
 	// WouldBe reports whether a pod counts as ended in a dry run, and Simulated how much of what is
 	// available counts as reclaimed from such pods, in the signal's unit.
 	WouldBe   func(uid string) bool
@@ -81,21 +80,11 @@ type Situation struct {
 	// kernel's, in bytes; 0 where that is not known.
 	KubeletGap int64
 
+	// Stalls is what is known of the pods' stalls, and Images of the images that no pod uses.
+	Stalls Stalls
+	Images Images
 	// Uses is what the pods use; nil while they have not been measured for this decision.
 	Uses *Uses
-	// Breakdown says where what is used is; nil where that is not known.
-	Breakdown Breakdown
-	// Images says why unused images are waited for, and Note what else is to be known of them.
-	Images ImagesFirst
-}
-
-// ImagesFirst says why a decision waits until the kubelet has removed unused images. The zero
-// value does not wait.
-type ImagesFirst struct {
-	Hold   Hold
-	Detail string
-	// Note says what is to be known where it does not wait; "" is nothing.
-	Note string
 }
 
 // Resource returns what the node is short of.

@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"time"
+
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -31,8 +33,16 @@ type Uses struct {
 	// completely, by name. Finished pods are in neither: they are not measured, and not evicted.
 	Disk       []usage.DiskUse
 	Incomplete []Unmeasured
-	// Notes are further facts about the figures; nil when there are none.
-	Notes []string
+	// Breakdown says where what is used of a disk is; nil where that is not known.
+	Breakdown Breakdown
+	// Requested is when the measurement of a disk was; the zero time for other signals, and where there
+	// was none. Err says why nothing is known; nil where something is.
+	Requested time.Time
+	Err       error
+	// Unread are the pods whose cgroups could not be read, and Outdated those whose figures of a disk
+	// are from before the pressure.
+	Unread   Unread
+	Outdated Outdated
 }
 
 // reclaim is [ReclaimOf] what a pod's end should free, by its UID; not known for a pod that was not read.

@@ -1,8 +1,9 @@
 package measure
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,17 +13,6 @@ import (
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
-)
-
-// DiskFresh is how old a measurement of the pods' disk use may be for a decision, and DiskTimeout
-// how long one may take. The kubelet itself computes these figures once a minute. A measurement as
-// old as diskRefresh is repeated. It remains valid until the next one is there, with a margin for
-// the ticks at both ends; otherwise a lasting pressure would be without a measurement whenever one
-// takes long.
-const (
-	diskRefresh = 10 * time.Second
-	DiskTimeout = 10 * time.Second
-	DiskFresh   = diskRefresh + DiskTimeout + 5*time.Second
 )
 
 // Reading is one measurement of the pods' disk use. The zero value knows of no pod.
@@ -55,48 +45,57 @@ func (m *Measurer) Observe(reading Reading) {
 	}
 }
 
-// disks uses the last measurement when it is fresh and newer than the query requires. Otherwise it
-// requests a new one, because a measurement must not delay the loop.
-func (m *Measurer) disks(ctx context.Context, q *Query) (*decide.Uses, decide.Hold, string) {
+// disks returns what the last measurement says, whether or not it serves the decision. Unless it is new
+// it requests another one, because a measurement must not delay the loop.
+func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {
 	if m.options.Disk == nil {
-		return nil, decide.HoldUsageUnknown, "this agent has no source for the pods' disk use"
+		return &decide.Uses{Err: errors.New("this agent has no source for the pods' disk use")}
 	}
-	p := q.Pressure
-	m.Prepare(ctx, q)
-	if p.SampleTime.Sub(m.disk.At) >= DiskFresh || !m.current(q) {
-		return nil, decide.HoldUsageUnknown, "measuring the pods' disk use"
-	}
-	if m.disk.Err != nil {
-		return nil, decide.HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", m.disk.Err)
-	}
-	before := figuresBefore(p, q.Pods, m.disk.Uses)
-	if hold, detail := before.awaitNewer(p); hold != decide.HoldNone {
-		return nil, hold, detail
-	}
-	uses := DiskUses(p.Threshold.Signal, q.Pods, m.disk.Uses, q.Enough)
-	if text := before.text(p); text != "" {
-		uses.Notes = []string{text}
-	}
-	return uses, decide.HoldNone, ""
-}
-
-// Prepare requests the measurement that a decision about a disk needs, unless the last one serves. So it
-// is there when a decision has waited for something else.
-func (m *Measurer) Prepare(ctx context.Context, q *Query) {
-	p, every := q.Pressure, diskRefresh
-	if !p.Threshold.Signal.OnDisk() {
-		return
-	}
-	if !m.current(q) {
+	p, every := &s.Pressure, decide.DiskEvery
+	if !s.IsNewEnough(m.disk.At) {
 		every = 0
 	}
-	m.RefreshDisk(ctx, p.SampleTime, q.Pods, every)
+	m.RefreshDisk(ctx, p.SampleTime, s.Pods, every)
+	uses := DiskUses(p.Threshold.Signal, s.Pods, m.disk.Uses, s.Required())
+	uses.Requested, uses.Err = m.disk.At, m.disk.Err
+	uses.Outdated, uses.Breakdown = outdated(p, s.Pods, m.disk.Uses), Breakdown(p, uses)
+	return uses
 }
 
-// current reports whether the last measurement was requested since the pressure began, and after what
-// the query names.
-func (m *Measurer) current(q *Query) bool {
-	return m.disk.At.After(q.NewerThan) && !m.disk.At.Before(q.Pressure.Since)
+// outdated returns the pods whose figures are from before the pressure. A time that is zero,
+// or in the future because the clock was set back, is ignored. Pods that are not known completely
+// are left out: no decision relies on their figures anyway.
+func outdated(p *pressure.Pressure, pods []*nodepods.Pod, measured map[string]usage.DiskUse) decide.Outdated {
+	var before decide.Outdated
+	for _, pod := range pods {
+		u, known := measuredOf(measured, pod.UID, pod.CgroupUID)
+		_, exact := amountUsed(p.Threshold.Signal, filesystemOf(p.Threshold.Signal, &u))
+		if !known || !exact || pod.Finished {
+			continue
+		}
+		at := u.Time
+		if at.After(p.SampleTime) {
+			at = time.Time{}
+		}
+		if !latest(at).Before(p.Since) {
+			continue
+		}
+		if before.Pods == 0 || cmp.Or(at.Compare(before.At), cmp.Compare(pod.Key(), before.Example)) < 0 {
+			before.Example, before.At = pod.Key(), at
+		}
+		before.Pods++
+	}
+	return before
+}
+
+// latest returns the last moment at which a figure may have been taken. The times in a
+// Summary have whole seconds, as the API's JSON has them: one without a part of a second was
+// taken at any moment of it. The zero time stays zero.
+func latest(at time.Time) time.Time {
+	if at.IsZero() || at.Nanosecond() != 0 {
+		return at
+	}
+	return at.Add(time.Second - time.Nanosecond)
 }
 
 // RefreshDisk requests a measurement of the disks when the last one is as old as every, or older.
@@ -113,7 +112,7 @@ func (m *Measurer) askDisk(ctx context.Context, now time.Time, pods []*nodepods.
 	}
 	m.disk.asked = true
 	go func() {
-		bounded, cancel := context.WithTimeout(ctx, DiskTimeout)
+		bounded, cancel := context.WithTimeout(ctx, decide.DiskTimeout)
 		defer cancel()
 		measured, err := m.options.Disk.Measure(bounded, pods)
 		m.measured <- Reading{Uses: measured, Err: err, At: now}
@@ -130,7 +129,9 @@ func (m *Measurer) LastOnDisk(uid, cgroup string) (pressure.Amounts, bool) {
 	return diskExpected(&u), true
 }
 
-// DiskUses joins what was measured with the pods. Enough is [Query.Enough].
+// DiskUses joins what was measured with the pods. Enough is what one pod must return to do alone, in the
+// signal's unit; 0 where that is not the question. A pod of whose disk use only a part was counted is
+// known when that suffices.
 func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]usage.DiskUse, enough int64) *decide.Uses {
 	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods))}
 	for _, pod := range pods {
@@ -175,8 +176,7 @@ func whyUnmeasured(u *usage.DiskUse, known bool) string {
 }
 
 // diskUse picks the filesystem that is pressed. What a pod's end frees there is
-// all that it uses there: its layers, logs and local volumes go with it. A pod of which
-// only a part was counted is known when that part is enough.
+// all that it uses there: its layers, logs and local volumes go with it.
 func diskUse(signal pressure.Signal, u *usage.DiskUse, enough int64) decide.Use {
 	amount, exact := amountUsed(signal, filesystemOf(signal, u))
 	expected := diskExpected(u)

@@ -36,9 +36,8 @@ func TestPodsWithFiguresFromBefore(t *testing.T) {
 	}
 	for range 20 { // the list has no order
 		rand.Shuffle(len(pods), func(i, j int) { pods[i], pods[j] = pods[j], pods[i] })
-		before := figuresBefore(p, pods, measured)
-		if got := before.text(p); got != "the figures of 3 pods are from before the pressure; those of shop/older are 2m0s old" {
-			t.Fatal(got)
+		if got := outdated(p, pods, measured); got.Pods != 3 || got.Example != "shop/older" || !got.At.Equal(now.Add(-2*time.Minute)) {
+			t.Fatalf("%+v, want three, the oldest of shop/older", got)
 		}
 	}
 }
@@ -61,9 +60,9 @@ func TestFaultFigureOfTheSameSecondIsOfThePressure(t *testing.T) {
 	} {
 		use := measuretest.DiskUse(1, 1, 1, 1)
 		use.Time = at
-		got := figuresBefore(p, pods, map[string]usage.DiskUse{"uid-web": use})
-		if got.pods != before {
-			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.pods, before)
+		got := outdated(p, pods, map[string]usage.DiskUse{"uid-web": use})
+		if got.Pods != before {
+			t.Errorf("a figure of %v is from before %v for %d pods, want %d", at, met, got.Pods, before)
 		}
 	}
 }

@@ -2,34 +2,13 @@ package measure
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
-)
-
-// When images are counted: under pressure of their device only, and once a minute at most. A
-// count is good until the next one is there.
-const (
-	imagesRefresh = time.Minute
-	ImagesTimeout = 5 * time.Second
-	imagesFresh   = imagesRefresh + ImagesTimeout + 5*time.Second
-)
-
-// How long unused images that are not removed are waited for, see docs/adr/0010. ImagesCollection
-// is the wait when the kubelet has no threshold and removes images only in its collection, every
-// five minutes (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise restarts the wait, for ImagesBound
-// waits in all: a disk that is written and cleared alternately rises again and again.
-const (
-	ImagesWait       = time.Minute
-	ImagesCollection = 5*time.Minute + ImagesWait
-	ImagesLook       = 15 * time.Second
-	ImagesBound      = 5
 )
 
 // UnusedImages is what images hold that no pod of the node uses.
@@ -82,10 +61,15 @@ type belowLine struct {
 	lowest       int64     // since then
 }
 
+// concern reports whether a pressure may have to do with images.
+func (m *Measurer) concern(p *pressure.Pressure) bool {
+	return m.options.Images != nil && p.Threshold.Signal.Kind() == pressure.SpaceKind
+}
+
 // FollowImages requests a count when one is due, takes the answer, and follows where the signal is
 // relative to the kubelet's threshold. It does not wait; pods lists those of the node.
 func (m *Measurer) FollowImages(ctx context.Context, p *pressure.Pressure, incident string, pods func() []*nodepods.Pod) {
-	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
+	if !m.concern(p) {
 		return
 	}
 	c := &m.images
@@ -99,7 +83,7 @@ func (m *Measurer) FollowImages(ctx context.Context, p *pressure.Pressure, incid
 		}
 	default:
 	}
-	if !c.pending && (c.asked.IsZero() || p.SampleTime.Sub(c.asked) >= imagesRefresh) {
+	if !c.pending && (c.asked.IsZero() || p.SampleTime.Sub(c.asked) >= decide.ImagesEvery) {
 		c.ask(ctx, p.SampleTime, m.options.Images, pods())
 	}
 	line, _ := c.line(p)
@@ -114,7 +98,7 @@ func (c *imageCount) ask(ctx context.Context, now time.Time, images Images, pods
 	c.pending, c.asked = true, now
 	answers := c.answers
 	go func() {
-		bounded, cancel := context.WithTimeout(ctx, ImagesTimeout)
+		bounded, cancel := context.WithTimeout(ctx, decide.ImagesTimeout)
 		defer cancel()
 		unused, err := images.Unused(bounded, pods)
 		answers <- imageAnswer{UnusedImages: unused, err: err, at: now}
@@ -146,30 +130,26 @@ func (c *imageCount) line(p *pressure.Pressure) (line int64, within time.Duratio
 		line = max(line, by.NodeFS.Of(capacity))
 	}
 	if line > 0 {
-		return line, ImagesWait
+		return line, decide.ImagesWait
 	}
-	return by.Collection.Of(capacity), ImagesCollection
+	return by.Collection.Of(capacity), decide.ImagesCollection
 }
 
-// ImagesFirst holds a decision while images that no pod uses cover that much of what is missing of
-// the signal, in its unit. The note has further facts about them; "" when there are none.
-func (m *Measurer) ImagesFirst(p *pressure.Pressure, uses *decide.Uses, missing int64) (hold decide.Hold, detail, note string) {
-	if m.options.Images == nil || p.Threshold.Signal.Kind() != pressure.SpaceKind {
-		return decide.HoldNone, "", ""
+// imagesOf returns what is known of the images for a pressure, by what the pods use.
+func (m *Measurer) imagesOf(p *pressure.Pressure, uses *decide.Uses) decide.Images {
+	if !m.concern(p) {
+		return decide.Images{}
 	}
-	c, signal := &m.images, p.Threshold.Signal
-	if c.known.at.IsZero() || p.SampleTime.Sub(c.known.at) >= imagesFresh {
-		if c.pending && c.last.err == nil && p.SampleTime.Sub(c.asked) < ImagesTimeout {
-			// Not ImagesFirst, whose Event is said once and with the figures.
-			return decide.HoldUsageUnknown, "counting what images hold that no pod uses", ""
-		}
-		return decide.HoldNone, "", "what images hold that no pod uses is not known, and no pod waits for it: " + c.fault()
+	c, b := &m.images, &m.images.below[p.Threshold.Signal]
+	known := decide.Images{
+		Concern: true, Requested: c.known.at, Bytes: c.known.Bytes, Elsewhere: !c.on(p.Threshold.Signal, uses),
+		Err: c.last.err, Below: b.first, Still: b.since,
 	}
-	if !c.on(signal, uses) || c.known.Bytes < missing {
-		return decide.HoldNone, "", ""
+	if c.pending {
+		known.Pending = c.asked
 	}
-	return c.await(p, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
-		wording.Amount(signal, c.known.Bytes), wording.Amount(signal, missing)))
+	known.Line, known.Within = c.line(p)
+	return known
 }
 
 // on reports whether the images are on the signal's device. Where the kubelet says that
@@ -180,35 +160,4 @@ func (c *imageCount) on(signal pressure.Signal, uses *decide.Uses) bool {
 		return signal != pressure.NodeFSAvailable
 	}
 	return !slices.ContainsFunc(uses.Disk, func(u usage.DiskUse) bool { return u.SplitLayers })
-}
-
-// fault says why nothing is known.
-func (c *imageCount) fault() string {
-	if c.last.err != nil {
-		return wording.OneLine(c.last.err.Error())
-	}
-	return fmt.Sprintf("there was no answer within %v", ImagesTimeout)
-}
-
-// await holds a decision until the kubelet should have removed the images. Text says what they
-// hold.
-func (c *imageCount) await(p *pressure.Pressure, text string) (hold decide.Hold, detail, note string) {
-	line, within := c.line(p)
-	amount := wording.Amount(p.Threshold.Signal, line)
-	b := &c.below[p.Threshold.Signal]
-	if line == 0 {
-		return decide.HoldNone, "", text + ": the kubelet is not configured to remove images"
-	}
-	if b.since.IsZero() {
-		return decide.HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, amount), ""
-	}
-	wait := min(within-p.SampleTime.Sub(b.since), ImagesBound*within-p.SampleTime.Sub(b.first))
-	if p.SampleTime.Sub(b.since) >= ImagesLook && decide.TooLate(p, 0) {
-		wait = 0
-	}
-	if wait <= 0 {
-		return decide.HoldNone, "", fmt.Sprintf("%s: availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
-			text, amount, p.SampleTime.Sub(b.first).Round(time.Second), p.SampleTime.Sub(b.since).Round(time.Second))
-	}
-	return decide.HoldImagesFirst, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, amount, wait.Round(time.Second)), ""
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // WarmUpEvery is how often a calm node's pods are read without a decision.
-const WarmUpEvery = 30 * time.Second
+const WarmUpEvery = decide.ReadingMaxAge
 
 // Collector reads what the pods use of memory and tasks.
 type Collector interface {
@@ -62,14 +62,14 @@ type Measurer struct {
 	options    Options
 	definition pressure.MemoryDefinition
 
-	read     []usage.Pod // what was read last; the next reading writes over it
-	lastRead lastRead
-	waits    [pressure.SignalCount]unreadWaits
-	warmed   time.Time
-	stalls   stallReadings
-	disk     diskReading
-	measured chan Reading
-	images   imageCount
+	read        []usage.Pod // what was read last; the next reading writes over it
+	lastRead    lastRead
+	unreadTimes [pressure.SignalCount]unreadTime
+	warmed      time.Time
+	stalls      stallReadings
+	disk        diskReading
+	measured    chan Reading
+	images      imageCount
 }
 
 // New returns a Measurer that has read nothing.
@@ -82,33 +82,20 @@ func (m *Measurer) Adopt(definition pressure.MemoryDefinition, reclaim ImageRecl
 	m.definition, m.images.reclaim = definition, reclaim
 }
 
-// Query is what a decision needs to know.
-type Query struct {
-	// Pressure is what the node is short of. Pods are all of the node.
-	Pressure *pressure.Pressure
-	Pods     []*nodepods.Pod
-	// Incident is the ID of the shortage; "" where there is none.
-	Incident string
-	// NewerThan is what figures of a disk must be newer than; the zero time sets no such limit.
-	NewerThan time.Time
-	// Enough is what one pod must return to do alone, in the signal's unit; 0 where that is not
-	// the question. A pod of whose disk use only a part was counted is known when that suffices.
-	Enough int64
+// Uses returns what the pods use of the pressed resource, as far as it is known.
+func (m *Measurer) Uses(ctx context.Context, s *decide.Situation) *decide.Uses {
+	if s.Pressure.Threshold.Signal.OnDisk() {
+		return m.disks(ctx, s)
+	}
+	uses, missing := m.cgroups(s.Pressure.Threshold.Signal, s.Pods, s.Pressure.SampleTime)
+	if uses.Err == nil {
+		uses.Unread = m.unread(s, missing)
+	}
+	return uses
 }
 
-// Uses returns what the pods use of the pressed resource. A hold other than HoldNone says that
-// it is not known well enough to decide by.
-func (m *Measurer) Uses(ctx context.Context, q *Query) (*decide.Uses, decide.Hold, string) {
-	if q.Pressure.Threshold.Signal.OnDisk() {
-		return m.disks(ctx, q)
-	}
-	uses, missing, err := m.cgroups(q.Pressure.Threshold.Signal, q.Pods, q.Pressure.SampleTime)
-	if uses == nil {
-		return nil, decide.HoldUsageUnknown, err.Error()
-	}
-	hold, detail := m.awaitUnread(q, missing)
-	return uses, hold, detail
-}
+// Images returns what is known of the images that no pod uses, once it is known what the pods use.
+func (m *Measurer) Images(s *decide.Situation) decide.Images { return m.imagesOf(&s.Pressure, s.Uses) }
 
 // Held returns what each pod's end should free of memory and tasks, by the UID of its cgroup, without a
 // replacement for one that could not be read: then there is an error.
@@ -141,29 +128,31 @@ func (m *Measurer) collect() ([]usage.Pod, error) {
 }
 
 // cgroups reads the pods' cgroups. Pods that could not be read and that no earlier reading
-// stands in for are left out, and so protected; missing are their cgroups' UIDs. It returns
-// nil and the error where none could be read.
-func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string, err error) {
+// stands in for are left out, and so protected; missing are their cgroups' UIDs.
+func (m *Measurer) cgroups(signal pressure.Signal, pods []*nodepods.Pod, now time.Time) (uses *decide.Uses, missing []string) {
 	read, err := m.collect()
 	m.lastRead.update(read, now)
-	read, missing = m.bridge(read, err, pods, now)
+	read, missing = m.bridge(read, err, pods)
 	m.read = read
 	if err != nil && len(read) == 0 {
-		return nil, nil, err
+		return &decide.Uses{Err: err}, nil
 	}
-	return CgroupUses(signal, m.definition, pods, read), missing, nil
-}
-
-// WarmUpDue reports whether the pods should be read again although no threshold has been met for its
-// grace period.
-func (m *Measurer) WarmUpDue(now time.Time) bool {
-	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
+	return CgroupUses(signal, m.definition, pods, read), missing
 }
 
 // WarmUp reads the pods' cgroups as a decision about memory would, so that they are open and
 // have a recent reading when it counts; nil where they could not be read.
 func (m *Measurer) WarmUp(pods []*nodepods.Pod, now time.Time) *decide.Uses {
 	m.warmed = now
-	uses, _, _ := m.cgroups(pressure.MemoryAvailable, pods, now) // a fault was reported
+	uses, _ := m.cgroups(pressure.MemoryAvailable, pods, now)
+	if uses.Err != nil {
+		return nil // a fault was reported
+	}
 	return uses
+}
+
+// WarmUpDue reports whether the pods should be read again although no threshold has been met for its
+// grace period.
+func (m *Measurer) WarmUpDue(now time.Time) bool {
+	return m.warmed.IsZero() || now.Sub(m.warmed) >= WarmUpEvery
 }

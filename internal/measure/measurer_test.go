@@ -36,8 +36,8 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 		age          time.Duration
 		known        bool
 	}{
-		"young":                        {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, DiskFresh - 1, true},
-		"old":                          {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, DiskFresh, false},
+		"young":                        {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge - 1, true},
+		"old":                          {Reading{Uses: measured, At: at}, -time.Minute, -time.Minute, decide.DiskMaxAge, false},
 		"from before the pressure":     {Reading{Uses: measured, At: at}, 1, -time.Minute, time.Second, false},
 		"from before a victim's end":   {Reading{Uses: measured, At: at}, -time.Minute, 0, time.Second, false},
 		"a fault":                      {Reading{Err: errors.New("planted"), At: at}, -time.Minute, -time.Minute, time.Second, false},
@@ -46,15 +46,16 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 	} {
 		m := New(Options{Disk: hanging{}, Fault: func(string, error) {}})
 		m.Observe(test.reading)
-		uses, hold, detail := m.Uses(t.Context(), &Query{
-			Pressure: &pressure.Pressure{
+		s := &decide.Situation{
+			Pressure: pressure.Pressure{
 				Threshold: pressure.Threshold{Signal: pressure.NodeFSAvailable},
 				Observed:  pressure.Observation{Available: 1}, Since: at.Add(test.since), SampleTime: at.Add(test.age),
 			},
-			Pods: []*nodepods.Pod{{UID: "uid"}}, NewerThan: at.Add(test.newer),
-		})
-		if (hold == decide.HoldNone) != test.known || (uses != nil) != test.known {
-			t.Errorf("%s: %s (%s), uses %v; known should be %t", name, hold, detail, uses, test.known)
+			Pods: []*nodepods.Pod{{UID: "uid"}}, LastEnd: at.Add(test.newer), Policy: &decide.Policy{},
+		}
+		s.Uses = m.Uses(t.Context(), s)
+		if d := decide.Measured(s).Decision; (d.Hold == decide.HoldNone) != test.known {
+			t.Errorf("%s: %s (%s), uses %v; known should be %t", name, d.Hold, d.Detail, s.Uses, test.known)
 		}
 	}
 }

@@ -2,28 +2,18 @@ package measure
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
-	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/usage"
 )
 
-const (
-	// A pod whose cgroup cannot be read is no candidate, so that its neighbours would go in its
-	// place: what stands in for it, and how long one is waited for, is docs/adr/0018.
-
-	// bridgedFor is how old a pod's last reading may be when it replaces one that failed.
-	bridgedFor = WarmUpEvery
-	// UnreadWait is how long decisions about one incident wait in all for pods that could not
-	// be read.
-	UnreadWait = time.Second
-)
+// What stands in for a pod whose cgroup cannot be read, and how long one is waited for, is
+// docs/adr/0018.
 
 // lastRead are the pods' last readings, by the UIDs of their cgroups.
 type lastRead map[string]datedPod
@@ -38,18 +28,18 @@ func (l lastRead) update(read []usage.Pod, now time.Time) {
 	for i := range read {
 		l[read[i].UID] = datedPod{pod: read[i], at: now}
 	}
-	maps.DeleteFunc(l, func(_ string, r datedPod) bool { return now.Sub(r.at) >= bridgedFor })
+	maps.DeleteFunc(l, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
 }
 
 // bridge appends the last readings of the pods that could not be read, and returns the UIDs of
 // the cgroups that have none.
-func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod, now time.Time) (bridged []usage.Pod, missing []string) {
+func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod) (bridged []usage.Pod, missing []string) {
 	var unread *usage.UnreadError
 	if !errors.As(fault, &unread) {
 		return read, nil
 	}
 	for _, uid := range m.failed(read, unread, pods) {
-		if last, known := m.lastRead[uid]; known && now.Sub(last.at) < bridgedFor {
+		if last, known := m.lastRead[uid]; known {
 			read = append(read, last.pod)
 		} else {
 			missing = append(missing, uid)
@@ -76,50 +66,34 @@ func (m *Measurer) failed(read []usage.Pod, unread *usage.UnreadError, pods []*n
 	})
 }
 
-// unreadWaits is how long decisions about an incident have waited for pods that could not be
-// read. The zero value has not waited.
-type unreadWaits struct {
+// unreadTime is for how long pods of an incident could not be read. The zero value was always read.
+type unreadTime struct {
 	incident string        // its ID
-	spent    time.Duration // in waits that are over
-	from     time.Time     // since when a decision waits; zero when none does
+	spent    time.Duration // up to the last reading
+	from     time.Time     // when that was, where pods were missing in it; zero where none were
 }
 
-// waitsOf returns that of a query's incident: all signals of memory share one.
-func (m *Measurer) waitsOf(q *Query) *unreadWaits {
-	signal := pressure.MemoryAvailable
-	if q.Pressure.Threshold.Signal.Kind() == pressure.PIDKind {
+// unread returns the pods of which nothing is known, by the UIDs of their cgroups, and for how long there
+// have been such pods. All signals of memory share one incident.
+func (m *Measurer) unread(s *decide.Situation, missing []string) decide.Unread {
+	signal, now := pressure.MemoryAvailable, s.Pressure.SampleTime
+	if s.Pressure.Threshold.Signal.Kind() == pressure.PIDKind {
 		signal = pressure.PIDAvailable
 	}
-	w := &m.waits[signal]
-	if w.incident != q.Incident {
-		*w = unreadWaits{incident: q.Incident}
+	w := &m.unreadTimes[signal]
+	if w.incident != s.Incident {
+		*w = unreadTime{incident: s.Incident}
 	}
-	return w
-}
-
-// waited returns how long decisions have waited by now.
-func (w *unreadWaits) waited(now time.Time) time.Duration {
-	if w.from.IsZero() {
-		return w.spent
+	if !w.from.IsZero() {
+		w.spent += now.Sub(w.from)
 	}
-	return w.spent + now.Sub(w.from)
-}
-
-// awaitUnread holds a decision while pods could not be read that nothing stands in for.
-func (m *Measurer) awaitUnread(q *Query, missing []string) (decide.Hold, string) {
-	w, now := m.waitsOf(q), q.Pressure.SampleTime
-	w.spent = w.waited(now)
 	w.from = time.Time{}
-	if len(missing) == 0 || w.spent >= UnreadWait {
-		return decide.HoldNone, ""
-	}
-	w.from = now
-	names := make([]string, 0, len(missing))
+	unread := decide.Unread{Waited: w.spent}
 	for _, uid := range missing {
-		names = append(names, nameOf(uid, q.Pods))
+		w.from = now
+		unread.Pods = append(unread.Pods, nameOf(uid, s.Pods))
 	}
-	return decide.HoldUsageUnknown, fmt.Sprintf("%d pods could not be read: %s; waiting %v at most",
-		len(missing), wording.Few(names), UnreadWait-w.spent)
+	return unread
 }
 
 // nameOf returns namespace and name of the pod whose cgroup it is, else the UID in

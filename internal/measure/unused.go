@@ -1,5 +1,4 @@
-// Package nodeimages counts what the images on a node hold that none of its pods uses.
-package nodeimages
+package measure
 
 import (
 	"errors"

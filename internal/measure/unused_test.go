@@ -1,4 +1,4 @@
-package nodeimages
+package measure
 
 import (
 	"errors"

@@ -1,0 +1,248 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// A figure has a time. How old one may be for a decision, and how long a decision waits for a newer one,
+// or for one that is missing, is here and nowhere else.
+const (
+	// DiskEvery is how old the measurement of the pods' disk use is that is repeated while a disk is
+	// short, DiskTimeout how long one may take, and DiskMaxAge how old one may be for a decision. The
+	// kubelet itself computes these figures once a minute. A measurement counts until the next one is
+	// there, with a margin for the ticks at both ends; otherwise a lasting pressure would be without one
+	// whenever it takes long.
+	DiskEvery   = 10 * time.Second
+	DiskTimeout = 10 * time.Second
+	DiskMaxAge  = DiskEvery + DiskTimeout + 5*time.Second
+	// RenewedWithin is how long after a threshold was met its source should have renewed every figure.
+	// The kubelet measures a pod's volumes again after one to two minutes (volumeStatsAggPeriod and the
+	// jitter of 1.0 in pkg/kubelet/server/stats, volume_stat_calculator.go), and the runtime its layers
+	// more often; and evictd must have requested a measurement since. See docs/adr/0019.
+	RenewedWithin = 2*time.Minute + DiskEvery + DiskTimeout
+
+	// ReadingMaxAge is how old a pod's last reading may be when it replaces one that failed, and
+	// UnreadWait how long decisions about one incident wait in all for pods that could not be read. A pod
+	// whose cgroup cannot be read is no candidate, so that its neighbours would go in its place: see
+	// docs/adr/0018.
+	ReadingMaxAge = 30 * time.Second
+	UnreadWait    = time.Second
+
+	// Images are counted under pressure of their device only, ImagesEvery at most. A count is good until
+	// the next one is there.
+	ImagesEvery   = time.Minute
+	ImagesTimeout = 5 * time.Second
+	ImagesMaxAge  = ImagesEvery + ImagesTimeout + 5*time.Second
+	// ImagesWait is how long unused images that are not removed are waited for, see docs/adr/0010, and
+	// ImagesCollection that where the kubelet has no threshold and removes images only in its collection,
+	// every five minutes (ImageGCPeriod, pkg/kubelet/kubelet.go). A rise restarts the wait, for
+	// ImagesBound waits in all: a disk that is written and cleared alternately rises again and again.
+	// Where a disk fills, the wait ends after ImagesLook.
+	ImagesWait       = time.Minute
+	ImagesCollection = 5*time.Minute + ImagesWait
+	ImagesLook       = 15 * time.Second
+	ImagesBound      = 5
+)
+
+// StallWindow returns the window over which a stall is measured; 0 for other signals, which are measured
+// at a moment.
+func StallWindow(signal pressure.Signal, seen pressure.Observation) time.Duration {
+	if signal != pressure.MemoryStall {
+		return 0
+	}
+	return time.Duration(seen.Capacity) * time.Microsecond
+}
+
+// newerSample waits for a reading that does not reach back to the last victim's end: a window in which
+// that was still running does not show the time after it.
+func newerSample(s *Situation, _ *Decision) (Hold, string) {
+	p := &s.Pressure
+	if !s.LastEnd.IsZero() && !p.SampleTime.After(s.LastEnd.Add(StallWindow(p.Threshold.Signal, p.Observed))) {
+		return HoldAwaitingNewerSample, ""
+	}
+	return HoldNone, ""
+}
+
+// IsNewEnough reports whether a measurement that was requested at that time shows what has happened: it
+// was since the pressure began, and after the end of evictd's last victim.
+func (s *Situation) IsNewEnough(requested time.Time) bool {
+	return requested.After(s.LastEnd) && !requested.Before(s.Pressure.Since)
+}
+
+// Unread are pods that could not be read, by name, and that no earlier reading stands in for.
+type Unread struct {
+	Pods []string
+	// Waited is for how long there have been such pods in this incident, in all.
+	Waited time.Duration
+}
+
+// await holds a decision for a moment while there are such pods; then it concerns them alone.
+func (u *Unread) await() (Hold, string) {
+	if len(u.Pods) == 0 || u.Waited >= UnreadWait {
+		return HoldNone, ""
+	}
+	return HoldUsageUnknown, fmt.Sprintf("%d pods could not be read: %s; waiting %v at most",
+		len(u.Pods), wording.Few(u.Pods), UnreadWait-u.Waited)
+}
+
+// Stalls is what is known of the pods' stalls between two readings.
+type Stalls struct {
+	// Since is when the first of the two was made; the zero time before there are two.
+	Since time.Time
+	// Err says why a reading failed, and Unread which pods are missing.
+	Err    error
+	Unread Unread
+	// Bound are the pods that met a limit of their own, by name, and Others says that another one
+	// stalled for as long as the threshold requires.
+	Bound  []string
+	Others bool
+}
+
+// stalledWithinOwnLimits holds a decision about stalls while only pods stall that met limits of their
+// own: another pod's end would not help them. The kernel weighs the node's figure by busy CPUs, so a
+// pod's cannot be subtracted from it. Instead, when a pod met its limit, another pod must have
+// stalled for as long as the threshold requires.
+func stalledWithinOwnLimits(s *Situation, _ *Decision) (Hold, string) {
+	p, stalls := &s.Pressure, &s.Stalls
+	if p.Threshold.Signal != pressure.MemoryStall {
+		return HoldNone, ""
+	}
+	if stalls.Since.IsZero() || p.SampleTime.Sub(stalls.Since) > 2*StallWindow(p.Threshold.Signal, p.Observed) {
+		return HoldUsageUnknown, "measuring which pods stall"
+	}
+	if stalls.Err != nil {
+		return HoldUsageUnknown, fmt.Sprintf("which pods stall could not be read: %v", stalls.Err)
+	}
+	if hold, detail := stalls.Unread.await(); hold != HoldNone || len(stalls.Bound) == 0 || stalls.Others {
+		return hold, detail
+	}
+	return HoldStalledWithinOwnLimits, strings.Join(stalls.Bound, ", ") + " met limits of their own, and no other pod stalled"
+}
+
+// Outdated are the pods whose figures of a disk are from before the pressure, and so do not show what
+// brought it about: docs/adr/0019.
+type Outdated struct {
+	Pods int
+	// Example is the pod whose figures are the oldest, and At when these were taken; zero when they
+	// carry no time.
+	Example string
+	At      time.Time
+}
+
+// text says that a decision is based on such figures.
+func (o *Outdated) text(p *pressure.Pressure) string {
+	age := "of unknown age"
+	if !o.At.IsZero() {
+		age = fmt.Sprintf("%v old", p.SampleTime.Sub(o.At).Round(time.Second))
+	}
+	return fmt.Sprintf("the figures of %d pods are from before the pressure; those of %s are %s", o.Pods, o.Example, age)
+}
+
+// usesKnown holds a decision while what the pods use is not known well enough.
+func usesKnown(s *Situation, d *Decision) (Hold, string) {
+	u := s.Uses
+	switch {
+	case u.Err != nil && (u.Requested.IsZero() || !s.Pressure.Threshold.Signal.OnDisk()):
+		return HoldUsageUnknown, u.Err.Error()
+	case s.Pressure.Threshold.Signal.OnDisk():
+		return s.diskKnown(d)
+	default:
+		return u.Unread.await()
+	}
+}
+
+// diskKnown holds a decision while a disk was not measured, and, unless it would be full before a victim
+// could help, while figures are from before the pressure.
+func (s *Situation) diskKnown(d *Decision) (Hold, string) {
+	u, p := s.Uses, &s.Pressure
+	switch {
+	case p.SampleTime.Sub(u.Requested) >= DiskMaxAge || !s.IsNewEnough(u.Requested):
+		return HoldUsageUnknown, "measuring the pods' disk use"
+	case u.Err != nil:
+		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)
+	case u.Outdated.Pods == 0:
+		return HoldNone, ""
+	}
+	text := u.Outdated.text(p)
+	if wait := RenewedWithin - p.SampleTime.Sub(p.Since); wait > 0 && !TooLate(p, wait) {
+		return HoldUsageUnknown, fmt.Sprintf("%s: waiting %v at most for newer ones", text, wait.Round(time.Second))
+	}
+	d.Notes = append(d.Notes, text)
+	return HoldNone, ""
+}
+
+// Images is what is known of the images that no pod uses. The zero value is a pressure that has nothing
+// to do with them.
+type Images struct {
+	// Concern says that they may be on the device that is short.
+	Concern bool
+	// Requested is when the newest count was requested whose outcome is known; the zero time where there
+	// is none. Bytes is what they hold by it, and Elsewhere says that they are on another device.
+	Requested time.Time
+	Bytes     int64
+	Elsewhere bool
+	// Pending is when the count was requested that is under way; the zero time where none is. Err is why
+	// the last one failed; nil where it did not.
+	Pending time.Time
+	Err     error
+	// Line is the availability below which the kubelet removes them, 0 where it never does, and Within
+	// how long it may take for that.
+	Line   int64
+	Within time.Duration
+	// Below is since when the signal is below the line, and Still since when it has not risen; the zero
+	// time while it is above.
+	Below, Still time.Time
+}
+
+// imagesFirst holds a decision while images that no pod uses cover what is missing of the signal.
+func imagesFirst(s *Situation, d *Decision) (Hold, string) {
+	i, p := &s.Images, &s.Pressure
+	signal, now, missing := p.Threshold.Signal, p.SampleTime, s.Shortage().Missing
+	unknown := i.Requested.IsZero() || now.Sub(i.Requested) >= ImagesMaxAge
+	switch {
+	case !i.Concern:
+		return HoldNone, ""
+	case unknown && !i.Pending.IsZero() && i.Err == nil && now.Sub(i.Pending) < ImagesTimeout:
+		// Not ImagesFirst, whose Event is said once and with the figures.
+		return HoldUsageUnknown, "counting what images hold that no pod uses"
+	case unknown:
+		why := fmt.Sprintf("there was no answer within %v", ImagesTimeout)
+		if i.Err != nil {
+			why = wording.OneLine(i.Err.Error())
+		}
+		d.Notes = append(d.Notes, "what images hold that no pod uses is not known, and no pod waits for it: "+why)
+		return HoldNone, ""
+	case i.Elsewhere || i.Bytes < missing:
+		return HoldNone, ""
+	}
+	wait, text := i.await(p, fmt.Sprintf("images that no pod uses hold %s, and %s are missing",
+		wording.Amount(signal, i.Bytes), wording.Amount(signal, missing)))
+	if !wait {
+		d.Notes = append(d.Notes, text)
+		return HoldNone, ""
+	}
+	return HoldImagesFirst, text
+}
+
+// await reports whether the kubelet should still remove the images, and says why. Text says what they
+// hold.
+func (i *Images) await(p *pressure.Pressure, text string) (wait bool, why string) {
+	now, line := p.SampleTime, wording.Amount(p.Threshold.Signal, i.Line)
+	if i.Line == 0 {
+		return false, text + ": the kubelet is not configured to remove images"
+	}
+	if i.Still.IsZero() {
+		return true, fmt.Sprintf("%s: the kubelet removes them below %s, before it evicts pods", text, line)
+	}
+	left := min(i.Within-now.Sub(i.Still), ImagesBound*i.Within-now.Sub(i.Below))
+	if left <= 0 || now.Sub(i.Still) >= ImagesLook && TooLate(p, 0) {
+		return false, fmt.Sprintf("%s: availability has been below %s, where the kubelet removes them, for %v, the last %v without a rise",
+			text, line, now.Sub(i.Below).Round(time.Second), now.Sub(i.Still).Round(time.Second))
+	}
+	return true, fmt.Sprintf("%s: the kubelet removes them below %s: waiting %v at most for a rise", text, line, left.Round(time.Second))
+}
