@@ -71,7 +71,6 @@ func (j *journal) hold(d *decide.Decision) {
 func (j *journal) reported(d *decide.Decision) {
 	switch {
 	case len(d.Attempts) > 0:
-		d.Hold = decide.HoldNone
 		j.record(d)
 	case d.Hold != decide.HoldNone:
 		j.hold(d)

@@ -24,8 +24,7 @@ func (a *Agent) takeReport(r decide.Report) {
 		d = r.About.Decision(now, a.victims.All())
 	}
 	a.planned = nil
-	d.Verb, d.BestEffort, d.Hold, d.Detail, d.Attempts = r.Verb, r.BestEffort, r.Hold, r.Detail, r.Attempts
-	d.Notes = append(d.Notes, r.Notes...)
+	r.Complete(d)
 	a.learn(d, &r, now)
 	a.journal.reported(d)
 }

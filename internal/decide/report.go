@@ -11,16 +11,12 @@ type Report struct {
 	// About is the request in doubt whose outcome is all that was found out, where it is about
 	// another resource than the plan; nil where the report is the plan's.
 	About *InDoubt
-	// Verb, BestEffort, Notes and Attempts belong to the decision. Verb means nothing without
-	// attempts.
-	Verb       Verb
+	// BestEffort, Notes and Attempts belong to the decision. Detail says why no request was sent, or why
+	// the plan was not carried out completely; "" where it was.
 	BestEffort BestEffort
 	Notes      []string
 	Attempts   []Attempt
-	// Hold is why no request was sent; HoldNone when one was, or when the plan was canceled before.
-	// Detail adds to it, or says why the plan was not carried out completely.
-	Hold   Hold
-	Detail string
+	Detail     string
 	// Expected is what the end of the last attempt's pod should free, or of Foreign's.
 	Expected pressure.Amounts
 	// Held is what the last attempt's pod held in detail when its eviction was accepted; nil
@@ -30,6 +26,8 @@ type Report struct {
 	// that its pod could not be read.
 	InDoubt *InDoubt
 	Unread  bool
+	// Unlisted says that the watch does not list the next candidate any more.
+	Unlisted bool
 	// Foreign is an earlier request whose pod was ended by another client meanwhile; nil when there
 	// is none.
 	Foreign *Attempt
@@ -37,6 +35,40 @@ type Report struct {
 	Shared []Attempt
 	// Stale says that the plan grew too old: the next plan continues where this one ended.
 	Stale bool
+}
+
+// Complete completes a decision by what became of its plan: what it came to, or why no request was sent;
+// HoldNone where the plan was canceled before its first one.
+func (r *Report) Complete(d *Decision) {
+	d.BestEffort, d.Detail, d.Attempts = r.BestEffort, r.Detail, r.Attempts
+	d.Notes = append(d.Notes, r.Notes...)
+	switch victim := d.Victim(); {
+	case len(r.Attempts) == 0:
+		d.Hold = r.hold()
+	case victim == nil:
+		d.Verb = Refused
+	case victim.Escalates:
+		d.Verb = Escalated
+	default:
+		d.Verb = Acted
+	}
+}
+
+func (r *Report) hold() Hold {
+	switch {
+	case r.BestEffort == BestEffortInsufficientReclaim:
+		return HoldInsufficientReclaim
+	case r.BestEffort == BestEffortBudgetUnknown:
+		return HoldBudgetUnknown
+	case r.Foreign != nil:
+		return HoldReclaimInProgress
+	case r.InDoubt != nil:
+		return HoldRequestInDoubt
+	case r.Unlisted:
+		return HoldAwaitingNewerSample
+	default:
+		return HoldNone
+	}
 }
 
 // Reconciled returns the report that a request in doubt was carried out; how names the source.
@@ -56,5 +88,5 @@ func (r *Report) Reconcile(open *InDoubt, how string) {
 	if attempt.Bypassed != nil {
 		r.BestEffort = BestEffortDeleted
 	}
-	r.Verb, r.Expected, r.Attempts = Acted, open.Expected, append(r.Attempts, attempt)
+	r.Expected, r.Attempts = open.Expected, append(r.Attempts, attempt)
 }

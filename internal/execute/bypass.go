@@ -13,42 +13,35 @@ import (
 // budgets are the budgets that were read, by namespace and name.
 type budgets map[string]evict.Budget
 
-// blockedByPDB returns the candidates that a budget refused, in the order of the ranking.
+// blockedByPDB returns the candidates that a budget refused, in the order of the ranking, where one may be
+// deleted despite its budget.
 func (r *run) blockedByPDB() []*candidate {
 	var blocked []*candidate
 	for i := range r.candidates {
-		if c := &r.candidates[i]; c.BlockedByPDB {
+		if c := &r.candidates[i]; c.BlockedByPDB && r.plan.BypassPDB {
 			blocked = append(blocked, c)
 		}
 	}
 	return blocked
 }
 
-// mayBypassPDB reports whether a pod may be deleted despite its budget.
-func (r *run) mayBypassPDB() bool { return r.plan.BypassPDB && len(r.blockedByPDB()) > 0 }
-
 // bypassPDB ends a run in which no request was accepted (docs/adr/0013): it deletes one pod and bypasses
 // its budget, or says why none is.
 func (r *run) bypassPDB(ctx context.Context) {
-	if !r.mayBypassPDB() || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
+	if len(r.blockedByPDB()) == 0 || r.endsEarly(ctx) { // when it is stale, there may be a pod now that could be evicted
 		return
 	}
 	read := budgets{}
-	for r.mayBypassPDB() {
-		blocked := r.blockedByPDB()
-		if detail := r.insufficient(blocked); detail != "" {
-			r.report.BestEffort = decide.BestEffortInsufficientReclaim
-			r.hold(decide.HoldInsufficientReclaim, detail)
+	for blocked := r.blockedByPDB(); len(blocked) > 0; blocked = r.blockedByPDB() {
+		if r.insufficient(blocked) {
 			return
 		}
 		victim, err := r.leastViolated(ctx, blocked, read)
 		if err != nil {
-			r.report.BestEffort = decide.BestEffortBudgetUnknown
-			r.hold(decide.HoldBudgetUnknown, "no pod bypasses a PDB: "+err.Error())
+			r.report.BestEffort, r.report.Detail = decide.BestEffortBudgetUnknown, "no pod bypasses a PDB: "+err.Error()
 			return
 		}
-		budget, there := read[victim.budgetKey()]
-		if there && victim.fresh {
+		if budget, there := read[victim.budgetKey()]; there && victim.fresh {
 			r.deletePast(ctx, victim, &budget)
 			return
 		}
@@ -79,30 +72,26 @@ func (r *run) deletePast(ctx context.Context, victim *candidate, budget *evict.B
 		return
 	}
 	r.report.BestEffort = decide.BestEffortRefused
-	if r.sendFor(ctx, victim, &attempt) == evict.Done {
+	if r.send(ctx, &attempt, victim.Expected) == evict.Done {
 		r.report.BestEffort = decide.BestEffortDeleted
 	}
 }
 
-// insufficient says that all pods that budgets block could not free what is required; "" when they
-// could, or that is not known. A pod that something else refused may have been counted on before.
-func (r *run) insufficient(blocked []*candidate) string {
+// insufficient reports whether all pods that budgets block could not free what is required, and says so.
+// A pod that something else refused may have been counted on before.
+func (r *run) insufficient(blocked []*candidate) bool {
 	signal := r.plan.Decision.Pressure.Threshold.Signal
-	reclaims := reclaimsOf(blocked)
-	if decide.Suffice(r.plan.Required, reclaims) {
-		return ""
-	}
-	return fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
-		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
-}
-
-// reclaimsOf returns what the ends of candidates should free.
-func reclaimsOf(candidates []*candidate) []decide.Reclaim {
-	reclaims := make([]decide.Reclaim, 0, len(candidates))
-	for _, c := range candidates {
+	reclaims := make([]decide.Reclaim, 0, len(blocked))
+	for _, c := range blocked {
 		reclaims = append(reclaims, c.Reclaim)
 	}
-	return reclaims
+	if decide.Suffice(r.plan.Required, reclaims) {
+		return false
+	}
+	r.report.BestEffort = decide.BestEffortInsufficientReclaim
+	r.report.Detail = fmt.Sprintf("no pod bypasses a PDB: all %d candidates that PDBs block could free %s of the %s that are needed",
+		len(blocked), wording.Amount(signal, decide.Total(reclaims)), wording.Amount(signal, r.plan.Required))
+	return true
 }
 
 // leastViolated returns the candidate whose end violates its budget least, the first of them in the

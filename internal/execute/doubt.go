@@ -3,27 +3,38 @@ package execute
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
-// lookInto reads the pod of a request in doubt before any request is sent (docs/adr/0011). It
-// reports whether that ends the run: the pod has ended or is terminating, or the request may still
-// be carried out.
+// settleDoubts reads the pods of requests in doubt before any request is sent (docs/adr/0011). It
+// reports whether that ends the run.
+func (r *run) settleDoubts(ctx context.Context) (over bool) {
+	for i := range r.plan.Others {
+		if r.lookAside(ctx, &r.plan.Others[i]) {
+			return true
+		}
+	}
+	return r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt)
+}
+
+// lookInto reads the pod of the request in doubt. It reports whether that ends the run: the pod has
+// ended or is terminating, that is still not known, or the request may still be carried out, and the pod
+// may not be tried again before the others.
 func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
-	fate, err := r.look(ctx, open, decide.LookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, decide.LookTimeout)
+	defer cancel()
+	fate, err := r.options.Evictor.Look(ctx, requestOf(&open.Attempt, false))
 	now := r.options.Now()
 	switch {
 	case err != nil:
 		r.report.InDoubt, r.report.Unread = open, true
-		r.hold(decide.HoldRequestInDoubt, fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err))
+		r.report.Detail = fmt.Sprintf("whether %s is terminating is still not known: %v", open.Attempt.Entry.Pod.Key(), err)
 	case fate != evict.Stays:
-		r.left(open, now)
-	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.moveFirst(open.UID())):
-		r.report.InDoubt = open
-		r.hold(decide.HoldRequestInDoubt, open.Undecided())
+		r.left(open)
+	case open.MayStillApply(now) && r.plan.Escalation == nil && (!open.MayRetry(now) || !r.move(open.UID(), true)):
+		r.report.InDoubt, r.report.Detail = open, open.Undecided()
 	default:
 		return false
 	}
@@ -36,57 +47,47 @@ func (r *run) lookInto(ctx context.Context, open *decide.InDoubt) (over bool) {
 // request for another pod is sent at once, and if there is no other it is better than the kernel's
 // choice.
 func (r *run) lookAside(ctx context.Context, other *decide.InDoubt) (left bool) {
-	fate, err := r.look(ctx, other, hangsAfter)
-	now := r.options.Now()
+	ctx, cancel := context.WithTimeout(ctx, hangsAfter)
+	defer cancel()
+	fate, err := r.options.Evictor.Look(ctx, requestOf(&other.Attempt, false))
 	if err == nil && fate != evict.Stays {
 		r.report.About, r.report.Notes = other, nil
-		r.left(other, now)
+		r.left(other)
 		return true
 	}
-	if (err != nil || other.MayStillApply(now)) && r.moveLast(other.UID()) {
+	if (err != nil || other.MayStillApply(r.options.Now())) && r.move(other.UID(), false) {
 		r.note(fmt.Sprintf("%s is tried last: a request for it, about %v, got no response and may still be carried out",
 			other.Attempt.Entry.Pod.Key(), other.Pressure.Threshold.Signal))
 	}
 	return false
 }
 
-func (r *run) look(ctx context.Context, open *decide.InDoubt, within time.Duration) (evict.Fate, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return r.options.Evictor.Look(ctx, requestOf(&open.Attempt, false))
-}
-
 // left reports that a read found the pod of a request in doubt terminating, or deleted.
-func (r *run) left(open *decide.InDoubt, now time.Time) {
-	if open.MayBeOurs(now) {
+func (r *run) left(open *decide.InDoubt) {
+	if open.MayBeOurs(r.options.Now()) {
 		r.report.Reconcile(open, "reading the pod again")
 		return
 	}
 	r.report.Expected, r.report.Foreign = open.Expected, &open.Attempt
-	r.hold(decide.HoldReclaimInProgress, open.Attempt.Entry.Pod.Key()+" is terminating or has ended, but not by this request")
+	r.report.Detail = open.Attempt.Entry.Pod.Key() + " is terminating or has ended, but not by this request"
 }
 
 // claim turns Gone into the end of an earlier request in doubt for the same pod, while that may
 // have been carried out.
 func (r *run) claim(attempt *decide.Attempt) {
-	result := &attempt.Result
-	earlier := r.earlier(attempt.Entry.Pod.UID)
-	if earlier == nil || result.Outcome != evict.Gone || !earlier.MayBeOurs(result.Sent) {
+	if attempt.Result.Outcome != evict.Gone {
 		return
 	}
-	result.Outcome = earlier.Attempt.CarriedOut()
-	result.Message += "; an earlier request for it was not answered, and has ended it"
-}
-
-// earlier returns a request in doubt for a pod; nil where there is none.
-func (r *run) earlier(uid string) *decide.InDoubt {
-	if open := r.plan.InDoubt; open != nil && open.UID() == uid {
-		return open
+	doubts := r.plan.Others
+	if r.plan.InDoubt != nil {
+		doubts = append([]decide.InDoubt{*r.plan.InDoubt}, doubts...)
 	}
-	for i := range r.plan.Others {
-		if open := &r.plan.Others[i]; open.UID() == uid {
-			return open
+	for i := range doubts {
+		earlier := &doubts[i]
+		if earlier.UID() == attempt.Entry.Pod.UID && earlier.MayBeOurs(attempt.Result.Sent) {
+			attempt.Result.Outcome = earlier.Attempt.CarriedOut()
+			attempt.Result.Message += "; an earlier request for it was not answered, and has ended it"
+			return
 		}
 	}
-	return nil
 }

@@ -38,17 +38,17 @@ func TestTheOrderOfARun(t *testing.T) {
 		name   string
 		change func(*fake, *decide.Plan)
 		want   []string
-		hold   decide.Hold
+		why    string // the hold, or what came of the check whether a budget may be bypassed
 	}{
 		{"the first is accepted", func(*fake, *decide.Plan) {}, []string{"save a", "intent a", "evict a"}, ""},
 		{"a refusal: the next", func(f *fake, _ *decide.Plan) {
 			f.answers = map[string]evict.Result{"a": blocked}
 		}, []string{"save a", "intent a", "evict a", "save b", "intent b", "evict b"}, ""},
 		{"a dry run is not in doubt", func(_ *fake, p *decide.Plan) { p.Decision.DryRun = true }, []string{"intent a", "evict a"}, ""},
-		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, decide.HoldAwaitingNewerSample},
+		{"the watch does not list it", func(f *fake, _ *decide.Plan) { f.unlisted = "a" }, nil, "AwaitingNewerSample"},
 		{"in doubt, and its pod cannot be read", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.unread = open("x"), errPlanted()
-		}, []string{"look x"}, decide.HoldRequestInDoubt},
+		}, []string{"look x"}, "RequestInDoubt"},
 		{"in doubt, and its pod is terminating", func(f *fake, p *decide.Plan) {
 			p.InDoubt, f.fates = open("x"), map[string]evict.Fate{"x": evict.Leaving}
 		}, []string{"look x"}, ""},
@@ -61,7 +61,7 @@ func TestTheOrderOfARun(t *testing.T) {
 		{"a bypass", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
 			f.answers, f.budgets = map[string]evict.Result{"a": blocked}, map[string]evict.Budget{"web": {Name: "web"}}
-		}, []string{"save a", "intent a", "evict a", "budget web", "save a", "intent a", "delete a"}, ""},
+		}, []string{"save a", "intent a", "evict a", "budget web", "save a", "intent a", "delete a"}, "Deleted"},
 		{"a bypass of an old refusal asks again", func(f *fake, p *decide.Plan) {
 			p.BypassPDB, p.Candidates = true, p.Candidates[:1]
 			p.Candidates[0].BlockedByPDB, p.Candidates[0].PDB = true, "web"
@@ -71,7 +71,7 @@ func TestTheOrderOfARun(t *testing.T) {
 			p.BypassPDB, p.Required, p.Candidates = true, 100, p.Candidates[:1]
 			p.Candidates[0].Reclaim = decide.Reclaim{Amount: 99, Known: true}
 			f.answers = map[string]evict.Result{"a": blocked}
-		}, []string{"save a", "intent a", "evict a"}, decide.HoldInsufficientReclaim},
+		}, []string{"save a", "intent a", "evict a"}, "InsufficientReclaim"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -82,8 +82,10 @@ func TestTheOrderOfARun(t *testing.T) {
 				if diff := cmp.Diff(test.want, f.all()); diff != "" && len(test.want)+len(f.all()) > 0 {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
-				if report.Hold != test.hold {
-					t.Errorf("hold %q (%s), want %q", report.Hold, report.Detail, test.hold)
+				var d decide.Decision
+				report.Complete(&d)
+				if why := string(d.Hold) + string(d.BestEffort); why != test.why {
+					t.Errorf("%q (%s), want %q", why, d.Detail, test.why)
 				}
 			})
 		})

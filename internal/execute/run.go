@@ -11,6 +11,8 @@ import (
 	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/internal/wording"
 	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/rank"
 )
 
 // TaintTimeout bounds how long the first request waits for the node's taint.
@@ -43,28 +45,39 @@ type candidate struct {
 }
 
 func newRun(e *Executor, p decide.Plan, canceled func() error) *run {
-	r := &run{Executor: e, plan: p, canceled: canceled, report: decide.Report{Verb: decide.Refused}}
+	r := &run{Executor: e, plan: p, canceled: canceled}
 	for i := range p.Candidates {
 		r.candidates = append(r.candidates, candidate{Candidate: p.Candidates[i]})
 	}
 	return r
 }
 
-// carryOut sends one request after the other until one is accepted or there is a reason to stop.
+// carryOut sends one request after the other until one is accepted or there is a reason to stop. It
+// bypasses a budget when all were refused and the plan says so.
 func (r *run) carryOut(ctx context.Context) {
-	for i := range r.plan.Others {
-		if r.lookAside(ctx, &r.plan.Others[i]) {
+	if r.settleDoubts(ctx) {
+		return
+	}
+	if victim := r.plan.Escalation; victim != nil {
+		if !r.stops(ctx) {
+			r.send(ctx, victim, pressure.Amounts{})
+		}
+		return
+	}
+	r.awaitTaint(ctx)
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		if c.BlockedByPDB {
+			continue
+		}
+		if len(r.report.Attempts) > 0 && r.tooFew(i) {
+			break
+		}
+		if r.evict(ctx, c) {
 			return
 		}
 	}
-	switch {
-	case r.plan.InDoubt != nil && r.lookInto(ctx, r.plan.InDoubt):
-	case r.plan.Escalation != nil:
-		r.escalate(ctx, r.plan.Escalation)
-	default:
-		r.awaitTaint(ctx)
-		r.evictInOrder(ctx)
-	}
+	r.bypassPDB(ctx)
 }
 
 // stops reports whether no further request should be sent, and says why.
@@ -93,13 +106,6 @@ func (r *run) endsEarly(ctx context.Context) bool {
 	return r.report.Stale
 }
 
-// escalate ends a victim sooner.
-func (r *run) escalate(ctx context.Context, attempt *decide.Attempt) {
-	if !r.stops(ctx) && r.send(ctx, attempt) == evict.Done {
-		r.report.Verb = decide.Escalated
-	}
-}
-
 // awaitTaint waits until the node carries its taint, so that no pod is placed here instead of a
 // victim. The taint helps but is not required: a pod that is placed nevertheless comes back and is
 // counted by the limits. So a failure stops neither a hard eviction nor a soft one, which would
@@ -119,114 +125,86 @@ func (r *run) awaitTaint(ctx context.Context) {
 	}
 }
 
-// evictInOrder sends requests for the candidates until one is accepted, and bypasses a budget when
-// all were refused and the plan says so.
-func (r *run) evictInOrder(ctx context.Context) {
-	for i := range r.candidates {
-		c := &r.candidates[i]
-		if c.BlockedByPDB {
-			continue
-		}
-		if len(r.report.Attempts) > 0 && r.tooFew(i) {
-			break
-		}
-		if r.evict(ctx, c) {
-			return
-		}
-	}
-	r.bypassPDB(ctx)
-}
-
 // tooFew reports whether the candidates from one on could not free what is required: the one that would
 // have was refused, and the others would be evicted without effect.
 func (r *run) tooFew(from int) bool {
-	var left []*candidate
-	for i := range r.candidates[from:] {
-		if c := &r.candidates[from+i]; !c.BlockedByPDB {
-			left = append(left, c)
+	var left []decide.Reclaim
+	for _, c := range r.candidates[from:] {
+		if !c.BlockedByPDB {
+			left = append(left, c.Reclaim)
 		}
 	}
-	if decide.Suffice(r.plan.Required, reclaimsOf(left)) {
+	if decide.Suffice(r.plan.Required, left) {
 		return false
 	}
 	r.note(fmt.Sprintf("%d more were not tried: together they could not free what is missing", len(left)))
 	return true
 }
 
-// evict sends the request for one candidate. It reports whether that ends the run.
+// evict sends the request for one candidate. It reports whether that ends the run: where it was not
+// refused, and where what is refused is the second request for a pod of which the first may still be
+// carried out. A candidate that the watch lists no more is not evicted: the API server would retry a
+// request with its UID for ten seconds, and charge the budget of a new pod of its name (k8s.io/kubernetes
+// pkg/registry/core/pod/storage/eviction.go). What its cgroup still holds, the next decision sees.
 func (r *run) evict(ctx context.Context, c *candidate) (over bool) {
-	if r.endsEarly(ctx) || r.isReplaced(c) {
+	if r.endsEarly(ctx) {
 		return true
 	}
-	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, c.Entry.Pod)}
-	if r.sendFor(ctx, c, &attempt) != evict.NextCandidate {
+	pod := c.Entry.Pod
+	if !r.options.Listed(pod.UID) {
+		r.report.Unlisted = true
+		r.report.Detail = pod.Key() + " (UID " + pod.UID + ") is not listed any more" + nothingFurther
 		return true
 	}
-	if open := r.plan.InDoubt; open != nil && open.UID() == c.Entry.Pod.UID && open.MayStillApply(r.options.Now()) {
-		r.report.InDoubt = open // what is refused is the second request for it
-		r.hold(decide.HoldRequestInDoubt, open.Undecided())
+	attempt := decide.Attempt{Entry: c.Entry, GraceSeconds: decide.CapGrace(r.plan.GraceCap, pod)}
+	if r.send(ctx, &attempt, c.Expected) != evict.NextCandidate {
+		return true
+	}
+	if open := r.plan.InDoubt; open != nil && open.UID() == pod.UID && open.MayStillApply(r.options.Now()) {
+		r.report.InDoubt, r.report.Detail = open, open.Undecided()
 		return true
 	}
 	c.BlockedByPDB, c.PDB, c.fresh = attempt.Result.Outcome.OfBudget(), attempt.Result.Budget, true
-	r.shareRefusal(c.Entry.Pod, &attempt.Result)
+	r.shareRefusal(pod, &attempt.Result)
 	return false
 }
 
-// isReplaced reports whether the watch lists a candidate no more, right before its request. The
-// API server would retry a request with its UID for ten seconds, and charge the budget of a new
-// pod of its name (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go). What its cgroup
-// still holds, the next decision sees.
-func (r *run) isReplaced(c *candidate) bool {
-	pod := c.Entry.Pod
-	if r.options.Listed(pod.UID) {
-		return false
+// send records a request, sends it and takes the answer to the report: as a victim with what its end
+// should free, or as a request in doubt. A request that may be carried out is kept before it is sent.
+func (r *run) send(ctx context.Context, attempt *decide.Attempt, expected pressure.Amounts) evict.Step {
+	pod, evicts := attempt.Entry.Pod, !r.plan.Decision.DryRun && !attempt.Escalates
+	if evicts {
+		sent := *attempt
+		sent.Result = evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: r.options.Now()}
+		r.options.BeforeSend(r.inDoubt(&sent, expected))
 	}
-	r.hold(decide.HoldAwaitingNewerSample, pod.Key()+" (UID "+pod.UID+") is not listed any more"+nothingFurther)
-	return true
-}
-
-// sendFor sends the request for a candidate. It takes the answer to the report unless the next
-// candidate is to be tried.
-func (r *run) sendFor(ctx context.Context, c *candidate, attempt *decide.Attempt) evict.Step {
-	if !r.plan.Decision.DryRun {
-		open := r.inDoubt(c, attempt, r.options.Now())
-		open.Attempt.Result = evict.Result{Outcome: evict.Unconfirmed, NoResponse: true, Pending: true, Sent: open.First}
-		r.options.BeforeSend(open)
-	}
-	step := r.send(ctx, attempt)
-	if step == evict.NextCandidate {
+	r.options.Intent(&r.plan.Decision, attempt)
+	bounded, answered := r.begin(ctx, pod.UID)
+	attempt.Result = r.options.Evictor.Evict(bounded, requestOf(attempt, r.plan.Decision.DryRun))
+	answered()
+	r.claim(attempt)
+	r.report.Attempts = append(r.report.Attempts, *attempt)
+	step := attempt.Result.Next()
+	if attempt.Escalates || step == evict.NextCandidate {
 		return step
 	}
-	r.report.Expected = c.Expected
+	r.report.Expected = expected
 	switch {
-	case step == evict.Done:
-		r.report.Verb = decide.Acted
-		if r.options.Held != nil && !r.plan.Decision.DryRun {
-			r.report.Held = r.options.Held(c.Entry.Pod.UID)
-		}
-	case attempt.Result.Outcome == evict.Unconfirmed && !r.plan.Decision.DryRun:
-		r.report.InDoubt = r.inDoubt(c, attempt, attempt.Result.Sent)
+	case !evicts:
+	case step == evict.Done && r.options.Held != nil:
+		r.report.Held = r.options.Held(pod.UID)
+	case attempt.Result.Outcome == evict.Unconfirmed:
+		r.report.InDoubt = r.inDoubt(attempt, expected)
 	}
 	return step
 }
 
 // inDoubt returns a request as one whose outcome is unknown.
-func (r *run) inDoubt(c *candidate, attempt *decide.Attempt, first time.Time) *decide.InDoubt {
+func (r *run) inDoubt(attempt *decide.Attempt, expected pressure.Amounts) *decide.InDoubt {
 	d := &r.plan.Decision
 	return &decide.InDoubt{
-		Attempt: *attempt, Expected: c.Expected, Incident: d.Incident, Pressure: d.Pressure, Ranking: d.Ranking, First: first,
+		Attempt: *attempt, Expected: expected, Incident: d.Incident, Pressure: d.Pressure, Ranking: d.Ranking, First: attempt.Result.Sent,
 	}
-}
-
-// send records a request, sends it and adds the answer to the report.
-func (r *run) send(ctx context.Context, attempt *decide.Attempt) evict.Step {
-	r.options.Intent(&r.plan.Decision, attempt)
-	bounded, answered := r.begin(ctx, attempt.Entry.Pod.UID)
-	defer answered()
-	attempt.Result = r.options.Evictor.Evict(bounded, requestOf(attempt, r.plan.Decision.DryRun))
-	r.claim(attempt)
-	r.report.Attempts = append(r.report.Attempts, *attempt)
-	return attempt.Result.Next()
 }
 
 func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
@@ -240,32 +218,46 @@ func requestOf(attempt *decide.Attempt, dryRun bool) evict.Request {
 	}
 }
 
-// hold says why no further request is sent.
-func (r *run) hold(why decide.Hold, detail string) { r.report.Hold, r.report.Detail = why, detail }
-
 func (r *run) note(text string) { r.report.Notes = append(r.report.Notes, text) }
 
-// moveFirst moves a candidate to the front, and moveLast to the end; they report whether a request
-// is sent for it in this run.
-func (r *run) moveFirst(uid string) bool {
-	at := r.indexOf(uid)
-	if at >= 0 {
-		c := r.candidates[at]
-		r.candidates = slices.Insert(slices.Delete(r.candidates, at, at+1), 0, c)
+// move moves a candidate that no budget blocks to the front, or to the end. It reports whether there is
+// one of that UID.
+func (r *run) move(uid string, toFront bool) bool {
+	at := slices.IndexFunc(r.candidates, func(c candidate) bool { return c.Entry.Pod.UID == uid && !c.BlockedByPDB })
+	if at < 0 {
+		return false
 	}
-	return at >= 0
+	c, to := r.candidates[at], len(r.candidates)-1
+	if toFront {
+		to = 0
+	}
+	r.candidates = slices.Insert(slices.Delete(r.candidates, at, at+1), to, c)
+	return true
 }
 
-func (r *run) moveLast(uid string) bool {
-	at := r.indexOf(uid)
-	if at >= 0 {
-		c := r.candidates[at]
-		r.candidates = append(slices.Delete(r.candidates, at, at+1), c)
+// shareRefusal marks the candidates that the budget which has just refused a pod would refuse too
+// (docs/adr/0012): no request is sent for those. They are ready, as the budget counts no others, and no
+// request was sent for them yet.
+func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
+	if !result.Outcome.OfBudget() || result.Budget == "" || !pod.Ready {
+		return
 	}
-	return at >= 0
-}
-
-// indexOf returns where a candidate is that no budget blocks; -1 where it is not.
-func (r *run) indexOf(uid string) int {
-	return slices.IndexFunc(r.candidates, func(c candidate) bool { return c.Entry.Pod.UID == uid && !c.BlockedByPDB })
+	shared := 0
+	for i := range r.candidates {
+		c := &r.candidates[i]
+		other := c.Entry.Pod
+		tried := c.fresh || c.again || c.BlockedByPDB
+		same := other.LabelsHash == pod.LabelsHash
+		if tried || !other.Ready || other.Namespace != pod.Namespace || !same && c.SamePDB != result.Budget {
+			continue
+		}
+		c.BlockedByPDB, c.PDB = true, result.Budget
+		if same {
+			r.report.Shared = append(r.report.Shared, decide.Attempt{Entry: c.Entry, Result: *result})
+		}
+		shared++
+	}
+	if shared > 0 {
+		r.note(fmt.Sprintf("%d more that PodDisruptionBudget %s/%s blocks were not tried", shared, pod.Namespace, result.Budget))
+	}
 }

@@ -22,7 +22,7 @@ func TestDeniedPodIsNotBlockedByABudget(t *testing.T) {
 	}
 	e.answers = map[string]evict.Result{"denied": {Outcome: evict.Denied}, "refused": {Outcome: evict.BlockedByBudget, Budget: "web"}}
 	r := newRun(New(e.options()), p, func() error { return nil })
-	r.evictInOrder(t.Context())
+	r.carryOut(t.Context())
 	if c := r.candidates; c[0].BlockedByPDB || !c[2].BlockedByPDB || c[2].PDB != "web" {
 		t.Errorf("candidates: %+v", c)
 	}
@@ -38,7 +38,7 @@ func TestHeldIsReadOfTheVictimAlone(t *testing.T) {
 		options.Held = func(uid string) *usage.Detail { e.call("held " + uid); return detail }
 		p := decide.Plan{Decision: decide.Decision{Time: time.Now(), DryRun: dryRun}, Candidates: []decide.Candidate{pod("first"), pod("next"), pod("last")}}
 		r := newRun(New(options), p, func() error { return nil })
-		r.evictInOrder(t.Context())
+		r.carryOut(t.Context())
 		calls := strings.Join(e.all(), ", ")
 		read := strings.HasSuffix(calls, "evict next, held next") && r.report.Held == detail
 		if read == dryRun || strings.Count(calls, "held") > 1 || dryRun && strings.Contains(calls, "held") {
