@@ -2,6 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
@@ -71,4 +75,56 @@ func (a *Agent) warmUp(sample *pressure.Sample) {
 	if uses := a.measurer.WarmUp(pods, sample.Time); uses != nil {
 		rank.Order(rank.Memory, uses.Facts(pressure.MemoryAvailable, pods, a.options.Self), a.policy.Rules)
 	}
+}
+
+// LookEvery is how often a plan that is being carried out is compared with the pods that terminate
+// since, and with a hard pressure that is not held any more: that reads all pods' cgroups, two
+// milliseconds' work at most for 110 pods, and near a threshold there are a hundred ticks a second.
+const LookEvery = 200 * time.Millisecond
+
+// cancelWhenOutdated cancels what is being carried out when the node does not need it any more,
+// needs another sooner, or cannot be read.
+func (a *Agent) cancelWhenOutdated(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) {
+	why, giveWay := decide.Obsolete(a.planned, &a.policy.Policy, sample, verdict)
+	if why == "" && verdict.Time.Sub(a.compared) >= LookEvery {
+		a.compared = verdict.Time
+		why, giveWay = a.obsolete(ctx, sample, verdict)
+	}
+	switch {
+	case giveWay:
+		a.executor.GiveWay(errors.New(why))
+	case why != "":
+		a.executor.Cancel(errors.New(why))
+	}
+}
+
+// obsolete says why the plan that is being carried out should be canceled by what the pods use now; ""
+// where it should not. GiveWay says that it cannot wait, because a hard pressure is to be dealt with: one
+// of any signal that was held when a soft plan began and would evict now, for example because a reading
+// is available again, or because the pods in flight no longer suffice. While a hard pressure is held, even
+// permanently, soft plans continue.
+func (a *Agent) obsolete(ctx context.Context, sample *pressure.Sample, verdict *pressure.Verdict) (why string, giveWay bool) {
+	planned := &a.planned.Pressure.Threshold
+	for i := range verdict.Pressures {
+		hard := &verdict.Pressures[i]
+		if planned.Hard || !hard.Threshold.Hard {
+			continue
+		}
+		s, plan := a.assess(ctx, sample, hard)
+		if a.victims.Measured(s); !plan.Held() {
+			return fmt.Sprintf("nothing holds the hard pressure of %v any more", hard.Threshold.Signal), true
+		}
+	}
+	at := slices.IndexFunc(verdict.Pressures, func(now pressure.Pressure) bool {
+		return now.Threshold.Signal == planned.Signal && now.Threshold.Hard == planned.Hard
+	})
+	if at < 0 || !a.options.Pods.Synced() {
+		return "", false
+	}
+	s := a.situation(sample, &verdict.Pressures[at])
+	if plan := a.measure(ctx, s); plan.Held() {
+		return "", false
+	}
+	a.victims.Measured(s)
+	return s.Covered(), false
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
@@ -174,4 +175,79 @@ func noCandidates(ranking *rank.Ranking) string {
 	}
 	return fmt.Sprintf("%d pods on the node, %d of them terminating and too small to suffice, the others protected",
 		len(ranking.Protected), leaving)
+}
+
+// mayBypassPDB reports whether the decision may bypass a PDB.
+func (s *Situation) mayBypassPDB() bool {
+	_, waits := s.Cooldown.Bypass(s.Pressure.SampleTime)
+	return s.Policy.BestEffort && s.Pressure.Threshold.Hard && !waits
+}
+
+// cooldowns withholds the pods that may not be evicted for now. Those that only a PDB blocks stay
+// where one may be bypassed.
+func cooldowns(s *Situation, d *Decision) (Hold, string) {
+	bypass, refused := s.mayBypassPDB(), 0
+	d.Ranking.Withhold(func(e *rank.Entry) rank.Protection {
+		why, waits := s.Cooldown.Pod(s, e.Pod, bypass)
+		if !waits {
+			return rank.NotProtected
+		}
+		refused++
+		e.Detail = why.Detail
+		return rank.ProtectedBackingOff
+	})
+	if len(d.Ranking.Candidates) > 0 {
+		return HoldNone, ""
+	}
+	return HoldBackingOff, fmt.Sprintf("all %d candidates were refused a short while ago", refused)
+}
+
+// limited returns why no pod of the candidate's owner may be evicted for now.
+func (s *Situation) limited(e *rank.Entry) (Wait, bool) {
+	return s.Cooldown.Owner(e.Pod.OwnerUID, s.Pressure.SampleTime)
+}
+
+// candidatesOf returns the candidates of a decision, in order.
+func (s *Situation) candidatesOf(d *Decision) []Candidate {
+	all := make([]Candidate, 0, len(d.Ranking.Candidates))
+	for _, e := range d.Ranking.Candidates {
+		if _, is := s.limited(&e); is {
+			continue
+		}
+		why, refused := s.Cooldown.Pod(s, e.Pod, false)
+		expected := s.Uses.ByUID[e.Pod.UID].Expected
+		all = append(all, Candidate{
+			Entry: e, Expected: expected, Reclaim: ReclaimOf(s.Pressure.Threshold.Signal, expected),
+			BlockedByPDB: refused, PDB: why.PDB,
+			SamePDB: s.Cooldown.SharedPDB(e.Pod, s.Pressure.SampleTime),
+		})
+	}
+	return all
+}
+
+func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
+	if fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
+		return HoldIncompleteReading, fault
+	}
+	return HoldNone, ""
+}
+
+// Incomplete names a signal that a decision about the given one needs and that could not be read;
+// "" when there is none. No pod is evicted from such a sample. A decision needs the signals of the
+// same resource that have a threshold: a filesystem that hangs does not affect decisions about
+// memory.
+func Incomplete(sample *pressure.Sample, thresholds []pressure.Threshold, about pressure.Signal) string {
+	for i := range thresholds {
+		signal := thresholds[i].Signal
+		if seen := sample.Of(signal); seen.State == pressure.Unknown && sameReadings(about, signal) {
+			return fmt.Sprintf("%v could not be read: %v", signal, seen.Err)
+		}
+	}
+	return ""
+}
+
+// sameReadings reports whether two signals are about one resource. For disks each signal counts
+// separately, because the device of a filesystem that does not respond is not known.
+func sameReadings(a, b pressure.Signal) bool {
+	return a == b || !a.OnDisk() && a.Kind() == b.Kind()
 }

@@ -200,3 +200,149 @@ func insufficient(d *Decision, s *Shortage, reclaims []Reclaim) string {
 		len(reclaims), wording.Amount(signal, all), wording.Amount(signal, required), soon, wording.Apart(signal, all, required), elsewhere(signal))
 	return text + WouldSuffice(d, required)
 }
+
+// Reclaim is what a pod's end should free.
+type Reclaim struct {
+	Amount int64 // in the signal's unit
+	Known  bool
+}
+
+// ReclaimOf returns what a pod's end should free of the signal. For a stall the bookings only say
+// which pods are waited for, not how much of it would end.
+func ReclaimOf(signal pressure.Signal, expected pressure.Amounts) Reclaim {
+	amount, known := expected.Of(signal)
+	return Reclaim{Amount: amount, Known: known && signal.Reclaim() != pressure.ReclaimUnknown}
+}
+
+// Suffice reports whether the candidates could return what is missing, for all that is
+// known.
+func Suffice(missing int64, candidates []Reclaim) bool {
+	for _, c := range candidates {
+		if missing -= c.Amount; !c.Known || missing <= 0 {
+			return true
+		}
+	}
+	return missing <= 0
+}
+
+// Total adds up what is known.
+func Total(releases []Reclaim) int64 {
+	all := int64(0)
+	for _, r := range releases {
+		all += r.Amount
+	}
+	return all
+}
+
+// reclaimInFlight holds a decision while what is in flight should suffice.
+func reclaimInFlight(s *Situation, _ *Decision) (Hold, string) { return s.reclaimInFlight(&s.Pressure) }
+
+func (s *Situation) reclaimInFlight(p *pressure.Pressure) (Hold, string) {
+	expected, relied := s.reliedOn(p)
+	short := ShortageOf(p, expected)
+	if relied && short.MissingToLine == 0 {
+		return HoldReclaimInProgress, fmt.Sprintf("%d victims in flight should free the %s that are missing",
+			len(s.InFlight), wording.Amount(p.Threshold.Signal, short.ToLine))
+	}
+	return HoldNone, ""
+}
+
+// reliedOn returns what the victims that are relied on should still free, in the signal's unit,
+// and whether there are any.
+func (s *Situation) reliedOn(p *pressure.Pressure) (expected int64, relied bool) {
+	return Relied(s.InFlight, p.Threshold.Signal, p.SampleTime, PatienceOf(p))
+}
+
+// Covered says why what is in flight suffices; "" where it does not.
+func (s *Situation) Covered() string {
+	_, enough := s.reclaimInFlight(&s.Pressure)
+	return enough
+}
+
+// LookAgain decides by a second reading, just before something irreversible. What the victims
+// should still free was measured before: what they have freed since shows in the reading, so less
+// is missing by now, or as much.
+func (p *Plan) LookAgain(s *Situation, again *pressure.Sample) {
+	p.Decision.Hold, p.Decision.Detail = s.lookAgain(again)
+}
+
+func (s *Situation) lookAgain(again *pressure.Sample) (Hold, string) {
+	if fault := Incomplete(again, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
+		return HoldIncompleteReading, fault
+	}
+	if !s.Pressure.HoldsIn(again) {
+		return HoldRecovered, ""
+	}
+	now := s.Pressure
+	now.Observed = again.Of(now.Threshold.Signal)
+	return s.reclaimInFlight(&now)
+}
+
+// Margin returns by how much more is in flight than a hard pressure of memory or tasks needs, in the
+// signal's unit. A pod that continues to take memory uses that up: a tenth of a second is soon enough
+// when there is only a recovery to notice, and is 100 MB for a pod that takes a gigabyte a second. It
+// returns false where the decision does not wait for what is in flight.
+func (s *Situation) Margin(d *Decision) (int64, bool) {
+	threshold := &s.Pressure.Threshold
+	if d.Hold != HoldReclaimInProgress || !threshold.Hard || threshold.Signal.OnDisk() {
+		return 0, false
+	}
+	short := s.Shortage()
+	return short.Margin(), true
+}
+
+// Unmeasured is a pod that was not measured completely, and why; Told says that the source gave
+// that reason itself.
+type Unmeasured struct {
+	Pod, Why string
+	Told     bool
+}
+
+// NotKnownToSuffice says that the pods that are known completely do not suffice, and names the
+// others.
+func (u *Uses) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
+	incomplete := u.Incomplete
+	names := make([]string, 0, len(incomplete))
+	for _, one := range incomplete {
+		names = append(names, one.Pod)
+	}
+	// That rights are missing is worth more than that a pod has not started.
+	example := incomplete[max(0, slices.IndexFunc(incomplete, func(one Unmeasured) bool { return one.Told }))]
+	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s; of %s: %s",
+		wording.Amount(signal, needed), len(incomplete), wording.Few(names), example.Pod, example.Why)
+}
+
+// WouldSuffice names the protected pod that would have sufficed alone, and what protects it: the
+// one that uses most. It is "" when there is none, and for a stall, which is not measured by what a
+// pod uses.
+func WouldSuffice(d *Decision, missing int64) string {
+	e := largest(d.Ranking.Protected)
+	if e == nil || e.Pod.Usage <= missing || d.Pressure.Threshold.Signal == pressure.MemoryStall {
+		return ""
+	}
+	return fmt.Sprintf("; %s alone uses %s and is protected: %s",
+		e.Pod.Key(), wording.Amount(d.Pressure.Threshold.Signal, e.Pod.Usage), e.Protection)
+}
+
+// elsewhere says what uses up a signal besides pods.
+func elsewhere(signal pressure.Signal) string {
+	const onDisk = "images, hostPath volumes, files of the host and deleted files that are still open"
+	return [...]string{
+		pressure.MemoryKind: "processes of the host, page cache and kernel memory",
+		pressure.PIDKind:    "processes of the host",
+		pressure.SpaceKind:  onDisk,
+		pressure.InodeKind:  onDisk,
+	}[signal.Kind()]
+}
+
+// largest returns the protected pod that uses most, nil where no usage is known.
+func largest(protected []rank.Entry) *rank.Entry {
+	var found *rank.Entry
+	for i := range protected {
+		e := &protected[i]
+		if e.Pod.Sampled && (found == nil || e.Pod.Usage > found.Pod.Usage) {
+			found = e
+		}
+	}
+	return found
+}

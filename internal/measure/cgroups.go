@@ -1,6 +1,9 @@
 package measure
 
 import (
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -68,4 +71,99 @@ func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, po
 		}
 	}
 	return uses
+}
+
+// What stands in for a pod whose cgroup cannot be read, and how long one is waited for, is
+// docs/adr/0018.
+
+// lastRead are the pods' last readings, by the UIDs of their cgroups.
+type lastRead map[string]datedPod
+
+type datedPod struct {
+	pod usage.Pod
+	at  time.Time
+}
+
+// update keeps what was read, and forgets what is too old to stand in.
+func (l lastRead) update(read []usage.Pod, now time.Time) {
+	for i := range read {
+		l[read[i].UID] = datedPod{pod: read[i], at: now}
+	}
+	maps.DeleteFunc(l, func(_ string, r datedPod) bool { return now.Sub(r.at) >= decide.ReadingMaxAge })
+}
+
+// bridge appends the last readings of the pods that could not be read, and returns the UIDs of
+// the cgroups that have none.
+func (m *Measurer) bridge(read []usage.Pod, fault error, pods []*nodepods.Pod) (bridged []usage.Pod, missing []string) {
+	var unread *usage.UnreadError
+	if !errors.As(fault, &unread) {
+		return read, nil
+	}
+	for _, uid := range m.failed(read, unread, pods) {
+		if last, known := m.lastRead[uid]; known {
+			read = append(read, last.pod)
+		} else {
+			missing = append(missing, uid)
+		}
+	}
+	return read, missing
+}
+
+// failed returns the UIDs of the cgroups that, as far as is known, exist and could not be read.
+func (m *Measurer) failed(read []usage.Pod, unread *usage.UnreadError, pods []*nodepods.Pod) []string {
+	asked := slices.Clone(unread.Pods)
+	if unread.ListingFailed {
+		for _, pod := range pods {
+			uid := pod.CgroupUID
+			wasRead := slices.ContainsFunc(read, func(p usage.Pod) bool { return p.UID == uid })
+			if !wasRead && !slices.Contains(asked, uid) {
+				asked = append(asked, uid)
+			}
+		}
+	}
+	return slices.DeleteFunc(asked, func(uid string) bool {
+		there, err := m.options.Cgroups.Present(uid)
+		return err == nil && !there
+	})
+}
+
+// unreadTime is for how long pods of an incident could not be read. The zero value was always read.
+type unreadTime struct {
+	incident string        // its ID
+	spent    time.Duration // up to the last reading
+	from     time.Time     // when that was, where pods were missing in it; zero where none were
+}
+
+// unread returns the pods of which nothing is known, by the UIDs of their cgroups, and for how long there
+// have been such pods. All signals of memory share one incident.
+func (m *Measurer) unread(s *decide.Situation, missing []string) decide.Unread {
+	signal, now := pressure.MemoryAvailable, s.Pressure.SampleTime
+	if s.Pressure.Threshold.Signal.Kind() == pressure.PIDKind {
+		signal = pressure.PIDAvailable
+	}
+	w := &m.unreadTimes[signal]
+	if w.incident != s.Incident {
+		*w = unreadTime{incident: s.Incident}
+	}
+	if !w.from.IsZero() {
+		w.spent += now.Sub(w.from)
+	}
+	w.from = time.Time{}
+	unread := decide.Unread{Waited: w.spent}
+	for _, uid := range missing {
+		w.from = now
+		unread.Pods = append(unread.Pods, nameOf(uid, s.Pods))
+	}
+	return unread
+}
+
+// nameOf returns namespace and name of the pod whose cgroup it is, else the UID in
+// the cgroup's name.
+func nameOf(uid string, pods []*nodepods.Pod) string {
+	for _, pod := range pods {
+		if pod.CgroupUID == uid {
+			return pod.Key()
+		}
+	}
+	return uid
 }
