@@ -62,10 +62,8 @@ func StallWindow(signal pressure.Signal, seen pressure.Observation) time.Duratio
 // that was still running does not show the time after it.
 func newerSample(s *Situation, _ *Decision) (Hold, string) {
 	p := &s.Pressure
-	if !s.LastEnd.IsZero() && !p.SampleTime.After(s.LastEnd.Add(StallWindow(p.Threshold.Signal, p.Observed))) {
-		return HoldAwaitingNewerSample, ""
-	}
-	return HoldNone, ""
+	reaches := !p.SampleTime.After(s.LastEnd.Add(StallWindow(p.Threshold.Signal, p.Observed)))
+	return holdIf(!s.LastEnd.IsZero() && reaches, HoldAwaitingNewerSample, "")
 }
 
 // IsNewEnough reports whether a measurement that was requested at that time shows what has happened: it

@@ -27,6 +27,14 @@ func whetherNeeded() []gate { return []gate{reclaimInFlight, imagesFirst} }
 // whichPods are the gates that check which of the ranked pods may be evicted.
 func whichPods() []gate { return []gate{candidates, withinRequests, cooldowns, sufficient} }
 
+// holdIf returns a hold, where it is one.
+func holdIf(is bool, why Hold, detail string) (Hold, string) {
+	if !is {
+		return HoldNone, ""
+	}
+	return why, detail
+}
+
 // pass runs gates in their order; the first that holds decides. It reports whether none did.
 func (p *Plan) pass(s *Situation, gates ...gate) bool {
 	for _, ask := range gates {
@@ -99,10 +107,7 @@ func unknownVictims(s *Situation, _ *Decision) (Hold, string) {
 }
 
 func podsUnsynced(s *Situation, _ *Decision) (Hold, string) {
-	if s.Unsynced {
-		return HoldPodsNotSynced, "the API server has not sent the node's pods yet"
-	}
-	return HoldNone, ""
+	return holdIf(s.Unsynced, HoldPodsNotSynced, "the API server has not sent the node's pods yet")
 }
 
 // podsStale refuses a list that is too old: a pod that was created since is not in it, and its
@@ -115,17 +120,13 @@ func podsStale(s *Situation, _ *Decision) (Hold, string) {
 }
 
 func softJitter(s *Situation, _ *Decision) (Hold, string) {
-	if why, waits := s.Cooldown.Jitter(s); waits {
-		return HoldSoftJitter, why.Detail
-	}
-	return HoldNone, ""
+	why, waits := s.Cooldown.Jitter(s)
+	return holdIf(waits, HoldSoftJitter, why.Detail)
 }
 
 func serverBackOff(s *Situation, _ *Decision) (Hold, string) {
-	if why, waits := s.Cooldown.Server(s.Pressure.SampleTime); waits {
-		return HoldBackingOff, why.Detail
-	}
-	return HoldNone, ""
+	why, waits := s.Cooldown.Server(s.Pressure.SampleTime)
+	return holdIf(waits, HoldBackingOff, why.Detail)
 }
 
 // requestInDoubt waits while the pod of a request in doubt was read a moment ago and that did not
@@ -147,10 +148,8 @@ func nodeLimitUnlessOverdue(s *Situation, d *Decision) (Hold, string) {
 }
 
 func nodeLimit(s *Situation, _ *Decision) (Hold, string) {
-	if limit, reached := s.Cooldown.Node(s.Pressure.SampleTime); reached {
-		return HoldLimitReached, limit.Detail
-	}
-	return HoldNone, ""
+	limit, reached := s.Cooldown.Node(s.Pressure.SampleTime)
+	return holdIf(reached, HoldLimitReached, limit.Detail)
 }
 
 func candidates(s *Situation, d *Decision) (Hold, string) {
@@ -226,10 +225,8 @@ func (s *Situation) candidatesOf(d *Decision) []Candidate {
 }
 
 func incompleteReading(s *Situation, _ *Decision) (Hold, string) {
-	if fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal); fault != "" {
-		return HoldIncompleteReading, fault
-	}
-	return HoldNone, ""
+	fault := Incomplete(s.Sample, s.Policy.Thresholds, s.Pressure.Threshold.Signal)
+	return holdIf(fault != "", HoldIncompleteReading, fault)
 }
 
 // Incomplete names a signal that a decision about the given one needs and that could not be read;

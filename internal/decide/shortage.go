@@ -26,8 +26,8 @@ type Shortage struct {
 	ToLine int64
 	// InFlight is what the victims that are relied on should still free.
 	InFlight int64
-	// Missing is what is still missing to the target beside what is in flight, and
-	// MissingToLine what is still missing to the line.
+	// Missing is what is still missing to the target, the line plus the minimum reclaim, beside what is
+	// in flight, and MissingToLine what is still missing to the line.
 	Missing, MissingToLine int64
 	// Needed is what is missing, and what is used up within [relief] besides, at the rate that is
 	// certain by the last seconds. Meanwhile is what is used up within [ending].
@@ -36,10 +36,7 @@ type Shortage struct {
 
 // ShortageOf returns the figures of a pressure, with so much in flight.
 func ShortageOf(p *pressure.Pressure, inFlight int64) Shortage {
-	s := Shortage{
-		ToLine:   max(0, p.Line-p.Observed.Available),
-		InFlight: max(0, inFlight),
-	}
+	s := Shortage{ToLine: max(0, p.Line-p.Observed.Available), InFlight: max(0, inFlight)}
 	s.Missing = max(0, p.Target-p.Observed.Available-s.InFlight)
 	s.MissingToLine = max(0, p.Line-p.Observed.Available-s.InFlight)
 	s.Needed, s.Meanwhile = s.Missing+usedUp(p, relief), usedUp(p, ending)
@@ -71,19 +68,6 @@ func (s *Shortage) Required(signal pressure.Signal) int64 {
 // Margin returns by how much more is in flight than reaches the threshold, in the signal's unit.
 func (s *Shortage) Margin() int64 { return max(0, s.InFlight-s.ToLine) }
 
-// Choice says which candidates may be evicted.
-type Choice uint8
-
-// The choices.
-const (
-	// ChooseNone: no pod is evicted.
-	ChooseNone Choice = iota
-	// ChooseExceeding: those that exceed their requests.
-	ChooseExceeding
-	// ChooseAll: those, and then the others.
-	ChooseAll
-)
-
 // anyHelps reports whether a pod is evicted although all together may not suffice: near exhaustion, where
 // the kernel or the kubelet would end one.
 func (s *Situation) anyHelps() bool {
@@ -91,17 +75,12 @@ func (s *Situation) anyHelps() bool {
 	return left.RunsOut() && !s.Pressure.Threshold.Signal.OnDisk()
 }
 
-// Choose says which candidates may be evicted, by what their ends free together. Over are those that
-// exceed their requests; within are the others, which are there only near exhaustion.
-func (s *Shortage) Choose(signal pressure.Signal, over, within []Reclaim, anyHelps bool) Choice {
-	switch {
-	case Suffice(s.Needed, over):
-		return ChooseExceeding
-	case anyHelps, Suffice(s.Required(signal), slices.Concat(over, within)):
-		return ChooseAll
-	default:
-		return ChooseNone
-	}
+// Covered reports whether a pod may be evicted, by what the ends of the candidates free together, and
+// whether those that exceed their requests do. Over are these; within are the others, which are there only
+// near exhaustion.
+func (s *Shortage) Covered(signal pressure.Signal, over, within []Reclaim, anyHelps bool) (covered, byExceeding bool) {
+	byExceeding = Suffice(s.Needed, over)
+	return byExceeding || anyHelps || Suffice(s.Required(signal), slices.Concat(over, within)), byExceeding
 }
 
 // sufficient withholds the candidates that may not be evicted for what is short, by what all of them free
@@ -110,20 +89,20 @@ func (s *Shortage) Choose(signal pressure.Signal, over, within []Reclaim, anyHel
 func sufficient(s *Situation, d *Decision) (Hold, string) {
 	signal, short := s.Pressure.Threshold.Signal, s.Shortage()
 	over, within, limited := s.supply(d)
-	choice := short.Choose(signal, over, within, s.anyHelps())
+	covered, byExceeding := short.Covered(signal, over, within, s.anyHelps())
 	switch {
 	case len(within) == 0:
-	case choice == ChooseExceeding || limited.exceeds:
+	case byExceeding || limited.exceeds:
 		s.Policy.WithinRequests.Withhold(&d.Ranking, false)
-	case choice == ChooseAll:
+	case covered:
 		s.withholdSmall(d, short.Required(signal))
 	}
 	switch {
-	case limited.count > 0 && (choice == ChooseNone || limited.count == len(d.Ranking.Candidates)):
+	case limited.count > 0 && (!covered || limited.count == len(d.Ranking.Candidates)):
 		return HoldLimitReached, limited.say()
-	case choice == ChooseNone && len(s.Uses.Incomplete) > 0:
+	case !covered && len(s.Uses.Incomplete) > 0:
 		return HoldUsageUnknown, s.Uses.NotKnownToSuffice(signal, short.Required(signal))
-	case choice == ChooseNone:
+	case !covered:
 		return HoldInsufficientReclaim, insufficient(d, &short, slices.Concat(over, within))
 	case limited.count > 0:
 		d.Notes = append(d.Notes, "no request is sent for "+limited.say())

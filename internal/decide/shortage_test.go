@@ -73,7 +73,7 @@ func TestUsedUp(t *testing.T) {
 }
 
 // The one formula: 50 are missing to the line and 60 to the target, 40 are used up soon and 5 while they end.
-func TestChoose(t *testing.T) {
+func TestCovered(t *testing.T) {
 	t.Parallel()
 	const memory, disk, stall = pressure.MemoryAvailable, pressure.NodeFSAvailable, pressure.MemoryStall
 	of := func(amounts ...int64) []Reclaim {
@@ -89,30 +89,31 @@ func TestChoose(t *testing.T) {
 		signal       pressure.Signal
 		over, within []Reclaim
 		anyHelps     bool
-		want         Choice
+		want         string
 	}{
-		{"they cover it", memory, of(100), nil, false, ChooseExceeding},
-		{"they cover it together", memory, of(30, 30, 40), nil, false, ChooseExceeding},
-		{"they reach the line, and not for long", memory, of(55), nil, false, ChooseAll},
-		{"they reach the line, and not until they have ended", memory, of(54), nil, false, ChooseNone},
-		{"they do not reach the line", memory, of(30, 19), nil, false, ChooseNone},
-		{"none", memory, nil, nil, false, ChooseNone},
-		{"one is not known", memory, of(1, unknown), nil, false, ChooseExceeding},
-		{"near exhaustion, they cover it", memory, of(100), of(500), true, ChooseExceeding},
-		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), true, ChooseExceeding},
-		{"near exhaustion, they do not cover it", memory, of(99), of(500), true, ChooseAll},
-		{"near exhaustion, none exceeds", memory, nil, of(500), true, ChooseAll},
-		{"near exhaustion, all together do not suffice", memory, of(1), of(1), true, ChooseAll},
-		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, true, ChooseAll},
-		{"a disk, they cover it", disk, of(60, 40), nil, false, ChooseExceeding},
-		{"a disk, the host fills it", disk, of(60, 39), nil, false, ChooseNone},
-		{"a disk near exhaustion", disk, of(60, 39), of(1), false, ChooseAll},
-		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, ChooseNone},
-		{"a stall", stall, of(unknown), nil, false, ChooseExceeding},
+		{"they cover it", memory, of(100), nil, false, "those over their requests"},
+		{"they cover it together", memory, of(30, 30, 40), nil, false, "those over their requests"},
+		{"they reach the line, and not for long", memory, of(55), nil, false, "all"},
+		{"they reach the line, and not until they have ended", memory, of(54), nil, false, "none"},
+		{"they do not reach the line", memory, of(30, 19), nil, false, "none"},
+		{"none", memory, nil, nil, false, "none"},
+		{"one is not known", memory, of(1, unknown), nil, false, "those over their requests"},
+		{"near exhaustion, they cover it", memory, of(100), of(500), true, "those over their requests"},
+		{"near exhaustion, they cover it together", memory, of(20, 20, 20, 20, 20), of(500), true, "those over their requests"},
+		{"near exhaustion, they do not cover it", memory, of(99), of(500), true, "all"},
+		{"near exhaustion, none exceeds", memory, nil, of(500), true, "all"},
+		{"near exhaustion, all together do not suffice", memory, of(1), of(1), true, "all"},
+		{"tasks near exhaustion", pressure.PIDAvailable, of(1), nil, true, "all"},
+		{"a disk, they cover it", disk, of(60, 40), nil, false, "those over their requests"},
+		{"a disk, the host fills it", disk, of(60, 39), nil, false, "none"},
+		{"a disk near exhaustion", disk, of(60, 39), of(1), false, "all"},
+		{"a disk near exhaustion that the host fills", disk, of(60, 38), of(1), false, "none"},
+		{"a stall", stall, of(unknown), nil, false, "those over their requests"},
 	} {
 		short := Shortage{Missing: 60, MissingToLine: 50, Needed: 100, Meanwhile: 5}
-		if got := short.Choose(test.signal, test.over, test.within, test.anyHelps); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		covered, byExceeding := short.Covered(test.signal, test.over, test.within, test.anyHelps)
+		if got := map[[2]bool]string{{false, false}: "none", {true, true}: "those over their requests", {true, false}: "all"}[[2]bool{covered, byExceeding}]; got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
 }
