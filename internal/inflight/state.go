@@ -49,23 +49,24 @@ func (t *Tracker) Restore(s State, now time.Time) (givenUp []*decide.InDoubt) {
 			case now.Sub(sent) >= requestedKept:
 			case now.Sub(sent) > decide.DoubtLasts:
 				givenUp = append(givenUp, request)
-				t.keep(presumed(request, now), decide.CollectedWithin, now)
+				t.keep(presumed(request, now), now)
 			default:
 				t.victims = append(t.victims, request.Victim())
 			}
 		case decide.Gone:
 			v.Ended = state.Restored(v.Ended, now, 0)
-			t.keep(v, decide.CollectedWithin, now)
+			t.keep(v, now)
 		default:
 			t.restoreTerminating(v, now)
 		}
 	}
+	t.settle()
 	return givenUp
 }
 
-// keep takes a victim that has ended, for so long after its end. A would-be victim runs on.
-func (t *Tracker) keep(v decide.Victim, within time.Duration, now time.Time) {
-	if v.DryRun || now.Sub(v.Ended) < within {
+// keep takes a victim that has ended and may still be in flight. A would-be victim runs on.
+func (t *Tracker) keep(v decide.Victim, now time.Time) {
+	if v.DryRun || now.Sub(v.Ended) < decide.CollectedWithin {
 		t.victims = append(t.victims, &v)
 	}
 }
