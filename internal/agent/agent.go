@@ -10,7 +10,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -36,7 +35,7 @@ type Agent struct {
 	planned  *decide.Decision // the plan's that the executor carries out; nil when it has none
 	compared time.Time        // when that was last compared with what the pods use
 	journal  journal
-	progress atomic.Pointer[progress] // nil before the loop runs
+	progress progress
 
 	// What is remembered, and kept for the next process.
 	victims   *inflight.Tracker

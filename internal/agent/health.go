@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -12,40 +13,53 @@ import (
 // above the longest pause between two samples.
 const StalledAfter = 30 * time.Second
 
-// progress is what the probes need of the last tick.
+// progress is what the probes need of the last tick. It is safe for concurrent use.
 type progress struct {
-	at      time.Time // when it began
+	mu      sync.Mutex
+	at      time.Time // when it began; the zero time before the loop runs
 	reading error     // why the last sample was not complete; nil when it was
+}
+
+func (p *progress) set(at time.Time, reading error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at, p.reading = at, reading
+}
+
+func (p *progress) get() (at time.Time, reading error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at, p.reading
 }
 
 // began notes that the loop runs: a first tick that hangs should be noticed too.
 func (a *Agent) began() {
-	a.progress.Store(&progress{at: a.options.Clock.Now(), reading: errors.New("no sample has been read yet")})
+	a.progress.set(a.options.Clock.Now(), errors.New("no sample has been read yet"))
 }
 
-// ticked notes a tick that began at that time, with what it read.
+// ticked notes a tick that began at that time, with what it read. A stale sample tells nothing new.
 func (a *Agent) ticked(started time.Time, sample *pressure.Sample, verdict *pressure.Verdict) {
-	now := progress{at: started}
-	if before := a.progress.Load(); before != nil && verdict.Stale {
-		now.reading = before.reading
+	var reading error
+	if verdict.Stale {
+		_, reading = a.progress.get()
 	}
 	for _, signal := range verdict.Unknown {
 		about := "it"
 		if signal.Kind() == pressure.MemoryKind {
 			about = "memory"
 		}
-		now.reading = errors.Join(now.reading, fmt.Errorf("%v has no figure, and no pod is evicted for %s until it has one: %w",
+		reading = errors.Join(reading, fmt.Errorf("%v has no figure, and no pod is evicted for %s until it has one: %w",
 			signal, about, sample.Of(signal).Err))
 	}
-	a.progress.Store(&now)
+	a.progress.set(started, reading)
 	a.options.Recorder.Tick(started, a.options.Clock.Since(started))
 }
 
 // Alive returns an error when the loop has made no progress for [StalledAfter]. It may be called on any
 // goroutine.
 func (a *Agent) Alive(now time.Time) error {
-	if last := a.progress.Load(); last != nil && now.Sub(last.at) > StalledAfter {
-		return fmt.Errorf("no tick for %v", now.Sub(last.at).Round(time.Second))
+	if at, _ := a.progress.get(); !at.IsZero() && now.Sub(at) > StalledAfter {
+		return fmt.Errorf("no tick for %v", now.Sub(at).Round(time.Second))
 	}
 	return nil
 }
@@ -59,9 +73,9 @@ func (a *Agent) Ready() error {
 	if err := a.options.Pods.Stale(); err != nil {
 		return fmt.Errorf("no pod is evicted: %w", err)
 	}
-	last := a.progress.Load()
-	if last == nil {
+	at, reading := a.progress.get()
+	if at.IsZero() {
 		return errors.New("the loop does not run yet")
 	}
-	return last.reading
+	return reading
 }

@@ -137,6 +137,9 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 // Forget drops what is remembered of pods that are not present any more, and of PDBs that block none
 // of the others.
 func (t *Tracker) Forget(present func(uid string) bool) {
+	if len(t.known.Waits) == 0 {
+		return // a calm tick allocates nothing
+	}
 	blocking := map[string]bool{}
 	maps.DeleteFunc(t.known.Waits, func(key string, w Wait) bool {
 		kind, uid, _ := strings.Cut(key, "/")
