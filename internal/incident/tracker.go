@@ -52,7 +52,7 @@ func (t *Tracker) observe(sample *pressure.Sample, threshold *pressure.Threshold
 	case pressure.Absent:
 		return nil
 	case pressure.Unknown:
-		if i := t.concerning(signal); i != nil {
+		if i := t.of(signal, pressure.Observation{}); i != nil {
 			i.Short = sample.Time
 		}
 		return nil
@@ -97,30 +97,10 @@ func newIncident(signal pressure.Signal, seen pressure.Observation, at time.Time
 // another one has the device once it is.
 func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Incident {
 	r := decide.ResourceOf(signal, seen)
-	if !r.Known() {
-		return t.concerning(signal)
-	}
-	if i := t.about(r); i != nil {
+	if i := t.newest(func(i *Incident) bool { return r.Known() && i.Resource == r }); i != nil {
 		return i
 	}
-	if i := t.concerning(signal); i != nil && !i.Resource.Known() {
-		return i
-	}
-	return nil
-}
-
-// about returns the open incident of a resource that is known; nil when there is none.
-func (t *Tracker) about(r decide.Resource) *Incident {
-	return t.newest(func(i *Incident) bool { return i.Resource == r })
-}
-
-// concerning returns the open incident that a signal belongs to whose device is not known now;
-// nil when there is none.
-func (t *Tracker) concerning(signal pressure.Signal) *Incident {
-	if !signal.OnDisk() {
-		return t.about(decide.Resource{Kind: signal.Kind()})
-	}
-	return t.newest(func(i *Incident) bool { return i.concerns(signal) })
+	return t.newest(func(i *Incident) bool { return i.concerns(signal) && !(r.Known() && i.Resource.Known()) })
 }
 
 func (t *Tracker) newest(is func(i *Incident) bool) *Incident {
