@@ -40,14 +40,18 @@ type Recorder interface {
 	ReadError(source string, err error)
 	// Acting reports whether the agent acts, at the start and after each change.
 	Acting(s acting.State)
-	// Each incident is reported twice: when it begins and when it ends.
-	IncidentBegan(i *incident.Incident)
-	IncidentEnded(i *incident.Incident)
+	IncidentRecorder
 	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *decide.Ended)
 	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
 	// several budgets select them.
 	LeftAlone(blocked, misconfigured int)
+}
+
+// IncidentRecorder receives each incident twice: when it begins and when it ends.
+type IncidentRecorder interface {
+	IncidentBegan(i *incident.Incident)
+	IncidentEnded(i *incident.Incident)
 }
 
 // Memory keeps states for the next process.

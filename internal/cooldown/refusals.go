@@ -68,8 +68,7 @@ const (
 	bypassBackOff = 10 * time.Second
 )
 
-// answered remembers an answer about a pod. An accepted eviction forgets the refusals before it, its
-// budget's too.
+// answered remembers an answer about a pod.
 func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 	pdb := ""
 	if r.Budget != "" {
@@ -77,10 +76,7 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 	}
 	switch own := kindPod + "/" + pod.UID; {
 	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
-		if shared, is := t.known.Waits[kindShared+"/"+pod.UID]; is && (r.Outcome == evict.Evicted || r.Outcome == evict.WouldEvict) {
-			delete(t.known.Waits, kindPDB+"/"+shared.PDB)
-		}
-		t.forget(pod, kindPod, kindShared, kindDoubt)
+		t.accepted(pod, r.Outcome)
 	case r.Outcome.OfBudget() && pdb != "" && pod.Ready:
 		t.share(pod, r, pdb, now)
 	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
@@ -93,6 +89,14 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 		}
 	}
 	t.heard(r, now)
+}
+
+// accepted forgets the refusals before an eviction, and its budget's.
+func (t *Tracker) accepted(pod *rank.Pod, outcome evict.Outcome) {
+	if shared, is := t.known.Waits[kindShared+"/"+pod.UID]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
+		delete(t.known.Waits, kindPDB+"/"+shared.PDB)
+	}
+	t.forget(pod, kindPod, kindShared, kindDoubt)
 }
 
 func (t *Tracker) forget(pod *rank.Pod, kinds ...string) {

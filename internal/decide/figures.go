@@ -33,8 +33,8 @@ const (
 	ReadingMaxAge = 30 * time.Second
 	UnreadWait    = time.Second
 
-	// Images are counted under pressure of their device only, ImagesEvery at most. A count is good until
-	// the next one is there.
+	// ImagesEvery is how often images are counted, under pressure of their device only. A count is good
+	// until the next one is there.
 	ImagesEvery   = time.Minute
 	ImagesTimeout = 5 * time.Second
 	ImagesMaxAge  = ImagesEvery + ImagesTimeout + 5*time.Second

@@ -236,8 +236,7 @@ func (r *run) move(uid string, toFront bool) bool {
 }
 
 // shareRefusal marks the candidates that the budget which has just refused a pod would refuse too
-// (docs/adr/0012): no request is sent for those. They are ready, as the budget counts no others, and no
-// request was sent for them yet.
+// (docs/adr/0012): no request is sent for those.
 func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 	if !result.Outcome.OfBudget() || result.Budget == "" || !pod.Ready {
 		return
@@ -245,10 +244,8 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 	shared := 0
 	for i := range r.candidates {
 		c := &r.candidates[i]
-		other := c.Entry.Pod
-		tried := c.fresh || c.again || c.BlockedByPDB
-		same := other.LabelsHash == pod.LabelsHash
-		if tried || !other.Ready || other.Namespace != pod.Namespace || !same && c.SamePDB != result.Budget {
+		same := c.Entry.Pod.LabelsHash == pod.LabelsHash
+		if !c.mayShare(pod.Namespace) || !same && c.SamePDB != result.Budget {
 			continue
 		}
 		c.BlockedByPDB, c.PDB = true, result.Budget
@@ -260,4 +257,10 @@ func (r *run) shareRefusal(pod *rank.Pod, result *evict.Result) {
 	if shared > 0 {
 		r.note(fmt.Sprintf("%d more that PodDisruptionBudget %s/%s blocks were not tried", shared, pod.Namespace, result.Budget))
 	}
+}
+
+// mayShare reports whether a budget of the namespace that has refused another may select the
+// candidate, and no request was sent for it yet.
+func (c *candidate) mayShare(namespace string) bool {
+	return !c.fresh && !c.again && !c.BlockedByPDB && c.Entry.Pod.Ready && c.Entry.Pod.Namespace == namespace
 }

@@ -100,7 +100,7 @@ func (t *Tracker) of(signal pressure.Signal, seen pressure.Observation) *Inciden
 	if i := t.newest(func(i *Incident) bool { return r.Known() && i.Resource == r }); i != nil {
 		return i
 	}
-	return t.newest(func(i *Incident) bool { return i.concerns(signal) && !(r.Known() && i.Resource.Known()) })
+	return t.newest(func(i *Incident) bool { return i.concerns(signal) && (!r.Known() || !i.Resource.Known()) })
 }
 
 func (t *Tracker) newest(is func(i *Incident) bool) *Incident {

@@ -1,7 +1,6 @@
 package inflight
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/state"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -19,12 +19,13 @@ import (
 // back from a file, and the requests that were given up.
 func restarted(t *testing.T, before *Tracker, now time.Time) (*Tracker, []*decide.InDoubt) {
 	t.Helper()
-	text, err := json.Marshal(before.Export())
+	boot := state.Identity{BootID: "boot"}
+	text, err := state.Encode(before.Export(), boot, now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var kept State
-	if err := json.Unmarshal(text, &kept); err != nil {
+	if err := state.Decode(text, boot, now, &kept); err != nil {
 		t.Fatal(err)
 	}
 	next := on(&node{})

@@ -153,7 +153,7 @@ func (t *Tracker) end(v decide.Victim, now time.Time) {
 func (t *Tracker) Accept(v decide.Victim) {
 	t.follow(&v)
 	before := t.find(decide.Terminating, v.UID)
-	if before != nil && !(before.DryRun && !v.DryRun) && !(before.Signal == "" && v.Signal != "") {
+	if before != nil && (!before.DryRun || v.DryRun) && (before.Signal != "" || v.Signal == "") {
 		t.expect(before, v.Expected)
 		return
 	}
