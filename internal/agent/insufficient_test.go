@@ -417,7 +417,7 @@ func TestOwnersLimitAndPodBackOffAreNamed(t *testing.T) {
 		for range 2 {
 			a.cooldown.Accept("rs-often", false, time.Now())
 		}
-		refused := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{UID: "uid-refused"}}, Result: evict.Result{Outcome: evict.BlockedByBudget}}
+		refused := decide.Attempt{Entry: rank.Entry{Pod: &rank.Pod{Namespace: "shop", UID: "uid-refused"}}, Result: evict.Result{Outcome: evict.BlockedByBudget}}
 		a.cooldown.Observe(&decide.Decision{Attempts: []decide.Attempt{refused}}, &decide.Report{}, time.Now())
 		time.Sleep(time.Second)
 		a.tick(t.Context())

@@ -47,7 +47,7 @@ func learns(a *Agent, outcome evict.Outcome) {
 // remembered says what an agent knows of the two pods.
 func remembered(a *Agent) map[string]bool {
 	now := time.Now()
-	_, refused := a.cooldown.Pod(&decide.Situation{Pressure: pressure.Pressure{SampleTime: now}}, &rank.Pod{UID: "uid-refused"}, false)
+	_, refused := a.cooldown.Pod(&decide.Situation{Pressure: pressure.Pressure{SampleTime: now}}, &rank.Pod{Namespace: "shop", UID: "uid-refused"}, false)
 	_, limited := a.cooldown.Node(now)
 	open := a.incidents.Open()
 	return map[string]bool{

@@ -58,6 +58,9 @@ func (t *Tracker) Owner(owner string, now time.Time) (decide.Wait, bool) {
 		return decide.Wait{}, false
 	}
 	n, until := t.within(time.Hour, t.limits.PerOwnerPerHour, now, func(a *Accepted) bool { return a.Owner == owner })
+	if until.IsZero() {
+		return decide.Wait{}, false // asked of each candidate
+	}
 	return waits(until, now, "%d of its owner's pods went in the last hour, limits.perOwnerPerHour is %d", n, t.limits.PerOwnerPerHour)
 }
 

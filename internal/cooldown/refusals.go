@@ -2,7 +2,6 @@ package cooldown
 
 import (
 	"maps"
-	"strings"
 	"time"
 
 	"github.com/evictd/evictd/internal/decide"
@@ -70,21 +69,17 @@ const (
 
 // answered remembers an answer about a pod.
 func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
-	pdb := ""
-	if r.Budget != "" {
-		pdb = pod.Namespace + "/" + r.Budget
-	}
-	switch own := kindPod + "/" + pod.UID; {
+	switch own := (Key{kindPod, pod.Namespace, pod.UID}); {
 	case r.Outcome.Accepted() || r.Outcome == evict.Gone:
 		t.accepted(pod, r.Outcome)
-	case r.Outcome.OfBudget() && pdb != "" && pod.Ready:
-		t.share(pod, r, pdb, now)
+	case r.Outcome.OfBudget() && r.Budget != "" && pod.Ready:
+		t.share(pod, r, now)
 	case r.Next() == evict.NextCandidate, r.Outcome == evict.Evacuating:
-		t.extend(own, spanOf(r.Outcome), r, pdb, now)
+		t.extend(own, spanOf(r.Outcome), r, now)
 		t.forget(pod, kindShared, kindDoubt)
 	case r.Stays:
 		if t.isSilent(pod, r, now) {
-			t.extend(own, spanOf(r.Outcome), r, pdb, now)
+			t.extend(own, spanOf(r.Outcome), r, now)
 			t.forget(pod, kindShared)
 		}
 	}
@@ -93,15 +88,15 @@ func (t *Tracker) answered(pod *rank.Pod, r *evict.Result, now time.Time) {
 
 // accepted forgets the refusals before an eviction, and its budget's.
 func (t *Tracker) accepted(pod *rank.Pod, outcome evict.Outcome) {
-	if shared, is := t.known.Waits[kindShared+"/"+pod.UID]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
-		delete(t.known.Waits, kindPDB+"/"+shared.PDB)
+	if shared, is := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; is && (outcome == evict.Evicted || outcome == evict.WouldEvict) {
+		delete(t.known.Waits, Key{kindPDB, pod.Namespace, shared.PDB})
 	}
 	t.forget(pod, kindPod, kindShared, kindDoubt)
 }
 
 func (t *Tracker) forget(pod *rank.Pod, kinds ...string) {
 	for _, kind := range kinds {
-		delete(t.known.Waits, kind+"/"+pod.UID)
+		delete(t.known.Waits, Key{kind, pod.Namespace, pod.UID})
 	}
 }
 
@@ -111,26 +106,26 @@ func (t *Tracker) heard(r *evict.Result, now time.Time) {
 	switch {
 	case r.Withdrawn:
 	case r.Outcome == evict.Throttled && !r.PodAlone, r.Outcome == evict.Unconfirmed:
-		t.extend(keyServer, serverSpan(), r, "", now)
+		t.extend(Key{Kind: kindServer}, serverSpan(), r, now)
 	default:
-		delete(t.known.Waits, keyServer)
+		delete(t.known.Waits, Key{Kind: kindServer})
 	}
 }
 
 // share puts a pod in the back-off of the PDB that blocks it. Several refusals of one decision
 // are one for the PDB.
-func (t *Tracker) share(pod *rank.Pod, r *evict.Result, pdb string, now time.Time) {
-	if key := kindPDB + "/" + pdb; !now.Before(t.known.Waits[key].Until) {
-		t.extend(key, spanOf(r.Outcome), r, pdb, now)
+func (t *Tracker) share(pod *rank.Pod, r *evict.Result, now time.Time) {
+	if key := (Key{kindPDB, pod.Namespace, r.Budget}); !now.Before(t.known.Waits[key].Until) {
+		t.extend(key, spanOf(r.Outcome), r, now)
 	}
 	t.forget(pod, kindPod, kindDoubt)
-	t.known.Waits[kindShared+"/"+pod.UID] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: pdb}
+	t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}] = Wait{Until: now.Add(t.stretch(trust)), Why: r.Outcome, PDB: r.Budget}
 }
 
 // isSilent counts a request for a pod whose outcome is unknown, and reports whether there were too many
 // of them in a row.
 func (t *Tracker) isSilent(pod *rank.Pod, r *evict.Result, now time.Time) bool {
-	key := kindDoubt + "/" + pod.UID
+	key := Key{kindDoubt, pod.Namespace, pod.UID}
 	row := t.known.Waits[key]
 	if now.Sub(row.Until) >= spanOf(r.Outcome).longest {
 		row = Wait{Until: now.Add(silence)}
@@ -142,13 +137,13 @@ func (t *Tracker) isSilent(pod *rank.Pod, r *evict.Result, now time.Time) bool {
 
 // extend doubles a back-off, or uses the time that the server sent. A back-off starts anew when the
 // longest time has passed since the last one without a refusal.
-func (t *Tracker) extend(key string, s span, r *evict.Result, pdb string, now time.Time) {
+func (t *Tracker) extend(key Key, s span, r *evict.Result, now time.Time) {
 	before := t.known.Waits[key]
 	if now.Sub(before.Until) >= s.longest {
 		before.Count = 0
 	}
 	wait := max(s.after(before.Count), min(r.RetryAfter, longestAsked))
-	t.known.Waits[key] = Wait{Until: now.Add(t.stretch(wait)), Count: before.Count + 1, Why: r.Outcome, PDB: pdb}
+	t.known.Waits[key] = Wait{Until: now.Add(t.stretch(wait)), Count: before.Count + 1, Why: r.Outcome, PDB: r.Budget}
 }
 
 // stretch makes a wait longer at random.
@@ -159,13 +154,13 @@ func (t *Tracker) stretch(wait time.Duration) time.Duration {
 // refusal returns the refusal for which a pod waits, and false where it does not. Only while it is ready
 // does it share the back-off of a PDB.
 func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
-	w, shares := t.known.Waits[kindShared+"/"+pod.UID]
+	w, shares := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]
 	if !shares {
-		w = t.known.Waits[kindPod+"/"+pod.UID]
+		w = t.known.Waits[Key{kindPod, pod.Namespace, pod.UID}]
 		return w, now.Before(w.Until)
 	}
 	expected := pod.Ready && now.Before(w.Until)
-	if budget := t.known.Waits[kindPDB+"/"+w.PDB].Until; budget.Before(w.Until) {
+	if budget := t.known.Waits[Key{kindPDB, pod.Namespace, w.PDB}].Until; budget.Before(w.Until) {
 		w.Until = budget
 	}
 	return w, expected && now.Before(w.Until)
@@ -174,9 +169,8 @@ func (t *Tracker) refusal(pod *rank.Pod, now time.Time) (Wait, bool) {
 // SharedPDB returns the name of the PodDisruptionBudget whose refusal of any ready pod holds
 // for this pod too; "" where there is none.
 func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string {
-	w := t.known.Waits[kindShared+"/"+pod.UID]
-	if _, name, _ := strings.Cut(w.PDB, "/"); pod.Ready && now.Before(w.Until) {
-		return name
+	if w := t.known.Waits[Key{kindShared, pod.Namespace, pod.UID}]; pod.Ready && now.Before(w.Until) {
+		return w.PDB
 	}
 	return ""
 }
@@ -185,11 +179,10 @@ func (t *Tracker) SharedPDB(pod *rank.Pod, now time.Time) string {
 // them.
 func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) {
 	for key, w := range t.known.Waits {
-		kind, uid, _ := strings.Cut(key, "/")
-		if kind != kindPod && kind != kindShared {
+		if key.Kind != kindPod && key.Kind != kindShared {
 			continue
 		}
-		switch _, waits := t.refusal(&rank.Pod{UID: uid, Ready: true}, now); {
+		switch _, waits := t.refusal(&rank.Pod{Namespace: key.Of, UID: key.Name, Ready: true}, now); {
 		case !waits:
 		case w.Why.OfBudget():
 			blocked++
@@ -200,18 +193,16 @@ func (t *Tracker) Waiting(now time.Time) (blocked, misconfigured int) {
 	return blocked, misconfigured
 }
 
-func triedKey(signal pressure.Signal) string { return kindTried + "/" + signal.String() + "/" }
-
 // tried adds the answers to a plan that ended for its age to the row of its pressure. Any other plan, and
 // another incident, ends the row.
 func (t *Tracker) tried(d *decide.Decision, stale bool) {
-	row := triedKey(d.Pressure.Threshold.Signal)
-	maps.DeleteFunc(t.known.Waits, func(key string, w Wait) bool {
-		return strings.HasPrefix(key, row) && (!stale || w.Incident != d.Incident)
+	signal := d.Pressure.Threshold.Signal.String()
+	maps.DeleteFunc(t.known.Waits, func(key Key, w Wait) bool {
+		return key.Kind == kindTried && key.Of == signal && (!stale || w.Incident != d.Incident)
 	})
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; stale {
-			t.known.Waits[row+a.Entry.Pod.UID] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
+			t.known.Waits[Key{kindTried, signal, a.Entry.Pod.UID}] = Wait{Until: d.Time.Add(triedFor), Why: a.Result.Outcome, Incident: d.Incident}
 		}
 	}
 }

@@ -17,18 +17,21 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// The kinds of keys. After the kind comes a slash and what waits.
+// Key names what waits: its kind, and which one it is.
+type Key struct{ Kind, Of, Name string }
+
+// The kinds.
 const (
-	// kindPod is a pod that was refused, by its UID, with a back-off of its own.
+	// kindPod is a pod that was refused, with a back-off of its own, by its namespace and UID.
 	kindPod = "pod"
 	// kindPDB is a PodDisruptionBudget that refused, by namespace and name. The ready pods that it has
 	// refused wait together: the first that is tried after that stands for all.
 	kindPDB = "pdb"
-	// kindShared is a ready pod that shares the back-off of its PDB, by its UID. Its time is until when
-	// the PDB is expected to refuse it still.
+	// kindShared is a ready pod that shares the back-off of its PDB, by its namespace and UID. Its time is
+	// until when the PDB is expected to refuse it still.
 	kindShared = "shared"
-	// kindDoubt is a pod whose requests had no known outcome, by its UID: how many in a row. Its time is
-	// until when that is rather no fault of the pod.
+	// kindDoubt is a pod whose requests had no known outcome, by its namespace and UID: how many in a row.
+	// Its time is until when that is rather no fault of the pod.
 	kindDoubt = "doubt"
 	// kindTried is a pod that a row of plans which ended for their age has tried, by the signal and its
 	// UID. It is not retried before the row ends: back-offs begin at seconds, and the first of the ranking
@@ -36,19 +39,32 @@ const (
 	kindTried = "tried"
 	// kindJitter is the first soft eviction of an incident, by the signal.
 	kindJitter = "jitter"
-
-	// keyServer is the API server, which was overloaded or did not answer, and keyBypass the next bypass
+	// kindServer is the API server, which was overloaded or did not answer, and kindBypass the next bypass
 	// of a PDB.
-	keyServer = "server"
-	keyBypass = "bypass"
+	kindServer = "server"
+	kindBypass = "bypass"
 )
+
+// MarshalText writes the three with slashes between them.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.Kind + "/" + k.Of + "/" + k.Name), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (k *Key) UnmarshalText(text []byte) error {
+	kind, rest, more := strings.Cut(string(text), "/")
+	of, name, all := strings.Cut(rest, "/")
+	if !more || !all {
+		return fmt.Errorf("%q is no key of what waits", text)
+	}
+	*k = Key{kind, of, name}
+	return nil
+}
 
 // Wait is what is remembered of one key.
 type Wait struct {
 	// Until is when the key need not wait any more.
 	Until time.Time `json:"until"`
-	// Count is how many refusals in a row there were; Why is the last one, and PDB names the
-	// PodDisruptionBudget in it by namespace and name, "" where it had none.
+	// Count is how many refusals in a row there were; Why is the last one, and PDB the name of the
+	// PodDisruptionBudget in it, "" where it had none.
 	Count int           `json:"count,omitempty"`
 	Why   evict.Outcome `json:"why,omitempty"`
 	PDB   string        `json:"pdb,omitempty"`
@@ -58,8 +74,7 @@ type Wait struct {
 
 // State is what a [Tracker] knows, and what a restart must not forget.
 type State struct {
-	// Waits are by a kind, a slash and what waits.
-	Waits map[string]Wait `json:"waits,omitempty"`
+	Waits map[Key]Wait `json:"waits,omitempty"`
 	// Accepted are the evictions that count against the limits, the oldest first.
 	Accepted []Accepted `json:"accepted,omitempty"`
 }
@@ -67,7 +82,7 @@ type State struct {
 // Refused returns how many pods were refused.
 func (s *State) Refused() (n int) {
 	for key := range s.Waits {
-		if kind := kindOf(key); kind == kindPod || kind == kindShared {
+		if key.Kind == kindPod || key.Kind == kindShared {
 			n++
 		}
 	}
@@ -83,7 +98,7 @@ type Tracker struct {
 
 // New returns a tracker that remembers nothing. Random returns numbers in [0,1).
 func New(limits Limits, random func() float64) *Tracker {
-	return &Tracker{limits: limits, random: random, known: State{Waits: map[string]Wait{}}}
+	return &Tracker{limits: limits, random: random, known: State{Waits: map[Key]Wait{}}}
 }
 
 // Export returns a copy of what the tracker knows.
@@ -95,9 +110,9 @@ func (t *Tracker) Export() State {
 // back-off a refusal makes the next one no longer.
 func (t *Tracker) Restore(s State, now time.Time) {
 	const most = trust + trust/5 // with what is drawn at random; no back-off is longer
-	t.known = State{Waits: make(map[string]Wait, len(s.Waits))}
+	t.known = State{Waits: make(map[Key]Wait, len(s.Waits))}
 	for key, w := range s.Waits {
-		if now.Sub(w.Until) < spanOf(evict.Denied).longest || kindOf(key) == kindJitter {
+		if now.Sub(w.Until) < spanOf(evict.Denied).longest || key.Kind == kindJitter {
 			w.Until = state.Restored(w.Until, now, most)
 			t.known.Waits[key] = w
 		}
@@ -107,11 +122,6 @@ func (t *Tracker) Restore(s State, now time.Time) {
 			t.Accept(a.Owner, a.DryRun, state.Restored(a.At, now, 0))
 		}
 	}
-}
-
-func kindOf(key string) string {
-	kind, _, _ := strings.Cut(key, "/")
-	return kind
 }
 
 // Observe learns from what became of a plan. A delete without the right to it does not count against
@@ -126,11 +136,11 @@ func (t *Tracker) Observe(d *decide.Decision, r *decide.Report, now time.Time) {
 		}
 	}
 	if r.Unread {
-		t.extend(keyServer, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, "", now)
+		t.extend(Key{Kind: kindServer}, serverSpan(), &evict.Result{Outcome: evict.Unconfirmed}, now)
 	}
 	t.tried(d, r.Stale)
 	if d.BestEffort != decide.BestEffortNone && d.BestEffort != decide.BestEffortDeleted {
-		t.known.Waits[keyBypass] = Wait{Until: now.Add(bypassBackOff)}
+		t.known.Waits[Key{Kind: kindBypass}] = Wait{Until: now.Add(bypassBackOff)}
 	}
 }
 
@@ -140,17 +150,16 @@ func (t *Tracker) Forget(present func(uid string) bool) {
 	if len(t.known.Waits) == 0 {
 		return // a calm tick allocates nothing
 	}
-	blocking := map[string]bool{}
-	maps.DeleteFunc(t.known.Waits, func(key string, w Wait) bool {
-		kind, uid, _ := strings.Cut(key, "/")
-		ofPod := kind == kindPod || kind == kindShared || kind == kindDoubt
-		gone := ofPod && !present(uid)
-		if kind == kindShared && !gone {
-			blocking[kindPDB+"/"+w.PDB] = true
+	blocking := map[Key]bool{}
+	maps.DeleteFunc(t.known.Waits, func(key Key, w Wait) bool {
+		ofPod := key.Kind == kindPod || key.Kind == kindShared || key.Kind == kindDoubt
+		gone := ofPod && !present(key.Name)
+		if key.Kind == kindShared && !gone {
+			blocking[Key{kindPDB, key.Of, w.PDB}] = true
 		}
 		return gone
 	})
-	maps.DeleteFunc(t.known.Waits, func(key string, _ Wait) bool { return kindOf(key) == kindPDB && !blocking[key] })
+	maps.DeleteFunc(t.known.Waits, func(key Key, _ Wait) bool { return key.Kind == kindPDB && !blocking[key] })
 }
 
 // Pod returns why a pod may not be evicted for now in a situation, whatever the limits, and false where it
@@ -163,7 +172,7 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 	if waits && bypassed(w) {
 		w, waits = Wait{}, false
 	}
-	last := t.known.Waits[triedKey(s.Pressure.Threshold.Signal)+pod.UID]
+	last := t.known.Waits[Key{kindTried, s.Pressure.Threshold.Signal.String(), pod.UID}]
 	if now.Before(last.Until) && last.Incident == s.Incident && !bypassed(last) {
 		if w.Until.After(last.Until) {
 			last.Until = w.Until
@@ -173,23 +182,22 @@ func (t *Tracker) Pod(s *decide.Situation, pod *rank.Pod, bypassPDB bool) (decid
 	if !waits {
 		return decide.Wait{}, false
 	}
-	_, pdb, _ := strings.Cut(w.PDB, "/")
 	detail := "the last answer was " + string(w.Why)
-	if pdb != "" {
-		detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", pdb, w.Why)
+	if w.PDB != "" {
+		detail = fmt.Sprintf("the last answer of PodDisruptionBudget %s was %s", w.PDB, w.Why)
 	}
-	return decide.Wait{Until: w.Until, Detail: detail, Outcome: w.Why, PDB: pdb}, true
+	return decide.Wait{Until: w.Until, Detail: detail, Outcome: w.Why, PDB: w.PDB}, true
 }
 
 // Server returns why no request may be sent to the API server now.
 func (t *Tracker) Server(now time.Time) (decide.Wait, bool) {
-	until := t.known.Waits[keyServer].Until
+	until := t.known.Waits[Key{Kind: kindServer}].Until
 	return waits(until, now, "the API server is not asked for another %v", until.Sub(now).Round(time.Second))
 }
 
 // Bypass returns until when no PDB may be bypassed.
 func (t *Tracker) Bypass(now time.Time) (decide.Wait, bool) {
-	return waits(t.known.Waits[keyBypass].Until, now, "")
+	return waits(t.known.Waits[Key{Kind: kindBypass}].Until, now, "")
 }
 
 // waits returns why something waits, and false where it does not.
@@ -205,7 +213,9 @@ func (t *Tracker) jittered(p *pressure.Pressure) bool {
 	return !p.Threshold.Hard && t.limits.SoftJitter > 0
 }
 
-func jitterKey(p *pressure.Pressure) string { return kindJitter + "/" + p.Threshold.Signal.String() }
+func jitterKey(p *pressure.Pressure) Key {
+	return Key{Kind: kindJitter, Of: p.Threshold.Signal.String()}
+}
 
 // Draw decides at random how long the first soft eviction of an incident waits, once for each
 // incident.

@@ -59,16 +59,19 @@ func cgroupUse(signal pressure.Signal, definition pressure.MemoryDefinition, u *
 
 // CgroupUses joins what was read with the pods.
 func CgroupUses(signal pressure.Signal, definition pressure.MemoryDefinition, pods []*nodepods.Pod, read []usage.Pod) *decide.Uses {
-	unlisted := make(map[string]decide.Use, len(read))
+	byCgroup := make(map[string]*usage.Pod, len(read))
 	for i := range read {
-		unlisted[read[i].UID] = cgroupUse(signal, definition, &read[i])
+		byCgroup[read[i].UID] = &read[i]
 	}
-	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: unlisted}
+	uses := &decide.Uses{ByUID: make(map[string]decide.Use, len(pods)), Unlisted: map[string]decide.Use{}}
 	for _, pod := range pods {
-		if use, was := unlisted[pod.CgroupUID]; was {
-			uses.ByUID[pod.UID] = use
-			delete(unlisted, pod.CgroupUID)
+		if u := byCgroup[pod.CgroupUID]; u != nil {
+			uses.ByUID[pod.UID] = cgroupUse(signal, definition, u)
+			delete(byCgroup, pod.CgroupUID)
 		}
+	}
+	for uid, u := range byCgroup {
+		uses.Unlisted[uid] = cgroupUse(signal, definition, u)
 	}
 	return uses
 }
