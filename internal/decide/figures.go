@@ -66,10 +66,12 @@ func newerSample(s *Situation, _ *Decision) (Hold, string) {
 	return holdIf(!s.LastEnd.IsZero() && reaches, HoldAwaitingNewerSample, "")
 }
 
-// IsNewEnough reports whether a measurement that was requested at that time shows what has happened: it
-// was since the pressure began, and after the end of evictd's last victim.
-func (s *Situation) IsNewEnough(requested time.Time) bool {
-	return requested.After(s.LastEnd) && !requested.Before(s.Pressure.Since)
+// DiskServes reports whether a measurement of the disks that was requested at that time serves the
+// decision: it is young, and was requested since the pressure began and after the end of evictd's last
+// victim.
+func (s *Situation) DiskServes(requested time.Time) bool {
+	p := &s.Pressure
+	return p.SampleTime.Sub(requested) < DiskMaxAge && requested.After(s.LastEnd) && !requested.Before(p.Since)
 }
 
 // Unread are pods that could not be read, by name, and that no earlier reading stands in for.
@@ -159,7 +161,7 @@ func usesKnown(s *Situation, d *Decision) (Hold, string) {
 func (s *Situation) diskKnown(d *Decision) (Hold, string) {
 	u, p := s.Uses, &s.Pressure
 	switch {
-	case p.SampleTime.Sub(u.Requested) >= DiskMaxAge || !s.IsNewEnough(u.Requested):
+	case !s.DiskServes(u.Requested):
 		return HoldUsageUnknown, "measuring the pods' disk use"
 	case u.Err != nil:
 		return HoldUsageUnknown, fmt.Sprintf("measuring the pods' disk use: %v", u.Err)

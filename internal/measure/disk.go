@@ -46,20 +46,22 @@ func (m *Measurer) Observe(reading Reading) {
 	}
 }
 
-// disks returns what the last measurement says, whether or not it serves the decision. Unless it is new
-// it requests another one, because a measurement must not delay the loop.
+// disks returns what the last measurement says, where it serves the decision. Unless it is new it requests
+// another one, because a measurement must not delay the loop.
 func (m *Measurer) disks(ctx context.Context, s *decide.Situation) *decide.Uses {
 	if m.options.Disk == nil {
 		return &decide.Uses{Err: errors.New("this agent has no source for the pods' disk use")}
 	}
-	p, every := &s.Pressure, decide.DiskEvery
-	if !s.IsNewEnough(m.disk.At) {
+	p, every, serves := &s.Pressure, decide.DiskEvery, s.DiskServes(m.disk.At)
+	if !serves {
 		every = 0
 	}
 	m.RefreshDisk(ctx, p.SampleTime, s.Pods, every)
+	if !serves || m.disk.Err != nil {
+		return &decide.Uses{Requested: m.disk.At, Err: m.disk.Err}
+	}
 	uses := DiskUses(p.Threshold.Signal, s.Pods, m.disk.Uses, s.Required())
-	uses.Requested, uses.Err = m.disk.At, m.disk.Err
-	uses.Outdated, uses.Breakdown = outdated(p, s.Pods, m.disk.Uses), Breakdown(p, uses)
+	uses.Requested, uses.Outdated, uses.Breakdown = m.disk.At, outdated(p, s.Pods, m.disk.Uses), Breakdown(p, uses)
 	return uses
 }
 
