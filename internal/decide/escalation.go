@@ -42,8 +42,8 @@ func (s *Situation) escalates(b *Victim) bool {
 // which may be less than the granted one when another client has shortened it. When the watch has
 // not reported it, and in a dry run, it is the booked one.
 func grantedTo(pod *nodepods.Pod, b *Victim) int64 {
-	if told := pod.DeletionGraceSeconds; told != nil {
-		return *told
+	if granted := pod.DeletionGraceSeconds; granted != nil {
+		return *granted
 	}
 	return b.GraceSeconds
 }

@@ -256,7 +256,7 @@ func Noise(p *pressure.Pressure) int64 { return p.Line / 1000 }
 const endReserve = 30 * time.Second
 
 // TooLate reports whether a disk would be full before a victim that is chosen after the wait
-// could have ended, as far as that can be told.
+// could have ended, as far as that is known.
 func TooLate(p *pressure.Pressure, wait time.Duration) bool {
 	if p.Observed.Available <= 0 {
 		return true // what is full falls no further, and has no forecast

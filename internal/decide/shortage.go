@@ -270,11 +270,11 @@ func (s *Situation) Margin(d *Decision) (int64, bool) {
 	return short.Margin(), true
 }
 
-// Unmeasured is a pod that was not measured completely, and why; Told says that the source gave
+// Unmeasured is a pod that was not measured completely, and why; BySource says that the source gave
 // that reason itself.
 type Unmeasured struct {
 	Pod, Why string
-	Told     bool
+	BySource bool
 }
 
 // NotKnownToSuffice says that the pods that are known completely do not suffice, and names the
@@ -286,7 +286,7 @@ func (u *Uses) NotKnownToSuffice(signal pressure.Signal, needed int64) string {
 		names = append(names, one.Pod)
 	}
 	// That rights are missing is worth more than that a pod has not started.
-	example := incomplete[max(0, slices.IndexFunc(incomplete, func(one Unmeasured) bool { return one.Told }))]
+	example := incomplete[max(0, slices.IndexFunc(incomplete, func(one Unmeasured) bool { return one.BySource }))]
 	return fmt.Sprintf("the candidates are known to hold less than the %s that are needed, and of %d pods not all could be measured: %s; of %s: %s",
 		wording.Amount(signal, needed), len(incomplete), wording.Few(names), example.Pod, example.Why)
 }

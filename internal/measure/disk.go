@@ -148,7 +148,7 @@ func DiskUses(signal pressure.Signal, pods []*nodepods.Pod, measured map[string]
 		uses.Disk = append(uses.Disk, u)
 		if _, exact := amountUsed(signal, filesystemOf(signal, &u)); !exact {
 			uses.Incomplete = append(uses.Incomplete, decide.Unmeasured{
-				Pod: pod.Key(), Why: whyUnmeasured(&u, known), Told: u.Reason != "",
+				Pod: pod.Key(), Why: whyUnmeasured(&u, known), BySource: u.Reason != "",
 			})
 		}
 	}

@@ -36,7 +36,7 @@ type Options struct {
 	Identity Identity
 	// Now is the clock.
 	Now func() time.Time
-	// OnFailure is told of each write that failed, or was slow; then the error is nil. It is
+	// OnFailure is called with each write that failed, or was slow; then the error is nil. It is
 	// called from a goroutine of the store's.
 	OnFailure func(failure Failure, err error)
 }
