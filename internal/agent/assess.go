@@ -50,7 +50,7 @@ func (a *Agent) situation(sample *pressure.Sample, p *pressure.Pressure) *decide
 // that it is not known well enough to decide by; then the situation stays as it was.
 func (a *Agent) measure(ctx context.Context, s *decide.Situation) decide.Plan {
 	s.Uses = a.measurer.Uses(ctx, s)
-	plan := decide.Measured(s)
+	plan := decide.AfterMeasuring(s)
 	if plan.Held() {
 		s.Uses = nil
 		return plan

@@ -53,8 +53,8 @@ func BeforeMeasuring(s *Situation) Plan {
 	return plan
 }
 
-// Measured decides whether what the pods use is known well enough to decide by. Otherwise its plan holds.
-func Measured(s *Situation) Plan {
+// AfterMeasuring decides whether what the pods use is known well enough to decide by. Otherwise its plan holds.
+func AfterMeasuring(s *Situation) Plan {
 	plan := s.newPlan()
 	plan.pass(s, usesKnown)
 	return plan

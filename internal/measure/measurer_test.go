@@ -54,7 +54,7 @@ func TestDiskIsKnownOnlyByAYoungMeasurement(t *testing.T) {
 			Pods: []*nodepods.Pod{{UID: "uid"}}, LastEnd: at.Add(test.newer), Policy: &decide.Policy{},
 		}
 		s.Uses = m.Uses(t.Context(), s)
-		if d := decide.Measured(s).Decision; (d.Hold == decide.HoldNone) != test.known {
+		if d := decide.AfterMeasuring(s).Decision; (d.Hold == decide.HoldNone) != test.known {
 			t.Errorf("%s: %s (%s), uses %v; known should be %t", name, d.Hold, d.Detail, s.Uses, test.known)
 		}
 	}
