@@ -33,7 +33,7 @@ func newConfigValidateCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			loaded, err := config.Load(args[0])
 			if err == nil {
-				return validated(cmd, args[0], loaded.Warnings())
+				return validated(cmd, args[0], loaded.Warnings(nil))
 			}
 			invalid, found := errors.AsType[*config.InvalidError](err)
 			if !found {

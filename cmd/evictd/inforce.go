@@ -92,5 +92,5 @@ func warningsOn(c *config.EvictdConfiguration, seen *pressure.Sample) []string {
 		}
 		return 0
 	}
-	return append(c.Warnings(), c.WarningsOn(capacity)...)
+	return c.Warnings(capacity)
 }

@@ -58,7 +58,7 @@ func TestKubeletsLineIsWatched(t *testing.T) {
 			recorder: record.New(zap.New(core), registry, events, record.Settings{NodeName: "node-1", Now: time.Now}),
 		}
 		c := config.Default()
-		c.EvictionHard, c.EvictionSoft = map[string]string{"memory.available": "5%"}, nil
+		c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod = map[string]string{"memory.available": "5%"}, nil, nil
 		policy, err := policyOf(c)
 		if err != nil {
 			t.Fatal(err)

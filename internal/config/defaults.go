@@ -1,18 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/evictd/evictd/pkg/rank"
 )
-
-// transitionDefault is the kubelet's default, which it also takes 0 for
-// (SetDefaults_KubeletConfiguration, pkg/kubelet/apis/config/v1beta1).
-const transitionDefault = 5 * time.Minute
 
 // stallWindowDefault is the shortest window of the kernel's own triggers without
 // privileges, and long enough that one reclaim is no pressure.
@@ -44,15 +39,17 @@ func Default() *EvictdConfiguration {
 			"imagefs.available":           "16%",
 			"imagefs.inodesFree":          "6%",
 		},
-		EvictionSoft:                     map[string]string{"memory.available": "10%", "allocatableMemory.available": "10%"},
-		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s", "allocatableMemory.available": "30s"},
-		EvictionMinimumReclaim:           map[string]string{},
-		EvictionPressureTransitionPeriod: metav1.Duration{Duration: transitionDefault},
+		EvictionSoft:            map[string]string{"memory.available": "10%", "allocatableMemory.available": "10%"},
+		EvictionSoftGracePeriod: map[string]string{"memory.available": "30s", "allocatableMemory.available": "30s"},
+		EvictionMinimumReclaim:  map[string]string{},
+		// The kubelet's default, which it also takes 0 for (SetDefaults_KubeletConfiguration,
+		// pkg/kubelet/apis/config/v1beta1).
+		EvictionPressureTransitionPeriod: Duration{5 * time.Minute},
 		EvictionOverdueGracePeriod:       60,
 		MemoryAvailable:                  MemoryKernel,
 		Sampling: Sampling{
-			MinInterval: metav1.Duration{Duration: 10 * time.Millisecond},
-			MaxInterval: metav1.Duration{Duration: time.Second},
+			MinInterval: Duration{10 * time.Millisecond},
+			MaxInterval: Duration{time.Second},
 		},
 		DisruptionBudgets: BudgetsRespect,
 		Protect: Protect{
@@ -67,7 +64,7 @@ func Default() *EvictdConfiguration {
 		},
 		Limits: Limits{
 			EvictionsPerMinute: 6, PerOwnerPerHour: 5,
-			SoftJitter: metav1.Duration{Duration: 5 * time.Second},
+			SoftJitter: Duration{5 * time.Second},
 		},
 		Disk: Disk{Source: DiskSummary, CPU: "200m", Workers: 1},
 	}
@@ -90,12 +87,15 @@ func base() *EvictdConfiguration {
 func (c *EvictdConfiguration) complete() {
 	defaults := Default()
 	if c.EvictionPressureTransitionPeriod.Duration == 0 {
-		c.EvictionPressureTransitionPeriod.Duration = transitionDefault
+		c.EvictionPressureTransitionPeriod = defaults.EvictionPressureTransitionPeriod
 	}
 	if c.Protect.Namespaces == nil {
 		c.Protect.Namespaces = defaults.Protect.Namespaces
 	}
-	c.MemoryStall.complete()
+	if c.MemoryStall != nil {
+		c.MemoryStall.Type = cmp.Or(c.MemoryStall.Type, StallFull)
+		c.MemoryStall.Window = cmp.Or(c.MemoryStall.Window, Duration{stallWindowDefault})
+	}
 	if len(c.Queues) == 0 {
 		c.Queues = nil // [] and nothing mean the same, and are written the same
 	}
@@ -103,30 +103,15 @@ func (c *EvictdConfiguration) complete() {
 	c.completeThresholds(defaults)
 }
 
-// complete fills in what the file left out of a block that it has.
-func (m *MemoryStall) complete() {
-	if m == nil {
-		return
-	}
-	if m.Type == "" {
-		m.Type = StallFull
-	}
-	if m.Window.Duration == 0 {
-		m.Window.Duration = stallWindowDefault
-	}
-}
-
 // complete fills in the bound that the file left out; it gives way to the one that
 // the file has.
 func (s *Sampling) complete(defaults *Sampling) {
 	low, high := &s.MinInterval.Duration, &s.MaxInterval.Duration
-	switch {
-	case *low == unset && *high == unset:
-		*s = *defaults
-	case *low == unset:
-		*low = max(min(defaults.MinInterval.Duration, *high), minIntervalLowest)
-	case *high == unset:
+	if *high == unset {
 		*high = min(max(defaults.MaxInterval.Duration, *low), maxIntervalHighest)
+	}
+	if *low == unset {
+		*low = max(min(defaults.MinInterval.Duration, *high), minIntervalLowest)
 	}
 }
 
@@ -148,9 +133,8 @@ func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) 
 	}
 	// A file may lengthen the grace period of one default threshold and leave out the others. These
 	// keep theirs; otherwise the default would make the file invalid.
-	grace := defaults.EvictionSoftGracePeriod
-	maps.Copy(grace, c.EvictionSoftGracePeriod)
-	c.EvictionSoftGracePeriod = grace
+	maps.Copy(defaults.EvictionSoftGracePeriod, c.EvictionSoftGracePeriod)
+	c.EvictionSoftGracePeriod = defaults.EvictionSoftGracePeriod
 	if c.EvictionMinimumReclaim == nil {
 		c.EvictionMinimumReclaim = defaults.EvictionMinimumReclaim
 	}
@@ -162,16 +146,8 @@ func (c *EvictdConfiguration) completeThresholds(defaults *EvictdConfiguration) 
 // alone; the kubelet's own hard threshold is behind it.
 func hardBelow(hard, soft map[string]string) map[string]string {
 	maps.DeleteFunc(hard, func(signal, text string) bool {
-		users, found := soft[signal]
-		if !found {
-			return false
-		}
-		s, errSoft := parseThreshold(users)
-		h, errHard := parseThreshold(text)
-		if errSoft != nil || errHard != nil || s.off {
-			return false
-		}
-		return !s.relative || s.fraction <= h.fraction
+		q, err := parseThreshold(soft[signal]) // an error where there is none
+		return err == nil && !q.IsZero() && share(soft[signal]) <= share(text)
 	})
 	return hard
 }

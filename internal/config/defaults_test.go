@@ -10,33 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/internal/testing/golden"
 )
 
 // emptySelectors takes an empty map or list inside a label selector for a missing
 // one, which means the same and is what is written.
 func emptySelectors() cmp.Option {
-	return cmp.Transformer("selector", func(s metav1.LabelSelector) string {
-		text := metav1.FormatLabelSelector(&s)
-		return text
-	})
-}
-
-// compareGolden compares with a file below testdata; UPDATE_GOLDEN=1 writes it.
-func compareGolden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") == "1" {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got); UPDATE_GOLDEN=1 writes it:\n%s", path, diff)
-	}
+	return cmp.Transformer("selector", func(s metav1.LabelSelector) string { return metav1.FormatLabelSelector(&s) })
 }
 
 func TestDefaultsGolden(t *testing.T) {
@@ -45,7 +26,7 @@ func TestDefaultsGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareGolden(t, "defaults.yaml", written)
+	golden.Compare(t, filepath.Join("testdata", "defaults.yaml"), string(written), os.Getenv("UPDATE_GOLDEN") == "1", "UPDATE_GOLDEN=1")
 	read, err := Parse(written)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +66,7 @@ func TestDefaultsActBeforeTheKubelet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := ours.quantity().Of(node), theirs.quantity().Of(node); a <= b {
+		if a, b := ours.Of(node), theirs.Of(node); a <= b {
 			t.Errorf("%s: %d is not ahead of the kubelet's %d", signal, a, b)
 		}
 	}
@@ -174,8 +155,8 @@ func TestCompleteSampling(t *testing.T) {
 	}
 }
 
-func seconds(n float64) metav1.Duration {
-	return metav1.Duration{Duration: time.Duration(n * float64(time.Second))}
+func seconds(n float64) Duration {
+	return Duration{time.Duration(n * float64(time.Second))}
 }
 
 func TestValidateByHand(t *testing.T) {

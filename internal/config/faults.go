@@ -1,6 +1,9 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,9 +14,8 @@ import (
 // InvalidError says that a file could be read as YAML and that its content is not
 // a valid configuration.
 type InvalidError struct {
-	// Faults holds every fault, at least one: first those of the text (unknown
-	// fields, duplicate keys, wrong types), then those of the values, each in an
-	// order that depends on the file alone.
+	// Faults holds every fault, at least one: first the unknown fields, then the values, each in an
+	// order that depends on the file alone. A value of the wrong type stands alone.
 	Faults field.ErrorList
 }
 
@@ -32,10 +34,52 @@ func (e *InvalidError) Lines() []string {
 	return lines
 }
 
-// invalid returns nil when there are no faults.
-func invalid(faults field.ErrorList) error {
-	if len(faults) == 0 {
+// faults collects what is wrong with a configuration.
+type faults struct{ all field.ErrorList }
+
+// err returns nil, or an *[InvalidError] where there are faults.
+func (f *faults) err() error {
+	if len(f.all) == 0 {
 		return nil
 	}
-	return &InvalidError{Faults: faults}
+	return &InvalidError{Faults: f.all}
+}
+
+func (f *faults) add(all ...*field.Error) { f.all = append(f.all, all...) }
+
+func (f *faults) invalid(path *field.Path, value any, detail string) {
+	f.add(field.Invalid(path, value, detail))
+}
+
+func (f *faults) required(path *field.Path, detail string) {
+	f.add(field.Required(path, detail))
+}
+
+// oneOf refuses a value that is none of those allowed.
+func oneOf[T ~string](f *faults, path *field.Path, value T, allowed ...T) {
+	if !slices.Contains(allowed, value) {
+		f.add(field.NotSupported(path, value, allowed))
+	}
+}
+
+// between refuses a value below low or above high. Why is what follows the bounds, or "".
+func between[T cmp.Ordered](f *faults, path *field.Path, value, low, high T, why string) {
+	if value < low || value > high {
+		f.invalid(path, shown(value), fmt.Sprintf("must be between %v and %v%s", low, high, why))
+	}
+}
+
+// atLeast refuses a value below low.
+func atLeast[T cmp.Ordered](f *faults, path *field.Path, value, low T, why string) {
+	if value < low {
+		f.invalid(path, shown(value), fmt.Sprintf("must be at least %v%s", low, why))
+	}
+}
+
+// shown returns a value as a fault has it: a duration with its unit.
+func shown(value any) any {
+	if text, ok := value.(fmt.Stringer); ok {
+		return text.String()
+	}
+	return value
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,37 +47,26 @@ func TestParseFaults(t *testing.T) {
 		want []string
 	}{
 		{"unknown field", "colour: red", []string{
-			`colour: Forbidden: unknown field: remove it`,
-		}},
-		{"unknown field with a slip", "evictionHrd: {}", []string{
-			`evictionHrd: Forbidden: unknown field: did you mean evictionHard?`,
+			`colour: Forbidden: unknown field: correct its name, or remove it`,
 		}},
 		{"unknown field in wrong case", "dryrun: true", []string{
-			`dryrun: Forbidden: unknown field: did you mean dryRun?`,
+			`dryrun: Forbidden: unknown field: correct its name, or remove it`,
 		}},
-		{"unknown field in a block", "protect: {podselector: {}}", []string{
-			`protect.podselector: Forbidden: unknown field: did you mean podSelector?`,
+		{"unknown fields in blocks and lists", "protect: {podselector: {}}\nqueues: [{name: a, namespaces: [a], queues: [{name: b, namespaces: [a], weight: 1}]}]", []string{
+			`protect.podselector: Forbidden: unknown field: correct its name, or remove it`,
+			`queues[0].queues[0].weight: Forbidden: unknown field: correct its name, or remove it`,
 		}},
 		{"a switch of the kubelet's", "mergeDefaultEvictionSettings: true", []string{
 			`mergeDefaultEvictionSettings: Forbidden: unknown field: evictd never merges; write every threshold that you want`,
 		}},
 		{"a line break in a key", `"a\nb": 1`, []string{
-			`a\nb: Forbidden: unknown field: remove it`,
-		}},
-		{"duplicate field", "dryRun: true\ndryRun: false", []string{
-			`dryRun: Duplicate value: written in lines 3 and 4: keep one`,
-		}},
-		{"duplicate key", "evictionHard:\n  memory.available: 5%\n  memory.available: 6%", []string{
-			`evictionHard[memory.available]: Duplicate value: written in lines 4 and 5: keep one`,
-		}},
-		{"duplicate key in a list", "protect:\n  podSelector:\n    matchExpressions:\n    - key: a\n      key: a\n      operator: Exists", []string{
-			`protect.podSelector.matchExpressions[0].key: Duplicate value: written in lines 6 and 7: keep one`,
+			`a\nb: Forbidden: unknown field: correct its name, or remove it`,
 		}},
 		{"a number for a text", "evictionHard: {pid.available: 1000}", []string{
-			`evictionHard[pid.available]: Invalid value: 1000: must be text: put it in quotes`,
+			`evictionHard[pid.available]: Invalid value: 1000: must be text in quotes`,
 		}},
 		{"a grace period without a unit", "evictionSoft: {memory.available: 10%}\nevictionSoftGracePeriod: {memory.available: 30}", []string{
-			`evictionSoftGracePeriod[memory.available]: Invalid value: 30: must be text: put it in quotes`,
+			`evictionSoftGracePeriod[memory.available]: Invalid value: 30: must be text in quotes`,
 		}},
 		{"a grace period that is no duration", "evictionSoft: {memory.available: 10%}\nevictionSoftGracePeriod: {memory.available: 30mins}", []string{
 			`evictionSoftGracePeriod[memory.available]: Invalid value: "30mins": must be a duration with a unit, like "30s" or "1m30s"`,
@@ -87,7 +75,7 @@ func TestParseFaults(t *testing.T) {
 			`evictionSoftGracePeriod[memory.available]: Invalid value: "-30s": must not be negative`,
 		}},
 		{"a list for a map", "evictionHard: [memory.available]", []string{
-			`evictionHard: Invalid value: must hold keys and values, not a list`,
+			`evictionHard: Invalid value: must hold keys and values, not an array`,
 		}},
 		{"a word for a block", "limits: few", []string{
 			`limits: Invalid value: "few": must hold fields and values`,
@@ -96,10 +84,10 @@ func TestParseFaults(t *testing.T) {
 			`dryRun: Invalid value: "true": must be true or false`,
 		}},
 		{"a text for a number", `evictionMaxPodGracePeriod: "30"`, []string{
-			`evictionMaxPodGracePeriod: Invalid value: "30": must be a whole number without quotes`,
+			`evictionMaxPodGracePeriod: Invalid value: "30": must be a whole number from -2147483648 to 2147483647, without quotes`,
 		}},
 		{"a number too large", `evictionMaxPodGracePeriod: 3000000000`, []string{
-			`evictionMaxPodGracePeriod: Invalid value: 3000000000: must be a whole number between -2147483648 and 2147483647`,
+			`evictionMaxPodGracePeriod: Invalid value: 3000000000: must be a whole number from -2147483648 to 2147483647, without quotes`,
 		}},
 		{"a duration without a unit", "sampling: {minInterval: 10}", []string{
 			`sampling.minInterval: Invalid value: 10: must be a duration with a unit, like "30s" or "1m30s"`,
@@ -108,36 +96,34 @@ func TestParseFaults(t *testing.T) {
 			`evictionPressureTransitionPeriod: Invalid value: "5 minutes": must be a duration with a unit, like "30s" or "1m30s"`,
 		}},
 		{"a block for a text", "memoryAvailable: {kernel: true}", []string{
-			`memoryAvailable: Invalid value: must be text, not fields and values`,
+			`memoryAvailable: Invalid value: must be text in quotes, not an object`,
 		}},
 		{"a block for a list", "protect: {namespaces: {a: b}}", []string{
-			`protect.namespaces: Invalid value: must be a list, not fields and values`,
+			`protect.namespaces: Invalid value: must be a list, not an object`,
 		}},
 		{"a number in a list", "protect: {namespaces: [a, 1]}", []string{
-			`protect.namespaces[1]: Invalid value: 1: must be text: put it in quotes`,
+			`protect.namespaces[1]: Invalid value: 1: must be text in quotes`,
 		}},
-		{"faults behind a broken queue keep their places", "queues:\n- {name: a, namespaces: [x]}\n- foo\n- {name: b, namespaces: true}\n- {name: c, namespaces: [c], properties: {priority.policy: high}}", []string{
+		{"a word for a queue", "queues:\n- {name: a, namespaces: [x]}\n- foo\n- {name: b, namespaces: true}\n- {name: c, namespaces: [c], properties: {priority.policy: high}}", []string{
 			`queues[1]: Invalid value: "foo": must hold fields and values`,
-			`queues[2].namespaces: Invalid value: true: must be a list`,
-			`queues[3].properties[priority.policy]: Unsupported value: "high": supported values: "default", "fence"`,
+		}},
+		{"a number in a map in a list", "queues: [{name: a, namespaces: [a]}, {name: b, queues: [{name: c, namespaces: [b], properties: {priority.offset: 1}}]}]", []string{
+			`queues[1].queues[0].properties[priority.offset]: Invalid value: 1: must be text in quotes`,
+		}},
+		{"a number in a selector", "protect: {podSelector: {matchExpressions: [{key: a, operator: In, values: [b, 1]}]}}", []string{
+			`protect.podSelector.matchExpressions[0].values[1]: Invalid value: 1: must be text in quotes`,
+		}},
+		{"a list for a duration", "limits: {softJitter: [5s]}", []string{
+			`limits.softJitter: Invalid value: ["5s"]: must be a duration with a unit, like "30s" or "1m30s"`,
 		}},
 		{"queues without end", "queues: " + strings.Repeat("[{name: a, queues: ", 2000) + "[]" + strings.Repeat("}]", 2000), []string{
-			"queues[0]" + strings.Repeat(".queues[0]", 16) + ": Invalid value: is nested deeper than 16 queues",
+			"queues[0]" + strings.Repeat(".queues[0]", 15) + ".queues: Invalid value: is nested deeper than 16 queues",
 		}},
-		{"a broken bound beside a good one", "sampling: {minInterval: soon, maxInterval: 5ms}", []string{
+		{"a wrong type stands alone", "sampling: {minInterval: soon, maxInterval: 5h}\ncolour: red\nevictionSoft: {memory.available: 1%}", []string{
 			`sampling.minInterval: Invalid value: "soon": must be a duration with a unit, like "30s" or "1m30s"`,
-		}},
-		{"a broken soft threshold beside its grace period", "evictionSoft: {memory.available: 1}\nevictionSoftGracePeriod: {memory.available: 1m}\nevictionMinimumReclaim: {memory.available: 1%}\nevictionHard: {}", []string{
-			`evictionSoft[memory.available]: Invalid value: 1: must be text: put it in quotes`,
-		}},
-		{"a broken map beside its companions", "evictionHard: {}\nevictionSoft: 1\nevictionSoftGracePeriod: {memory.available: 1m}\nevictionMinimumReclaim: {memory.available: 1%}", []string{
-			`evictionSoft: Invalid value: 1: must hold keys and values`,
 		}},
 		{"reclaim and a soft threshold are the node", "evictionSoft: {pid.available: 60%}\nevictionSoftGracePeriod: {pid.available: 1m}\nevictionMinimumReclaim: {pid.available: 40%}", []string{
 			`evictionMinimumReclaim[pid.available]: Invalid value: "40%": must be less than 100% together with evictionSoft 60%, or a pressure would never be over`,
-		}},
-		{"a null in a list", "protect: {namespaces: [null]}", []string{
-			`protect.namespaces[0]: Invalid value: must be text, not nothing`,
 		}},
 		{"a threshold without a value", "evictionHard: {memory.available: }", []string{
 			`evictionHard[memory.available]: Invalid value: "": is neither an amount nor a percentage: write one like "500Mi" or "10%"`,
@@ -149,9 +135,9 @@ func TestParseFaults(t *testing.T) {
 			`evictionHard[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
 		}},
 		{"containerfs everywhere", "evictionSoft: {containerfs.available: 5%}\nevictionMinimumReclaim: {containerfs.available: 5%}\nevictionSoftGracePeriod: {containerfs.available: 5s}", []string{
+			`evictionMinimumReclaim[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
 			`evictionSoft[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
 			`evictionSoftGracePeriod[containerfs.available]: Invalid value: "5s": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
-			`evictionMinimumReclaim[containerfs.available]: Invalid value: "5%": containerfs is always the same filesystem as nodefs or imagefs: set that one, and remove this`,
 		}},
 		{"memory.stall", "evictionHard: {memory.stall: 5%}", []string{
 			`evictionHard[memory.stall]: Invalid value: "5%": memory stalls are set by the field memoryStall: move it there`,
@@ -175,12 +161,12 @@ func TestParseFaults(t *testing.T) {
 			`evictionSoft[memory.available]: Invalid value: "1024Mi": must be above the hard threshold 1Gi of the same signal, which acts first otherwise: raise it or remove it`,
 		}},
 		{"negative pod grace periods", "evictionMaxPodGracePeriod: -1\nevictionHardPodGracePeriod: -1\nevictionOverdueGracePeriod: -1", []string{
-			`evictionMaxPodGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
-			`evictionHardPodGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
-			`evictionOverdueGracePeriod: Invalid value: -1: must not be negative: 0 leaves the pod its own grace period`,
+			`evictionMaxPodGracePeriod: Invalid value: -1: must be at least 0: 0 leaves the pod its own grace period`,
+			`evictionHardPodGracePeriod: Invalid value: -1: must be at least 0: 0 leaves the pod its own grace period`,
+			`evictionOverdueGracePeriod: Invalid value: -1: must be at least 0: 0 asks no victim again`,
 		}},
 		{"negative transition period", "evictionPressureTransitionPeriod: -5m", []string{
-			`evictionPressureTransitionPeriod: Invalid value: "-5m0s": must not be negative`,
+			`evictionPressureTransitionPeriod: Invalid value: "-5m0s": must be at least 0s`,
 		}},
 		{"unknown memoryAvailable", "memoryAvailable: free", []string{
 			`memoryAvailable: Unsupported value: "free": supported values: "kernel", "workingSet"`,
@@ -189,38 +175,38 @@ func TestParseFaults(t *testing.T) {
 			`disruptionBudgets: Unsupported value: "ignore": supported values: "bestEffort", "respect"`,
 		}},
 		{"stall without a threshold", "memoryStall: {}", []string{
-			`memoryStall.threshold: Required value: a percentage of the window, such as "10%"`,
+			`memoryStall.threshold: Invalid value: "": must be a percentage of the window, such as "10%"`,
 		}},
 		{"stall that makes no sense", "memoryStall: {type: most, threshold: 100Mi, window: 2h}", []string{
 			`memoryStall.type: Unsupported value: "most": supported values: "some", "full"`,
 			`memoryStall.threshold: Invalid value: "100Mi": must be a percentage of the window, such as "10%"`,
-			`memoryStall.window: Invalid value: "2h0m0s": must be between 500ms and 1m0s`,
+			`memoryStall.window: Invalid value: "2h0m0s": must be between 1s and 1m0s, and not shorter than sampling.maxInterval: there would be no sample in between`,
 		}},
 		{"stall between two samples", "memoryStall: {threshold: 0.5%, window: 1s}\nsampling: {maxInterval: 2s}", []string{
 			`memoryStall.threshold: Invalid value: "0.5%": must be between 1% and 99%: remove memoryStall to switch it off`,
-			`memoryStall.window: Invalid value: "1s": must not be shorter than sampling.maxInterval, 2s: there would be no sample in between`,
+			`memoryStall.window: Invalid value: "1s": must be between 2s and 1m0s, and not shorter than sampling.maxInterval: there would be no sample in between`,
 		}},
 		{"stall of all or nothing", "memoryStall: {threshold: 100%, window: -1s}", []string{
 			`memoryStall.threshold: Invalid value: "100%": must be between 1% and 99%: remove memoryStall to switch it off`,
-			`memoryStall.window: Invalid value: "-1s": must be between 500ms and 1m0s`,
+			`memoryStall.window: Invalid value: "-1s": must be between 1s and 1m0s, and not shorter than sampling.maxInterval: there would be no sample in between`,
 		}},
 		{"sampling too fast", "sampling: {minInterval: 0s}", []string{
-			`sampling.minInterval: Invalid value: "0s": must be at least 1ms`,
+			`sampling.minInterval: Invalid value: "0s": must be between 1ms and 10s`,
 		}},
 		{"sampling too slow", "sampling: {maxInterval: 11s}", []string{
-			`sampling.maxInterval: Invalid value: "11s": must be at most 10s`,
+			`sampling.maxInterval: Invalid value: "11s": must be between 10ms and 10s, and not shorter than minInterval`,
 		}},
 		{"sampling at no time", "sampling: {maxInterval: 0s}", []string{
-			`sampling.maxInterval: Invalid value: "0s": must be at least 1ms`,
+			`sampling.maxInterval: Invalid value: "0s": must be between 1ms and 10s, and not shorter than minInterval`,
 		}},
 		{"sampling the wrong way round", "sampling: {minInterval: 2s, maxInterval: 1s}", []string{
-			`sampling.maxInterval: Invalid value: "1s": must not be shorter than minInterval, 2s`,
+			`sampling.maxInterval: Invalid value: "1s": must be between 2s and 10s, and not shorter than minInterval`,
 		}},
 		{"priority 0", "protect: {priorityAtLeast: 0}", []string{
-			`protect.priorityAtLeast: Invalid value: 0: must be between 1 and 2000000000; from 2000000000 on a pod is protected in any case`,
+			`protect.priorityAtLeast: Invalid value: 0: must be between 1 and 2000000000; a pod of a higher priority is protected in any case`,
 		}},
 		{"priority above the system's", "protect: {priorityAtLeast: 2000000001}", []string{
-			`protect.priorityAtLeast: Invalid value: 2000000001: must be between 1 and 2000000000; from 2000000000 on a pod is protected in any case`,
+			`protect.priorityAtLeast: Invalid value: 2000000001: must be between 1 and 2000000000; a pod of a higher priority is protected in any case`,
 		}},
 		{"pods within their requests", "protect: {withinRequests: sometimes}", []string{
 			`protect.withinRequests: Unsupported value: "sometimes": supported values: "always", "never", "untilExhaustion"`,
@@ -261,9 +247,8 @@ func TestParseFaults(t *testing.T) {
 		{"selector with an unknown operator", "protect: {podSelector: {matchExpressions: [{key: a, operator: Is}]}}", []string{
 			`protect.podSelector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`,
 		}},
-		{"everything at once", "dryRun: yes please\nevictionHard: {memory.available: 100.0%, cpu.available: 5%}\nevictionSoft: {nodefs.available: 15%}\nlimits: {evictionsPerMinute: 0}\nqueue: []", []string{
-			`dryRun: Invalid value: "yes please": must be true or false`,
-			`queue: Forbidden: unknown field: did you mean queues?`,
+		{"everything at once", "evictionHard: {memory.available: 100.0%, cpu.available: 5%}\nevictionSoft: {nodefs.available: 15%}\nlimits: {evictionsPerMinute: 0}\nqueue: []", []string{
+			`queue: Forbidden: unknown field: correct its name, or remove it`,
 			`evictionHard[cpu.available]: Invalid value: "5%": unknown signal: must be one of memory.available, kubeletMemory.available, allocatableMemory.available, nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available`,
 			`evictionHard[memory.available]: Invalid value: "100.0%": would always be met: write "100%" to switch the threshold off, or a smaller percentage`,
 			`evictionSoftGracePeriod[nodefs.available]: Required value: the soft threshold of this signal needs a grace period: add one`,
@@ -297,19 +282,18 @@ func TestParseHead(t *testing.T) {
 		want []string
 	}{
 		{"none", "dryRun: true", []string{
-			`apiVersion: Required value: must be evictd.dev/v1alpha1`,
-			`kind: Required value: must be EvictdConfiguration`,
+			`apiVersion: Unsupported value: "": supported values: "evictd.dev/v1alpha1"`,
+			`kind: Unsupported value: "": supported values: "EvictdConfiguration"`,
 		}},
 		{"a kubelet's file", "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nclusterDNS: [10.0.0.10]", []string{
-			`apiVersion: Invalid value: "kubelet.config.k8s.io/v1beta1": must be evictd.dev/v1alpha1: this is not a file for this version of evictd`,
-			`kind: Invalid value: "KubeletConfiguration": must be EvictdConfiguration: this is not a file for this version of evictd`,
+			`apiVersion: Unsupported value: "kubelet.config.k8s.io/v1beta1": supported values: "evictd.dev/v1alpha1"`,
+			`kind: Unsupported value: "KubeletConfiguration": supported values: "EvictdConfiguration"`,
 		}},
 		{"another version", "apiVersion: evictd.dev/v1\nkind: EvictdConfiguration", []string{
-			`apiVersion: Invalid value: "evictd.dev/v1": must be evictd.dev/v1alpha1: this is not a file for this version of evictd`,
+			`apiVersion: Unsupported value: "evictd.dev/v1": supported values: "evictd.dev/v1alpha1"`,
 		}},
 		{"not text", "apiVersion: 1\nkind: true", []string{
-			`apiVersion: Invalid value: 1: must be text: put it in quotes`,
-			`kind: Invalid value: true: must be text: put it in quotes`,
+			`apiVersion: Invalid value: 1: must be text in quotes`,
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -330,13 +314,18 @@ func TestParseNoDocument(t *testing.T) {
 		{"two documents", head + "---\n" + head, "line 3 starts a second YAML document"},
 		{"not YAML", head + "dryRun: [", "not YAML: "},
 		{"not YAML after a good document", head + "---\n]", "not YAML: "},
-		{"a tab", head + "limits:\n\tevictionsPerMinute: 1\n", "not YAML: "},
-		{"a text", "hello", "the file holds plain text, not fields and values"},
-		{"a number", "5", "the file holds a number, not fields and values"},
-		{"a bool", "true", "the file holds true or false, not fields and values"},
-		{"a list", "- a\n", "the file holds a list, not fields and values"},
-		{"NUL bytes", head + "\x00", "a NUL byte at offset 58"},
-		{"not UTF-8", head + "# \xff\n", "not UTF-8"},
+		{"a tab", head + "limits:\n\tevictionsPerMinute: 1\n", "not YAML: line 4: found character that cannot start any token"},
+		{"a duplicate field", head + "dryRun: true\ndryRun: false", `not YAML: line 4: key "dryRun" already set in map`},
+		{"duplicate keys", head + "evictionHard:\n  pid.available: 5%\n  pid.available: 6%\ndryRun: true\ndryRun: true", `not YAML: line 5: key "pid.available" already set in map; line 7: key "dryRun" already set in map`},
+		{"a duplicate key in a list", head + "protect:\n  podSelector:\n    matchExpressions:\n    - key: a\n      key: a\n      operator: Exists", `not YAML: line 7: key "key" already set in map`},
+		{"a duplicate of a merged key", head + "evictionHard: &lines {memory.available: 5%}\nevictionSoft: {<<: *lines, memory.available: 8%}", `not YAML: line 4: key "memory.available" already set in map`},
+		{"no number", head + "limits: {evictionsPerMinute: .nan}", "not YAML: json: unsupported value: NaN"},
+		{"a text", "hello", "the file holds one value, of the type string, and not fields and values"},
+		{"a number", "5", "of the type number"},
+		{"a bool", "true", "of the type bool"},
+		{"a list", "- a\n", "of the type array"},
+		{"NUL bytes", head + "\x00", "not YAML: control characters are not allowed"},
+		{"not UTF-8", head + "# \xff\n", "not YAML: invalid leading UTF-8 octet"},
 		{"too large", head + "#" + strings.Repeat("a", maxFileBytes), "larger than 1 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -374,8 +363,8 @@ func TestParseAcceptsYAML(t *testing.T) {
 			}
 		})
 	}
-	c := mustParse(t, head+"evictionHard: &lines {memory.available: 5%}\nevictionSoft: {<<: *lines, memory.available: 8%}\nevictionSoftGracePeriod: {memory.available: 1m}\n")
-	if diff := cmp.Diff(map[string]string{"memory.available": "8%"}, c.EvictionSoft); diff != "" {
+	c := mustParse(t, head+"evictionMinimumReclaim: &amounts {memory.available: 5%}\nevictionHard: {<<: *amounts, nodefs.available: 8%}\n")
+	if diff := cmp.Diff(map[string]string{"memory.available": "5%", "nodefs.available": "8%"}, c.EvictionHard); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
 	}
 }
@@ -413,15 +402,15 @@ kubelet: {insecureSkipTLSVerify: true}
 		EvictionSoft:                     map[string]string{"memory.available": "10%"},
 		EvictionSoftGracePeriod:          map[string]string{"memory.available": "30s"},
 		EvictionMinimumReclaim:           map[string]string{"memory.available": "2%"},
-		EvictionPressureTransitionPeriod: metav1.Duration{Duration: 4 * time.Minute},
+		EvictionPressureTransitionPeriod: seconds(240),
 		EvictionMaxPodGracePeriod:        60,
 		EvictionHardPodGracePeriod:       5,
 		EvictionOverdueGracePeriod:       90,
 		MemoryAvailable:                  MemoryWorkingSet,
-		MemoryStall:                      &MemoryStall{Type: StallSome, Threshold: "10%", Window: metav1.Duration{Duration: 3 * time.Second}},
+		MemoryStall:                      &MemoryStall{Type: StallSome, Threshold: "10%", Window: seconds(3)},
 		Sampling: Sampling{
-			MinInterval: metav1.Duration{Duration: 20 * time.Millisecond},
-			MaxInterval: metav1.Duration{Duration: 2 * time.Second},
+			MinInterval: seconds(0.02),
+			MaxInterval: seconds(2),
 		},
 		DisruptionBudgets: BudgetsRespect,
 		Protect: Protect{

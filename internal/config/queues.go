@@ -2,101 +2,176 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// rankQueues returns the queues as package rank takes them. What does not validate,
-// which no loaded configuration has, means the default.
-func rankQueues(queues []Queue) []rank.Queue {
-	var ranked []rank.Queue
-	for i := range queues {
-		q := &queues[i]
-		ranked = append(ranked, rank.Queue{
-			Name:             q.Name,
-			Holds:            q.holds(),
-			ByLabels:         q.selects(),
-			Fence:            q.is(propertyPolicy, policyFence),
-			Offset:           q.offset(),
-			IgnorePriority:   q.is(propertySort, sortDisabled),
-			GuaranteedMemory: q.guaranteedMemory(),
-			Queues:           rankQueues(q.Queues),
-		})
+// The properties of a queue, in YuniKorn's words.
+const (
+	propertyPolicy = "priority.policy"
+	propertyOffset = "priority.offset"
+	propertySort   = "application.sort.priority"
+)
+
+// anyEnding is what a namespace ends in that stands for all that begin like it.
+const anyEnding = "*"
+
+// deepestQueue is how deep queues may be nested: more than any organisation has levels, and few
+// enough for a path that can be read.
+const deepestQueue = 16
+
+// claim is a namespace pattern of a queue.
+type claim struct {
+	path     *field.Path
+	pattern  string
+	byLabels bool
+}
+
+// queues returns the queues of one level, with those below, as package rank takes them, and what they
+// claim; it checks them. Above is the namespaces of the nearest queue above that names any; nil where
+// none does.
+func (f *faults) queues(path *field.Path, queues []Queue, above []string, level int) (ranked []rank.Queue, all []claim) {
+	if level > deepestQueue && len(queues) > 0 {
+		f.invalid(path, field.OmitValueType{}, fmt.Sprintf("is nested deeper than %d queues", deepestQueue))
+		return nil, nil
 	}
+	names := map[string]bool{}
+	for i := range queues {
+		q, at := &queues[i], path.Index(i)
+		one := f.queue(at, q, above, names)
+		var claims, below []claim
+		inherited := above
+		for j, pattern := range q.Namespaces {
+			claims = append(claims, claim{at.Child("namespaces").Index(j), pattern, one.ByLabels})
+			inherited = q.Namespaces
+		}
+		one.Queues, below = f.queues(at.Child("queues"), q.Queues, inherited, level+1)
+		claims = append(claims, below...)
+		f.overlaps(all, claims)
+		ranked, all = append(ranked, one), append(all, claims...)
+	}
+	return ranked, all
+}
+
+// queue returns one queue without those below, and checks it. What is not valid means the default.
+func (f *faults) queue(path *field.Path, q *Queue, above []string, names map[string]bool) rank.Queue {
+	f.queueName(path.Child("name"), q.Name, names)
+	f.namespacePatterns(path.Child("namespaces"), q.Namespaces, above)
+	selected := f.selector(path.Child("podSelector"), q.PodSelector)
+	if len(q.Namespaces) == 0 && selected == nil && len(q.Queues) == 0 {
+		f.required(path, "holds no pod: set namespaces or podSelector, or queues below")
+	}
+	ranked := rank.Queue{
+		Name:             q.Name,
+		Holds:            both(among(q.Namespaces), selected),
+		ByLabels:         selected != nil,
+		GuaranteedMemory: f.guaranteed(path.Child("guaranteed"), q.Guaranteed),
+	}
+	f.properties(path.Child("properties"), q.Properties, &ranked)
 	return ranked
 }
 
-// holds returns the function that says which pods belong to the queue; nil where the
-// queues below say it.
-func (q *Queue) holds() func(string, map[string]string) bool {
-	named := among(q.Namespaces)
-	if named == nil && !q.selects() {
-		return nil
+func (f *faults) queueName(path *field.Path, name string, names map[string]bool) {
+	switch {
+	case name == "":
+		f.required(path, "names the queue in the ranking")
+	case !regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(name):
+		f.invalid(path, name, "must be 1 to 64 letters, digits, - and _")
+	case names[name]:
+		f.add(field.Duplicate(path, name))
 	}
-	var matches func(map[string]string) bool
-	if q.selects() {
-		matches = selected(q.PodSelector)
-	}
-	return func(namespace string, labels map[string]string) bool {
-		return (named == nil || named(namespace)) && (matches == nil || matches(labels))
-	}
+	names[name] = true
 }
 
-func (q *Queue) is(property, value string) bool {
-	return strings.EqualFold(q.Properties[property], value)
-}
-
-func (q *Queue) offset() int32 {
-	n, err := strconv.ParseInt(q.Properties[propertyOffset], 10, 32)
-	if err != nil {
-		return 0
-	}
-	return int32(n)
-}
-
-func (q *Queue) guaranteedMemory() int64 {
-	amount, err := ParseAmount(q.Guaranteed["memory"])
-	if err != nil {
-		return 0
-	}
-	return amount
-}
-
-// ordinaryHighest is the highest priority that a PriorityClass of users may have
-// (HighestUserDefinablePriority, pkg/apis/scheduling).
-const ordinaryHighest = 1000000000
-
-// budgetWarnings reports settings with which no pressure could ever bypass a budget.
-func (c *EvictdConfiguration) budgetWarnings() []string {
-	thresholds, err := c.Thresholds()
-	isHard := func(t pressure.Threshold) bool { return t.Hard }
-	if c.DisruptionBudgets != BudgetsBestEffort || err != nil || slices.ContainsFunc(thresholds, isHard) {
-		return nil
-	}
-	return []string{"disruptionBudgets: bestEffort is for hard thresholds, and there is none: budgets are respected"}
-}
-
-// offsetWarnings names the queues whose offsets, with those above, lift a pod without
-// a priority above all priorities that users can give.
-func offsetWarnings(path *field.Path, queues []Queue, above int64) []string {
-	var warnings []string
-	for i := range queues {
-		q, at := &queues[i], path.Index(i)
-		own := int64(q.offset())
-		if sum := min(above+own, math.MaxInt32); own > 0 && sum > ordinaryHighest {
-			warnings = append(warnings, fmt.Sprintf(
-				"%s: with offsets of %d in all, a pod of priority 0 counts as more than %d, the highest priority that users can give: the pods of all other queues are evicted before it",
-				at.Child("properties").Key(propertyOffset), sum, ordinaryHighest))
+// namespacePatterns checks names of namespaces and beginnings of them. Where above is not nil, each
+// must be among it.
+func (f *faults) namespacePatterns(path *field.Path, namespaces, above []string) {
+	for i, pattern := range namespaces {
+		at, name := path.Index(i), strings.TrimSuffix(pattern, anyEnding)
+		wrong := validation.IsDNS1123Label(strings.TrimSuffix(name, "-"))
+		switch {
+		case strings.Contains(name, anyEnding):
+			f.invalid(at, pattern, "may have * at its end only")
+		case pattern != anyEnding && len(wrong) > 0:
+			f.invalid(at, pattern, "must be the name of a namespace, or the beginning of one and *: "+strings.Join(wrong, "; "))
+		case above != nil && !slices.ContainsFunc(above, func(outer string) bool { return covers(outer, pattern) }):
+			f.invalid(at, pattern, "is not among the namespaces of the queue above, so no pod could belong here")
 		}
-		next := above + own
-		warnings = append(warnings, offsetWarnings(at.Child("queues"), q.Queues, next)...)
 	}
-	return warnings
+}
+
+// covers reports whether every namespace of the second pattern is one of the first.
+func covers(outer, inner string) bool {
+	beginning, wild := strings.CutSuffix(outer, anyEnding)
+	if !wild {
+		return outer == inner
+	}
+	return strings.HasPrefix(strings.TrimSuffix(inner, anyEnding), beginning)
+}
+
+// overlaps refuses a namespace that another queue has claimed before, unless both choose among its
+// pods by labels.
+func (f *faults) overlaps(earlier, claims []claim) {
+	for _, later := range claims {
+		at := slices.IndexFunc(earlier, func(e claim) bool {
+			together := covers(e.pattern, later.pattern) || covers(later.pattern, e.pattern)
+			return together && (!e.byLabels || !later.byLabels)
+		})
+		if at >= 0 {
+			f.invalid(later.path, later.pattern,
+				fmt.Sprintf("is in %s too: a namespace belongs to one queue, unless both choose its pods by podSelector", earlier[at].path))
+		}
+	}
+}
+
+// guaranteed returns the bytes of memory that a queue is guaranteed.
+func (f *faults) guaranteed(path *field.Path, amounts map[string]string) (memory int64) {
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		at := path.Key(name)
+		if name != "memory" {
+			oneOf(f, at, name, "memory")
+			continue
+		}
+		var err error
+		switch memory, err = ParseAmount(amounts[name]); {
+		case err != nil:
+			f.invalid(at, amounts[name], `must be an amount of bytes, such as "8Gi"`)
+		case memory == 0:
+			f.invalid(at, amounts[name], "must be above 0: remove it to guarantee nothing")
+		}
+	}
+	return memory
+}
+
+// properties writes a queue's properties to what is ranked. Case does not matter, as in YuniKorn.
+func (f *faults) properties(path *field.Path, properties map[string]string, ranked *rank.Queue) {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		at, text := path.Key(name), strings.ToLower(properties[name])
+		switch name {
+		case propertyPolicy:
+			oneOf(f, at, text, "default", "fence")
+			ranked.Fence = text == "fence"
+		case propertySort:
+			oneOf(f, at, text, "enabled", "disabled")
+			ranked.IgnorePriority = text == "disabled"
+		case propertyOffset:
+			offset, err := strconv.ParseInt(text, 10, 32)
+			if err != nil {
+				f.invalid(at, text, fmt.Sprintf("must be a whole number from %d to %d", math.MinInt32, math.MaxInt32))
+				continue
+			}
+			ranked.Offset = int32(offset)
+		default:
+			oneOf(f, at, name, propertySort, propertyOffset, propertyPolicy)
+		}
+	}
 }

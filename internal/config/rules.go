@@ -1,10 +1,13 @@
 package config
 
 import (
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
@@ -14,42 +17,40 @@ import (
 // selects no pod. A podSelector that does not validate, which no loaded configuration has, protects
 // every pod: what is not understood evicts no pod.
 func (c *EvictdConfiguration) Rules() rank.Rules {
+	f := &faults{} // a loaded configuration has none
+	queues, _ := f.queues(nil, c.Queues, nil, 1)
 	return rank.Rules{
 		DaemonSets:      c.Protect.DaemonSets,
 		BarePods:        c.Protect.BarePods,
 		PinnedPods:      c.Protect.PinnedPods,
 		PriorityAtLeast: c.Protect.PriorityAtLeast,
 		Namespaces:      slices.Clone(c.Protect.Namespaces),
-		Queues:          rankQueues(c.Queues),
-		Selected:        selected(&c.Protect.PodSelector),
+		Queues:          queues,
+		Selected:        f.selector(nil, &c.Protect.PodSelector),
 		Annotated:       among(c.Protect.AnnotationNamespaces),
 	}
 }
 
 // LabelKeys returns the keys of the labels that selectors name; not nil.
 func (c *EvictdConfiguration) LabelKeys() []string {
-	return append(keysOf(&c.Protect.PodSelector), queueKeys(c.Queues)...)
-}
-
-func queueKeys(queues []Queue) (keys []string) {
-	for i := range queues {
-		if selector := queues[i].PodSelector; selector != nil {
-			keys = append(keys, keysOf(selector)...)
-		}
-		keys = append(keys, queueKeys(queues[i].Queues)...)
-	}
-	return keys
-}
-
-func keysOf(selector *metav1.LabelSelector) []string {
 	keys := []string{}
-	for key := range selector.MatchLabels {
-		keys = append(keys, key)
-	}
-	for i := range selector.MatchExpressions {
-		keys = append(keys, selector.MatchExpressions[i].Key)
+	for _, selector := range append(selectorsOf(c.Queues), &c.Protect.PodSelector) {
+		keys = slices.AppendSeq(keys, maps.Keys(selector.MatchLabels))
+		for i := range selector.MatchExpressions {
+			keys = append(keys, selector.MatchExpressions[i].Key)
+		}
 	}
 	return keys
+}
+
+func selectorsOf(queues []Queue) (selectors []*metav1.LabelSelector) {
+	for i := range queues {
+		if queues[i].PodSelector != nil {
+			selectors = append(selectors, queues[i].PodSelector)
+		}
+		selectors = append(selectors, selectorsOf(queues[i].Queues)...)
+	}
+	return selectors
 }
 
 // MemoryDefinition returns how memory.available is measured.
@@ -72,13 +73,31 @@ func among(patterns []string) func(namespace string) bool {
 	}
 }
 
-func selected(selector *metav1.LabelSelector) func(map[string]string) bool {
-	if len(selector.MatchLabels) == 0 && len(selector.MatchExpressions) == 0 {
+// selector returns the function that says whether a selector matches labels, and checks the selector.
+// It is nil for a selector of nothing.
+func (f *faults) selector(path *field.Path, selector *metav1.LabelSelector) func(podLabels map[string]string) bool {
+	if selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
 		return nil
 	}
+	wrong := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	f.add(wrong...)
 	matcher, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
 		matcher = labels.Everything()
+		if len(wrong) == 0 {
+			f.invalid(path, field.OmitValueType{}, err.Error())
+		}
 	}
 	return func(podLabels map[string]string) bool { return matcher.Matches(labels.Set(podLabels)) }
+}
+
+// both returns the function that says whether a queue has a pod of that namespace and those labels.
+// A nil function is true for all; it is nil where both are, as the queues below say it then.
+func both(named func(string) bool, selected func(map[string]string) bool) func(string, map[string]string) bool {
+	if named == nil && selected == nil {
+		return nil
+	}
+	return func(namespace string, podLabels map[string]string) bool {
+		return (named == nil || named(namespace)) && (selected == nil || selected(podLabels))
+	}
 }

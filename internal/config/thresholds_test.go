@@ -47,7 +47,7 @@ func TestThresholdsOfDefaults(t *testing.T) {
 func TestThresholdOfStalls(t *testing.T) {
 	t.Parallel()
 	c := mustParse(t, head+"evictionHard: {}\nmemoryStall: {threshold: 10%}\n")
-	if want := (MemoryStall{Type: StallFull, Threshold: "10%", Window: metav1.Duration{Duration: 2 * time.Second}}); *c.MemoryStall != want {
+	if want := (MemoryStall{Type: StallFull, Threshold: "10%", Window: seconds(2)}); *c.MemoryStall != want {
 		t.Errorf("completed to %+v, want %+v", *c.MemoryStall, want)
 	}
 	compareThresholds(t, []pressure.Threshold{

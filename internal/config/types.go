@@ -10,8 +10,8 @@ const (
 	Kind       = "EvictdConfiguration"
 )
 
-// The comments of the fields below are the tables of docs/configuration.md: run
-// `go generate ./internal/config` after a change.
+// The comments of the fields below are the tables of docs/configuration.md: run `go generate
+// ./internal/config` after a change.
 
 // EvictdConfiguration is the whole file.
 type EvictdConfiguration struct {
@@ -19,79 +19,72 @@ type EvictdConfiguration struct {
 	APIVersion string `json:"apiVersion"`
 	// Required: `EvictdConfiguration`.
 	Kind string `json:"kind"`
-	// Decides and records as always, but sends every eviction as a server-side dry run, so that no
-	// pod is evicted. Unset means true: write `false` for real evictions. `--dry-run` turns it on
-	// whatever the file says. While the [ConfigMap evictd-stop](runbook.md#stopping-it) exists, no
-	// agent acts.
+	// Decides and records as always, but sends every eviction as a server-side dry run, so that no pod
+	// is evicted. Unset means true: write `false` for real evictions. `--dry-run` turns it on whatever
+	// the file says. While the [ConfigMap evictd-stop](runbook.md#stopping-it) exists, no agent acts.
 	DryRun bool `json:"dryRun"`
-	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a
-	// percentage of the capacity. Met while the signal is below it, and acted upon
-	// at once. `0%` and `100%` switch a signal off. Unset means the default map;
-	// anything that is set, even `{}`, replaces the whole map, as in the kubelet
-	// without mergeDefaultEvictionSettings; `{}` means no hard threshold.
+	// Signal to threshold: an amount (`500Mi`, or a count for inodes and PIDs) or a percentage of the
+	// capacity. Met while the signal is below it, and acted upon at once. `0%` and `100%` switch a
+	// signal off. Unset means the default map; anything that is set, even `{}`, replaces the whole
+	// map, as in the kubelet without mergeDefaultEvictionSettings; `{}` means no hard threshold.
 	EvictionHard map[string]string `json:"evictionHard"`
-	// Signal to threshold, like evictionHard, but acted upon only after it has been
-	// met for its grace period. Unset means the default map if evictionHard is
-	// unset too, else none; `{}` means none. Must be above the hard threshold of the
-	// same signal where the two can be compared (two percentages, or two amounts).
+	// Signal to threshold, like evictionHard, but acted upon only after it has been met for its grace
+	// period. Unset means the default map if evictionHard is unset too, else none; `{}` means none.
+	// Must be above the hard threshold of the same signal where the two can be compared (two
+	// percentages, or two amounts).
 	EvictionSoft map[string]string `json:"evictionSoft"`
-	// Signal to duration (`30s`, `1m30s`): how long a soft threshold must be met
-	// before it is acted upon. Every soft threshold needs one. `0s` makes the
-	// threshold a hard one, as in the kubelet. Unset means the default map, for the
-	// default soft thresholds only.
+	// Signal to duration (`30s`, `1m30s`): how long a soft threshold must be met before it is acted
+	// upon. Every soft threshold needs one. `0s` makes the threshold a hard one, as in the kubelet.
+	// Unset means the default map, for the default soft thresholds only.
 	EvictionSoftGracePeriod map[string]string `json:"evictionSoftGracePeriod"`
-	// Signal to amount or percentage of the capacity: how far above the threshold,
-	// hard or soft, the signal must come before a pressure is over. Once the threshold is
-	// reached again no pod is evicted for this alone. Unset means none, as in the kubelet.
+	// Signal to amount or percentage of the capacity: how far above the threshold, hard or soft, the
+	// signal must come before a pressure is over. Once the threshold is reached again no pod is
+	// evicted for this alone. Unset means none, as in the kubelet.
 	EvictionMinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
-	// Duration: how long a signal stays reported as under pressure after its last
-	// threshold was met. Unset and `0s` mean 5m, as in the kubelet's file.
-	EvictionPressureTransitionPeriod metav1.Duration `json:"evictionPressureTransitionPeriod"`
-	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own
-	// grace period; never more. Unset and 0 mean the pod's own.
+	// Duration: how long a signal stays reported as under pressure after its last threshold was met.
+	// Unset and `0s` mean 5m, as in the kubelet's file.
+	EvictionPressureTransitionPeriod Duration `json:"evictionPressureTransitionPeriod"`
+	// Seconds. A soft eviction gives the pod the smaller of this and the pod's own grace period; never
+	// more. Unset and 0 mean the pod's own.
 	EvictionMaxPodGracePeriod int32 `json:"evictionMaxPodGracePeriod"`
-	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period;
-	// never more. Unset and 0 mean the pod's own. A field of evictd; the kubelet always gives one
-	// second.
+	// Seconds. A hard eviction gives the pod the smaller of this and the pod's own grace period; never
+	// more. Unset and 0 mean the pod's own. A field of evictd; the kubelet always gives one second.
 	EvictionHardPodGracePeriod int32 `json:"evictionHardPodGracePeriod"`
 	// Seconds. Under hard pressure, a victim of evictd that should have ended by now, or has taken 75
 	// s, is evicted again with the smallest of this, evictionHardPodGracePeriod and what it has. The
 	// API server counts the shorter grace period from the first request, so that a pod which has had
 	// that long is killed at once. 0 asks no victim again. Unset means 60. A field of evictd.
 	EvictionOverdueGracePeriod int32 `json:"evictionOverdueGracePeriod"`
-	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts
-	// reclaimable page cache as available; `workingSet` is the kubelet's definition since
-	// Kubernetes 1.37, MemTotal minus the working set of the root cgroup and minus huge pages.
-	// The same for allocatableMemory.available, of the limit of the pods' cgroup. A field of
-	// evictd. Unset means `kernel`.
+	// What memory.available means: `kernel` is MemAvailable of /proc/meminfo, which counts reclaimable
+	// page cache as available; `workingSet` is the kubelet's definition since Kubernetes 1.37,
+	// MemTotal minus the working set of the root cgroup and minus huge pages. The same for
+	// allocatableMemory.available, of the limit of the pods' cgroup. A field of evictd. Unset means
+	// `kernel`.
 	MemoryAvailable MemoryAvailable `json:"memoryAvailable"`
-	// A hard threshold on the time that tasks wait for lack of memory (PSI), the
-	// signal memory.stall. A field of evictd. Unset means off.
+	// A hard threshold on the time that tasks wait for lack of memory (PSI), the signal memory.stall.
+	// A field of evictd. Unset means off.
 	MemoryStall *MemoryStall `json:"memoryStall,omitempty"`
 	// How often evictd samples the node.
 	Sampling Sampling `json:"sampling"`
-	// What a PodDisruptionBudget's refusal means: with `respect` evictd tries the next candidate.
-	// With `bestEffort`, under hard pressure and once no candidate could be evicted, evictd deletes
-	// one whose budget refused just before, first the one whose budget is violated least; it needs
-	// rights that only deploy/overlays/best-effort gives. A pod that a webhook denies, or whose
-	// owner has reached limits.perOwnerPerHour, does not prevent that for other pods. Unset means
-	// `respect`.
+	// What a PodDisruptionBudget's refusal means: with `respect` evictd tries the next candidate. With
+	// `bestEffort`, under hard pressure and once no candidate could be evicted, evictd deletes one
+	// whose budget refused just before, first the one whose budget is violated least; it needs rights
+	// that only deploy/overlays/best-effort gives. A pod that a webhook denies, or whose owner has
+	// reached limits.perOwnerPerHour, does not prevent that for other pods. Unset means `respect`.
 	DisruptionBudgets DisruptionBudgets `json:"disruptionBudgets"`
-	// Which pods are never evicted, beyond those that cannot be chosen: static and
-	// mirror pods, pods of priority 2000000000 and above, evictd itself, and pods
-	// that are terminating or finished.
+	// Which pods are never evicted, beyond those that cannot be chosen: static and mirror pods, pods
+	// of priority 2000000000 and above, evictd itself, and pods that are terminating or finished.
 	Protect Protect `json:"protect"`
-	// A tree of priority queues, in YuniKorn's terms. Unset and `[]` mean none: all
-	// pods in one order. A pod belongs to the deepest queue that matches it; a pod that
-	// no queue matches belongs to the root.
+	// A tree of priority queues, in YuniKorn's terms. Unset and `[]` mean none: all pods in one order.
+	// A pod belongs to the deepest queue that matches it; a pod that no queue matches belongs to the
+	// root.
 	Queues []Queue `json:"queues,omitempty"`
 	// How many pods may be evicted per minute and hour, whatever the pressure.
 	Limits Limits `json:"limits"`
 	// Keeps a taint of evictd's own on the node while it is under pressure, until the transition
 	// period has passed: `evictd.dev/memory-pressure`, `disk-pressure` or `pid-pressure`, with the
-	// effect NoSchedule. It is set before the first eviction, which waits at most a second for it
-	// and does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means
-	// false.
+	// effect NoSchedule. It is set before the first eviction, which waits at most a second for it and
+	// does not depend on it. Needs the right to patch nodes: deploy/overlays/taint. Unset means false.
 	TaintNode bool `json:"taintNode"`
 	// How evictd handles disk pressure and measures the pods' disk use.
 	Disk Disk `json:"disk"`
@@ -99,140 +92,84 @@ type EvictdConfiguration struct {
 	Kubelet Kubelet `json:"kubelet"`
 }
 
-// MemoryAvailable names a definition of memory.available. The empty value is not
-// a definition: a file that leaves it out gets MemoryKernel.
-type MemoryAvailable string
-
-// The definitions.
-const (
-	// MemoryKernel is MemAvailable of /proc/meminfo.
-	MemoryKernel MemoryAvailable = "kernel"
-	// MemoryWorkingSet is MemTotal minus the root cgroup's working set and minus huge pages.
-	MemoryWorkingSet MemoryAvailable = "workingSet"
-)
-
-// DisruptionBudgets names what a budget's refusal means. The empty value means
-// nothing: a file that leaves it out gets BudgetsRespect.
-type DisruptionBudgets string
-
-// The meanings.
-const (
-	// BudgetsRespect takes a budget's refusal for an answer.
-	BudgetsRespect DisruptionBudgets = "respect"
-	// BudgetsBestEffort bypasses a budget under hard pressure, once no candidate could be evicted.
-	BudgetsBestEffort DisruptionBudgets = "bestEffort"
-)
-
-// MemoryStall is a threshold on the kernel's pressure-stall information. On a kernel
-// without it the signal is absent and the threshold never met.
+// MemoryStall is a threshold on the kernel's pressure-stall information. On a kernel without it the
+// signal is absent and the threshold never met.
 type MemoryStall struct {
-	// `some` counts the time in which at least one task waits, `full` the time in
-	// which all tasks wait that could run. Unset means `full`.
+	// `some` counts the time in which at least one task waits, `full` the time in which all tasks wait
+	// that could run. Unset means `full`.
 	Type StallType `json:"type"`
-	// Percentage of the window, 1% to 99%: met while tasks waited for longer. Must be
-	// set.
+	// Percentage of the window, 1% to 99%: met while tasks waited for longer. Must be set.
 	Threshold string `json:"threshold"`
-	// Duration over which the stall is measured, 500ms to 1m, and at least
-	// sampling.maxInterval. Unset and `0s` mean 2s.
-	Window metav1.Duration `json:"window"`
+	// Duration over which the stall is measured, 500ms to 1m, and at least sampling.maxInterval. Unset
+	// and `0s` mean 2s.
+	Window Duration `json:"window"`
 }
 
-// StallType names what counts as a stall. The empty value means nothing: a file that
-// leaves it out gets StallFull.
-type StallType string
-
-// The types.
-const (
-	// StallSome is time in which at least one task waits.
-	StallSome StallType = "some"
-	// StallFull is time in which all tasks wait that could run.
-	StallFull StallType = "full"
-)
-
-// Sampling bounds the time between two samples. The next one is due when the
-// nearest threshold could be reached at the fastest fill rate seen or assumed.
+// Sampling bounds the time between two samples. The next one is due when the nearest threshold
+// could be reached at the fastest fill rate seen or assumed.
 type Sampling struct {
-	// Duration: the shortest time between two samples, at least 1ms. Unset means
-	// 10ms, or maxInterval if that is shorter.
-	MinInterval metav1.Duration `json:"minInterval"`
-	// Duration: the longest time between two samples, at least minInterval and at
-	// most 10s. Unset means 1s, or minInterval if that is longer.
-	MaxInterval metav1.Duration `json:"maxInterval"`
+	// Duration: the shortest time between two samples, at least 1ms. Unset means 10ms, or maxInterval
+	// if that is shorter.
+	MinInterval Duration `json:"minInterval"`
+	// Duration: the longest time between two samples, at least minInterval and at most 10s. Unset
+	// means 1s, or minInterval if that is longer.
+	MaxInterval Duration `json:"maxInterval"`
 }
 
-// Protect says which pods are never evicted. A pod that one rule protects is
-// protected.
+// Protect says which pods are never evicted. A pod that one rule protects is protected.
 type Protect struct {
-	// Protects pods that a DaemonSet owns, because it would create them on this node again.
-	// Unset means true.
+	// Protects pods that a DaemonSet owns, because it would create them on this node again. Unset
+	// means true.
 	DaemonSets bool `json:"daemonSets"`
 	// Protects pods without a controller, because nothing recreates them. Unset means true.
 	BarePods bool `json:"barePods"`
-	// Protects pods of a controller that writes spec.nodeName and so bypasses the scheduler: it
-	// would create them on this node again. evictd detects them by their managedFields. Unset
-	// means true.
+	// Protects pods of a controller that writes spec.nodeName and so bypasses the scheduler: it would
+	// create them on this node again. evictd detects them by their managedFields. Unset means true.
 	PinnedPods bool `json:"pinnedPods"`
-	// Protects pods whose spec.priority is this or higher, 1 to 2000000000; the pods
-	// at 2000000000 and above are protected in any case, by the kubelet too. Unset
-	// means 2000000000.
+	// Protects pods whose spec.priority is this or higher, 1 to 2000000000; the pods at 2000000000 and
+	// above are protected in any case, by the kubelet too. Unset means 2000000000.
 	PriorityAtLeast int32 `json:"priorityAtLeast"`
-	// Protects the pods of these namespaces: names, no patterns. Unset means
-	// kube-system; a list that is set replaces it, and `[]` protects no namespace.
+	// Protects the pods of these namespaces: names, no patterns. Unset means kube-system; a list that
+	// is set replaces it, and `[]` protects no namespace.
 	Namespaces []string `json:"namespaces"`
-	// Protects the pods whose labels match. Unset and `{}` select no pod, although
-	// an empty selector matches every pod elsewhere in Kubernetes: protecting all
-	// of them would switch evictd off without notice.
+	// Protects the pods whose labels match. Unset and `{}` select no pod, although an empty selector
+	// matches every pod elsewhere in Kubernetes: protecting all of them would switch evictd off
+	// without notice.
 	PodSelector metav1.LabelSelector `json:"podSelector"`
 	// Protects pods that use no more than they requested of what the node is short of.
-	// `untilExhaustion`: they are candidates only while a hard threshold is met and the
-	// resource is almost exhausted: less than half of the threshold is left, or what is left is
-	// no more than the kubelet's own hard threshold, if its file is known. `always`: they are
-	// never candidates. `never`: they are candidates after the pods that use more than they
-	// requested, as in the kubelet. For a disk the request of ephemeral-storage counts: a pod
-	// without one uses more than it requested. The rule does not apply to PIDs and inodes, which
-	// cannot be requested. Unset means `untilExhaustion`.
+	// `untilExhaustion`: they are candidates only while a hard threshold is met and the resource is
+	// almost exhausted: less than half of the threshold is left, or what is left is no more than the
+	// kubelet's own hard threshold, if its file is known. `always`: they are never candidates. `never`:
+	// they are candidates after the pods that use more than they requested, as in the kubelet. For a
+	// disk the request of ephemeral-storage counts: a pod without one uses more than it requested. The
+	// rule does not apply to PIDs and inodes, which cannot be requested. Unset means `untilExhaustion`.
 	WithinRequests WithinRequests `json:"withinRequests"`
 	// Namespaces in which the annotation `evictd.dev/evict: never` protects a pod; `*` at the end
-	// matches any ending. In all other namespaces the annotation has no effect, because every user
-	// who may write a pod may write it. Unset and `[]` mean none.
+	// matches any ending. In all other namespaces the annotation has no effect, because every user who
+	// may write a pod may write it. Unset and `[]` mean none.
 	AnnotationNamespaces []string `json:"annotationNamespaces"`
 }
 
-// WithinRequests names when a pod within its request is a candidate. The empty value means
-// nothing: a file that leaves it out gets WithinRequestsUntilExhaustion.
-type WithinRequests string
-
-// The values.
-const (
-	// WithinRequestsUntilExhaustion protects such pods until the node really runs out.
-	WithinRequestsUntilExhaustion WithinRequests = "untilExhaustion"
-	// WithinRequestsAlways protects them always.
-	WithinRequestsAlways WithinRequests = "always"
-	// WithinRequestsNever does not protect them.
-	WithinRequestsNever WithinRequests = "never"
-)
-
-// Queue is one priority queue: it orders its own pods, and shows its parent the
-// priorities that its properties set. A queue with neither namespaces nor podSelector
-// has the pods of the queues below it.
+// Queue is one priority queue: it orders its own pods, and shows its parent the priorities that its
+// properties set. A queue with neither namespaces nor podSelector has the pods of the queues below
+// it.
 type Queue struct {
 	// Name of the queue: letters, digits, `-` and `_`, unique among its siblings.
 	Name string `json:"name"`
-	// Namespaces whose pods belong to the queue; `*` at the end matches any ending.
-	// They must be among those of the queue above, and in no other queue, unless both
-	// choose by podSelector. Unset means those of the queue above, where podSelector chooses among them.
+	// Namespaces whose pods belong to the queue; `*` at the end matches any ending. They must be among
+	// those of the queue above, and in no other queue, unless both choose by podSelector. Unset means
+	// those of the queue above, where podSelector chooses among them.
 	Namespaces []string `json:"namespaces,omitempty"`
-	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none. If
-	// several queues side by side select a pod, the first one gets it.
+	// Labels a pod must have as well to belong to the queue. Unset and `{}` require none. If several
+	// queues side by side select a pod, the first one gets it.
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
-	// `memory` to the amount that the queue is guaranteed: while its pods together use less, none
-	// of them is evicted for memory as long as a pod of no such queue can be. Unset means none.
+	// `memory` to the amount that the queue is guaranteed: while its pods together use less, none of
+	// them is evicted for memory as long as a pod of no such queue can be. Unset means none.
 	Guaranteed map[string]string `json:"guaranteed,omitempty"`
-	// `priority.policy` (`default`; `fence` hides the priorities inside),
-	// `priority.offset` (an int32, added to the priority that the queue shows) and
-	// `application.sort.priority` (`enabled`; `disabled` treats all priorities inside
-	// as 0, in the queues below too), as in YuniKorn; case does not matter. Offsets
-	// add up on the path to the root and stay within int32.
+	// `priority.policy` (`default`; `fence` hides the priorities inside), `priority.offset` (an int32,
+	// added to the priority that the queue shows) and `application.sort.priority` (`enabled`;
+	// `disabled` treats all priorities inside as 0, in the queues below too), as in YuniKorn; case
+	// does not matter. Offsets add up on the path to the root and stay within int32.
 	Properties map[string]string `json:"properties,omitempty"`
 	// Queues below this one.
 	Queues []Queue `json:"queues,omitempty"`
@@ -250,44 +187,64 @@ type Limits struct {
 	// Duration, 0s to 1m: the first soft eviction of an incident waits for a random part of it, so
 	// that nodes that a bad rollout puts under pressure in the same second do not all evict in the
 	// next. Hard evictions never wait. `0s` switches it off. Unset means 5s.
-	SoftJitter metav1.Duration `json:"softJitter"`
+	SoftJitter Duration `json:"softJitter"`
 }
 
 // Disk says how evictd handles pressure on a filesystem and measures the pods' disk use;
-// [disk.md](disk.md) compares the sources. The kubelet deletes unused images and dead
-// containers itself, and evicts if that does not suffice. While unused images hold what is
-// missing, evictd evicts no pod for it
-// ([images before pods](runbook.md#beside-the-kubelet)).
+// [disk.md](disk.md) compares the sources. The kubelet deletes unused images and dead containers
+// itself, and evicts if that does not suffice. While unused images hold what is missing, evictd
+// evicts no pod for it ([images before pods](runbook.md#beside-the-kubelet)).
 type Disk struct {
 	// `summary` reads the kubelet's Summary API, whose figures are a minute old. `node` measures the
 	// files themselves and needs the rights and mounts of deploy/components/disk-node. Unset means
 	// `summary`.
 	Source DiskSource `json:"source"`
-	// CPU that the source `node` may use while it measures, 10m to 1 for each worker. Keep
-	// it below the container's CPU limit; otherwise the kernel throttles the decisions together
-	// with the measurement. Unset means `200m`.
+	// CPU that the source `node` may use while it measures, 10m to 1 for each worker. Keep it below
+	// the container's CPU limit; otherwise the kernel throttles the decisions together with the
+	// measurement. Unset means `200m`.
 	CPU string `json:"cpu"`
-	// Threads that measure at a time with the source `node`, 1 to 16. They share `cpu`. Unset
-	// means 1.
+	// Threads that measure at a time with the source `node`, 1 to 16. They share `cpu`. Unset means 1.
 	Workers int32 `json:"workers"`
 }
 
-// DiskSource names a source of the pods' disk use. The empty value means nothing: a
-// file that leaves it out gets DiskSummary.
-type DiskSource string
-
-// The sources.
-const (
-	// DiskSummary is the kubelet's Summary API.
-	DiskSummary DiskSource = "summary"
-	// DiskNode are the files on the node.
-	DiskNode DiskSource = "node"
-)
-
 // Kubelet configures the requests to the node's kubelet for the pods' disk use (Summary API).
 type Kubelet struct {
-	// Accepts a serving certificate that the cluster's certificate authority did not sign, as
-	// kubelets have that sign their own. Unset means false: under disk pressure evictd then evicts
-	// no pod if the certificate cannot be verified, and reports it.
+	// Accepts a serving certificate that the cluster's certificate authority did not sign, as kubelets
+	// have that sign their own. Unset means false: under disk pressure evictd then evicts no pod if
+	// the certificate cannot be verified, and reports it.
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify"`
 }
+
+// The types of the fields that take one of a few words. An empty one is no value: a file that
+// leaves the field out gets the default's.
+type (
+	// MemoryAvailable is a definition of memory.available.
+	MemoryAvailable string
+	// DisruptionBudgets is what a budget's refusal means.
+	DisruptionBudgets string
+	// StallType is what counts as a stall.
+	StallType string
+	// WithinRequests is when a pod within its request is a candidate.
+	WithinRequests string
+	// DiskSource is a source of the pods' disk use.
+	DiskSource string
+)
+
+// The words. The comment of the field says what each means.
+const (
+	MemoryKernel     MemoryAvailable = "kernel"
+	MemoryWorkingSet MemoryAvailable = "workingSet"
+
+	BudgetsRespect    DisruptionBudgets = "respect"
+	BudgetsBestEffort DisruptionBudgets = "bestEffort"
+
+	StallSome StallType = "some"
+	StallFull StallType = "full"
+
+	WithinRequestsUntilExhaustion WithinRequests = "untilExhaustion"
+	WithinRequestsAlways          WithinRequests = "always"
+	WithinRequestsNever           WithinRequests = "never"
+
+	DiskSummary DiskSource = "summary"
+	DiskNode    DiskSource = "node"
+)

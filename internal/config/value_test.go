@@ -40,8 +40,8 @@ func TestThresholdValueBytes(t *testing.T) {
 			t.Errorf("%s: %v", tc.text, err)
 			continue
 		}
-		if bytes := got.quantity().Of(tc.capacity); got.off || bytes != tc.want {
-			t.Errorf("%s of %d: got %d (off %t), want %d", tc.text, tc.capacity, bytes, got.off, tc.want)
+		if bytes := got.Of(tc.capacity); bytes != tc.want {
+			t.Errorf("%s of %d: got %d, want %d", tc.text, tc.capacity, bytes, tc.want)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestThresholdValueBytes(t *testing.T) {
 func TestThresholdValueOff(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"0%", "100%"} {
-		if got, err := parseThreshold(text); err != nil || !got.off {
+		if got, err := parseThreshold(text); err != nil || !got.IsZero() {
 			t.Errorf("%s: got %+v, %v; want switched off", text, got, err)
 		}
 	}
@@ -86,9 +86,10 @@ func TestThresholdValueRefused(t *testing.T) {
 		"1.5":                   "whole number",
 		"1e-3":                  "whole number",
 		"1e-99999999999":        "whole number",
+		"1E+0100":               "not more than any node has",
 		"2Ei":                   "more than any node has",
 		"1e19":                  "more than any node has",
-		"1e99999999999999999":   "more than any node has",
+		"1e99999999999999999":   "not more than any node has",
 		strings.Repeat("9", 33): "longer than 32",
 	} {
 		got, err := parseThreshold(text)
@@ -107,7 +108,7 @@ func TestReclaimValue(t *testing.T) {
 	// 2% as a float32 is a little less than 0.02.
 	for text, want := range map[string]int64{"0": 0, "0Mi": 0, "500Mi": 500 << 20, "2%": 19, "99%": 990} {
 		got, err := parseReclaim(text)
-		if err != nil || got.quantity().Of(1000) != want {
+		if err != nil || got.Of(1000) != want {
 			t.Errorf("%s: got %+v, %v; want %d", text, got, err, want)
 		}
 	}
@@ -127,26 +128,23 @@ func FuzzThresholdValue(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, parse := range []func(string) (value, error){parseThreshold, parseReclaim} {
+		for _, parse := range []func(string) (pressure.Quantity, error){parseThreshold, parseReclaim} {
 			v, err := parse(text)
 			if err != nil {
-				if err.Error() == "" || v != (value{}) {
+				if err.Error() == "" || v != (pressure.Quantity{}) {
 					t.Errorf("%q: refused with %q and %+v", text, err, v)
 				}
-				continue
-			}
-			if v.off {
 				continue
 			}
 			// What is accepted lies between nothing and everything on every node, and a
 			// threshold plus a reclaim is no overflow.
 			for _, capacity := range []int64{0, 1, 1 << 40, largest} {
-				if n := v.quantity().Of(capacity); n < 0 || n > largest {
+				if n := v.Of(capacity); n < 0 || n > largest {
 					t.Errorf("%q of %d is %d", text, capacity, n)
 				}
 			}
-			if math.IsNaN(float64(v.fraction)) || v.fraction < 0 || v.fraction >= 1 {
-				t.Errorf("%q is the share %v", text, v.fraction)
+			if part := share(text); isShare(text) && text != "100%" && (math.IsNaN(float64(part)) || part < 0 || part >= 1) {
+				t.Errorf("%q is the share %v", text, part)
 			}
 		}
 		againstKubelet(t, text)
@@ -166,17 +164,14 @@ func againstKubelet(t *testing.T, text string) {
 		t.Errorf("%q: the kubelet refuses it (%v), got %+v", text, err, got)
 		return
 	}
-	if got.off != off {
-		t.Errorf("%q: off %t, the kubelet's %t", text, got.off, off)
+	if got.IsZero() != off {
+		t.Errorf("%q: %v, the kubelet's is switched off: %t", text, got, off)
 	}
 	if off {
 		return
 	}
-	if got.quantity() == (pressure.Quantity{}) {
-		t.Errorf("%q is a threshold of nothing", text)
-	}
 	for _, capacity := range []int64{1, 1000, 107374182400, 1<<43 + 7} {
-		ours, theirs := got.quantity().Of(capacity), line(capacity)
+		ours, theirs := got.Of(capacity), line(capacity)
 		for _, available := range []int64{ours - 1, ours, ours + 1} {
 			if met := resource.NewQuantity(available, resource.BinarySI).Cmp(*theirs) < 0; met != (available < ours) {
 				t.Errorf("%q of %d: at %d the kubelet says %t; its line is %s, ours %d", text, capacity, available, met, theirs, ours)

@@ -38,7 +38,7 @@ func TestWarnings(t *testing.T) {
 		{"protect: {namespaces: [monitoring]}", []string{"protect.namespaces"}},
 		{"protect: {namespaces: [monitoring, kube-system]}", nil},
 	} {
-		wantPaths(t, test.file, mustParse(t, head+test.file+"\n").Warnings(), test.want)
+		wantPaths(t, test.file, mustParse(t, head+test.file+"\n").Warnings(nil), test.want)
 	}
 }
 
@@ -56,14 +56,14 @@ func TestWarningsOnANode(t *testing.T) {
 		"evictionHard: {memory.available: 80Gi, nodefs.inodesFree: '1000000000000'}":               nil,
 		"evictionHard: {memory.available: 81Gi}":                                                   {"evictionHard[memory.available]"},
 		"evictionHard: {nodefs.available: 1Ti}":                                                    {"evictionHard[nodefs.available]"},
-		"evictionHard: {memory.available: 1Ti, nodefs.available: 90%}":                             nil, // said without the node
+		"evictionHard: {memory.available: 1Ti}\nprotect: {namespaces: []}":                         {"evictionHard[memory.available]", "protect.namespaces"},
 		"evictionSoft: {nodefs.available: 90Gi}\nevictionSoftGracePeriod: {nodefs.available: 30s}": {"evictionSoft[nodefs.available]"},
 		"evictionHard: {memory.available: 1Gi}\nevictionMinimumReclaim: {memory.available: 99Gi}":  nil,
 		"evictionHard: {memory.available: 1Gi}\nevictionMinimumReclaim: {memory.available: 100Gi}": {"evictionMinimumReclaim[memory.available]"},
 	} {
-		got := mustParse(t, head+file+"\n").WarningsOn(capacity)
+		got := mustParse(t, head+file+"\n").Warnings(capacity)
 		wantPaths(t, file, got, want)
-		if len(got) > 0 && !strings.Contains(got[0], "the 100.0Gi that this node has") {
+		if len(got) == 1 && !strings.Contains(got[0], "the 100.0Gi that this node has") {
 			t.Errorf("%s: %s", file, got[0])
 		}
 	}

@@ -10,21 +10,19 @@ import (
 // poll is how often the file is read. It is small, and a stop by dryRun waits for it.
 const poll = 2 * time.Second
 
-// Watch follows the file at path until ctx is done and then returns nil. It calls
-// apply with every new configuration, and refused with every one that does not
-// validate, cannot be read or that apply returned an error for, once for each; the
-// one before then stays in force. What apply refused is tried again at each poll.
-// Both are called from the goroutine that runs Watch.
+// Watch follows the file at path until ctx is done and then returns nil. It calls apply with every new
+// configuration, and refused with every one that does not validate, cannot be read or that apply
+// returned an error for, once for each; the one before then stays in force. What apply refused is
+// tried again at each poll. Both are called from the goroutine that runs Watch.
 //
-// InForce is the configuration that the caller runs with. A file that means the
-// same is not applied, unless the one before it was refused; a file that changed
-// between [Load] and Watch is applied. Nil applies the file as it is found.
+// InForce is the configuration that the caller runs with. A file that means the same is not applied,
+// unless the one before it was refused; a file that changed between [Load] and Watch is applied. Nil
+// applies the file as it is found.
 //
-// The content is polled, so it does not matter how it changes: by a ConfigMap
-// volume's swap of links, by an editor's rename, or in place. What two polls in a row
-// found the same counts. In between a file may be missing or half written, and half a
-// configuration may be a valid one. A file mounted by subPath cannot be followed: it
-// never changes.
+// The content is polled, so it does not matter how it changes: by a ConfigMap volume's swap of links,
+// by an editor's rename, or in place. What two polls in a row found the same counts. In between a file
+// may be missing or half written, and half a configuration may be a valid one. A file mounted by
+// subPath cannot be followed: it never changes.
 func Watch(
 	ctx context.Context, path string, inForce *EvictdConfiguration,
 	apply func(*EvictdConfiguration) error, refused func(error),
@@ -39,7 +37,7 @@ func Watch(
 	}
 	ticks := time.NewTicker(poll)
 	defer ticks.Stop()
-	for f.found = find(path); ; f.look() {
+	for f.content, f.fault = read(path); ; f.look() {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -48,48 +46,33 @@ func Watch(
 	}
 }
 
-// finding is what one poll found: the file's content, or why it cannot be read.
-type finding struct {
-	content []byte
-	fault   error
-}
-
-func find(path string) finding {
-	content, err := read(path)
-	return finding{content, err}
-}
-
-func (f finding) same(other finding) bool {
-	return bytes.Equal(f.content, other.content) && fmt.Sprint(f.fault) == fmt.Sprint(other.fault)
-}
-
 // follower is one run of [Watch].
 type follower struct {
 	path    string
 	apply   func(*EvictdConfiguration) error
 	refused func(error)
 
-	found   finding // by the last poll
-	judged  bool    // nothing is to be done until another thing is found
-	inForce []byte  // the configuration in force as YAML; nil when unknown
-	failed  string  // the fault last reported; empty once a file was good
+	content []byte // by the last poll
+	fault   error  // why the last poll could not read it
+	judged  bool   // nothing is to be done until another content or fault is found
+	inForce []byte // the configuration in force as YAML; nil when unknown
+	failed  string // the fault last reported; empty once a file was good
 }
 
 // look reads the file, and reports what it says if that is new and lasts.
 func (f *follower) look() {
-	found := find(f.path)
-	if !found.same(f.found) {
-		f.found, f.judged = found, false
-		return
-	}
-	if !f.judged {
+	content, fault := read(f.path)
+	switch {
+	case !bytes.Equal(content, f.content) || fmt.Sprint(fault) != fmt.Sprint(f.fault):
+		f.content, f.fault, f.judged = content, fault, false
+	case !f.judged:
 		f.judged = f.judge()
 	}
 }
 
 // judge reports what was found, and returns false where it is to be tried again.
 func (f *follower) judge() bool {
-	c, meaning, err := f.found.parse()
+	c, meaning, err := f.parse()
 	if err != nil {
 		f.refuse(err)
 		return true
@@ -106,7 +89,7 @@ func (f *follower) judge() bool {
 }
 
 // parse returns the configuration, and what it means in words of its own.
-func (f finding) parse() (*EvictdConfiguration, []byte, error) {
+func (f *follower) parse() (*EvictdConfiguration, []byte, error) {
 	if f.fault != nil {
 		return nil, nil, f.fault
 	}
@@ -120,9 +103,8 @@ func (f finding) parse() (*EvictdConfiguration, []byte, error) {
 
 // refuse reports a fault unless it is the one reported last.
 func (f *follower) refuse(err error) {
-	if err.Error() == f.failed {
-		return
+	if err.Error() != f.failed {
+		f.failed = err.Error()
+		f.refused(err)
 	}
-	f.failed = err.Error()
-	f.refused(err)
 }
