@@ -1,4 +1,3 @@
-// Package wording holds what messages about other people's text need, wherever they are
-// written: to show it on one line, and to guess which word was meant. And it has the one way
-// to write an amount of a signal.
+// Package wording holds what messages need wherever they are written: other people's text on one
+// line, and the one way to write an amount of a signal.
 package wording
