@@ -15,10 +15,7 @@ type clients struct {
 	watching *apiclient.Client
 	evicting *apiclient.Client
 	telling  *apiclient.Client
-
-	// By the client for telling:
-	nodes   nodeReader
-	reviews accessReviewer
+	nodes    nodeReader // by the client for telling
 }
 
 // newClients builds the clients with the credentials that the flags name. They report failed
@@ -28,7 +25,7 @@ func newClients(flags *whereFlags, tell apiclient.Failed) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	base.UserAgent = "evictd/" + buildVersion()
+	base.UserAgent = "evictd/" + buildVersion() + flags.purpose
 	made, err := apiclient.New(base, tell)
 	if err != nil {
 		return nil, fmt.Errorf("using %s: %w", flags.origin(), err)
@@ -36,6 +33,6 @@ func newClients(flags *whereFlags, tell apiclient.Failed) (*clients, error) {
 	return &clients{
 		config: base, origin: flags.origin(),
 		watching: made.Watching, evicting: made.Evicting, telling: made.Telling,
-		nodes: made.Telling.Nodes(), reviews: made.Telling.AccessReviews(),
+		nodes: made.Telling.Nodes(),
 	}, nil
 }

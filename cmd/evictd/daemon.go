@@ -67,8 +67,6 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 		return nil, err
 	}
 	d.recorder.InForce(policy.Thresholds)
-	seen := d.host.current().Sample(time.Now())
-	d.warn(loaded, &seen)
 	d.checkKubeletThresholds(loaded, &policy, d.host.current())
 	d.openWakers()
 	if err := d.connect(ctx, policy, registry); err != nil {

@@ -2,18 +2,23 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"time"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/evictd/evictd/internal/checks"
 	"github.com/evictd/evictd/internal/config"
-	"github.com/evictd/evictd/internal/doctor"
+	"github.com/evictd/evictd/pkg/pressure"
+	"github.com/evictd/evictd/pkg/usage"
 )
 
-// doctorTimeout bounds all requests together.
-const doctorTimeout = time.Minute
+// doctorWidth is how wide the table is at most, in columns.
+const doctorWidth = 120
 
 // doctorFlags are the flags of `evictd doctor`: those of `evictd run` that say where things are.
 type doctorFlags struct {
@@ -29,7 +34,7 @@ func newDoctorCommand() *cobra.Command {
 		Short: "Check what evictd needs on its node and at the API server: exit 0, or 1 where something is missing",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return flags.examine(cmd.Context(), cmd.OutOrStdout())
+			return flags.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	flags.add(cmd.Flags())
@@ -39,45 +44,113 @@ func newDoctorCommand() *cobra.Command {
 	return cmd
 }
 
-// examine executes the command with its flags.
-func (f *doctorFlags) examine(ctx context.Context, w io.Writer) error {
+// run executes the command with its flags.
+func (f *doctorFlags) run(ctx context.Context, w io.Writer) error {
 	if f.output != formatTable && f.output != formatJSON {
 		return usageError{fmt.Errorf("--output %q: write table or json", f.output)}
 	}
 	if err := f.checkNodeName(); err != nil {
 		return usageError{err}
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checksTimeout)
 	defer cancel()
-	findings := doctor.Examine(ctx, f.subject())
-	if err := writeFindings(w, f.output, findings); err != nil {
+	results := checks.Run(ctx, f.inputs(), checks.All)
+	if err := writeResults(w, f.output, results); err != nil {
 		return err
 	}
-	if !doctor.Sound(findings) {
+	if !checks.Sound(results) {
 		return exitError{exitFault}
 	}
 	return nil
 }
 
-// subject is the node and the API server, as `evictd run` with these flags would see them.
-func (f *doctorFlags) subject() *doctor.Subject {
-	c, err := f.toExamine()
-	s := &doctor.Subject{Configuration: doctor.Configuration{File: f.config, Err: err, DryRun: c.DryRun}}
-	seen := f.seeHost(c)
-	s.Host, s.Configuration.Thresholds, s.Configuration.Warnings = seen.host(), seen.thresholds, warningsOn(c, &seen.sample)
-	s.API = f.seeAPI(c, seen)
-	return s
+// inputs reads the node as `evictd run` with these flags would. Where there is no file, or it is refused, the
+// checks are those of the default configuration.
+func (f *doctorFlags) inputs() *checks.Inputs {
+	c, refused := config.Default(), error(nil)
+	if f.config != "" {
+		if c, refused = f.load(); refused != nil {
+			c = config.Default()
+		}
+	}
+	h, followed := &host{flags: &f.whereFlags}, &checks.Followed{KubeletNamed: f.kubeletConfig != ""}
+	if followed.NoPods = h.openPods(); followed.NoPods == nil {
+		defer h.tree.Close() //nolint:errcheck // only files that were read
+		countPods(h, followed)
+	}
+	wakers := h.openWakers()
+	defer wakers.Close() //nolint:errcheck // triggers end with the process
+	followed.Wakes = wakers.States()
+	in, sample := f.runFlags.inputs(c, h)
+	in.Refused, in.Followed = refused, followed
+	f.compare(followed, c, h, sample)
+	return in
 }
 
-// toExamine returns the configuration to check: the file's, or, where there is none or the error
-// refuses it, the default one.
-func (f *doctorFlags) toExamine() (*config.EvictdConfiguration, error) {
-	if f.config == "" {
-		return config.Default(), nil
+func countPods(h *host, followed *checks.Followed) {
+	pods, err := h.tree.Collect(nil)
+	followed.Kubepods, followed.Pods, followed.UnreadPods = h.kubepods, len(pods), err
+	if _, some := errors.AsType[*usage.UnreadError](err); err != nil && !some {
+		followed.NoPods = err
 	}
-	loaded, err := f.load()
-	if err != nil {
-		return config.Default(), err
+}
+
+// compare compares the thresholds with the kubelet's.
+func (f *doctorFlags) compare(followed *checks.Followed, c *config.EvictdConfiguration, h *host, sample *pressure.Sample) {
+	followed.Kubelet, followed.NoKubelet = f.readKubelet()
+	if followed.NoKubelet == nil {
+		thresholds, _ := c.Thresholds() // it was validated
+		followed.Compared = h.compareThresholds(c, thresholds, followed.Kubelet, sample, func() (bool, error) { return h.dedicatedImageFSNow(c) })
 	}
-	return loaded, nil
+}
+
+// writeResults prints the results in a format that was validated before.
+func writeResults(w io.Writer, format string, results []checks.Result) error {
+	if format == formatJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(results)
+	}
+	names, states := len("CHECK"), len("STATE")
+	for i := range results {
+		names, states = max(names, len(results[i].Name)), max(states, len(results[i].State))
+	}
+	var text strings.Builder
+	row := func(name, state, paragraph string) {
+		for _, line := range wrapped(doctorWidth-names-states-len("    "), paragraph) {
+			fmt.Fprintf(&text, "%-*s  %-*s  %s\n", names, name, states, state, line)
+			name, state = "", ""
+		}
+	}
+	row("CHECK", "STATE", "FOUND")
+	for i := range results {
+		r := &results[i]
+		row(r.Name, string(r.State), r.Found)
+		if r.State != checks.OK {
+			row("", "", "then: "+r.Follows)
+			row("", "", "do:   "+r.Do)
+		}
+	}
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// wrapped breaks a text into lines of at most that many columns, where words allow it.
+func wrapped(width int, text string) (lines []string) {
+	line := ""
+	for word := range strings.SplitSeq(text, " ") {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width {
+			line += " " + word
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		line = word
+		for runes := []rune(line); len(runes) > width; runes = []rune(line) { // a path, or a server's text without spaces
+			lines, line = append(lines, string(runes[:width])), string(runes[width:])
+		}
+	}
+	return append(lines, line)
 }

@@ -33,6 +33,8 @@ type doctorAPI struct {
 	lacks         string // a right
 	readable      string // the bindings' validationActions, where the account may read them
 	alone         bool   // no pod is on another node
+	dateless      bool   // its answers name no time
+	stop          string // the content of the ConfigMap that stops evictd, as JSON; "" is none
 	kubeletStatus int
 	status        map[string]int // of a path
 	policies      []string       // in force
@@ -78,6 +80,9 @@ func (a *doctorAPI) summary(w http.ResponseWriter, _ *http.Request) {
 
 func (a *doctorAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Date", time.Now().Add(a.clock).UTC().Format(http.TimeFormat))
+	if a.dateless {
+		w.Header()["Date"] = nil
+	}
 	w.Header().Set("Content-Type", "application/json")
 	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/selfsubject") && r.URL.Query().Get("dryRun") != metav1.DryRunAll {
 		body, _ := io.ReadAll(r.Body)
@@ -121,7 +126,9 @@ func (a *doctorAPI) answer(r *http.Request) (any, *apierrors.StatusError) {
 		}
 		return object{"items": []object{{"metadata": object{"namespace": "shop", "name": "theirs", "uid": "u"}}}}, nil
 	case path == "/apis/authentication.k8s.io/v1/selfsubjectreviews":
-		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{nodeNameClaim: a.claims()}}}}, nil
+		return object{"status": object{"userInfo": object{"username": a.account, "extra": object{"authentication.kubernetes.io/node-name": a.claims()}}}}, nil
+	case strings.HasSuffix(path, "/configmaps/evictd-stop") && a.stop != "":
+		return object{"data": json.RawMessage(a.stop)}, nil
 	case strings.HasSuffix(path, "/selfsubjectaccessreviews"):
 		return a.review(r), nil
 	case strings.HasPrefix(path, "/apis/admissionregistration.k8s.io/v1/"):
@@ -174,7 +181,11 @@ func (a *doctorAPI) review(r *http.Request) any {
 		return fmt.Sprintf("%T", read)
 	}
 	right := review.Spec.ResourceAttributes
-	review.Status.Allowed = right.Verb+" "+askedOf(right) != a.lacks
+	asked := right.Verb + " " + right.Resource
+	if right.Subresource != "" {
+		asked += "/" + right.Subresource
+	}
+	review.Status.Allowed = asked != a.lacks
 	review.APIVersion, review.Kind = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
 	return review
 }

@@ -24,6 +24,7 @@ type whereFlags struct {
 	kubeconfig string
 	kubepods   string
 	hostRoot   string
+	purpose    string // of the requests to the API server, in their user agent; no flag
 }
 
 func (f *whereFlags) add(flags *pflag.FlagSet) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -28,7 +27,7 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 			d.refused.set(nil)
 			d.recorder.Config(nil)
 			d.keepLast(c)
-			checks.Go(func() { d.checkRights(ctx, c) }) // the next edit does not wait for the API server
+			checks.Go(func() { d.checkEdit(ctx, c) }) // the next edit does not wait for the API server
 		}
 		return err
 	}
@@ -50,7 +49,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	if err != nil {
 		return err
 	}
-	seen := sampler.Sample(time.Now()) // while the loop does not use the sampler yet
 	d.checkKubeletThresholds(c, &policy, sampler)
 	d.pods.KeepLabels(c.LabelKeys())
 	if !d.agent.Reload(ctx, policy, sampler) {
@@ -58,7 +56,6 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 	}
 	d.inForce.Store(c)
 	d.recorder.InForce(policy.Thresholds)
-	d.warn(c, &seen)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
 	}
@@ -70,17 +67,6 @@ func (d *daemon) policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 	policy, err := policyOf(c)
 	policy.Acting = acting.By(func() acting.State { return d.actingBy(c) })
 	return policy, err
-}
-
-// warn reports settings that are valid but probably mistakes on this node, given a sample of
-// it.
-func (d *daemon) warn(c *config.EvictdConfiguration, seen *pressure.Sample) {
-	for _, warning := range warningsOn(c, seen) {
-		d.logger.Warn("the configuration is valid and probably not meant", zap.String("detail", warning))
-	}
-	if err := checkDisk(d.flags.hostRoot, c); err != nil {
-		d.logger.Warn("the pods' disk use cannot be measured; no pod is evicted for disk until it can", zap.Error(err))
-	}
 }
 
 // warningsOn returns the settings that are valid but probably mistakes on this node, given a sample

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evictd/evictd/pkg/evict"
-	"github.com/evictd/evictd/pkg/pressure"
 )
 
 // nodeReader reads nodes, as client-go's client of nodes does.
@@ -52,7 +51,7 @@ func unreadNode(err error) string {
 	}
 }
 
-// checkNode makes sure, once, that the node exists and is this machine. It waits for an API
+// checkNode makes sure, once, that the node exists. It waits for an API
 // server that is not available yet: evictd may start before it, and evicts no pod until it
 // has received the node's pods.
 func (d *daemon) checkNode(ctx context.Context) error {
@@ -61,11 +60,8 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		node, err := d.clients.getNode(ctx, d.flags.nodeName)
 		switch {
 		case err == nil:
-			d.compareCapacity(node)
 			d.taints.Found(node)
 			d.foundNode(string(node.UID))
-			d.checkBaseRights(ctx)
-			d.checkRights(ctx, d.inForce.Load())
 			return nil
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the end of the program is no fault
@@ -79,39 +75,6 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case <-time.After(backoff.Step()):
 		}
 	}
-}
-
-// compareCapacity warns when this machine's memory is not the node's: lxcfs, a wrong mount
-// or a wrong --node-name. It is not an error, because the kubelet may reserve a little.
-func (d *daemon) compareCapacity(node *corev1.Node) {
-	compared, err := d.host.compareCapacity(node)
-	switch {
-	case err != nil:
-		d.logger.Warn("whether the memory that is read is the node's could not be checked", zap.Error(err))
-	case compared.differ():
-		d.logger.Warn("the memory that is read is not the node's capacity: check --host-root and --node-name",
-			zap.Int64("read_bytes", compared.read), zap.Int64("node_bytes", compared.reported))
-	}
-}
-
-// capacities are this machine's memory as evictd reads it, and as the Node reports it, in bytes.
-type capacities struct{ read, reported int64 }
-
-func (c capacities) differ() bool {
-	const tolerance = 0.02
-	difference := float64(c.read-c.reported) / float64(c.reported)
-	return difference > tolerance || difference < -tolerance
-}
-
-// compareCapacity returns both; an error says that one of them is not known.
-func (h *host) compareCapacity(node *corev1.Node) (capacities, error) {
-	sample := h.read(pressure.Kernel, pressure.MemoryAvailable)
-	seen := sample.Of(pressure.MemoryAvailable)
-	both := capacities{seen.Capacity, node.Status.Capacity.Memory().Value()}
-	if seen.Err == nil && both.reported == 0 {
-		return both, errors.New("the node reports no capacity yet")
-	}
-	return both, seen.Err
 }
 
 // defaultKubeletPort is the kubelet's port where the Node has none.

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -304,35 +303,26 @@ func TestReloadSucceedsOnceTheHostIsBack(t *testing.T) {
 	}
 }
 
-// waitingReviewer answers no question about a right until it is released.
-type waitingReviewer struct {
-	once           sync.Once
-	asked, release chan struct{}
-}
-
-func (w *waitingReviewer) Create(
-	ctx context.Context, _ *authorizationv1.SelfSubjectAccessReview, _ metav1.CreateOptions,
-) (*authorizationv1.SelfSubjectAccessReview, error) {
-	w.once.Do(func() { close(w.asked) })
-	select {
-	case <-w.release:
-	case <-ctx.Done():
-	}
-	return nil, errors.New("no answer")
-}
-
 // While the check of one edit's rights waits for an API server that does not respond, the
 // next edit, which may stop all evictions, is applied.
 func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	t.Parallel()
-	reviewer := &waitingReviewer{asked: make(chan struct{}), release: make(chan struct{})}
+	asked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews") {
+			once.Do(func() { close(asked) })
+			<-release
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(server.Close)
 	log, path := newJournal(), configFile(t, memoryOnly)
 	flags := &runFlags{
-		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, refusing())},
+		whereFlags: whereFlags{config: path, nodeName: "node-1", hostRoot: machine(t), kubeconfig: kubeconfigFor(t, server.URL)},
 		address:    "127.0.0.1:0",
 	}
 	d := builtDaemon(t, flags, log)
-	d.clients.reviews = reviewer
 	ctx, cancel := context.WithCancel(t.Context())
 	var parts errgroup.Group
 	parts.Go(func() error { return d.agent.Run(ctx) })
@@ -350,7 +340,7 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 	}
 	edit("taintNode: true\n")
 	select {
-	case <-reviewer.asked:
+	case <-asked:
 	case <-patience(t).Done():
 		t.Fatalf("the rights were not checked:\n%s", log)
 	}
@@ -363,5 +353,5 @@ func TestEditDoesNotWaitForTheRights(t *testing.T) {
 			t.Fatalf("the next edit is not in force:\n%s", log)
 		}
 	}
-	close(reviewer.release)
+	close(release)
 }

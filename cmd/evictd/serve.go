@@ -46,16 +46,6 @@ func (d *daemon) run(ctx context.Context) error {
 	return nil
 }
 
-// checkAtStart makes sure that the node is this machine, and reports once whether evictd is confined to
-// it.
-func (d *daemon) checkAtStart(ctx context.Context) error {
-	if err := d.checkNode(ctx); err != nil {
-		return err
-	}
-	d.reportConfinement(ctx)
-	return nil
-}
-
 // listen opens the server's port.
 func (d *daemon) listen(ctx context.Context) error {
 	if err := d.server.Listen(ctx); err != nil {

@@ -25,8 +25,7 @@ const nodeTimeout = time.Second
 func (d *daemon) remember(ctx context.Context, options *agent.Options) {
 	dir := d.flags.stateDir
 	if dir == "" {
-		d.logger.Info("no --state-dir: after a restart of the container limits and back-offs begin anew, and the start is a careful one")
-		return
+		return // a check says what follows
 	}
 	bootID, err := state.BootID(d.flags.hostRoot)
 	if err != nil {

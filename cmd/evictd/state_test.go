@@ -40,17 +40,15 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		without      bool // the flag
 		boot         string
 		text         string // of the file; "" is none
 		want, reason string
 	}{
-		"no flag":            {true, "boot-1", "", `"level":"info".*no --state-dir`, ""},
-		"no file":            {false, "boot-1", "", `"level":"info".*no state of a container before`, ""},
-		"a file":             {false, "boot-1", string(whole), `"level":"info".*going on with the state`, ""},
-		"a file that is cut": {false, "boot-1", string(whole[:30]), `"level":"warn".*is not used`, "decoding the state file: unexpected end"},
-		"another boot's":     {false, "boot-2", string(whole), `"level":"warn".*is not used`, `it is of boot \"boot-1\"`},
-		"no boot ID":         {false, "", string(whole), `"level":"warn".*starting without a state`, ""},
+		"no file":            {"boot-1", "", `"level":"info".*no state of a container before`, ""},
+		"a file":             {"boot-1", string(whole), `"level":"info".*going on with the state`, ""},
+		"a file that is cut": {"boot-1", string(whole[:30]), `"level":"warn".*is not used`, "decoding the state file: unexpected end"},
+		"another boot's":     {"boot-2", string(whole), `"level":"warn".*is not used`, `it is of boot \"boot-1\"`},
+		"no boot ID":         {"", string(whole), `"level":"warn".*starting without a state`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,9 +61,6 @@ func TestStateDirectoryAtTheStart(t *testing.T) {
 			flags := &runFlags{
 				whereFlags: whereFlags{config: configFile(t, memoryOnly), nodeName: "node-1", hostRoot: root, kubeconfig: kubeconfigFor(t, refusing())},
 				address:    "127.0.0.1:0", stateDir: dir,
-			}
-			if test.without {
-				flags.stateDir = ""
 			}
 			log := newJournal()
 			builtDaemon(t, flags, log)

@@ -400,6 +400,7 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	r.Tainted([]string{"x"}, nil, false)
 	r.KubeletThresholds(&kubeletconfig.Configuration{Files: []string{"x"}, Unread: []string{"y"}}, &kubeletconfig.Result{})
 	r.KubeletNear(&kubeletconfig.Headroom{Near: true, Detail: "z"})
+	r.Check("x", "x", "x", "x", "x")
 	used := map[string]bool{}
 	for _, line := range r.lines(t) {
 		keysOf(line, used)

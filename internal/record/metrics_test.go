@@ -15,7 +15,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/confined"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
@@ -354,7 +353,7 @@ func everything(r *rig) {
 	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
 	r.KubeletHeadroom(0, true)
-	r.Confined(confined.Result{State: confined.Confined})
+	r.Confined(true)
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
 	} {

@@ -91,7 +91,7 @@ func TestBestEffortOverlay(t *testing.T) {
 	_, err := evictor.Budget(t.Context(), f.Namespace, "mine")
 	refused(t, "reading a budget without the overlay", err, "cannot get")
 	e := doctor(f, f.Here, "disruptionBudgets: bestEffort\n")
-	e.says("missing", "may not delete pods, nor get poddisruptionbudgets", "opt-in/disruptionBudgets")
+	e.says("missing", "the right to delete pods and to get poddisruptionbudgets", "opt-in/disruptionBudgets")
 
 	overlay(f.World, "best-effort")
 	mayDo(f.World, "testdata/can-i-best-effort.golden", "poddisruptionbudgets.policy")

@@ -85,7 +85,7 @@ func TestTaintOverlay(t *testing.T) {
 	end() // with the overlay it would taint the node at its next retry
 	<-ended
 	e := doctor(f, f.Here, "taintNode: true\n")
-	e.says("missing", "may not patch nodes", "opt-in/taintNode")
+	e.says("missing", "the right to patch nodes", "opt-in/taintNode")
 	f.Confine()
 	const overlay = "../../deploy/overlays/taint/taint.yaml"
 	f.Kubectl(t.Context(), "", "apply", "-f", overlay)

@@ -39,7 +39,9 @@ func TestEvictdKnowsWhetherItIsConfined(t *testing.T) {
 	a.Confine()
 	shipped := own(a)
 	finds(a, shipped, 1)
-	a.Until("the log says so", func(context.Context) bool { return shipped.Log.Has(`"evictd is confined to its node"`) })
+	if shipped.Log.Has(`"check":"policy/`) {
+		t.Error("the log says that a policy is not as it should be")
+	}
 	if denied, _ := shipped.Metric(t.Context(), "evictd_api_errors_total", "request", "Eviction"); denied != 0 {
 		t.Errorf("the policies' denials count as %v failed evictions", denied)
 	}
@@ -47,7 +49,8 @@ func TestEvictdKnowsWhetherItIsConfined(t *testing.T) {
 	without := own(a)
 	finds(a, without, 0)
 	a.Until("the log says what follows", func(context.Context) bool {
-		return without.Log.Has("evictd-evicts-on-own-node does not refuse what it must: evictd's token can evict the pods of every node")
+		return without.Log.Has(`"check":"policy/evictd-evicts-on-own-node","state":"missing"`) &&
+			without.Log.Has(`"follows":"evictd's token can evict the pods of every node"`)
 	})
 	if a.Terminating("probe") {
 		t.Error("another node's pod is terminating")

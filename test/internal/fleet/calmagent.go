@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -130,16 +129,6 @@ func (a *calmAgent) checkNode(ctx context.Context, clients *apiclient.Clients, n
 		return fmt.Errorf("reading node %s as its agent: %w", name, err)
 	}
 	a.taints.Found(node)
-	for _, right := range []authorizationv1.ResourceAttributes{
-		{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "create", Resource: "pods", Subresource: "eviction"},
-	} {
-		answer, err := clients.Telling.AccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &right},
-		}, metav1.CreateOptions{})
-		if err != nil || !answer.Status.Allowed {
-			return fmt.Errorf("asking for the agents' right to %s %s: it is missing (%w)", right.Verb, right.Resource, err)
-		}
-	}
 	return nil
 }
 

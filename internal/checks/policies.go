@@ -1,0 +1,197 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evictd/evictd/pkg/evict"
+)
+
+// policyFamily begins the names of the policies' checks.
+const policyFamily = "policy/"
+
+// noPod is the name and the UID of a pod that does not exist.
+const noPod = "evictd-doctor-no-pod"
+
+// errNothingToTry is why a policy could not be tried although evictd may: there is nothing that it
+// would have to refuse now.
+var errNothingToTry = errors.New("there is nothing that the policy would refuse")
+
+// policy is one admission policy of deploy/daemonset.yaml. They name evictd's account as text: where the
+// account has another name, or a policy or its binding is not there, evictd works as before and nothing
+// else shows that its token may now evict on every node.
+type policy struct {
+	// name is that of the policy and of its binding.
+	name string
+	// without is what a holder of evictd's token could do without it.
+	without string
+	// trial returns a request that the policy must refuse. It is sent as a dry run, and an eviction names
+	// in addition a UID that no pod has: it changes nothing, whether it is refused or not.
+	trial func(context.Context, *Inputs) (request, error)
+}
+
+// policies are those of deploy/daemonset.yaml.
+func policies() []policy {
+	return []policy{
+		{"evictd-evicts-on-own-node", "evictd's token can evict the pods of every node", evictionElsewhere},
+		{"evictd-on-own-node", "evictd's token can evict without naming a UID, and delete pods of every node where an overlay lets it delete", evictionAtOnce},
+		{"evictd-taints-own-node", "evictd's token can change every node where an overlay lets it write to nodes", nodeAnnotation},
+		{"evictd-events-of-own-node", "evictd's token can write Events in the name of other components", foreignEvent},
+	}
+}
+
+// evictionElsewhere evicts a pod of another node. The pod must exist: the policy has pods as parameters,
+// and allows what names none of them. It is one of evictd's own namespace where there is one, because the
+// API server converts each pod of the namespace for the policy.
+func evictionElsewhere(ctx context.Context, in *Inputs) (request, error) {
+	query := "?" + url.Values{"fieldSelector": {"spec.nodeName!=" + in.NodeName}, "limit": {"1"}}.Encode()
+	for _, path := range []string{"/api/v1/namespaces/" + in.Namespace + "/pods", "/api/v1/pods"} {
+		var pods metav1.PartialObjectMetadataList
+		if err := in.API.ask(ctx, request{http.MethodGet, path + query, ""}, &pods); err != nil {
+			return request{}, fmt.Errorf("looking for a pod of another node: %w", err)
+		}
+		if len(pods.Items) > 0 {
+			return eviction(pods.Items[0].Namespace, pods.Items[0].Name, ""), nil
+		}
+	}
+	return request{}, fmt.Errorf("%w: no pod is on another node", errNothingToTry)
+}
+
+// evictionAtOnce evicts a pod that does not exist, with a grace period of 0.
+func evictionAtOnce(_ context.Context, in *Inputs) (request, error) {
+	return eviction(in.Namespace, noPod, `,"gracePeriodSeconds":0`), nil
+}
+
+func eviction(namespace, name, options string) request {
+	return request{http.MethodPost, "/api/v1/namespaces/" + namespace + "/pods/" + name + "/eviction", fmt.Sprintf(
+		`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"namespace":%q,"name":%q},`+
+			`"deleteOptions":{"dryRun":["All"],"preconditions":{"uid":%q}%s}}`, namespace, name, noPod, options)}
+}
+
+// nodeAnnotation writes to the own node.
+func nodeAnnotation(_ context.Context, in *Inputs) (request, error) {
+	return request{http.MethodPatch, "/api/v1/nodes/" + in.NodeName, `{"metadata":{"annotations":{"evictd.dev/doctor":"dry run"}}}`}, nil
+}
+
+// foreignEvent writes an Event of another component.
+func foreignEvent(_ context.Context, in *Inputs) (request, error) {
+	return request{http.MethodPost, "/api/v1/namespaces/" + in.Namespace + "/events", fmt.Sprintf(
+		`{"apiVersion":"v1","kind":"Event","metadata":{"generateName":"evictd-doctor-","namespace":%q},`+
+			`"involvedObject":{"kind":"Pod","namespace":%q,"name":%q},`+
+			`"source":{"component":"evictd-doctor"},"reason":"DryRun","type":"Normal"}`, in.Namespace, in.Namespace, noPod)}, nil
+}
+
+// check reads a policy where the account may, such as an administrator's, which it does not confine. Otherwise
+// it tries the policy, which shows more: that it is in force for this account.
+func (p policy) check(ctx context.Context, in *Inputs) Result {
+	found := ""
+	if in.Followed != nil {
+		fault, unread := in.API.policyFault(ctx, p.name)
+		switch {
+		case unread == nil && fault == "":
+			return ok("it is there, and its binding denies")
+		case unread == nil:
+			return p.missing(fault)
+		}
+		found = "not read: " + oneLine(unread) + "; "
+	}
+	result, untried := p.try(ctx, in)
+	if untried == nil {
+		return result
+	}
+	result = unknown(found+"not tried: "+oneLine(untried), "if it is missing, "+p.without,
+		"kubectl get validatingadmissionpolicy,validatingadmissionpolicybinding "+p.name)
+	if errors.Is(untried, errNothingToTry) {
+		result.State = Degraded
+	}
+	return result
+}
+
+// try sends the policy's trial. The error says why it shows nothing.
+func (p policy) try(ctx context.Context, in *Inputs) (Result, error) {
+	if err := in.API.confinable(ctx); err != nil {
+		return Result{}, err
+	}
+	trial, err := p.trial(ctx, in)
+	if err != nil {
+		return Result{}, err
+	}
+	trial.path += "?dryRun=" + metav1.DryRunAll
+	_, _, err = in.API.send(ctx, trial)
+	switch {
+	case err == nil || ends(err):
+		return p.missing("not in force for this account: a dry run was not refused"), nil
+	case strings.Contains(err.Error(), "'"+p.name+"'"): // ValidatingAdmissionPolicy 'NAME' with binding 'NAME' denied request: …
+		return ok("in force: it refused a dry run that it must refuse"), nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot "): // RBAC's words: User … cannot create resource …
+		return ok("not needed: RBAC refuses what it confines"), nil
+	case missingPod(err) != "":
+		return Result{}, fmt.Errorf("%w: the pod of another node that was tried has just ended", errNothingToTry)
+	default:
+		return Result{}, err
+	}
+}
+
+// ends reports whether an eviction passed the policies. The API server asks them before it looks for the
+// pod, its budgets and its UID, in this order: so a policy that is in force refuses also what could not be
+// evicted, and without it the request ends at one of these.
+func ends(err error) bool {
+	return missingPod(err) == noPod || apierrors.IsConflict(err) || apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause) ||
+		apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget")
+}
+
+// missingPod returns the name of the pod that the API server says does not exist; "" where it says
+// something else. That a namespace does not exist it says before it asks the policies.
+func missingPod(err error) string {
+	var answer apierrors.APIStatus
+	if !evict.IsNotFound(err) || !errors.As(err, &answer) {
+		return ""
+	}
+	details := answer.Status().Details
+	if details == nil || details.Kind != "pods" {
+		return ""
+	}
+	return details.Name
+}
+
+func (p policy) missing(found string) Result {
+	return missing(found, p.without, "apply deploy/daemonset.yaml; ValidatingAdmissionPolicies need Kubernetes 1.30")
+}
+
+// policyFault says what is wrong with a policy, which has the first field below, or its binding, which
+// has the others; "" is nothing.
+func (a *API) policyFault(ctx context.Context, name string) (fault string, err error) {
+	var both struct {
+		Spec struct {
+			FailurePolicy, PolicyName string
+			ValidationActions         []string
+		}
+	}
+	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+		err := a.ask(ctx, request{http.MethodGet, "/apis/admissionregistration.k8s.io/v1/" + kind + "/" + name, ""}, &both)
+		switch {
+		case evict.IsNotFound(err):
+			return fmt.Sprintf("%s/%s is not there", kind, name), nil
+		case err != nil:
+			return "", fmt.Errorf("reading %s/%s: %w", kind, name, err)
+		}
+	}
+	switch s := &both.Spec; {
+	case s.PolicyName != name:
+		return fmt.Sprintf("the binding is of the policy %q", s.PolicyName), nil
+	case !slices.Contains(s.ValidationActions, "Deny"):
+		return fmt.Sprintf("the binding does not deny: its validationActions are %v", s.ValidationActions), nil
+	case s.FailurePolicy != "Fail":
+		return "the policy lets through what it cannot judge: its failurePolicy is " + s.FailurePolicy, nil
+	}
+	return "", nil
+}

@@ -1,0 +1,148 @@
+package checks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/pkg/evict"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// version asks for the version, which every account may read, and returns the server's clock too.
+func version(ctx context.Context, api *API) (version string, date time.Time, err error) {
+	if api.Err != nil {
+		return "", time.Time{}, api.Err
+	}
+	header, text, err := api.send(ctx, request{http.MethodGet, "/version", ""})
+	if err != nil {
+		return "", time.Time{}, api.Explain(err, "get /version")
+	}
+	var answer struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err = json.Unmarshal(text, &answer); err != nil || answer.GitVersion == "" {
+		return "", time.Time{}, fmt.Errorf("what answers at %s is not an API server: /version names no version", api.URL)
+	}
+	date, err = http.ParseTime(header.Get("Date"))
+	if err != nil {
+		date = time.Time{} // the check of the clock says so
+	}
+	return answer.GitVersion, date, nil
+}
+
+func server(ctx context.Context, in *Inputs) Result {
+	version, _, err := version(ctx, &in.API)
+	if err != nil {
+		return missing(oneLine(err), "no pod is evicted", "check that it runs, that this machine reaches it, and the credentials")
+	}
+	return ok(fmt.Sprintf("%s answers, Kubernetes %s", in.API.URL, version))
+}
+
+func clock(ctx context.Context, in *Inputs) Result {
+	const most = 5 * time.Second // beside the second to which the server's is known
+	_, date, err := version(ctx, &in.API)
+	if err == nil && date.IsZero() {
+		err = errors.New("the API server's answer has no date")
+	}
+	if err != nil {
+		return unknown(oneLine(err), "times of Events and tokens may be wrong", "compare the clocks of this node and of the control plane")
+	}
+	skew, direction := in.Now().Sub(date), "ahead of"
+	if skew < 0 {
+		skew, direction = -skew, "behind"
+	}
+	if skew > most+time.Second {
+		return degraded(fmt.Sprintf("this node is %v %s the API server", skew.Round(time.Second), direction),
+			"times in Events and in the log are wrong, and tokens and certificates may count as expired or as not yet valid",
+			"have both set their clocks by NTP")
+	}
+	return ok(fmt.Sprintf("within %v of the API server's", most))
+}
+
+func node(ctx context.Context, in *Inputs) Result {
+	const mib, tolerance = 1 << 20, 0.02 // the kubelet may reserve a little
+	var node struct {
+		Status struct{ Capacity map[string]resource.Quantity }
+	}
+	if err := in.API.ask(ctx, request{http.MethodGet, "/api/v1/nodes/" + in.NodeName, ""}, &node); err != nil {
+		if evict.IsNotFound(err) {
+			err = fmt.Errorf("the API server has no such node: %w", err)
+		}
+		return missing(oneLine(err), "evictd does not know its node, and evicts no pod for disk", "check --node-name, and the right to get nodes")
+	}
+	memory := node.Status.Capacity["memory"]
+	seen, reported := in.Memory(), memory.Value()
+	err := seen.Err
+	if err == nil && reported == 0 {
+		err = errors.New("the node reports no capacity yet")
+	}
+	if err != nil {
+		return unknown("the Node is there; its memory cannot be compared with this machine's: "+oneLine(err),
+			"evictd may watch another machine than it evicts from", "see signal/"+pressure.MemoryAvailable.String())
+	}
+	if difference := float64(seen.Capacity-reported) / float64(reported); difference > tolerance || difference < -tolerance {
+		return missing(fmt.Sprintf("the memory that is read has %d MiB, and the Node reports %d MiB", seen.Capacity/mib, reported/mib),
+			"evictd watches another machine than it evicts from", "check --host-root and --node-name")
+	}
+	return ok(fmt.Sprintf("the Node is there and reports this machine's memory, %d MiB", reported/mib))
+}
+
+func token(ctx context.Context, in *Inputs) Result {
+	const refuses = "the policies refuse every eviction"
+	who, err := in.API.account(ctx)
+	switch {
+	case err != nil:
+		return unknown(oneLine(err), "the policies may refuse every eviction", "check that the API server serves SelfSubjectReview (Kubernetes 1.28)")
+	case !who.service():
+		return degraded("the credentials are those of "+who.name+", which is no service account",
+			"the lines below are about that user, and not about evictd's account", "run evictd doctor in evictd's pod, by kubectl exec")
+	case who.node == "":
+		return missing("the token of "+who.name+" names no node", refuses+" and every Event",
+			"run evictd as the DaemonSet of deploy/daemonset.yaml, on Kubernetes 1.30 or later")
+	case who.node != in.NodeName:
+		return missing(fmt.Sprintf("the token of %s names node %s, and --node-name is %s", who.name, who.node, in.NodeName),
+			refuses, "set --node-name to the node that the pod runs on")
+	default:
+		return ok(fmt.Sprintf("%s on node %s", who.name, who.node))
+	}
+}
+
+// stop looks for the ConfigMap that stops all agents.
+func stop(ctx context.Context, in *Inputs) Result {
+	var found struct{ Data map[string]string }
+	name := in.StopNamespace + "/" + acting.StopName
+	err := in.API.ask(ctx, request{http.MethodGet, "/api/v1/namespaces/" + in.StopNamespace + "/configmaps/" + acting.StopName, ""}, &found)
+	switch {
+	case evict.IsNotFound(err):
+		return ok("there is no ConfigMap " + name + ", which would stop evictd on all nodes")
+	case err != nil:
+		return unknown(oneLine(err), "evictd does not act while it does not know", "see the lines right/… configmaps")
+	}
+	text := "ConfigMap " + name + " exists"
+	if reason := found.Data[acting.StopReason]; reason != "" {
+		text += ": " + oneLine(errors.New(reason))
+	}
+	return degraded(text, "evictd acts on no node", "delete it when evictd should act again")
+}
+
+// summary tries the kubelet's Summary API.
+func summary(ctx context.Context, in *Inputs) Result {
+	unseen, err := in.Summary(ctx)
+	switch {
+	case err != nil:
+		return in.withoutDisk(err, `README.md, "Platform notes", says what to do about the kubelet's certificate; see right/get nodes/stats`)
+	case unseen:
+		return degraded("by the kubelet's Summary images are on a filesystem that evictd does not see",
+			"imagefs.available and imagefs.inodesFree are read of nodefs, and the images' filesystem is left to the kubelet",
+			`mount the images' directory; README.md, "Platform notes", says where`)
+	default:
+		return ok("the kubelet's Summary API answers")
+	}
+}
