@@ -9,60 +9,39 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// apiFault is the kind of fault of a request to the API server. Each kind needs a different
-// fix.
-type apiFault uint8
-
-const (
-	// faultUnreached: there was no response.
-	faultUnreached apiFault = iota
-	// faultUntrusted: the server cannot prove to be the API server.
-	faultUntrusted
-	// faultCredentials: the server does not know the account.
-	faultCredentials
-	// faultRight: the server knows the account and denies the request.
-	faultRight
-	// faultServer: the server returned another error.
-	faultServer
-)
-
-// apiFaultOf returns the kind of a request's fault.
-func apiFaultOf(err error) apiFault {
-	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-		return faultUntrusted
-	}
+// apiFault says what a failed request to the API server comes to. Each kind of fault needs another fix, and has
+// its own message in the log while the node cannot be read: the consequence for the pods until it can. Right is
+// the right that the request needs, in RBAC's terms.
+func (c *clients) apiFault(err error, right string) (message string, explained error) {
+	server := c.config.Host
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	var status apierrors.APIStatus
-	switch answered := errors.As(err, &status); {
-	case !answered:
-		return faultUnreached
+	switch {
+	case untrusted:
+		return "the API server cannot be trusted; no pod is evicted until it can",
+			fmt.Errorf("the certificate of the API server at %s cannot be trusted; check the certificate authority in %s: %w",
+				server, c.origin, withoutURL(err))
+	case !errors.As(err, &status):
+		return "the API server does not answer; no pod is evicted until it does",
+			fmt.Errorf("no answer from the API server at %s; check that it runs there and that this machine reaches it: %w",
+				server, withoutURL(err))
 	case apierrors.IsUnauthorized(err):
-		return faultCredentials
+		return "the API server does not accept the credentials; no pod is evicted until it does",
+			fmt.Errorf("the API server at %s does not accept the credentials; renew the token or certificate in %s: %w",
+				server, c.origin, err)
 	case apierrors.IsForbidden(err):
-		return faultRight
+		return "the node may not be read; until then its capacity is not checked and no pod is evicted for disk",
+			fmt.Errorf("the account lacks the right to %s; grant it, as the ClusterRole in deploy/daemonset.yaml does: %w", right, err)
 	default:
-		return faultServer
+		return "the node cannot be read; trying again",
+			fmt.Errorf("the API server at %s answers with a fault; look at its log: %w", server, err)
 	}
 }
 
-// explain says why a request to the API server failed and how to fix it. Right is the right
-// that the request needs, in RBAC's terms.
+// explain says why a request to the API server failed and how to fix it.
 func (c *clients) explain(err error, right string) error {
-	server := c.config.Host
-	switch apiFaultOf(err) {
-	case faultUnreached:
-		return fmt.Errorf("no answer from the API server at %s; check that it runs there and that this machine reaches it: %w",
-			server, withoutURL(err))
-	case faultUntrusted:
-		return fmt.Errorf("the certificate of the API server at %s cannot be trusted; check the certificate authority in %s: %w",
-			server, c.origin, withoutURL(err))
-	case faultCredentials:
-		return fmt.Errorf("the API server at %s does not accept the credentials; renew the token or certificate in %s: %w",
-			server, c.origin, err)
-	case faultRight:
-		return fmt.Errorf("the account lacks the right to %s; grant it, as the ClusterRole in deploy/daemonset.yaml does: %w", right, err)
-	default:
-		return fmt.Errorf("the API server at %s answers with a fault; look at its log: %w", server, err)
-	}
+	_, explained := c.apiFault(err, right)
+	return explained
 }
 
 // withoutURL removes the request's URL: the message already names the server, and the rest

@@ -34,23 +34,6 @@ func (c *clients) getNode(ctx context.Context, name string) (*corev1.Node, error
 	return node, nil
 }
 
-// unreadNode is the log's message while the node cannot be read: the consequence for the
-// pods until it can.
-func unreadNode(err error) string {
-	switch apiFaultOf(err) {
-	case faultUnreached:
-		return "the API server does not answer; no pod is evicted until it does"
-	case faultUntrusted:
-		return "the API server cannot be trusted; no pod is evicted until it can"
-	case faultCredentials:
-		return "the API server does not accept the credentials; no pod is evicted until it does"
-	case faultRight:
-		return "the node may not be read; until then its capacity is not checked and no pod is evicted for disk"
-	default:
-		return "the node cannot be read; trying again"
-	}
-}
-
 // checkNode makes sure, once, that the node exists. It waits for an API
 // server that is not available yet: evictd may start before it, and evicts no pod until it
 // has received the node's pods.
@@ -68,7 +51,8 @@ func (d *daemon) checkNode(ctx context.Context) error {
 		case evict.IsNotFound(err):
 			return err
 		}
-		d.logger.Warn(unreadNode(err), zap.Error(err))
+		message, _ := d.clients.apiFault(err, "get nodes")
+		d.logger.Warn(message, zap.Error(err))
 		select {
 		case <-ctx.Done():
 			return nil
