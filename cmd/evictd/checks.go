@@ -31,7 +31,7 @@ func (f *runFlags) inputs(c *config.EvictdConfiguration, h *host) (*checks.Input
 	in := &checks.Inputs{
 		NodeName: f.nodeName, Now: time.Now, Namespace: cmp.Or(self().Namespace, metav1.NamespaceDefault), StopNamespace: stopNamespace(),
 		HostRoot: f.hostRoot, StateDir: f.stateDir, File: f.config, Configuration: c,
-		PodFiles: func() error { return checkDisk(f.hostRoot, c) },
+		PodFiles: func() error { return tryFiles(f.hostRoot, c) },
 		Memory: func() pressure.Observation {
 			sample := h.read(pressure.Kernel, pressure.MemoryAvailable)
 			return sample.Of(pressure.MemoryAvailable)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -14,74 +15,53 @@ import (
 )
 
 // disk measures the pods' disk usage from the source in the current configuration. It is
-// used under disk pressure only.
+// used under disk pressure only, by one goroutine.
 type disk struct {
-	summary *summaryDisk
-	node    *nodeDisk
-	inForce func() *config.EvictdConfiguration
+	clients          *clients
+	nodeName         string
+	address          string // of the node, as its kubelet reports it to the pod; "" uses the Node's
+	hostRoot         string
+	inForce          func() *config.EvictdConfiguration
+	dedicatedImageFS func() (bool, error)
+
+	files  *usage.NodeDisk // the pods' files; nil until the first measurement by them
+	bounds config.Disk     // of files
 }
 
 func newDisk(
 	c *clients, flags *whereFlags, inForce func() *config.EvictdConfiguration, dedicatedImageFS func() (bool, error),
 ) *disk {
 	return &disk{
-		summary: &summaryDisk{clients: c, nodeName: flags.nodeName, address: os.Getenv("HOST_IP"), inForce: inForce, dedicatedImageFS: dedicatedImageFS},
-		node:    &nodeDisk{hostRoot: flags.hostRoot},
-		inForce: inForce,
+		clients: c, nodeName: flags.nodeName, address: os.Getenv("HOST_IP"), hostRoot: flags.hostRoot,
+		inForce: inForce, dedicatedImageFS: dedicatedImageFS,
 	}
 }
 
-// Measure returns the pods' disk usage by UID. It is for one goroutine.
+// Measure returns the pods' disk usage by UID.
 func (d *disk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
-	if c := d.inForce(); c.Disk.Source == config.DiskNode {
-		return d.node.measure(ctx, c, pods)
+	c := d.inForce()
+	if c.Disk.Source == config.DiskNode {
+		return d.byFiles(ctx, c, pods)
 	}
-	d.node.close()
-	return d.summary.Measure(ctx, pods)
+	d.close()
+	return d.bySummary(ctx, c, pods)
 }
 
-func (d *disk) close() { d.node.close() }
-
-// summaryDisk measures the pods' disk usage by the kubelet's Summary API, with the agent's
-// own credentials. InForce returns the configuration at the time of the request.
-type summaryDisk struct {
-	clients          *clients
-	nodeName         string
-	address          string // of the node, as its kubelet reports it to the pod; "" uses the Node's
-	inForce          func() *config.EvictdConfiguration
-	dedicatedImageFS func() (bool, error)
-}
-
-// kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
-// cluster's authority, unless the administrator has disabled that check.
-func (s *summaryDisk) kubeletClient() (*http.Client, error) {
-	credentials := rest.CopyConfig(s.clients.config)
-	if s.inForce().Kubelet.InsecureSkipTLSVerify {
-		credentials.Insecure = true
-		credentials.CAData, credentials.CAFile = nil, ""
-	}
-	transport, err := rest.TransportFor(credentials)
-	if err != nil {
-		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
-	}
-	return &http.Client{Transport: transport}, nil
-}
-
-// Measure reads the pods' disk usage from the kubelet, by UID.
-func (s *summaryDisk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
-	dedicated, err := s.dedicatedImageFS()
+// bySummary measures by the kubelet's Summary API, with the agent's own credentials.
+func (d *disk) bySummary(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
+	dedicated, err := d.dedicatedImageFS()
 	if err != nil {
 		return nil, fmt.Errorf("finding the filesystem of images: %w", err)
 	}
-	node, err := s.clients.getNode(ctx, s.nodeName)
+	node, err := d.clients.getNode(ctx, d.nodeName)
 	if err != nil {
 		return nil, err
 	}
-	url, err := summaryURL(node, s.address)
+	url, err := summaryURL(node, d.address)
 	if err != nil {
 		return nil, err
 	}
-	client, err := s.kubeletClient()
+	client, err := d.kubeletClient(c)
 	if err != nil {
 		return nil, err
 	}
@@ -94,4 +74,77 @@ func (s *summaryDisk) Measure(ctx context.Context, pods []*nodepods.Pod) (map[st
 		volumes[pod.CgroupUID] = pod.DiskVolumes
 	}
 	return usage.DiskUses(summary, dedicated, volumes), nil
+}
+
+// kubeletClient sends the agent's token only to a kubelet whose certificate is signed by the
+// cluster's authority, unless the administrator has disabled that check.
+func (d *disk) kubeletClient(c *config.EvictdConfiguration) (*http.Client, error) {
+	credentials := rest.CopyConfig(d.clients.config)
+	if c.Kubelet.InsecureSkipTLSVerify {
+		credentials.Insecure = true
+		credentials.CAData, credentials.CAFile = nil, ""
+	}
+	transport, err := rest.TransportFor(credentials)
+	if err != nil {
+		return nil, fmt.Errorf("building a client of the kubelet: %w", err)
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// byFiles measures by the pods' files on the node. They are opened again when the configuration changes the
+// limits of that.
+func (d *disk) byFiles(ctx context.Context, c *config.EvictdConfiguration, pods []*nodepods.Pod) (map[string]usage.DiskUse, error) {
+	if d.files == nil || d.bounds != c.Disk {
+		opened, err := openFiles(d.hostRoot, c)
+		if err != nil {
+			return nil, err
+		}
+		d.close()
+		d.files, d.bounds = opened, c.Disk
+	}
+	known := make([]usage.NodePod, 0, len(pods))
+	for _, pod := range pods {
+		known = append(known, usage.NodePod{UID: pod.CgroupUID, Namespace: pod.Namespace, Name: pod.Name, Containers: pod.RunningContainers})
+	}
+	measured, err := d.files.Measure(ctx, time.Now(), known)
+	if err != nil {
+		return nil, fmt.Errorf("looking at the pods' files: %w", err)
+	}
+	uses := make(map[string]usage.DiskUse, len(measured))
+	for _, pod := range pods {
+		if use, found := measured[pod.CgroupUID]; found {
+			uses[pod.UID] = use
+		}
+	}
+	return uses, nil
+}
+
+// close also discards the previous figures of the pods' files.
+func (d *disk) close() {
+	if d.files != nil {
+		_ = d.files.Close() // only directories that were read
+		d.files = nil
+	}
+}
+
+// openFiles prepares to look at the pods' files.
+func openFiles(hostRoot string, c *config.EvictdConfiguration) (*usage.NodeDisk, error) {
+	opened, err := usage.OpenNodeDisk(filesOptions(hostRoot, c))
+	if err != nil {
+		return nil, fmt.Errorf("preparing to look at the pods' files (disk.source: node): %w", err)
+	}
+	return opened, nil
+}
+
+// tryFiles returns why the pods' files cannot be looked at.
+func tryFiles(hostRoot string, c *config.EvictdConfiguration) error {
+	opened, err := openFiles(hostRoot, c)
+	if err != nil {
+		return err
+	}
+	return opened.Close()
+}
+
+func filesOptions(hostRoot string, c *config.EvictdConfiguration) usage.NodeDiskOptions {
+	return usage.NodeDiskOptions{HostRoot: hostRoot, Workers: int(c.Disk.Workers), Cores: c.WalkCores()}
 }

@@ -59,7 +59,7 @@ func TestKubeletCertificateFollowsTheConfiguration(t *testing.T) {
 	}
 	clients.config.BearerToken = "a-token" // client-go reads none for a server without TLS
 	var inForce atomic.Pointer[config.EvictdConfiguration]
-	disk := &summaryDisk{
+	disk := &disk{
 		clients: clients, nodeName: "node-1", inForce: inForce.Load, dedicatedImageFS: func() (bool, error) { return false, nil },
 	}
 	for i, skip := range []bool{false, true, false} {

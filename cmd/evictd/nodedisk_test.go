@@ -71,7 +71,7 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 			if err == nil || len(uses) > 0 { // no API server responds here
 				t.Errorf("step %d: %+v, %v; want the kubelet to be asked", i, uses, err)
 			}
-			if d.node.opened != nil {
+			if d.files != nil {
 				t.Errorf("step %d: the node's files stay open", i)
 			}
 			continue
@@ -79,10 +79,10 @@ func TestDiskSourceFollowsTheConfiguration(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.node.opened == before || d.node.bounds != c.Disk {
-			t.Errorf("step %d: the bounds are %+v, want %+v", i, d.node.bounds, c.Disk)
+		if d.files == before || d.bounds != c.Disk {
+			t.Errorf("step %d: the bounds are %+v, want %+v", i, d.bounds, c.Disk)
 		}
-		before = d.node.opened
+		before = d.files
 		for _, uid := range []types.UID{"uid-web", "uid-mirror"} {
 			if use := uses[string(uid)].NodeFS; !use.BytesKnown || use.Bytes < 1<<20 || use.Inodes != 2 {
 				t.Errorf("step %d: %s uses %+v, want a MiB", i, uid, use)
@@ -96,7 +96,7 @@ func TestNodeDiskOptions(t *testing.T) {
 	t.Parallel()
 	c := config.Default()
 	c.Disk.Workers, c.Disk.CPU = 3, "1500m"
-	if got, want := nodeDiskOptions("/host", c), (usage.NodeDiskOptions{HostRoot: "/host", Workers: 3, Cores: 1.5}); !reflect.DeepEqual(got, want) {
+	if got, want := filesOptions("/host", c), (usage.NodeDiskOptions{HostRoot: "/host", Workers: 3, Cores: 1.5}); !reflect.DeepEqual(got, want) {
 		t.Errorf("options %+v, want %+v", got, want)
 	}
 }
@@ -107,10 +107,10 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 	t.Parallel()
 	root, pods := nodeWithFiles(t)
 	pods[0].RunningContainers = []string{strings.Repeat("a", 64)}
-	n, c := &nodeDisk{hostRoot: root}, config.Default()
+	d, c := &disk{hostRoot: root}, config.Default()
 	var opened *usage.NodeDisk
 	for range 2 {
-		uses, err := n.measure(t.Context(), c, pods)
+		uses, err := d.byFiles(t.Context(), c, pods)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,30 +120,27 @@ func TestNodeDiskMeasuresRunningContainers(t *testing.T) {
 		if use := uses["uid-mirror"]; !use.NodeFS.BytesKnown {
 			t.Errorf("the other one uses %+v, want all known", use)
 		}
-		if opened != nil && n.opened != opened {
+		if opened != nil && d.files != opened {
 			t.Error("it began anew")
 		}
-		opened = n.opened
+		opened = d.files
 	}
 }
 
-// TestCheckDisk reports at startup what otherwise would only be found under pressure.
-func TestCheckDisk(t *testing.T) {
+// TestTryFiles finds at the start what otherwise would only be found under pressure.
+func TestTryFiles(t *testing.T) {
 	t.Parallel()
 	root, _ := nodeWithFiles(t)
 	c := config.Default()
 	c.Disk.Source = config.DiskNode
-	if err := checkDisk(root, c); err != nil {
+	if err := tryFiles(root, c); err != nil {
 		t.Error(err)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "var/log/pods")); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkDisk(root, c); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
+	if err := tryFiles(root, c); err == nil || !strings.Contains(err.Error(), "/var/log/pods") || !strings.Contains(err.Error(), "disk.source: node") {
 		t.Errorf("without logs: %v", err)
-	}
-	if err := checkDisk(root, config.Default()); err != nil {
-		t.Errorf("the other source needs no logs: %v", err)
 	}
 }
 
@@ -181,12 +178,12 @@ func TestLooksShareOneDisk(t *testing.T) {
 		if err != nil || len(seen.Disk) != 1 {
 			t.Fatalf("look %d: %+v, %v", i, seen, err)
 		}
-		if i > 0 && live.disk.node.opened != opened {
+		if i > 0 && live.disk.files != opened {
 			t.Errorf("look %d opened the node's files again", i)
 		}
-		opened = live.disk.node.opened
+		opened = live.disk.files
 	}
-	if err := live.close(); err != nil || opened == nil || live.disk.node.opened != nil {
-		t.Errorf("%v; opened %v, open at the end: %v", err, opened, live.disk.node.opened)
+	if err := live.close(); err != nil || opened == nil || live.disk.files != nil {
+		t.Errorf("%v; opened %v, open at the end: %v", err, opened, live.disk.files)
 	}
 }
