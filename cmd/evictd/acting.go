@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"time"
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/config"
@@ -12,14 +11,6 @@ import (
 // stopNamespace is where the ConfigMap is that stops evictd: its own namespace, and outside of a
 // pod that of the shipped manifest.
 func stopNamespace() string { return cmp.Or(self().Namespace, "evictd") }
-
-// newActing creates what says whether evictd acts.
-func (d *daemon) newActing() *acting.Acting {
-	return acting.New(acting.Options{
-		ConfigMaps: d.clients.watching.ConfigMaps(stopNamespace()), Namespace: stopNamespace(),
-		Now: time.Now,
-	})
-}
 
 // actingBy returns whether evictd acts, by a configuration and by what is known now. Only the loop
 // asks, by the configuration that it has in force.

@@ -102,7 +102,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	d.taints = taint.New(taint.Options{ // by the client of evictions, which it precedes
 		Nodes: d.clients.evicting.Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
 	})
-	d.acting = d.newActing()
+	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
 	options := agent.Options{
 		Policy:     policy,
 		Self:       self(),

@@ -65,7 +65,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 // policyOf returns the policy of a configuration on this node.
 func (d *daemon) policyOf(c *config.EvictdConfiguration) (agent.Policy, error) {
 	policy, err := policyOf(c)
-	policy.Acting = acting.By(func() acting.State { return d.actingBy(c) })
+	policy.Acting = func() acting.State { return d.actingBy(c) }
 	return policy, err
 }
 

@@ -6,11 +6,6 @@
 // docs/adr/0035-one-answer-whether-an-agent-acts.md.
 package acting
 
-import (
-	"context"
-	"time"
-)
-
 // Reason is why an agent does not act.
 type Reason string
 
@@ -27,9 +22,7 @@ const (
 )
 
 // Reasons returns every reason not to act, so that metrics can be created at start.
-func Reasons() []Reason {
-	return []Reason{Stopped, Configured, StopUnknown}
-}
+func Reasons() []Reason { return []Reason{Stopped, Configured, StopUnknown} }
 
 // Unknown reports whether something is not known, and the agent might act if it were.
 func (r Reason) Unknown() bool { return r == StopUnknown }
@@ -62,50 +55,9 @@ type Configuration struct {
 	DryRun, Flag bool
 }
 
-// Options are what an [Acting] needs; all of them.
-type Options struct {
-	// ConfigMaps is the client of the ConfigMaps of Namespace.
-	ConfigMaps ConfigMaps
-	// Namespace is that of the ConfigMap [StopName].
-	Namespace string
-	// Now is the clock.
-	Now func() time.Time
-}
-
-// Acting follows what decides whether an agent acts. Its methods may be called from several
-// goroutines.
-type Acting struct {
-	stop    *stop
-	changed chan struct{} // holds one value after a change
-}
-
-// New returns an Acting that sends nothing yet; see [Acting.Run]. Until then nothing is known.
-func New(options Options) *Acting {
-	a := &Acting{changed: make(chan struct{}, 1)}
-	a.stop = newStop(&options, a.notify)
-	return a
-}
-
-// notify never blocks.
-func (a *Acting) notify() {
-	select {
-	case a.changed <- struct{}{}:
-	default: // it is noted already
-	}
-}
-
-// Changed returns the channel that holds a value after something was found out: what [Acting.Of]
-// returns may have changed.
-func (a *Acting) Changed() <-chan struct{} { return a.changed }
-
-// Run follows the ConfigMap until the context ends. It may be called once.
-func (a *Acting) Run(ctx context.Context) error {
-	return a.stop.run(ctx)
-}
-
 // Of returns whether an agent with that configuration acts now.
 func (a *Acting) Of(c Configuration) State {
-	stop := a.stop.state()
+	stop := a.state()
 	switch {
 	case stop.Reason == Stopped:
 		return stop

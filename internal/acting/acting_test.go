@@ -86,7 +86,7 @@ func forbidden() error {
 // start runs an Acting in the bubble until the test ends.
 func start(t *testing.T, a *api) *Acting {
 	t.Helper()
-	made := New(Options{ConfigMaps: a, Namespace: "evictd", Now: time.Now})
+	made := New(a, "evictd", time.Now)
 	ctx, end := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- made.Run(ctx) }()
@@ -115,7 +115,7 @@ func want(t *testing.T, s State, reason Reason, parts ...string) {
 // Without an answer of the API server no agent acts.
 func TestNothingIsKnownAtTheStart(t *testing.T) {
 	t.Parallel()
-	a := New(Options{ConfigMaps: &api{}, Namespace: "evictd", Now: time.Now})
+	a := New(&api{}, "evictd", time.Now)
 	want(t, a.Of(Configuration{}), StopUnknown, "not known yet", "evictd/evictd-stop")
 	if do := a.Of(Configuration{}).Do; do != "" {
 		t.Errorf("an answer that is awaited needs nothing to be done: %q", do)
@@ -141,6 +141,10 @@ func TestConfigMapStopsAndItsEndResumes(t *testing.T) {
 		server.change(func() { server.watches.Modify(stopFor("")) })
 		want(t, a.Of(Configuration{}), Stopped, "gives no reason")
 		server.change(func() { server.watches.Delete(stopFor("")) })
+		want(t, a.Of(Configuration{}), Acts)
+		other := stopFor("")
+		other.Name = "another"
+		server.change(func() { server.watches.Add(other) })
 		want(t, a.Of(Configuration{}), Acts)
 	})
 }
@@ -233,21 +237,4 @@ func TestOrderOfReasons(t *testing.T) {
 		want(t, a.Of(Configuration{DryRun: true}), Configured, "dryRun is true")
 		want(t, a.Of(Configuration{Flag: true, DryRun: true}), Configured, "--dry-run")
 	})
-}
-
-// The loop asks at each tick, and notes a change.
-func TestInForceNotesAChange(t *testing.T) {
-	t.Parallel()
-	now := State{Reason: StopUnknown}
-	f := By(func() State { return now })
-	if !f.Asks() || !f.Ask() || f.Ask() {
-		t.Error("the first answer is a change, and the same again is none")
-	}
-	if now = (State{}); !f.Ask() || !f.Acts() || f.String() != "evictd acts" {
-		t.Errorf("%+v", f)
-	}
-	var none InForce
-	if none.Asks() || none.Ask() || !none.Acts() {
-		t.Errorf("the zero value %+v", none)
-	}
 }

@@ -1,9 +1,9 @@
 package acting
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -26,8 +25,13 @@ const (
 	StopName = "evictd-stop"
 	// StopReason is the key of its data that says why.
 	StopReason = "reason"
-	// reasonLimit is how many bytes of that are quoted.
+	// onlyStop selects that name, as the Role allows no other.
+	onlyStop = "metadata.name=" + StopName
+	// reasonLimit is how many bytes of the reason are quoted.
 	reasonLimit = 200
+	// refusedFor is how long the last answer holds while the API server refuses another. A server that
+	// starts refuses for some seconds, before it has read its roles.
+	refusedFor = 30 * time.Second
 )
 
 // ConfigMaps lists and watches the ConfigMaps of a namespace, as client-go's client does.
@@ -38,84 +42,142 @@ type ConfigMaps interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// stop follows the ConfigMap that stops all agents, by a watch on that one name.
-type stop struct {
-	client    ConfigMaps
-	key       string // namespace/name
-	now       func() time.Time
-	changed   func()
-	reflector *cache.Reflector
+// Acting follows the ConfigMap that stops all agents, by a watch on that one name. Its methods may be
+// called from several goroutines.
+//
+// While there is no answer at all, the last one holds without a limit. All requests of an agent use one
+// connection: where this one has no answer, an eviction has none either, so that there is nothing to
+// stop. A server that refuses this request may still accept evictions; so its last answer holds for
+// refusedFor only, and then counts as unknown, whatever follows the first refusal.
+type Acting struct {
+	client  ConfigMaps
+	key     string // namespace/name
+	now     func() time.Time
+	changed chan struct{} // holds one value after a change
 
 	mu      sync.Mutex // guards all below
-	answers answers
+	known   bool       // the API server has answered at least once
 	exists  bool
-	reason  string // as the ConfigMap has it
+	reason  string    // as the ConfigMap has it
+	refused time.Time // since when the API server refuses an answer; zero when it does not
+	fault   error     // the first since its last answer; nil when there is none
 }
 
-// newStop returns a stop that calls changed, on any goroutine, after each change of what is known.
-func newStop(options *Options, changed func()) *stop {
-	s := &stop{client: options.ConfigMaps, key: options.Namespace + "/" + StopName, now: options.Now, changed: changed}
-	lists := cache.ToListWatcherWithWatchListSemantics(
-		&cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}, options.ConfigMaps)
-	s.reflector = cache.NewReflectorWithOptions(lists, &corev1.ConfigMap{}, stopStore{s}, cache.ReflectorOptions{
-		Name: StopName, Backoff: stopBackoff(),
-	})
-	return s
+// New returns an Acting that sends nothing yet; see [Acting.Run]. Until then nothing is known.
+func New(client ConfigMaps, namespace string, now func() time.Time) *Acting {
+	return &Acting{client: client, key: namespace + "/" + StopName, now: now, changed: make(chan struct{}, 1)}
 }
 
-// stopBackoff is how long a request that failed waits before it is sent again: at most 3.6 s, so
-// that a stop is in force within five seconds on a node that reaches the API server again.
-func stopBackoff() *wait.Backoff {
+// Changed returns the channel that holds a value after something was found out: what [Acting.Of]
+// returns may have changed.
+func (a *Acting) Changed() <-chan struct{} { return a.changed }
+
+// Run follows the ConfigMap until the context ends, and returns at once then: between two attempts
+// the reflector may wait without looking at its context. It may be called once.
+//
+// A request that failed is sent again after 3.6 s at most, so that a stop is in force within five
+// seconds on a node that reaches the API server again.
+func (a *Acting) Run(ctx context.Context) error {
 	const steps = 4
-	return &wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 0.2, Steps: steps, Cap: 3 * time.Second}
-}
-
-// run watches until the context ends, and returns at once then.
-func (s *stop) run(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() { // between two attempts it may wait without looking at its context
-		defer close(ended)
-		s.reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // what fails is told as a State
-	}()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-ended:
-	}
-	if ctx.Err() == nil {
-		return fmt.Errorf("watching ConfigMap %s: the reflector stopped by itself", s.key)
-	}
+	source := cache.ToListWatcherWithWatchListSemantics(
+		&cache.ListWatch{ListWithContextFunc: a.list, WatchFuncWithContext: a.watch}, a.client)
+	store := cache.NewUndeltaStore(a.set, cache.MetaNamespaceKeyFunc)
+	reflector := cache.NewReflectorWithOptions(source, &corev1.ConfigMap{}, store, cache.ReflectorOptions{
+		Name:    StopName,
+		Backoff: &wait.Backoff{Duration: time.Second / 2, Factor: 2, Jitter: 0.2, Steps: steps, Cap: 3 * time.Second},
+	})
+	go reflector.RunWithContext(klog.NewContext(ctx, klog.Logger{})) // what fails is reported as a State
+	<-ctx.Done()
 	return nil
 }
 
+func (a *Acting) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.FieldSelector = onlyStop
+	list, err := a.client.List(ctx, options)
+	if err != nil {
+		a.failed(ctx, err)
+	}
+	return list, err // as it is: the reflector looks at its type
+}
+
+func (a *Acting) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.FieldSelector = onlyStop
+	changes, err := a.client.Watch(ctx, options)
+	switch streams := options.SendInitialEvents != nil; {
+	case streams && apierrors.IsInvalid(err): // it cannot stream the first list: the reflector lists
+	case err != nil:
+		a.failed(ctx, err)
+	case !streams: // it goes on where the one before ended, or where the list did
+		a.note(func() { a.known, a.refused, a.fault = true, time.Time{}, nil })
+	}
+	return changes, err
+}
+
+// failed notes a request that failed, unless that is the end of the program.
+func (a *Acting) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	a.note(func() {
+		var answered apierrors.APIStatus
+		if errors.As(err, &answered) && a.refused.IsZero() {
+			a.refused, a.fault = a.now(), err
+		}
+		a.fault = cmp.Or(a.fault, err)
+	})
+}
+
+// set notes what there is: the ConfigMap or nothing.
+func (a *Acting) set(objects []any) {
+	a.note(func() {
+		a.known, a.exists, a.reason, a.refused, a.fault = true, false, "", time.Time{}, nil
+		for _, object := range objects {
+			if found, is := object.(*corev1.ConfigMap); is && found.Name == StopName {
+				a.exists, a.reason = true, found.Data[StopReason]
+			}
+		}
+	})
+}
+
+// note makes a change. It does not block.
+func (a *Acting) note(change func()) {
+	a.mu.Lock()
+	change()
+	a.mu.Unlock()
+	select {
+	case a.changed <- struct{}{}:
+	default: // it is noted already
+	}
+}
+
 // state returns what follows for an agent from the ConfigMap alone.
-func (s *stop) state() State {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *Acting) state() State {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	resume := "delete ConfigMap " + a.key + " to let it act again"
 	switch {
-	case !s.answers.known(s.now()):
-		return s.unknown()
-	case s.exists && s.reason == "":
-		return State{Reason: Stopped, Why: "ConfigMap " + s.key + " stops it, and gives no reason", Do: s.resume()}
-	case s.exists:
-		return State{Reason: Stopped, Why: "ConfigMap " + s.key + " stops it: " + quoted(s.reason), Do: s.resume()}
+	case !a.known || !a.refused.IsZero() && a.now().Sub(a.refused) >= refusedFor:
+		return a.unknown()
+	case a.exists && a.reason == "":
+		return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it, and gives no reason", Do: resume}
+	case a.exists:
+		return State{Reason: Stopped, Why: "ConfigMap " + a.key + " stops it: " + quoted(a.reason), Do: resume}
 	default:
 		return State{}
 	}
 }
 
-func (s *stop) resume() string { return "delete ConfigMap " + s.key + " to let it act again" }
-
 // unknown is the state while it is not known whether the ConfigMap exists.
-func (s *stop) unknown() State {
-	unknown := State{Reason: StopUnknown, Why: "it is not known yet whether ConfigMap " + s.key + " exists"}
-	switch fault := s.answers.fault; {
-	case fault == nil:
-	case apierrors.IsForbidden(fault):
-		unknown.Why = "it is not known whether ConfigMap " + s.key + " exists, which the account may not watch"
+func (a *Acting) unknown() State {
+	unknown := State{Reason: StopUnknown, Why: "it is not known whether ConfigMap " + a.key + " exists"}
+	switch {
+	case a.fault == nil:
+		unknown.Why = "it is not known yet whether ConfigMap " + a.key + " exists"
+	case apierrors.IsForbidden(a.fault):
+		unknown.Why += ", which the account may not watch"
 		unknown.Do = "apply the Role and the RoleBinding evictd of deploy/daemonset.yaml"
 	default:
-		unknown.Why = "it is not known whether ConfigMap " + s.key + " exists: " + wording.OneLine(fault.Error())
+		unknown.Why += ": " + wording.OneLine(a.fault.Error())
 		unknown.Do = "check the connection to the API server"
 	}
 	return unknown
@@ -128,94 +190,3 @@ func quoted(text string) string {
 	}
 	return `"` + text + `"`
 }
-
-func (s *stop) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.FieldSelector = onlyStop()
-	list, err := s.client.List(ctx, options)
-	if err != nil {
-		s.failed(ctx, err)
-		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
-	}
-	return list, nil
-}
-
-func (s *stop) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.FieldSelector = onlyStop()
-	changes, err := s.client.Watch(ctx, options)
-	switch streams := options.SendInitialEvents != nil; {
-	case err != nil && streams && apierrors.IsInvalid(err): // it cannot stream the first list: the reflector lists
-		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
-	case err != nil:
-		s.failed(ctx, err)
-		return nil, err //nolint:wrapcheck // as it is: the reflector looks at its type
-	case !streams:
-		s.resumed()
-	}
-	return changes, nil
-}
-
-// onlyStop selects the one name, which the Role allows.
-func onlyStop() string { return fields.OneTermEqualSelector("metadata.name", StopName).String() }
-
-// failed notes a request that failed, unless that is the end of the program.
-func (s *stop) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	s.mu.Lock()
-	s.answers.fail(err, s.now())
-	s.mu.Unlock()
-	s.changed()
-}
-
-// resumed notes a watch that goes on where the one before ended, or where the list did.
-func (s *stop) resumed() {
-	s.mu.Lock()
-	s.answers.tell()
-	s.mu.Unlock()
-	s.changed()
-}
-
-// set notes whether the ConfigMap exists; nil says that it does not.
-func (s *stop) set(object any) error {
-	found, is := object.(*corev1.ConfigMap)
-	if object != nil && !is {
-		return fmt.Errorf("following ConfigMap %s: the API server sent a %T", s.key, object)
-	}
-	s.mu.Lock()
-	s.answers.tell()
-	s.exists, s.reason = found != nil, ""
-	if found != nil {
-		s.reason = found.Data[StopReason]
-	}
-	s.mu.Unlock()
-	s.changed()
-	return nil
-}
-
-// stopStore is what the reflector fills ([cache.ReflectorStore]).
-type stopStore struct{ *stop }
-
-// Add takes the ConfigMap when it is made.
-func (s stopStore) Add(object any) error { return s.set(object) }
-
-// Update takes it when it has changed.
-func (s stopStore) Update(object any) error { return s.set(object) }
-
-// Delete notes that it is gone.
-func (s stopStore) Delete(any) error { return s.set(nil) }
-
-// Replace takes a list, which has one entry or none.
-func (s stopStore) Replace(objects []any, _ string) error {
-	switch len(objects) {
-	case 0:
-		return s.set(nil)
-	case 1:
-		return s.set(objects[0])
-	default:
-		return errors.New("following ConfigMap " + s.key + ": the API server sent several")
-	}
-}
-
-// Resync does nothing: nothing is derived.
-func (stopStore) Resync() error { return nil }

@@ -42,7 +42,7 @@ func (l *lever) set(s acting.State) {
 func (l *lever) after(d time.Duration, s acting.State) { time.AfterFunc(d, func() { l.set(s) }) }
 
 func (l *lever) connect(o *Options) {
-	o.Acting, o.Policy.Acting = l.changed, acting.By(l.now)
+	o.Acting, o.Policy.Acting = l.changed, l.now
 }
 
 func stopped() acting.State { return acting.State{Reason: acting.Stopped, Why: "planted"} }

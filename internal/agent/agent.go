@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/cooldown"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/execute"
@@ -46,7 +47,8 @@ type Agent struct {
 
 // active is the policy that decisions are made by, and what judges the node by it.
 type active struct {
-	policy  Policy // with what Acting says for DryRun
+	policy  Policy       // with what Acting says for DryRun
+	acts    acting.State // what Acting said last; the zero State before
 	reload  chan func()
 	judge   *pressure.Judge
 	pacer   *pressure.Pacer
@@ -103,8 +105,7 @@ func (a *Agent) newExecutor() *execute.Executor {
 // never hastens one.
 func (a *Agent) adopt(policy Policy) {
 	a.policy = policy
-	a.policy.Acting.Ask()
-	a.putActing("the configuration changed")
+	a.putActing(a.whetherItActs(), "the configuration changed")
 	a.measurer.Adopt(policy.MemoryAvailable, policy.ImageReclaim)
 	a.judge = pressure.NewJudge(pressure.JudgeOptions{
 		Thresholds: policy.Thresholds, Transition: policy.Transition,
@@ -116,13 +117,14 @@ func (a *Agent) adopt(policy Policy) {
 // putActing puts in force whether the agent acts. What was met of thresholds stays: a stop and its
 // end neither delay nor hasten what the configuration says. A plan is made for one of the two, and
 // what a dry run simulated is forgotten with its end.
-func (a *Agent) putActing(cause string) {
+func (a *Agent) putActing(now acting.State, cause string) {
 	if a.planned != nil {
 		a.executor.Cancel(errors.New(cause))
 	}
-	if now := &a.policy.Acting; now.Asks() {
+	a.acts = now
+	if a.policy.Acting != nil {
 		a.policy.DryRun, a.policy.DryRunWhy = !now.Acts(), now.Why
-		a.options.Recorder.Acting(now.State)
+		a.options.Recorder.Acting(now)
 	}
 	if !a.policy.DryRun {
 		a.cooldown.ForgetDryRuns()
@@ -130,6 +132,14 @@ func (a *Agent) putActing(cause string) {
 	}
 	a.keeper.note(a.victims.Adopt(a.policy.MemoryAvailable, a.policy.DryRun))
 	a.cooldown.SetLimits(a.policy.Limits)
+}
+
+// whetherItActs asks the policy; without an answer of its own it is the zero State.
+func (a *Agent) whetherItActs() acting.State {
+	if a.policy.Acting == nil {
+		return acting.State{}
+	}
+	return a.policy.Acting()
 }
 
 // Reload makes a policy the active one before the next tick, with a sampler for its thresholds. It

@@ -85,7 +85,7 @@ func TestDryRunIsForgottenWithItsEnd(t *testing.T) {
 		t.Errorf("in the dry run: %v, want both", known)
 	}
 	a.policy.DryRun = false
-	a.putActing("a test")
+	a.putActing(a.whetherItActs(), "a test")
 	a.keeper.saveChanged()
 	for when, now := range map[string]*Agent{"at once": a, "after a restart": starting(t, to, false)} {
 		known := remembered(now)

@@ -129,8 +129,8 @@ type Policy struct {
 	Pacing pressure.Pacing
 	// Limits bounds how many pods may be evicted in a time.
 	Limits cooldown.Limits
-	// Acting is whether the agent acts, and replaces DryRun; the zero value leaves it.
-	Acting acting.InForce
+	// Acting returns whether the agent acts, and replaces DryRun; nil leaves it.
+	Acting func() acting.State
 	// ImageReclaim is when the kubelet removes images that no pod uses, see docs/adr/0010.
 	ImageReclaim measure.ImageReclaim
 }

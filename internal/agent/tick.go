@@ -32,8 +32,8 @@ func (a *Agent) tick(ctx context.Context) time.Duration {
 
 // askWhetherToAct puts in force what has changed of whether the agent acts.
 func (a *Agent) askWhetherToAct() {
-	if a.policy.Acting.Ask() {
-		a.putActing(a.policy.Acting.String())
+	if now := a.whetherItActs(); now != a.acts {
+		a.putActing(now, now.String())
 	}
 }
 
@@ -112,7 +112,7 @@ func (a *Agent) wantTaints(verdict *pressure.Verdict) {
 	if a.options.Taints == nil || verdict.Stale {
 		return
 	}
-	want := taint.Wanted{Keep: a.policy.Acting.Reason.Unknown()}
+	want := taint.Wanted{Keep: a.acts.Reason.Unknown()}
 	if a.policy.TaintNode && !want.Keep {
 		want = taint.WantedBy(verdict, verdict.Time.Sub(a.watched), a.policy.Transition, a.policy.DryRun)
 	}

@@ -52,9 +52,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.acting = acting.New(acting.Options{
-		ConfigMaps: clients.Watching.ConfigMaps(account), Namespace: account, Now: time.Now,
-	})
+	a.acting = acting.New(clients.Watching.ConfigMaps(account), account, time.Now)
 	if err = a.make(clients, NodeName(i)); err != nil {
 		return nil, err
 	}
@@ -106,7 +104,7 @@ func (a *calmAgent) make(clients *apiclient.Clients, nodeName string) error {
 			Policy: decide.Policy{
 				Thresholds: []pressure.Threshold{{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(threshold), Hard: true}},
 			},
-			Acting: acting.By(func() acting.State { return a.acting.Of(acting.Configuration{}) }),
+			Acting: func() acting.State { return a.acting.Of(acting.Configuration{}) },
 			// Many nodes share this machine's cores: sampling each every 10 ms would leave
 			// none for the API server. The requests do not depend on the interval.
 			Pacing: pressure.Pacing{Min: 250 * time.Millisecond, Max: time.Second},
