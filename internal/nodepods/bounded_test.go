@@ -37,14 +37,7 @@ func TestFaultLabelsAreBounded(t *testing.T) {
 	}
 	client := fake.NewClientset(many("a", "primary"), many("b", "primary"), many("c", "replica"))
 	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now, LabelKeys: []string{"app", "absent"}})
-	get := func(name string) *nodepods.Pod {
-		t.Helper()
-		pod, known := pods.Get("shop", name)
-		if !known {
-			t.Fatalf("%s is not there", name)
-		}
-		return pod
-	}
+	get := func(name string) *nodepods.Pod { t.Helper(); return named(t, pods, name) }
 	eventually(t, "the pods are there", pods.Synced)
 	a, b, c := get("a"), get("b"), get("c")
 	if !maps.Equal(a.Labels, map[string]string{"app": "web"}) {

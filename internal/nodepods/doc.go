@@ -5,12 +5,6 @@
 // environment, a command line, or the name of an image or a secret. No other package reads the API
 // server's pods.
 //
-//	pods := nodepods.New(client, nodepods.Options{NodeName: node, Now: time.Now})
-//	go pods.Run(ctx)
-//	for _, pod := range pods.List() {
-//		facts = append(facts, pod.Facts(rank.Memory, self))
-//	}
-//
 // Requests are computed as the kubelet computes them for its own ranking (k8s.io/kubernetes
 // pkg/api/v1/resource/helpers.go), so that both agree on which pod exceeds which request. The store
 // may be behind the API server. An eviction therefore names the UID of the pod that was ranked, and

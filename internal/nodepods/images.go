@@ -1,29 +1,20 @@
 package nodepods
 
 import (
-	"fmt"
-	"hash/fnv"
+	"hash/maphash"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// ImageKey returns a key that distinguishes images and reveals nothing else: images' names are not
-// kept, and what is kept of a reference is a hash of its digest, or of its whole name when it has
-// none. A name without a registry or a tag is Docker Hub's latest, as for the runtimes
-// (github.com/distribution/reference, ParseNormalizedNamed). The key of a key is the key itself;
-// that of "" is "".
+// ImageKey returns a key that distinguishes images in this process and reveals nothing else: images'
+// names are not kept, and what is kept of a reference is a hash of its digest, or of its whole name when
+// it has none. A name without a registry or a tag is Docker Hub's latest, as for the runtimes
+// (github.com/distribution/reference, ParseNormalizedNamed).
 func ImageKey(reference string) string {
-	if reference == "" || strings.HasPrefix(reference, keyMark) {
-		return reference
-	}
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(imageIdentity(reference))) // never fails
-	return fmt.Sprintf("%s%016x", keyMark, hash.Sum64())
+	return strconv.FormatUint(maphash.String(labelsSeed, imageIdentity(reference)), 36)
 }
-
-// keyMark begins a key. No reference of an image begins with it.
-const keyMark = "#"
 
 func imageIdentity(reference string) string {
 	// "docker-pullable://nginx@sha256:…" is what the kubelet wrote for Docker.
@@ -55,31 +46,27 @@ func imageIdentity(reference string) string {
 // containers and volumes, and those that its statuses say its containers run, init and ephemeral
 // ones included.
 func imageKeys(pod *corev1.Pod) []string {
-	var keys []string
-	add := func(reference string) {
-		if reference != "" {
-			keys = append(keys, ImageKey(reference))
-		}
-	}
+	var names []string
 	for _, containers := range [][]corev1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range containers {
-			add(containers[i].Image)
+			names = append(names, containers[i].Image)
 		}
 	}
 	for i := range pod.Spec.EphemeralContainers {
-		add(pod.Spec.EphemeralContainers[i].Image)
+		names = append(names, pod.Spec.EphemeralContainers[i].Image)
 	}
 	for i := range pod.Spec.Volumes {
 		if image := pod.Spec.Volumes[i].Image; image != nil {
-			add(image.Reference)
+			names = append(names, image.Reference)
 		}
 	}
-	for _, statuses := range [][]corev1.ContainerStatus{
-		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses,
-	} {
-		for i := range statuses {
-			add(statuses[i].Image)
-			add(statuses[i].ImageID)
+	for s := range statuses(&pod.Status) {
+		names = append(names, s.Image, s.ImageID)
+	}
+	var keys []string
+	for _, name := range names {
+		if name != "" {
+			keys = append(keys, ImageKey(name))
 		}
 	}
 	return keys

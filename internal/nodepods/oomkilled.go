@@ -14,14 +14,8 @@ const reasonOOMKilled = "OOMKilled"
 type OOMKilled struct {
 	// Container is its name. ID is the runtime's, which no other start of it has.
 	Container, ID string
-	// Finished is when it ended; the zero time where the runtime does not say.
+	// Finished is when it ended, in UTC; the zero time where the runtime does not say.
 	Finished time.Time
-}
-
-// same reports whether both are one end of one container: a container that starts again moves
-// its end from one place of the status to another.
-func (k OOMKilled) same(other OOMKilled) bool {
-	return k.Container == other.Container && k.ID == other.ID && k.Finished.Equal(other.Finished)
 }
 
 // oomKilledIn returns the containers that a pod's status reports as killed: each by its last end
@@ -30,15 +24,10 @@ func (k OOMKilled) same(other OOMKilled) bool {
 // container's first one lives on is not reported there.
 func oomKilledIn(status *corev1.PodStatus) []OOMKilled {
 	var killed []OOMKilled
-	for _, statuses := range [][]corev1.ContainerStatus{
-		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
-	} {
-		for i := range statuses {
-			s := &statuses[i]
-			for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
-				if ended != nil && ended.Reason == reasonOOMKilled {
-					killed = append(killed, OOMKilled{Container: s.Name, ID: ended.ContainerID, Finished: ended.FinishedAt.Time})
-				}
+	for s := range statuses(status) {
+		for _, ended := range []*corev1.ContainerStateTerminated{s.LastTerminationState.Terminated, s.State.Terminated} {
+			if ended != nil && ended.Reason == reasonOOMKilled {
+				killed = append(killed, OOMKilled{s.Name, ended.ContainerID, ended.FinishedAt.UTC()})
 			}
 		}
 	}

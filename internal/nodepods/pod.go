@@ -1,12 +1,15 @@
 package nodepods
 
 import (
+	"hash/maphash"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/evictd/evictd/pkg/rank"
 )
@@ -114,73 +117,88 @@ func Decode(into func(object any) error) (pod *Pod, node string, err error) {
 	return FromAPI(&object), object.Spec.NodeName, nil
 }
 
-// FromAPI returns what evictd keeps of a pod. It shares the pod's labels and nothing else.
+// FromAPI returns what evictd keeps of a pod. It shares the pod's labels, and no other map or list.
 func FromAPI(pod *corev1.Pod) *Pod {
 	p := &Pod{
 		Namespace: pod.Namespace, Name: pod.Name,
 		UID: string(pod.UID), CgroupUID: string(pod.UID),
 		Created:        pod.CreationTimestamp.Time,
-		GraceSeconds:   DefaultGraceSeconds,
-		MemoryRequest:  request(pod, rank.Memory),
-		StorageRequest: request(pod, rank.Disk),
+		Priority:       ptr.Deref(pod.Spec.Priority, 0),
+		GraceSeconds:   ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, DefaultGraceSeconds),
+		MemoryRequest:  request(withAllocated(pod), corev1.ResourceMemory),
+		StorageRequest: request(pod, corev1.ResourceEphemeralStorage),
 		Labels:         pod.Labels,
 		LabelsHash:     hashOfLabels(pod.Labels),
-		Evict:          evictAnnotation(pod.Annotations),
-		Mirror:         isMirror(pod),
+		Evict:          cut(pod.Annotations[rank.Annotation], longestValue),
 		Ready:          isReady(pod),
 		Terminating:    pod.DeletionTimestamp != nil,
 		Finished:       pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 
-		DeletionGraceSeconds: copied(pod.DeletionGracePeriodSeconds),
+		DeletionGraceSeconds: pod.DeletionGracePeriodSeconds,
 
 		Started:           len(pod.Status.ContainerStatuses) > 0,
-		RunningContainers: few(runningContainers(pod)),
+		RunningContainers: few(runningContainers(&pod.Status)),
 		DiskVolumes:       few(diskVolumes(pod)),
 		OOMKilled:         few(oomKilledIn(&pod.Status)),
 		ImageKeys:         few(imageKeys(pod)),
 	}
-	if p.Finished && kubeletEvicted(&pod.Status) {
-		p.KubeletEvicted, p.KubeletEvictedAt = true, kubeletEvictedAt(pod)
-	}
-	if pod.Spec.Priority != nil {
-		p.Priority = *pod.Spec.Priority
-	}
-	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
-		p.GraceSeconds = *grace
-	}
 	if p.GraceSeconds < 0 {
 		p.GraceSeconds = 1
 	}
-	if p.Mirror {
-		// Through the API a static pod is seen only as its mirror, which carries the static pod's
-		// annotations. On any other pod they have no meaning: every client that creates a pod can
-		// write them, and a kubelet overwrites them for itself.
-		source, sourced := pod.Annotations[annotationSource]
-		p.Static = sourced && source != sourceAPI
-		if hash := pod.Annotations[annotationHash]; hash != "" {
-			p.CgroupUID = cut(hash, longestName)
-		}
+	if p.Finished && kubeletEvicted(&pod.Status) {
+		p.KubeletEvicted, p.KubeletEvictedAt = true, kubeletEvictedAt(pod)
 	}
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && owner.Kind != kindNode {
-		p.Owner = cut(owner.Kind+"/"+owner.Name, longestName)
-		p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID), longestName), cut(owner.APIVersion, longestName)
-		p.DaemonSet = owner.Kind == kindDaemonSet
-		p.Pinned = isPinned(pod) // without a controller nothing makes it again
-	}
+	p.markMirror(pod.Annotations)
+	p.markOwned(pod)
 	return p
+}
+
+// markMirror notes whether the pod is the API's image of a static pod, by the annotation that the
+// kubelet itself uses (k8s.io/kubernetes pkg/kubelet/types/pod_update.go, IsMirrorPod). Through the API
+// a static pod is seen only as its mirror, which carries the static pod's annotations.
+//
+// Users gain nothing by writing the annotation. Admission does not prevent it
+// (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet starts nothing for a
+// mirror it did not make, and deletes it (pkg/kubelet, HandlePodAdditions and HandlePodCleanups);
+// and the API server refuses to add it to a pod that exists (pkg/apis/core/validation,
+// ValidatePodSpecificAnnotationUpdates). The other annotations have no meaning on a pod that is no
+// mirror: every client that creates a pod can write them, and a kubelet overwrites them for itself.
+//
+// A Node as the owner proves nothing: every mirror has one beside the annotation, and every user
+// who may create or patch a pod can write one.
+func (p *Pod) markMirror(annotations map[string]string) {
+	if _, p.Mirror = annotations[annotationMirror]; !p.Mirror {
+		return
+	}
+	source, sourced := annotations[annotationSource]
+	p.Static = sourced && source != sourceAPI
+	if hash := annotations[annotationHash]; hash != "" {
+		p.CgroupUID = cut(hash, longestName)
+	}
+}
+
+// markOwned notes the pod's controller, without which nothing makes it again. A node is none.
+func (p *Pod) markOwned(pod *corev1.Pod) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || owner.Kind == kindNode {
+		return
+	}
+	p.Owner = cut(owner.Kind+"/"+owner.Name, longestName)
+	p.OwnerUID, p.OwnerAPIVersion = cut(string(owner.UID), longestName), cut(owner.APIVersion, longestName)
+	p.DaemonSet = owner.Kind == kindDaemonSet
+	p.Pinned = isPinned(pod)
 }
 
 // Key returns namespace/name.
 func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // Facts returns what the ranking knows of the pod, for one resource: everything but Usage
-// and Sampled.
+// and Sampled. A resource that cannot be requested has no request.
 func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
-	return rank.Pod{
+	facts := rank.Pod{
 		Namespace: p.Namespace, Name: p.Name, UID: p.UID,
 		Created:      p.Created,
 		Priority:     p.Priority,
-		Request:      p.request(resource),
 		GraceSeconds: p.GraceSeconds,
 		Owner:        p.Owner, OwnerUID: p.OwnerUID, OwnerAPIVersion: p.OwnerAPIVersion,
 		Evict:  p.Evict,
@@ -191,18 +209,14 @@ func (p *Pod) Facts(resource rank.Resource, self Self) rank.Pod {
 			Terminating: p.Terminating, Finished: p.Finished, DaemonSet: p.DaemonSet, Pinned: p.Pinned,
 		},
 	}
-}
-
-// request returns the pod's request for a resource; 0 for a resource that cannot be requested.
-func (p *Pod) request(resource rank.Resource) int64 {
 	switch resource {
 	case rank.Memory:
-		return p.MemoryRequest
+		facts.Request = p.MemoryRequest
 	case rank.Disk:
-		return p.StorageRequest
+		facts.Request = p.StorageRequest
 	case rank.Inodes, rank.PIDs:
 	}
-	return 0
+	return facts
 }
 
 // Self says which pod evictd is. The zero value is no pod. Its JSON is part of a snapshot.
@@ -247,22 +261,6 @@ func kubeletEvictedAt(pod *corev1.Pod) time.Time {
 	return pod.CreationTimestamp.Time
 }
 
-// isMirror reports whether the pod is the API's image of a static pod, by the annotation that the
-// kubelet itself uses (k8s.io/kubernetes pkg/kubelet/types/pod_update.go, IsMirrorPod).
-//
-// Users gain nothing by writing the annotation. Admission does not prevent it
-// (plugin/pkg/admission/noderestriction restricts nodes alone), but a kubelet starts nothing for a
-// mirror it did not make, and deletes it (pkg/kubelet, HandlePodAdditions and HandlePodCleanups);
-// and the API server refuses to add it to a pod that exists (pkg/apis/core/validation,
-// ValidatePodSpecificAnnotationUpdates).
-//
-// A Node as the owner proves nothing: every mirror has one beside the annotation, and every user
-// who may create or patch a pod can write one.
-func isMirror(pod *corev1.Pod) bool {
-	_, annotated := pod.Annotations[annotationMirror]
-	return annotated
-}
-
 // What is kept of a pod is bounded, because the API server bounds little of it: mostNames of each
 // kind, longestName bytes of what names an owner or a cgroup, and longestValue of an annotation's
 // value: enough to be recognized, and a tenant can write 256 KiB.
@@ -288,22 +286,38 @@ func cut(text string, length int) string {
 	return text
 }
 
-// evictAnnotation returns the value of the pod's annotation evictd.dev/evict, cut short if need be;
-// "" when there is none.
-func evictAnnotation(annotations map[string]string) string {
-	return cut(annotations[rank.Annotation], longestValue)
+// labelsSeed makes it impossible to find two sets of labels, or two images, with one hash.
+var labelsSeed = maphash.MakeSeed() //nolint:gochecknoglobals // of this process
+
+// hashOfLabels returns the same for the same labels, in this process.
+func hashOfLabels(labels map[string]string) (hash uint64) {
+	for key, value := range labels {
+		hash += maphash.Comparable(labelsSeed, [2]string{key, value})
+	}
+	return hash
 }
 
-func runningContainers(pod *corev1.Pod) []string {
-	var ids []string
-	for _, statuses := range [][]corev1.ContainerStatus{
-		pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses,
-	} {
-		for i := range statuses {
-			// "containerd://<id>"; the runtime's name does not matter.
-			if _, id, found := strings.Cut(statuses[i].ContainerID, "://"); found && statuses[i].State.Running != nil {
-				ids = append(ids, id)
+// statuses returns the statuses of all containers, init and ephemeral ones included.
+func statuses(status *corev1.PodStatus) iter.Seq[*corev1.ContainerStatus] {
+	return func(yield func(*corev1.ContainerStatus) bool) {
+		for _, some := range [][]corev1.ContainerStatus{
+			status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
+		} {
+			for i := range some {
+				if !yield(&some[i]) {
+					return
+				}
 			}
+		}
+	}
+}
+
+func runningContainers(status *corev1.PodStatus) []string {
+	var ids []string
+	for s := range statuses(status) {
+		// "containerd://<id>"; the runtime's name does not matter.
+		if _, id, found := strings.Cut(s.ContainerID, "://"); found && s.State.Running != nil {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -324,12 +338,4 @@ func onDisk(v *corev1.Volume) bool {
 		return v.EmptyDir.Medium == corev1.StorageMediumDefault
 	}
 	return v.ConfigMap != nil || v.GitRepo != nil
-}
-
-func copied(seconds *int64) *int64 {
-	if seconds == nil {
-		return nil
-	}
-	own := *seconds
-	return &own
 }

@@ -232,7 +232,7 @@ func TestRunningContainers(t *testing.T) {
 		InitContainerStatuses:      status("cri-o://sidecar", running),
 		EphemeralContainerStatuses: append(status("docker://debug", running), status("", running)...),
 	}}
-	want := []string{"app", "sidecar", "debug"}
+	want := []string{"sidecar", "app", "debug"}
 	if diff := cmp.Diff(want, nodepods.FromAPI(pod).RunningContainers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

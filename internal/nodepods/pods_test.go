@@ -101,7 +101,12 @@ func fakeOf(client *fake.Clientset) fakeClient {
 // start runs a Pods against the client until the test ends.
 func start(t *testing.T, client *fake.Clientset, options nodepods.Options) *nodepods.Pods {
 	t.Helper()
-	pods := nodepods.New(fakeOf(client), options)
+	return startWith(t, fakeOf(client), options)
+}
+
+func startWith(t *testing.T, client nodepods.Client, options nodepods.Options) *nodepods.Pods {
+	t.Helper()
+	pods := nodepods.New(client, options)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- pods.Run(ctx) }()
@@ -126,16 +131,25 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// named returns the pod of that name.
+func named(t *testing.T, pods *nodepods.Pods, name string) *nodepods.Pod {
+	t.Helper()
+	for _, pod := range pods.List() {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	t.Fatalf("%s is not there", name)
+	return nil
+}
+
 func TestPodsKeepWhatIsReadAndNothingElse(t *testing.T) {
 	t.Parallel()
 	full := fullPod("web")
 	client := fake.NewClientset(full)
 	pods := start(t, client, nodepods.Options{NodeName: "node-1", Now: time.Now})
 	eventually(t, "first list", pods.Synced)
-	kept, ok := pods.Get("shop", "web")
-	if !ok {
-		t.Fatal("the pod is not there")
-	}
+	kept := named(t, pods, "web")
 	if text := fmt.Sprintf("%+v", *kept); strings.Contains(text, "SECRET") || strings.Contains(text, "10.9.8.7") ||
 		strings.Contains(text, "tls-of-the-bank") {
 		t.Errorf("the store keeps what is not read:\n%s", text)
@@ -169,7 +183,6 @@ func TestPodsAreListedForOneNodeOnce(t *testing.T) {
 	eventually(t, "first list", pods.Synced)
 	for range 100 {
 		pods.List()
-		pods.Get("a", "b")
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -208,15 +221,12 @@ func TestPodsReportErrors(t *testing.T) {
 		failing.Do(func() { err = errors.New("list broke") })
 		return err != nil, nil, err
 	})
-	broken := watch.NewFakeWithChanSize(1, false)
 	var first sync.Once
 	client.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
-		handled := false
-		first.Do(func() { handled = true })
-		return handled, broken, nil
+		var err error
+		first.Do(func() { err = apierrors.NewInternalError(errors.New("watch broke")) })
+		return err != nil, nil, err
 	})
-	status := apierrors.NewInternalError(errors.New("watch broke")).Status()
-	broken.Error(&status)
 	reported := make(chan error, 100)
 	pods := start(t, client, nodepods.Options{
 		NodeName: "node-1", Now: time.Now, OnError: func(err error) { reported <- err },

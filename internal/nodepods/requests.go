@@ -7,23 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
-
-	"github.com/evictd/evictd/pkg/rank"
 )
 
-// request returns the pod's request, in bytes, as the kubelet computes it for its ranking
-// (GetResourceRequestQuantity); 0 for a resource that cannot be requested.
-func request(pod *corev1.Pod, ranked rank.Resource) int64 {
-	var name corev1.ResourceName
-	switch ranked {
-	case rank.Memory:
-		name = corev1.ResourceMemory
-		pod = withAllocated(pod)
-	case rank.Disk:
-		name = corev1.ResourceEphemeralStorage
-	default:
-		return 0
-	}
+// request returns the pod's request for a resource, in bytes, as the kubelet computes it for its ranking
+// (GetResourceRequestQuantity).
+func request(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
 		// One pod-level figure replaces the containers' for every resource, also for those that
 		// cannot be requested at pod level.

@@ -1,6 +1,7 @@
 package nodepods_test
 
 import (
+	"maps"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,15 +21,14 @@ import (
 func TestFaultDeadWatchIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		bookmark map[string]string // its annotations; nil: none is sent
+		bookmark bool
 		quiet    time.Duration
 		stale    bool
 	}{
-		"bookmarks, and a quiet moment":   {bookmark: map[string]string{}, quiet: 3 * time.Minute},
-		"bookmarks, and then none":        {bookmark: map[string]string{}, quiet: 3*time.Minute + time.Second, stale: true},
-		"only the end of a streamed list": {bookmark: map[string]string{metav1.InitialEventsAnnotationKey: "true"}, quiet: 12 * time.Minute},
-		"none ever":                       {quiet: 12 * time.Minute},
-		"none ever, and no new watch":     {quiet: 12*time.Minute + time.Second, stale: true},
+		"bookmarks, and a quiet moment": {bookmark: true, quiet: 3 * time.Minute},
+		"bookmarks, and then none":      {bookmark: true, quiet: 3*time.Minute + time.Second, stale: true},
+		"none ever":                     {quiet: 12 * time.Minute},
+		"none ever, and no new watch":   {quiet: 12*time.Minute + time.Second, stale: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,8 +48,8 @@ func TestFaultDeadWatchIsNoticed(t *testing.T) {
 			eventually(t, "the watch", func() bool { return opened.Load() > 0 })
 			// An event is taken only by a watch that is open, so the clock stands until then.
 			watcher.Modify(fullPod("web"))
-			if test.bookmark != nil {
-				watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Annotations: test.bookmark}})
+			if test.bookmark {
+				watcher.Action(watch.Bookmark, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9"}})
 			}
 			second := fullPod("second")
 			second.UID = "u-2"
@@ -60,6 +60,26 @@ func TestFaultDeadWatchIsNoticed(t *testing.T) {
 				t.Errorf("stale: %v", err)
 			}
 		})
+	}
+}
+
+// The bookmark that ends a streamed list does not show that others follow. What is streamed becomes
+// small as it comes.
+func TestEndOfAStreamedListIsNoBookmark(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	pods := startWith(t, streaming{1}, nodepods.Options{NodeName: "node-1", Now: now.Now, LabelKeys: []string{"app"}})
+	eventually(t, "first list", pods.Synced)
+	if got := named(t, pods, "0").Labels; !maps.Equal(got, map[string]string{"app": "web"}) {
+		t.Errorf("%d labels are kept, want app alone", len(got))
+	}
+	now.step(12 * time.Minute)
+	if err := pods.Stale(); err != nil {
+		t.Error(err)
+	}
+	now.step(time.Second)
+	if pods.Stale() == nil {
+		t.Error("12 minutes without anything are not noticed")
 	}
 }
 

@@ -3,156 +3,150 @@ package nodepods
 import (
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
 )
 
-// store holds the pods of a node by namespace and name, as client-go's reflector fills it
-// ([cache.ReflectorStore]). The zero value is empty and not synced.
+// store holds the pods of a node as one reflector delivers them ([cache.ReflectorStore]). The API
+// server's object ends where it is received, and where a list is streamed too
+// ([cache.TransformingStore]): a tenant's pod may have more than a MiB of labels, and as much of
+// managed fields.
 type store struct {
-	killed func(*Pod, OOMKilled) // may be nil
-
-	mu     sync.RWMutex // guards all below
-	pods   map[string]*Pod
-	synced bool
-	keys   *labelKeys
+	of     *Pods
+	all    cache.Store      // of *Pod
+	keys   sets.Set[string] // of the labels that are kept; nil keeps all
+	synced atomic.Bool      // it has taken a list
 }
 
-// labelKeys returns which labels are kept of a pod that is received now.
-func (s *store) labelKeys() *labelKeys {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.keys
-}
-
-// keepLabels changes that, and reports whether the pods must be listed anew.
-func (s *store) keepLabels(keys []string) (anew bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	anew = s.keys != nil && slices.ContainsFunc(keys, func(key string) bool { return !s.keys.set[key] })
-	if anew {
-		s.keys, s.synced = keysOf(keys), false
+// newStore returns an empty store.
+func (p *Pods) newStore(keys []string) *store {
+	s := &store{of: p, all: cache.NewStore(keyOf)}
+	if keys != nil {
+		s.keys = sets.New(keys...)
 	}
-	return anew
+	return s
+}
+
+// keyOf returns namespace/name of a [Pod] or of the API server's.
+func keyOf(object any) (string, error) {
+	if pod, is := object.(*Pod); is {
+		return pod.Key(), nil
+	}
+	return cache.MetaNamespaceKeyFunc(object)
+}
+
+// seed takes the pods of another store, until there is a list.
+func (s *store) seed(before *store) { _ = s.all.Replace(before.all.List(), "") } // each has its key already
+
+// Transformer returns what makes a [Pod] of the API server's. The reflector uses it while a list is
+// streamed, so that [store.Replace] gets either.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) { return s.keep(object) }
+}
+
+// keep returns what is kept of a pod.
+func (s *store) keep(object any) (*Pod, error) {
+	switch object := object.(type) {
+	case *Pod:
+		return object, nil
+	case *corev1.Pod:
+		kept := FromAPI(object)
+		if s.keys != nil {
+			kept.Labels = map[string]string{}
+			for key := range s.keys {
+				if value, has := object.Labels[key]; has {
+					kept.Labels[key] = value
+				}
+			}
+		}
+		return kept, nil
+	default:
+		return nil, fmt.Errorf("storing a pod: the API server sent a %T", object)
+	}
 }
 
 // Add takes a pod that is new.
-func (s *store) Add(object any) error { return s.put(object) }
+func (s *store) Add(object any) error { return s.Update(object) }
 
 // Update takes a pod that has changed.
-func (s *store) Update(object any) error { return s.put(object) }
-
-func (s *store) put(object any) error {
-	e, err := entryOf(object)
+func (s *store) Update(object any) error {
+	s.of.note(&s.of.delivered)
+	pod, err := s.keep(object)
 	if err != nil {
 		return err
 	}
-	if before, synced := s.set(e.pod); synced {
-		s.tellKills(before, e.pod)
-	}
-	return nil
-}
-
-// set returns what was there under the pod's name; nil where nothing was.
-func (s *store) set(pod *Pod) (before *Pod, synced bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pods == nil {
-		s.pods = map[string]*Pod{}
-	}
-	before = s.pods[pod.Key()]
-	s.pods[pod.Key()] = pod
-	return before, s.synced
+	s.reportKills(pod)
+	return s.all.Update(pod)
 }
 
 // Delete forgets a pod.
 func (s *store) Delete(object any) error {
-	e, err := entryOf(object)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pods, e.pod.Key())
-	return nil
+	s.of.note(&s.of.delivered)
+	return s.all.Delete(object)
 }
 
 // Replace takes the whole list of the node's pods.
-func (s *store) Replace(objects []any, _ string) error {
-	pods, keys, complete := make(map[string]*Pod, len(objects)), s.labelKeys(), true
-	for _, object := range objects {
-		e, err := entryOf(object)
+func (s *store) Replace(objects []any, version string) error {
+	s.of.note(&s.of.delivered)
+	for i := range objects {
+		pod, err := s.keep(objects[i])
 		if err != nil {
 			return err
 		}
-		pods[e.pod.Key()] = e.pod
-		complete = complete && e.kept == keys
+		s.reportKills(pod)
+		objects[i] = pod
 	}
-	before, synced := s.replace(pods, keys, complete)
-	for key, pod := range pods {
-		if synced {
-			s.tellKills(before[key], pod)
-		}
+	if err := s.all.Replace(objects, version); err != nil {
+		return err
 	}
+	s.synced.Store(true)
 	return nil
-}
-
-// replace takes a list, of which each pod was received by the keys where it is complete. One that was
-// not lacks labels that are needed by now.
-func (s *store) replace(pods map[string]*Pod, keys *labelKeys, complete bool) (before map[string]*Pod, synced bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before, synced = s.pods, s.synced
-	s.pods, s.synced = pods, complete && keys == s.keys
-	return before, synced
-}
-
-// tellKills reports the kills that a pod's status has and the previous status did not. Before is
-// nil when there was no pod of that name.
-func (s *store) tellKills(before, pod *Pod) {
-	if s.killed == nil {
-		return
-	}
-	var known []OOMKilled
-	if before != nil && before.UID == pod.UID {
-		known = before.OOMKilled
-	}
-	for _, kill := range pod.OOMKilled {
-		if !slices.ContainsFunc(known, kill.same) {
-			s.killed(pod, kill)
-		}
-	}
 }
 
 // Resync does nothing: nothing is derived from the store.
 func (s *store) Resync() error { return nil }
 
-func (s *store) hasSynced() bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.synced
+// Bookmark notes that the watch is alive, and that bookmarks come. The one that ends a streamed list
+// is not passed on here.
+func (s *store) Bookmark(string) error {
+	s.of.note(&s.of.delivered)
+	s.of.bookmarked.Store(true)
+	return nil
 }
 
-func (s *store) list() []*Pod {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	pods := make([]*Pod, 0, len(s.pods))
-	for _, pod := range s.pods {
-		pods = append(pods, pod)
+// reportKills reports the kills that a pod's status has and the one in the store does not. None is
+// reported of the first list.
+func (s *store) reportKills(pod *Pod) {
+	if s.of.options.OnOOMKilled == nil || !s.synced.Load() {
+		return
+	}
+	var known []OOMKilled
+	if before, is := s.get(pod.Key()); is && before.UID == pod.UID {
+		known = before.OOMKilled
+	}
+	for _, kill := range pod.OOMKilled {
+		if !slices.Contains(known, kill) {
+			s.of.options.OnOOMKilled(pod, kill)
+		}
+	}
+}
+
+func (s *store) pods() []*Pod {
+	all := s.all.List()
+	pods := make([]*Pod, 0, len(all))
+	for _, object := range all {
+		if pod, is := object.(*Pod); is {
+			pods = append(pods, pod)
+		}
 	}
 	return pods
 }
 
-func (s *store) get(namespace, name string) (*Pod, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	pod, known := s.pods[namespace+"/"+name]
-	return pod, known
-}
-
-func entryOf(object any) (*entry, error) {
-	e, is := object.(*entry)
-	if !is {
-		return nil, fmt.Errorf("storing a pod: the API server sent a %T", object)
-	}
-	return e, nil
+func (s *store) get(key string) (*Pod, bool) {
+	object, _, _ := s.all.GetByKey(key) // nil where there is none
+	pod, is := object.(*Pod)
+	return pod, is
 }

@@ -22,21 +22,20 @@ func TestOOMKillsAreToldOnce(t *testing.T) {
 		}}
 	}
 	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
-	pod := func(uid string, last, state corev1.ContainerState) *entry {
-		e := (*labelKeys)(nil).enter(&corev1.Pod{
+	pod := func(uid string, last, state corev1.ContainerState) *corev1.Pod {
+		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "greedy", UID: types.UID(uid)},
 			Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", LastTerminationState: last, State: state}}},
-		})
-		return &e
+		}
 	}
 	none := corev1.ContainerState{}
 	var told []int64
-	s := &store{killed: func(p *Pod, k OOMKilled) {
+	s := New(nil, Options{Now: time.Now, OnOOMKilled: func(p *Pod, k OOMKilled) {
 		if p.Key() != "shop/greedy" || k.Container != "main" {
 			t.Errorf("told of %s, %s", p.Key(), k.Container)
 		}
 		told = append(told, k.Finished.Unix())
-	}}
+	}}).store.Load()
 	for _, step := range []struct {
 		name   string
 		apply  func(s *store) error

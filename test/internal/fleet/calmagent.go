@@ -69,9 +69,8 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 		return a, err
 	}
 	err = eventually.Poll(ctx, func(context.Context) bool {
-		_, there := a.pods.Get(account, agentName(i))
 		state, _ := a.recorder.acts()
-		return a.pods.Synced() && there && !state.Reason.Unknown()
+		return a.pods.Synced() && a.ownPod() != nil && !state.Reason.Unknown()
 	})
 	if err != nil {
 		return a, fmt.Errorf("waiting until the agent of %s has its pods: %w", NodeName(i), err)
@@ -144,10 +143,19 @@ func (a *calmAgent) end(ctx context.Context) error {
 	return nil
 }
 
+// ownPod returns the agent's own pod; nil where the store does not have it.
+func (a *calmAgent) ownPod() *nodepods.Pod {
+	for _, pod := range a.pods.List() {
+		if pod.Key() == account+"/"+agentName(a.number) {
+			return pod
+		}
+	}
+	return nil
+}
+
 // look notes that the store has taken a whole list: then each pod is another value.
 func (a *calmAgent) look() {
-	own, there := a.pods.Get(account, agentName(a.number))
-	if there && own != a.own {
+	if own := a.ownPod(); own != nil && own != a.own {
 		a.own, a.replaced = own, time.Now()
 	}
 }
