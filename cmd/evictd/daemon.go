@@ -99,9 +99,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 	})
 	d.recorder.WatchAge(d.pods.Age)
 	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
-	d.taints = taint.New(taint.Options{ // by the client of evictions, which it precedes
-		Nodes: d.clients.evicting.Nodes(), Node: d.flags.nodeName, Recorder: d.recorder,
-	})
+	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
 	options := agent.Options{
 		Policy:     policy,

@@ -1,8 +1,15 @@
+// Package taint keeps taints of evictd's own on its node while the node is under pressure, so that
+// the scheduler places no pod there that would have to be evicted next.
+//
+// The taints of the kubelet and of other clients are never touched: a write names the version of
+// the node that was read, and a node that has changed meanwhile is read again. Nothing is sent
+// while nothing is to be changed. A taint of a process that was killed is found at the start. See
+// docs/adr/0027-a-missing-taint-stops-no-eviction.md.
 package taint
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"math"
 	"sync"
@@ -12,13 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
+	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// A change that failed is tried again after a second, then after twice as long each
-// time, up to longestWait.
 const (
+	// A change that failed is tried again after firstWait, then after twice as long each time, up to
+	// longestWait.
 	firstWait   = time.Second
 	longestWait = 30 * time.Second
 	// lookEvery is how often the node is read while something is wanted: another may remove
@@ -26,6 +35,11 @@ const (
 	lookEvery = time.Minute
 	// jitter keeps the agents of many nodes from coming back together.
 	jitter = 0.2
+	// requestTimeout bounds reading the node and changing it.
+	requestTimeout = 5 * time.Second
+	// conflictsInARow is how often another client may change the node between reading and writing
+	// before a change is deferred: a kubelet writes every ten seconds at most.
+	conflictsInARow = 10
 )
 
 // Wanted says what the node should carry.
@@ -83,37 +97,29 @@ type Client interface {
 	) (*corev1.Node, error)
 }
 
-// Options are what a [Keeper] needs; all of them.
-type Options struct {
-	// Nodes is the client of the API.
-	Nodes Client
-	// Node is the name of the node.
-	Node string
-	// Recorder is told of changes.
-	Recorder Recorder
-}
-
 // Keeper keeps the node's taints as they are wanted. Its methods may be called from
 // several goroutines; one of them, [Keeper.Run], sends all requests.
 type Keeper struct {
-	options Options
-	backoff wait.Backoff  // of attempts that fail
-	changed chan struct{} // holds one value after a change of what is to be done
+	nodes    Client
+	node     string
+	recorder Recorder
+	backoff  wait.Backoff  // of attempts that fail
+	changed  chan struct{} // holds one value after a change of what is to be done
 
 	mu    sync.Mutex // guards all below
 	want  Wanted
-	known bool          // has was read from the API server
-	has   Set           // what the node carries
+	has   Set           // what the node carries, as far as is known
 	doubt bool          // the last patch got no response: read the node again
-	would Set           // what the last dry run would have set
+	done  bool          // what is wanted was sent
 	fault error         // why the last attempt at what is wanted failed; nil before it
 	tried chan struct{} // closed by the next attempt that ends
 }
 
-// New returns a keeper that wants nothing and knows nothing of the node yet.
-func New(options Options) *Keeper {
+// New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
+// node yet. The recorder is told of changes.
+func New(nodes Client, node string, recorder Recorder) *Keeper {
 	return &Keeper{
-		options: options, changed: make(chan struct{}, 1), tried: make(chan struct{}),
+		nodes: nodes, node: node, recorder: recorder, changed: make(chan struct{}, 1), tried: make(chan struct{}),
 		backoff: wait.Backoff{Duration: firstWait, Factor: 2, Cap: longestWait, Steps: math.MaxInt32, Jitter: jitter},
 	}
 }
@@ -123,22 +129,17 @@ func New(options Options) *Keeper {
 func (k *Keeper) Want(w Wanted) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if w == k.want {
-		return
+	if w != k.want {
+		k.want, k.done, k.fault = w, false, nil
+		k.wake()
 	}
-	k.want, k.fault = w, nil
-	k.wake()
 }
 
-// Found passes the node as it was read at the start. It has no effect once the keeper has read the
-// node itself.
+// Found passes the node as it was read at the start.
 func (k *Keeper) Found(node *corev1.Node) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.known {
-		return
-	}
-	k.known, k.has = true, on(node)
+	k.has, k.done = on(node.Spec.Taints...), false
 	k.wake()
 }
 
@@ -149,13 +150,18 @@ func (k *Keeper) wake() {
 	}
 }
 
+// due reports whether something is to be changed. The lock is held.
+func (k *Keeper) due() bool {
+	w := k.want
+	return k.doubt || !k.done && (w.real(k.has) != k.has || w.DryRun && w.Pressures != 0)
+}
+
 // Settled waits until the node carries what is wanted. An error says why it does not yet:
 // the last attempt failed, or the context has ended.
 func (k *Keeper) Settled(ctx context.Context) error {
 	for {
 		k.mu.Lock()
-		_, due := k.due()
-		fault, tried := k.fault, k.tried
+		due, fault, tried := k.due(), k.fault, k.tried
 		k.mu.Unlock()
 		switch {
 		case !due:
@@ -171,43 +177,6 @@ func (k *Keeper) Settled(ctx context.Context) error {
 	}
 }
 
-// change is one that is to be made.
-type change struct {
-	want   Wanted
-	dryRun bool
-}
-
-// due returns what is to be done next, and false when there is nothing. The lock is held.
-func (k *Keeper) due() (change, bool) {
-	w := k.want
-	switch {
-	case k.doubt, k.known && w.real(k.has) != k.has, !k.known && w.real(0) != 0:
-		return change{want: w}, true
-	case w.DryRun && w.Pressures&^k.would != 0:
-		return change{want: w, dryRun: true}, true
-	default:
-		k.would &= w.Pressures
-		return change{}, false
-	}
-}
-
-// next returns what Run does next: what is due, or a look at the node.
-func (k *Keeper) next(look bool) (change, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if next, due := k.due(); due {
-		return next, true
-	}
-	return change{want: k.want}, look && k.want.real(0) != 0
-}
-
-// wanted reports whether the node should carry something, so that it is looked at.
-func (k *Keeper) wanted() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.want.real(0) != 0
-}
-
 // Run makes the changes until the context ends. What the node carries then stays: the
 // next process finds it. While something is wanted it reads the node once a minute, and
 // otherwise sends nothing.
@@ -216,15 +185,18 @@ func (k *Keeper) Run(ctx context.Context) error {
 	timer := time.NewTimer(longestWait)
 	defer timer.Stop()
 	for {
-		next, due := k.next(look)
+		k.mu.Lock()
+		want, due := k.want, k.due()
+		k.mu.Unlock()
 		timer.Stop()
-		switch {
-		case due && k.attempt(ctx, next) == nil:
-			backoff, look = k.backoff, false
-			continue
-		case due:
+		switch wanted := want.real(0) != 0; {
+		case due || look && wanted:
+			if k.attempt(ctx, want) == nil {
+				backoff, look = k.backoff, false
+				continue
+			}
 			timer.Reset(backoff.Step())
-		case k.wanted():
+		case wanted:
 			timer.Reset(wait.Jitter(lookEvery, jitter))
 		}
 		select {
@@ -237,37 +209,75 @@ func (k *Keeper) Run(ctx context.Context) error {
 	}
 }
 
-// attempt makes a change and notes what became of it.
-func (k *Keeper) attempt(ctx context.Context, c change) error {
-	before, after, err := k.apply(ctx, c)
+// attempt sends what is wanted, and notes what became of it.
+func (k *Keeper) attempt(ctx context.Context, w Wanted) error {
+	var has Set
+	err := retry.RetryOnConflict(wait.Backoff{Steps: conflictsInARow}, func() (err error) {
+		has, err = k.send(ctx, w)
+		return err
+	})
 	if ctx.Err() != nil {
 		return ctx.Err() // the program ends
 	}
 	if err != nil {
-		k.options.Recorder.TaintError(err)
-	} else if before != after {
-		k.options.Recorder.Tainted((after &^ before).Keys(), (before &^ after).Keys(), c.dryRun)
+		k.recorder.TaintError(err)
 	}
-	k.note(c, after, err) // at the end: it unblocks the callers that wait for it
-	return err
-}
-
-// note takes what became of an attempt.
-func (k *Keeper) note(c change, after Set, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case err != nil:
-		if c.want == k.want {
-			k.fault = fmt.Errorf("tainting node %s: %w", k.options.Node, err)
-		}
-		_, unanswered := errors.AsType[*unansweredError](err)
-		k.doubt = k.doubt || unanswered && !c.dryRun
-	case c.dryRun:
-		k.would = c.want.Pressures
-	default:
-		k.known, k.has, k.doubt = true, after, false
+	case err == nil:
+		k.has, k.doubt, k.done = has, false, w == k.want
+	case w == k.want:
+		k.fault = fmt.Errorf("tainting node %s: %w", k.node, err)
 	}
-	close(k.tried)
+	close(k.tried) // at the end: it unblocks the callers that wait for it
 	k.tried = make(chan struct{})
+	return err
+}
+
+// send reads the node and changes evictd's taints on it. It returns those that the node carries then. A
+// conflict says that another client has changed the node in between.
+func (k *Keeper) send(ctx context.Context, w Wanted) (Set, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	node, err := k.nodes.Get(ctx, k.node, metav1.GetOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("reading the node: %w", err)
+	}
+	node, err = k.patch(ctx, node, w.real(on(node.Spec.Taints...)), metav1.PatchOptions{})
+	if err == nil && w.DryRun {
+		_, err = k.patch(ctx, node, w.Pressures, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return on(node.Spec.Taints...), nil
+}
+
+// patch makes a node carry the taints of a set, and returns the node then. A merge patch replaces the whole
+// list of taints, which have no key by which a list could be merged; the version that was read makes that
+// safe.
+func (k *Keeper) patch(ctx context.Context, node *corev1.Node, set Set, options metav1.PatchOptions) (*corev1.Node, error) {
+	before := on(node.Spec.Taints...)
+	if before == set {
+		return node, nil
+	}
+	text, err := json.Marshal(map[string]any{
+		"metadata": map[string]string{"resourceVersion": node.ResourceVersion},
+		"spec":     map[string]any{"taints": with(node.Spec.Taints, set)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing the patch: %w", err)
+	}
+	dryRun := len(options.DryRun) > 0
+	after, err := k.nodes.Patch(ctx, node.Name, types.MergePatchType, text, options)
+	switch {
+	case err == nil:
+		k.recorder.Tainted((set &^ before).Keys(), (before &^ set).Keys(), dryRun)
+	case !dryRun && evict.MayBeDone(err):
+		k.mu.Lock()
+		k.doubt = true
+		k.mu.Unlock()
+	}
+	return after, err
 }

@@ -81,7 +81,7 @@ func newRig(t *testing.T, taints ...corev1.Taint) *rig {
 		err := r.fail(action.GetVerb())
 		return err != nil, nil, err
 	})
-	r.Keeper = New(Options{Nodes: r.client.CoreV1().Nodes(), Node: "n", Recorder: r})
+	r.Keeper = New(r.client.CoreV1().Nodes(), "n", r)
 	r.backoff.Jitter = 0
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -116,6 +116,9 @@ func (r *rig) node(t *testing.T) *corev1.Node {
 	}
 	return node
 }
+
+// carries returns what the node carries of evictd's.
+func (r *rig) carries(t *testing.T) Set { t.Helper(); return on(r.node(t).Spec.Taints...) }
 
 func TestNothingIsSentWhileNothingIsToBeChanged(t *testing.T) {
 	t.Parallel()
@@ -173,17 +176,17 @@ func TestTaintThatWasFoundStaysUntilTheNodeIsKnownToBeCalm(t *testing.T) {
 		r.Want(Wanted{Keep: true})
 		r.Found(r.node(t))
 		time.Sleep(time.Hour)
-		if got := on(r.node(t)); got != Disk || len(r.sent()) != 0 {
+		if got := r.carries(t); got != Disk || len(r.sent()) != 0 {
 			t.Errorf("the node carries %v, sent %v", got.Keys(), r.sent())
 		}
 		r.Want(Wanted{Keep: true, Pressures: Memory})
 		time.Sleep(time.Second)
-		if got := on(r.node(t)); got != Memory|Disk {
+		if got := r.carries(t); got != Memory|Disk {
 			t.Errorf("the node carries %v", got.Keys())
 		}
 		r.Want(Wanted{})
 		time.Sleep(time.Second)
-		if got := on(r.node(t)); got != 0 {
+		if got := r.carries(t); got != 0 {
 			t.Errorf("the node carries %v when it is calm", got.Keys())
 		}
 	})
@@ -202,8 +205,8 @@ func TestConflictIsTriedAgainAtOnce(t *testing.T) {
 		})
 		begin := time.Now()
 		r.Want(Wanted{Pressures: Memory})
-		if err := r.Settled(t.Context()); err != nil || time.Since(begin) != 0 || on(r.node(t)) != Memory {
-			t.Errorf("%v after %v, the node carries %v", err, time.Since(begin), on(r.node(t)).Keys())
+		if err := r.Settled(t.Context()); err != nil || time.Since(begin) != 0 || r.carries(t) != Memory {
+			t.Errorf("%v after %v, the node carries %v", err, time.Since(begin), r.carries(t).Keys())
 		}
 		if got := strings.Join(r.sent(), " "); got != "get patch get patch get patch get patch" {
 			t.Errorf("sent %s", got)
@@ -230,7 +233,7 @@ func TestFailureIsSaidAtOnceAndTriedAgain(t *testing.T) {
 		}
 		r.failing(nil)
 		time.Sleep(longestWait)
-		if on(r.node(t)) != Memory {
+		if r.carries(t) != Memory {
 			t.Error("the node is not tainted once it may be")
 		}
 	})
@@ -258,12 +261,12 @@ func TestPatchWithoutAResponseIsUndone(t *testing.T) {
 		synctest.Wait() // it waits to be told
 		r.Want(Wanted{Pressures: Memory})
 		synctest.Wait()
-		if r.failures() != 1 || on(r.node(t)) != Memory {
-			t.Errorf("%d faults, the node carries %v, want one and the taint", r.failures(), on(r.node(t)).Keys())
+		if r.failures() != 1 || r.carries(t) != Memory {
+			t.Errorf("%d faults, the node carries %v, want one and the taint", r.failures(), r.carries(t).Keys())
 		}
 		r.Want(Wanted{})
 		time.Sleep(time.Minute)
-		if got := on(r.node(t)); got != 0 {
+		if got := r.carries(t); got != 0 {
 			t.Errorf("the node carries %v for ever", got.Keys())
 		}
 	})
@@ -295,7 +298,7 @@ func TestDryRunAsksAndRemovesWhatIsThere(t *testing.T) {
 func TestSettledEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := New(Options{Nodes: fake.NewClientset().CoreV1().Nodes(), Node: "n", Recorder: &rig{}})
+		k := New(fake.NewClientset().CoreV1().Nodes(), "n", &rig{})
 		k.Want(Wanted{Pressures: Memory}) // and Run is not called
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -322,7 +325,7 @@ func TestFaultTaintThatOthersRemovedIsNoticed(t *testing.T) {
 		}
 		time.Sleep(90 * time.Second)
 		synctest.Wait()
-		if got := on(r.node(t)); got != Memory {
+		if got := r.carries(t); got != Memory {
 			t.Errorf("the node carries %v, want the taint for memory again", got.Keys())
 		}
 		r.Want(Wanted{})

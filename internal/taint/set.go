@@ -16,23 +16,14 @@ const (
 	Memory Set = 1 << iota
 	Disk
 	PIDs
+	// All is every pressure.
+	All = Memory | Disk | PIDs
 )
 
-// taints are the pressures with the keys of their taints, in the order in which they are written.
-// The names are those of the kubelet's own taints below another prefix, so that they cannot be
-// confused and evictd never touches the kubelet's.
-func taints() []struct {
-	pressure Set
-	key      string
-} {
-	return []struct {
-		pressure Set
-		key      string
-	}{
-		{Memory, "evictd.dev/memory-pressure"},
-		{Disk, "evictd.dev/disk-pressure"},
-		{PIDs, "evictd.dev/pid-pressure"},
-	}
+// keys are the keys of the taints, in the order of the pressures. The names are those of the kubelet's
+// own taints below another prefix, so that they cannot be confused and evictd never touches the kubelet's.
+func keys() []string {
+	return []string{"evictd.dev/memory-pressure", "evictd.dev/disk-pressure", "evictd.dev/pid-pressure"}
 }
 
 // Of returns the pressure that a signal stands for.
@@ -47,49 +38,32 @@ func Of(signal pressure.Signal) Set {
 
 // Keys returns the keys of the set's taints, nil for none.
 func (s Set) Keys() []string {
-	var keys []string
-	for _, t := range taints() {
-		if s&t.pressure != 0 {
-			keys = append(keys, t.key)
+	var some []string
+	for i, key := range keys() {
+		if s&(1<<i) != 0 {
+			some = append(some, key)
 		}
 	}
-	return keys
+	return some
 }
 
-// All is every pressure.
-const All = Memory | Disk | PIDs
-
-// on returns the pressures whose taint a node carries. A taint with the same key and another effect
-// is not evictd's.
-func on(node *corev1.Node) Set {
+// on returns the pressures of evictd's own taints among those of a node. A taint with the same key and
+// another effect is not evictd's.
+func on(taints ...corev1.Taint) Set {
 	var found Set
-	for i := range node.Spec.Taints {
-		found |= own(&node.Spec.Taints[i])
+	for i := range taints {
+		if at := slices.Index(keys(), taints[i].Key); at >= 0 && taints[i].Effect == corev1.TaintEffectNoSchedule {
+			found |= 1 << at
+		}
 	}
 	return found
-}
-
-// own returns the pressure of a taint of evictd's own; none for any other taint.
-func own(t *corev1.Taint) Set {
-	if t.Effect != corev1.TaintEffectNoSchedule {
-		return 0
-	}
-	for _, one := range taints() {
-		if one.key == t.Key {
-			return one.pressure
-		}
-	}
-	return 0
 }
 
 // with returns a node's taints with evictd's own as the set says and all others as they
 // are, in their order.
 func with(before []corev1.Taint, set Set) []corev1.Taint {
-	after := slices.DeleteFunc(slices.Clone(before), func(t corev1.Taint) bool {
-		return own(&t)&^set != 0
-	})
-	missing := set &^ on(&corev1.Node{Spec: corev1.NodeSpec{Taints: before}})
-	for _, key := range missing.Keys() {
+	after := slices.DeleteFunc(slices.Clone(before), func(t corev1.Taint) bool { return on(t)&^set != 0 })
+	for _, key := range (set &^ on(before...)).Keys() {
 		after = append(after, corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
 	}
 	return after

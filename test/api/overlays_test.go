@@ -61,7 +61,7 @@ func (q quiet) TaintError(err error)           { q.tb.Log(err) }
 // keeper maintains a node's taints with those credentials until the context ends.
 func keeper(ctx context.Context, f *evictdtest.Account, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {
 	f.T.Helper()
-	k := taint.New(taint.Options{Nodes: f.As(as).CoreV1().Nodes(), Node: node, Recorder: quiet{f.T}})
+	k := taint.New(f.As(as).CoreV1().Nodes(), node, quiet{f.T})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -57,7 +57,7 @@ func (c *Calm) connectAgent(ctx context.Context, i int) (*calmAgent, error) {
 		return nil, err
 	}
 	a.events = record.NewEvents(clients.Telling.EventSink(), NodeName(i), account, time.Now)
-	a.taints = taint.New(taint.Options{Nodes: clients.Evicting.Nodes(), Node: NodeName(i)})
+	a.taints = taint.New(clients.Evicting.Nodes(), NodeName(i), nil)
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the agents outlive the wait
 	a.cancel = cancel
 	a.group, running = errgroup.WithContext(running)
