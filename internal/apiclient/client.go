@@ -1,6 +1,7 @@
 package apiclient
 
 import (
+	"context"
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -8,63 +9,34 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
 )
 
-// Client sends requests for the kinds of objects that evictd uses. It sends the same requests as
-// client-go's clientset, which links the types of all API groups into the program.
+// Client sends requests for the kinds of objects that evictd uses.
 type Client struct {
-	core, authorization rest.Interface
-	parameters          runtime.ParameterCodec
+	core       rest.Interface
+	parameters runtime.ParameterCodec
 }
 
-// newScheme returns the types of the API groups that evictd uses. Evictions and budgets are of
-// policy/v1; pkg/evict sends requests for them through the client of the core API.
-func newScheme() (*runtime.Scheme, error) {
+// newClient makes a client as kubernetes.NewForConfig makes the clientset, with the types of the API groups
+// that evictd uses. Requests for the other groups go through the client of the core API. It changes the
+// configuration.
+func newClient(config *rest.Config, tell Failed) (*Client, error) {
 	scheme := runtime.NewScheme()
-	groups := runtime.NewSchemeBuilder(
-		corev1.AddToScheme, policyv1.AddToScheme, authorizationv1.AddToScheme,
-	)
+	groups := runtime.NewSchemeBuilder(corev1.AddToScheme, policyv1.AddToScheme, authorizationv1.AddToScheme)
 	if err := groups.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("registering the types of the API: %w", err)
 	}
-	return scheme, nil
-}
-
-// newClient makes a client as kubernetes.NewForConfig makes the clientset: the API groups share a
-// connection, and each has its own rate limit.
-func newClient(config *rest.Config, scheme *runtime.Scheme) (*Client, error) {
-	shared := rest.CopyConfig(config)
-	if shared.UserAgent == "" {
-		shared.UserAgent = rest.DefaultKubernetesUserAgent()
+	if tell != nil {
+		config.Wrap(tell.transport)
 	}
-	connection, err := rest.HTTPClientFor(shared)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the connection: %w", err)
-	}
-	codecs := rest.CodecFactoryForGeneratedClient(scheme, serializer.NewCodecFactory(scheme))
-	shared.NegotiatedSerializer = codecs.WithoutConversion()
-	c := &Client{parameters: runtime.NewParameterCodec(scheme)}
-	for _, group := range []struct {
-		version schema.GroupVersion
-		path    string
-		client  *rest.Interface
-	}{
-		{corev1.SchemeGroupVersion, "/api", &c.core},
-		{authorizationv1.SchemeGroupVersion, "/apis", &c.authorization},
-	} {
-		one := rest.CopyConfig(shared)
-		one.GroupVersion, one.APIPath = &group.version, group.path
-		made, err := rest.RESTClientForConfigAndClient(one, connection)
-		if err != nil {
-			return nil, fmt.Errorf("preparing requests of %s: %w", group.version, err)
-		}
-		*group.client = made
-	}
-	return c, nil
+	config.GroupVersion, config.APIPath = &corev1.SchemeGroupVersion, "/api"
+	config.NegotiatedSerializer = rest.CodecFactoryForGeneratedClient(scheme, serializer.NewCodecFactory(scheme)).WithoutConversion()
+	core, err := rest.RESTClientFor(config)
+	return &Client{core, runtime.NewParameterCodec(scheme)}, err
 }
 
 // Core sends any request of the core API.
@@ -90,9 +62,47 @@ func (c *Client) Nodes() *gentype.Client[*corev1.Node] {
 		func() *corev1.Node { return &corev1.Node{} }, gentype.PrefersProtobuf[*corev1.Node]())
 }
 
-// AccessReviews is the client of SelfSubjectAccessReviews, which say what the account may do.
-func (c *Client) AccessReviews() *gentype.Client[*authorizationv1.SelfSubjectAccessReview] {
-	return gentype.NewClient("selfsubjectaccessreviews", c.authorization, c.parameters, metav1.NamespaceNone,
-		func() *authorizationv1.SelfSubjectAccessReview { return &authorizationv1.SelfSubjectAccessReview{} },
-		gentype.PrefersProtobuf[*authorizationv1.SelfSubjectAccessReview]())
+// AccessReviews sends SelfSubjectAccessReviews, which say what the account may do.
+type AccessReviews struct{ client *Client }
+
+// AccessReviews returns what sends them.
+func (c *Client) AccessReviews() AccessReviews { return AccessReviews{c} }
+
+// Create sends one and returns the answer.
+func (r AccessReviews) Create(
+	ctx context.Context, review *authorizationv1.SelfSubjectAccessReview, options metav1.CreateOptions,
+) (*authorizationv1.SelfSubjectAccessReview, error) {
+	answer := &authorizationv1.SelfSubjectAccessReview{}
+	err := r.client.core.Post().UseProtobufAsDefault().
+		AbsPath("/apis", authorizationv1.GroupName, "v1").Resource("selfsubjectaccessreviews").
+		VersionedParams(&options, r.client.parameters).Body(review).Do(ctx).Into(answer)
+	return answer, err
+}
+
+// EventSink sends Events for client-go's queue of Events (tools/record), which passes no context:
+// only the client's timeout ends a request.
+type EventSink struct{ client *Client }
+
+// EventSink returns what sends Events.
+func (c *Client) EventSink() EventSink { return EventSink{c} }
+
+// in is the client of the Events of a namespace. It sends JSON, as client-go's own sink does.
+func (s EventSink) in(namespace string) *gentype.Client[*corev1.Event] {
+	return gentype.NewClient("events", s.client.core, s.client.parameters, namespace,
+		func() *corev1.Event { return &corev1.Event{} })
+}
+
+// Create sends an Event to its namespace.
+func (s EventSink) Create(event *corev1.Event) (*corev1.Event, error) {
+	return s.in(event.Namespace).Create(context.Background(), event, metav1.CreateOptions{})
+}
+
+// Update replaces an Event.
+func (s EventSink) Update(event *corev1.Event) (*corev1.Event, error) {
+	return s.in(event.Namespace).Update(context.Background(), event, metav1.UpdateOptions{})
+}
+
+// Patch changes an Event, for example to count that it was repeated.
+func (s EventSink) Patch(event *corev1.Event, patch []byte) (*corev1.Event, error) {
+	return s.in(event.Namespace).Patch(context.Background(), event.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 }

@@ -1,6 +1,7 @@
 // Package apiclient makes evictd's clients of the API server from credentials: which requests
 // share a connection, which of them have a time limit, and how soon a lost connection and an
-// expired token are noticed.
+// expired token are noticed. They send the same requests as client-go's clientset, which links the
+// types of all API groups into the program; see docs/adr/0033-clients-of-four-api-groups.md.
 package apiclient
 
 import (
@@ -36,26 +37,16 @@ type Clients struct {
 // re-read as soon as the API server rejects its previous content. They report failed requests
 // to tell; nil reports none.
 func New(base *rest.Config, tell Failed) (*Clients, error) {
-	if err := lostConnection(); err != nil {
-		return nil, err
-	}
-	scheme, err := newScheme()
-	if err != nil {
-		return nil, err
-	}
+	lostConnection()
 	followToken(base)
-	pods := rest.CopyConfig(base)
-	evictions := rest.CopyConfig(base)
-	evictions.QPS = unlimited
-	others := rest.CopyConfig(base)
-	others.Timeout = readTimeout
+	watches, evictions, others := rest.CopyConfig(base), rest.CopyConfig(base), rest.CopyConfig(base)
+	evictions.QPS, others.Timeout = unlimited, readTimeout
 	c := &Clients{}
 	for _, one := range []struct {
 		config *rest.Config
 		client **Client
-	}{{pods, &c.Watching}, {evictions, &c.Evicting}, {others, &c.Telling}} {
-		countFailures(one.config, tell)
-		made, err := newClient(one.config, scheme)
+	}{{watches, &c.Watching}, {evictions, &c.Evicting}, {others, &c.Telling}} {
+		made, err := newClient(one.config, tell)
 		if err != nil {
 			return nil, fmt.Errorf("building a client of the API server: %w", err)
 		}
@@ -69,19 +60,15 @@ func New(base *rest.Config, tell Failed) (*Clients, error) {
 // and 15, an eviction would wait for 45 s on a connection that a device in between has
 // dropped. Only the environment can set them (k8s.io/apimachinery/pkg/util/net); values that
 // are already set are kept.
-func lostConnection() error {
+func lostConnection() {
 	for name, seconds := range map[string]string{
 		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": "10",
 		"HTTP2_PING_TIMEOUT_SECONDS":      "5",
 	} {
-		if os.Getenv(name) != "" {
-			continue
-		}
-		if err := os.Setenv(name, seconds); err != nil {
-			return fmt.Errorf("setting %s: %w", name, err)
+		if os.Getenv(name) == "" {
+			_ = os.Setenv(name, seconds) // it refuses other names alone
 		}
 	}
-	return nil
 }
 
 // followToken re-reads a token file as soon as the API server rejects its previous content.

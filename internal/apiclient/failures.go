@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"k8s.io/client-go/rest"
-
 	"github.com/evictd/evictd/internal/record"
 )
 
@@ -15,19 +13,13 @@ import (
 // [record.APIRequests] and one of [record.APIClasses]. It is called on any goroutine.
 type Failed func(request, class string)
 
-// counting is a transport that reports failures. It is below client-go, which retries some
+// transport returns one that reports failures. It is below client-go, which retries some
 // of them without reporting them.
+func (f Failed) transport(inner http.RoundTripper) http.RoundTripper { return &counting{inner, f} }
+
 type counting struct {
 	inner http.RoundTripper
 	tell  Failed
-}
-
-// countFailures makes the clients of a configuration report failures to tell; nil reports
-// none.
-func countFailures(c *rest.Config, tell Failed) {
-	if tell != nil {
-		c.Wrap(func(inner http.RoundTripper) http.RoundTripper { return &counting{inner, tell} })
-	}
 }
 
 // RoundTrip sends a request. A request whose context has ended is not a failure.
