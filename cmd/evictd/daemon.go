@@ -38,7 +38,6 @@ type daemon struct {
 	recorder     *record.Recorder
 	wakers       *pressure.Wakers
 	pods         *nodepods.Pods
-	reader       *hostinfo.Reader
 	kills        *usage.OOMKills // nil where the cgroups do not count them
 	taints       *taint.Keeper
 	acting       *acting.Acting
@@ -84,7 +83,9 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	d.events = record.NewEvents(d.clients.telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods).Memory, OOMKills: d.oomKills,
+		OOMKills: d.oomKills, MemoryUsed: func(context.Context) (hostinfo.Memory, error) {
+			return hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory()
+		},
 	})
 	return nil
 }
@@ -98,7 +99,6 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
 	})
 	d.recorder.WatchAge(d.pods.Age)
-	d.reader = hostinfo.New(d.flags.hostRoot, d.host.kubepods)
 	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
 	options := agent.Options{
@@ -111,7 +111,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
 		Recorder:   d.recorder,
-		Host:       newHostMemory(d.reader, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
+		Host:       hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
 		KubeletGap: d.host.kubeletGap().at,

@@ -1,13 +1,16 @@
 package hostinfo
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
+
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // ReclaimableARC returns how much of its cache, the ARC, ZFS can give back at once, in bytes, below
@@ -15,26 +18,22 @@ import (
 // is 0 on a host without ZFS.
 func ReclaimableARC(hostRoot string) (int64, error) {
 	path := filepath.Join("/", hostRoot, "proc/spl/kstat/zfs/arcstats")
-	text, err := os.ReadFile(path) //nolint:gosec // the root is an argument of the administrator's
+	content, err := os.ReadFile(path) //nolint:gosec // the root is an argument of the administrator's
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
+	figure := func(name string) int64 { // "size                            4    34359738368"
+		line, fault := kernelfile.Line(content, name+" ")
+		columns := append(bytes.Fields(line), nil, nil) // its type, and the figure
+		n, bad := strconv.ParseInt(string(columns[1]), 10, 64)
+		if err = cmp.Or(err, fault); err == nil && bad != nil {
+			err = fmt.Errorf("line %q: %w", name, bad)
+		}
+		return n
+	}
+	free := min(figure("size")-figure("c_min"), figure("mfu_evictable_data")+figure("mru_evictable_data"))
 	if err != nil {
 		return 0, fmt.Errorf("reading what ZFS caches: %w", err)
 	}
-	figures := map[string]int64{}
-	for line := range strings.Lines(string(text)) {
-		if name, rest, _ := strings.Cut(line, " "); len(strings.Fields(rest)) == 2 { // its type, and the figure
-			figures[name], err = strconv.ParseInt(strings.Fields(rest)[1], 10, 64)
-			if err != nil {
-				delete(figures, name) // a heading
-			}
-		}
-	}
-	for _, name := range []string{"size", "c_min", "mfu_evictable_data", "mru_evictable_data"} {
-		if _, found := figures[name]; !found {
-			return 0, fmt.Errorf("reading %s: %w: no %s", path, ErrNoReading, name)
-		}
-	}
-	return max(0, min(figures["size"]-figures["c_min"], figures["mfu_evictable_data"]+figures["mru_evictable_data"])), nil
+	return max(0, free), nil
 }

@@ -46,8 +46,6 @@ func (n namespace) inPods(group string) bool {
 	return n.kubepods != "/" && strings.HasPrefix(path.Join(n.own, group)+"/", n.kubepods+"/")
 }
 
-var errNoGroup = errors.New("the process has no entry for a memory cgroup")
-
 // groupsIn returns the group that accounts for a process's memory and the one that systemd
 // keeps it in, from a /proc/<pid>/cgroup: one line on cgroup v2, one for each hierarchy on
 // v1, and both on hybrid nodes, where memory is on v1,
@@ -58,40 +56,34 @@ var errNoGroup = errors.New("the process has no entry for a memory cgroup")
 func groupsIn(content string) (memory, systemd string, err error) {
 	var unified string
 	for line := range strings.Lines(content) {
-		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-		if len(fields) < 3 || !strings.HasPrefix(fields[2], "/") {
-			continue
-		}
-		controllers := strings.Split(fields[1], ",")
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
 		switch {
-		case fields[0] == "0" && fields[1] == "":
-			unified = fields[2]
-		case slices.Contains(controllers, "memory"):
-			memory = fields[2]
-		case slices.Contains(controllers, "name=systemd"):
-			systemd = fields[2]
+		case !strings.HasPrefix(group, "/"):
+		case controllers == "":
+			unified = group
+		case slices.Contains(strings.Split(controllers, ","), "memory"):
+			memory = group
+		case controllers == "name=systemd":
+			systemd = group
 		}
 	}
-	memory, systemd = cmp.Or(memory, unified), cmp.Or(systemd, unified)
-	if memory == "" {
-		return "", "", errNoGroup
+	if memory, systemd = cmp.Or(memory, unified), cmp.Or(systemd, unified); memory == "" {
+		err = errors.New("the process has no entry for a memory cgroup")
 	}
-	return memory, systemd, nil
+	return memory, systemd, err
 }
 
 // unitOf returns the name of the unit or container in a group's path: the outermost service or
 // scope, because what runs in one may create more below it. Without one it returns the last name,
 // which is the container's when a runtime creates its groups itself.
 func unitOf(group string) string {
-	names := strings.FieldsFunc(strings.TrimSuffix(group, " (deleted)"), func(r rune) bool { return r == '/' })
-	names = slices.DeleteFunc(names, func(name string) bool { return name == ".." })
-	if len(names) == 0 {
-		return ""
-	}
-	unit := names[len(names)-1]
-	for _, name := range names {
-		if strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".scope") {
+	unit := ""
+	for name := range strings.SplitSeq(strings.TrimSuffix(group, " (deleted)"), "/") {
+		if name != "" && name != ".." {
 			unit = name
+		}
+		if strings.HasSuffix(name, ".service") || strings.HasSuffix(name, ".scope") {
 			break
 		}
 	}

@@ -1,11 +1,12 @@
 package hostinfo
 
 import (
-	"context"
+	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 
-	"github.com/shirou/gopsutil/v3/mem"
+	"github.com/evictd/evictd/internal/kernelfile"
 )
 
 // Part names what a part of the node's memory is used by.
@@ -28,7 +29,7 @@ const (
 	PartSlabUnreclaimable Part = "SlabUnreclaimable"
 	// PartPageTables is what maps processes' memory.
 	PartPageTables Part = "PageTables"
-	// PartHugePages is the pool of huge pages of the default size, used or not.
+	// PartHugePages is the pools of huge pages, used or not.
 	PartHugePages Part = "HugePages"
 	// PartOther is all else: kernel stacks, drivers, per-CPU memory, locked memory.
 	PartOther Part = "Other"
@@ -53,75 +54,79 @@ type Use struct {
 type Memory []Use
 
 // Memory reads what the node's memory is used by. All of it is known, or none.
-func (r *Reader) Memory(ctx context.Context) (Memory, error) {
-	memory, err := ask(ctx, r, r.memory, readMemory)
-	if err != nil {
-		return nil, fmt.Errorf("reading what the memory is used by: %w", err)
+func (r *Reader) Memory() (Memory, error) {
+	m := readMeminfo(r.path("proc/meminfo"))
+	// The lists of anonymous pages have shared memory too, and so has the page cache.
+	total, shared := m.figure("MemTotal"), m.figure("Shmem")
+	used := []int64{
+		max(0, m.figure("Active(anon)")+m.figure("Inactive(anon)")-shared),
+		shared,
+		max(0, m.figure("Cached")-shared),
+		m.figure("Buffers"),
+		m.figure("SReclaimable"),
+		m.figure("SUnreclaim"),
+		m.figure("PageTables"),
+		m.hugePages(),
 	}
-	return memory, nil
-}
-
-func readMemory(ctx context.Context) (Memory, error) {
-	now, err := mem.VirtualMemoryWithContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The lists of anonymous pages are in another answer, which reads the file again.
-	lists, err := mem.VirtualMemoryExWithContext(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := complete(now, lists); err != nil {
-		return nil, err
-	}
-	shared := now.Shared
-	used := map[Part]uint64{
-		PartAnonymous:         less(lists.ActiveAnon+lists.InactiveAnon, shared), // both lists hold shared memory
-		PartShared:            shared,
-		PartPageCache:         less(now.Cached, now.Sreclaimable+shared), // the library adds the one, the kernel the other
-		PartBuffers:           now.Buffers,
-		PartSlabReclaimable:   now.Sreclaimable,
-		PartSlabUnreclaimable: now.Sunreclaim,
-		PartPageTables:        now.PageTables,
-		PartHugePages:         now.HugePagesTotal * now.HugePageSize,
-	}
-	rest := less(now.Total, now.Free)
-	for _, bytes := range used {
-		rest = less(rest, bytes)
-	}
-	used[PartOther] = rest
-	memory := make(Memory, 0, len(used))
-	for _, part := range Parts() {
-		if used[part] > now.Total {
-			return nil, fmt.Errorf("%w: %s is %d of %d bytes", ErrNoReading, part, used[part], now.Total)
-		}
-		memory = append(memory, Use{part, int64(used[part])}) //nolint:gosec // no more than the total, which is bounded
-	}
-	return memory, nil
-}
-
-// complete refuses zeros that a running host does not show: the library has no other word
-// for a file, or a line, that is missing. PageTables comes after all other lines that are
-// used but those of huge pages, which a kernel may be built without.
-func complete(now *mem.VirtualMemoryStat, lists *mem.VirtualMemoryExStat) error {
-	for what, bytes := range map[string]uint64{
-		"MemTotal": now.Total, "MemFree": now.Free, "Cached": less(now.Cached, now.Sreclaimable),
-		"Active(anon) and Inactive(anon)": lists.ActiveAnon + lists.InactiveAnon,
-		"SUnreclaim":                      now.Sunreclaim, "PageTables": now.PageTables,
-	} {
-		if bytes == 0 {
-			return fmt.Errorf("%w: %s is 0", ErrNoReading, what)
+	memory, rest := make(Memory, 0, len(used)+1), total-m.figure("MemFree")
+	for i, part := range append(used, rest) {
+		if part < 0 || part > total {
+			m.fail(fmt.Errorf("%s is %d of %d bytes", Parts()[i], part, total))
 		}
 	}
+	for i, part := range used {
+		memory, rest = append(memory, Use{Parts()[i], part}), max(0, rest-part) // the figures are not of one moment
+	}
+	if m.err != nil {
+		return nil, fmt.Errorf("reading what the memory is used by: %w", m.err)
+	}
+	return append(memory, Use{PartOther, rest}), nil
+}
+
+// meminfo is /proc/meminfo, with the first fault that was found in it.
+type meminfo struct {
+	content []byte
+	err     error
+}
+
+func readMeminfo(path string) *meminfo {
+	const most = 16 << 10 // more than it has, in bytes
+	file := kernelfile.New(path)
+	defer file.Close()
+	content, err := file.Read(make([]byte, most))
+	if err == nil && !bytes.HasSuffix(content, []byte("\n")) {
+		err = fmt.Errorf("reading %s: %w", path, kernelfile.ErrTruncated)
+	}
+	return &meminfo{content, err}
+}
+
+func (m *meminfo) fail(err error) { m.err = cmp.Or(m.err, err) }
+
+// figure returns one in bytes, whose line is written "MemTotal:       24684096 kB".
+func (m *meminfo) figure(name string) int64 {
+	line, err := kernelfile.Line(m.content, name+":")
+	if err != nil {
+		m.fail(err)
+		return 0
+	}
+	kibibytes, unit, err := kernelfile.LeadingNumber(bytes.TrimLeft(line, " "))
 	switch {
-	case now.Total > math.MaxInt64 || now.Free > now.Total:
-		return fmt.Errorf("%w: %d of %d bytes are free", ErrNoReading, now.Free, now.Total)
-	case now.HugePageSize > 0 && now.HugePagesTotal > now.Total/now.HugePageSize:
-		return fmt.Errorf("%w: %d huge pages of %d bytes", ErrNoReading, now.HugePagesTotal, now.HugePageSize)
+	case err == nil && string(unit) != " kB":
+		err = kernelfile.ErrTrailing
+	case err == nil && kibibytes > math.MaxInt64>>20: // sums of them fit too
+		err = kernelfile.ErrOverflow
 	}
-	return nil
+	if err != nil {
+		m.fail(fmt.Errorf("line %q: %w", name, err))
+		return 0
+	}
+	return kibibytes << 10
 }
 
-// less returns how much a is more than b. The figures are not of one moment, so that it may
-// be less.
-func less(a, b uint64) uint64 { return a - min(a, b) }
+// hugePages returns the memory in all pools of huge pages; 0 where the kernel has none.
+func (m *meminfo) hugePages() int64 {
+	if !bytes.Contains(m.content, []byte("\nHugetlb:")) {
+		return 0
+	}
+	return m.figure("Hugetlb")
+}

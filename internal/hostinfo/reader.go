@@ -1,44 +1,57 @@
+// Package hostinfo says what evictd's own readers do not: which processes outside the pods
+// use the node's memory, and what the memory is used by.
+//
+// It is the only importer of gopsutil, which allocates for each line it reads: it is for moments that
+// are recorded, never for the loop. Three things about gopsutil v3.24.5 are taken care of here.
+//
+//   - It indexes the fields of a line without counting them. A panic is an error here.
+//   - It has contexts and does not look at them. A reading that takes too long is left to end
+//     by itself, and no other is begun meanwhile.
+//   - Some of its functions start processes (host.InfoWithContext, Process.Children) or send
+//     signals (process.NewProcess sends signal 0). They are not called.
 package hostinfo
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path"
 	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/shirou/gopsutil/v3/common"
+	"github.com/evictd/evictd/internal/decide"
 )
 
-// timeout is how long a caller waits for an answer. The largest reading, two files for each
-// of 5,000 processes, takes about 100 ms on an idle machine.
-const timeout = 2 * time.Second
-
-// ErrNoReading is an answer that no running host gives, such as no memory at all.
-var ErrNoReading = errors.New("no reading")
-
-// errStillReading: the last reading of the same has not come back yet.
-var errStillReading = errors.New("the reading before it has not ended yet")
+const (
+	// memoryEvery and processesEvery are the least times between two readings.
+	memoryEvery    = time.Second
+	processesEvery = 30 * time.Second
+	// timeout is how long an answer counts as pending. The largest reading, two files for each of 5,000
+	// processes, takes about 100 ms on an idle machine.
+	timeout = 2 * time.Second
+)
 
 // Reader reads the host. Its methods may be called from any goroutine.
 type Reader struct {
-	root     string
+	root     string // at which the host's root is
 	kubepods string
-	timeout  time.Duration
+	failed   func(error)
+	look     func(context.Context) ([]decide.Process, error) // reads the processes
 
-	// A reading holds its place in its channel until it ends, which may be later than its caller
-	// waits.
-	processes, memory chan struct{}
+	mu       sync.Mutex // guards all below
+	used     decide.Breakdown
+	usedAt   time.Time // when it was read
+	largest  []decide.Process
+	incident string    // in which they were asked for
+	asked    time.Time // when; zero before
+	reading  bool
 }
 
 // New returns a reader of the host whose root is below a directory, "" is /, with all pods in a cgroup.
-func New(hostRoot, kubepods string) *Reader {
-	slot := func() chan struct{} { return make(chan struct{}, 1) }
-	return &Reader{
-		root: filepath.Join("/", hostRoot), kubepods: path.Join("/", kubepods), timeout: timeout,
-		processes: slot(), memory: slot(),
-	}
+// It reports what cannot be read to failed, on any goroutine.
+func New(hostRoot, kubepods string, failed func(error)) *Reader {
+	r := &Reader{root: filepath.Join("/", hostRoot), kubepods: path.Join("/", kubepods), failed: failed}
+	r.look = r.outside
+	return r
 }
 
 // path returns the place of a file of the host.
@@ -46,51 +59,53 @@ func (r *Reader) path(parts ...string) string {
 	return filepath.Join(append([]string{r.root}, parts...)...)
 }
 
-// env tells the library where the host is. Otherwise the library would read the environment, which
-// the container's configuration sets.
-func (r *Reader) env(ctx context.Context) context.Context {
-	return context.WithValue(ctx, common.EnvKey, common.EnvMap{common.HostProcEnvKey: r.path("proc")})
-}
-
-// answer is what a reading came to.
-type answer[T any] struct {
-	value T
-	err   error
-}
-
-// ask reads on a goroutine of its own and waits for it no longer than the reader's timeout: the
-// kernel may delay a reading, and the library does not look at its context. At most one goroutine
-// is left behind for each slot.
-func ask[T any](ctx context.Context, r *Reader, slot chan struct{}, read func(context.Context) (T, error)) (T, error) {
-	var none T
-	select {
-	case slot <- struct{}{}:
-	default:
-		return none, errStillReading
+// MemoryUsed returns what the node's memory is used by, read at most a second ago; nil where that is not
+// known. It implements [agent.Host].
+func (r *Reader) MemoryUsed(_ string, now time.Time) decide.Breakdown {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if age := now.Sub(r.usedAt); age >= 0 && age < memoryEvery {
+		return r.used
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	answers := make(chan answer[T], 1)
-	go func() {
-		defer func() { <-slot }()
-		value, err := caught(r.env(ctx), read)
-		answers <- answer[T]{value, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.value, a.err
-	case <-ctx.Done():
-		return none, fmt.Errorf("waiting for an answer: %w", ctx.Err())
+	r.used, r.usedAt = nil, now
+	memory, err := r.Memory()
+	if err != nil {
+		r.failed(err)
+		return nil
 	}
+	r.used = decide.Breakdown{}
+	for _, use := range memory {
+		r.used[decide.Part(use.Part)] = use.Bytes
+	}
+	return r.used
 }
 
-// caught turns a panic into an error: the library takes fields of a line that may not be there.
-func caught[T any](ctx context.Context, read func(context.Context) (T, error)) (value T, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			var none T
-			value, err = none, fmt.Errorf("%w: %v", ErrNoReading, fault)
+// Processes returns the processes outside the pods that have the most resident memory, by the last
+// reading in an incident, nil where there is none, and whether one is pending. It starts a reading in the
+// background when one is due, and does not wait. A failed one leaves no answer behind. It implements
+// [agent.Host].
+func (r *Reader) Processes(incident string, now time.Time) (largest []decide.Process, pending bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.reading && (r.asked.IsZero() || incident != r.incident || now.Sub(r.asked) >= processesEvery) {
+		if incident != r.incident {
+			r.largest = nil
 		}
-	}()
-	return read(ctx)
+		r.reading, r.asked, r.incident = true, now, incident
+		go r.readProcesses()
+	}
+	if incident == r.incident {
+		largest = r.largest
+	}
+	return largest, r.reading && now.Sub(r.asked) < timeout
+}
+
+func (r *Reader) readProcesses() {
+	largest, err := r.look(context.Background()) // no caller waits for it
+	if err != nil {
+		r.failed(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reading, r.largest = false, largest
 }

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kernelfile"
 	"github.com/evictd/evictd/internal/testing/kernelfiletest"
 )
@@ -56,14 +57,14 @@ func hold(held string) {
 func look() {
 	runtime.LockOSThread() // the namespace is this thread's
 	pids, kubepods, dir := os.Args[1], os.Args[2], os.Args[3]
-	r := New("", kubepods)
+	r := New("", kubepods, nil)
 	err := errors.Join(join(dir, os.Getpid()), unix.Unshare(unix.CLONE_NEWCGROUP))
 	groups, fault := r.groups()
 	fmt.Println("groups", groups, err, fault)
 	for pid := range strings.FieldsSeq(pids) {
 		n, _ := strconv.Atoi(pid)
 		p, err := r.read(context.Background(), int32(n), groups, 0)
-		fmt.Printf("pid %d %q %v\n", p.PID, p.Unit, err)
+		fmt.Printf("outside %t %q %v\n", p.RSS > 0, p.Unit, err)
 	}
 }
 
@@ -136,13 +137,6 @@ func group(t *testing.T, name string) string {
 // patience is how long a test waits for what must come.
 const patience = 2 * time.Minute
 
-// waiting is New with a reader that waits for as long: a busy machine is no fault.
-func waiting(hostRoot, kubepods string) *Reader {
-	r := New(hostRoot, kubepods)
-	r.timeout = patience
-	return r
-}
-
 // removeGroup removes a group. A process that has ended may occupy it a moment longer.
 func removeGroup(t *testing.T, dir string) {
 	t.Helper()
@@ -164,32 +158,32 @@ func TestRealProcesses(t *testing.T) {
 	const held = 64 // MiB
 	inside := start(t, held, group(t, "/pods/burstable/pod1234/container"))
 	out := start(t, held, group(t, "/host.service"))
-	r := waiting("", own()+"/pods")
+	r := New("", own()+"/pods", nil)
 	groups, err := r.groups()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.read(r.env(t.Context()), int32(out.Process.Pid), groups, 0)
-	if err != nil || p.PID != out.Process.Pid || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
+	p, err := r.read(t.Context(), int32(out.Process.Pid), groups, 0)
+	if err != nil || p.Unit != "host.service" || p.Name != "hostinfo.test" || p.RSS < held*mib || p.RSS > (held+32)*mib {
 		t.Errorf("outside: %+v, %v", p, err)
 	}
-	if none, fault := r.read(r.env(t.Context()), int32(inside.Process.Pid), groups, 0); fault != nil || none != (Process{}) {
+	if none, fault := r.read(t.Context(), int32(inside.Process.Pid), groups, 0); fault != nil || none != (decide.Process{}) {
 		t.Errorf("inside: %+v, %v", none, fault)
 	}
-	largest, err := r.Processes(t.Context())
+	largest, err := r.outside(t.Context())
 	t.Logf("%+v", largest)
 	if err != nil || len(largest) == 0 || len(largest) > 3 {
 		t.Fatalf("%+v, %v", largest, err)
 	}
-	if !slices.IsSortedFunc(largest, func(a, b Process) int { return int(b.RSS - a.RSS) }) {
+	if !slices.IsSortedFunc(largest, func(a, b decide.Process) int { return int(b.RSS - a.RSS) }) {
 		t.Errorf("not the largest first: %+v", largest)
 	}
 	told := false
 	for _, p := range largest {
-		if p.PID == inside.Process.Pid || p.RSS <= 0 || p.Name == "" {
+		if p.Unit == "container" || p.RSS <= 0 || p.Name == "" {
 			t.Errorf("%+v", p)
 		}
-		told = told || p.PID == out.Process.Pid
+		told = told || p.Unit == "host.service"
 	}
 	if least := largest[len(largest)-1].RSS; !told && least < p.RSS {
 		t.Errorf("left out: %+v", p)
@@ -204,7 +198,7 @@ func TestCgroupNamespace(t *testing.T) {
 	sidecar := start(t, 1, group(t, "/pods/pod5678/sidecar"))
 	pids := fmt.Sprint(inside.Process.Pid, out.Process.Pid, sidecar.Process.Pid)
 	said, err := command(t, "look", pids, own()+"/pods", group(t, "/pods/pod5678/evictd")).Output()
-	want := fmt.Sprintf("<nil> <nil>\npid 0 \"\" <nil>\npid %d \"host.service\" <nil>\npid 0 \"\" <nil>\n", out.Process.Pid)
+	const want = "<nil> <nil>\noutside false \"\" <nil>\noutside true \"host.service\" <nil>\noutside false \"\" <nil>\n"
 	if err != nil || !strings.HasSuffix(string(said), want) || !strings.Contains(string(said), "/pods/own/own") {
 		t.Errorf("got %s, %v; want the end %s", said, err, want)
 	}
@@ -213,7 +207,7 @@ func TestCgroupNamespace(t *testing.T) {
 // On this machine: every part once, in order, and together what is not free.
 func TestRealMemory(t *testing.T) {
 	t.Parallel()
-	memory, err := waiting("", "/pods").Memory(t.Context())
+	memory, err := New("", "/pods", nil).Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,8 +244,7 @@ Slab:             60 kB
 SReclaimable:     40 kB
 SUnreclaim:       20 kB
 PageTables:       10 kB
-HugePages_Total:      3
-Hugepagesize:       64 kB
+Hugetlb:           192 kB
 `
 
 // planted is a host with two processes outside the pods, one in them and a kernel thread.
@@ -279,40 +272,40 @@ func planted() kernelfiletest.Tree {
 func TestPlantedProcesses(t *testing.T) {
 	t.Parallel()
 	page := int64(os.Getpagesize())
-	want := []Process{
-		{30, `a\x1b[2J?b`, "docker-" + strings.Repeat("ab", 32)[:nameMax-len("docker-")], 500 * page},
-		{1, "systemd", "init.scope", 50 * page},
+	want := []decide.Process{
+		{Name: `a\x1b[2J?b`, Unit: "docker-" + strings.Repeat("ab", 32)[:nameMax-len("docker-")], RSS: 500 * page},
+		{Name: "systemd", Unit: "init.scope", RSS: 50 * page},
 	}
 	for name, test := range map[string]struct {
 		change func(kernelfiletest.Tree)
-		want   []Process
+		want   []decide.Process
 		err    string
 	}{
 		"as it should be":    {func(kernelfiletest.Tree) {}, want, ""},
 		"one has just ended": {func(f kernelfiletest.Tree) { delete(f, "proc/30/cgroup") }, want[1:], ""},
 		"one ended before":   {func(f kernelfiletest.Tree) { delete(f, "proc/30/statm") }, want[1:], ""},
-		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, want[1:], "is a directory"},
-		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, want[1:], "process 30: the process has no entry for a memory cgroup"},
-		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "no reading"},
+		"one cannot be read": {func(f kernelfiletest.Tree) { f["proc/30/statm"] = kernelfiletest.Directory }, nil, "is a directory"},
+		"no group is told":   {func(f kernelfiletest.Tree) { f["proc/30/cgroup"] = "3:cpu:/x\n" }, nil, "process 30: the process has no entry for a memory cgroup"},
+		"too few fields":     {func(f kernelfiletest.Tree) { f["proc/30/statm"] = "7" }, nil, "too short"},
 		"more than a host can have": {
-			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, want[1:], "no reading",
+			func(f kernelfiletest.Tree) { f["proc/30/statm"] = "1 4503599627370495 1 1 1 1 1\n" }, nil, "process 30 has",
 		},
 		"only pods": {func(f kernelfiletest.Tree) {
 			f["proc/1/cgroup"], f["proc/30/cgroup"] = "0::/kubepods.slice\n", "0::/kubepods.slice/below\n"
-		}, nil, "no reading: of 4 processes none is outside the pods"},
+		}, nil, "of 4 processes none is outside the pods"},
 		"process 1 is hidden": {func(f kernelfiletest.Tree) { delete(f, "proc/1/cgroup") }, nil, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			files := planted()
 			test.change(files)
-			got, err := waiting(files.Plant(t), "kubepods.slice").Processes(t.Context())
+			got, err := New(files.Plant(t), "kubepods.slice", nil).outside(t.Context())
 			if !slices.Equal(got, test.want) || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Errorf("got %+v, %v; want %+v, %q", got, err, test.want, test.err)
 			}
 		})
 	}
-	if got, err := waiting(t.TempDir(), "/kubepods").Processes(t.Context()); err == nil {
+	if got, err := New(t.TempDir(), "/kubepods", nil).outside(t.Context()); err == nil {
 		t.Errorf("without /proc: %+v", got)
 	}
 }
@@ -324,7 +317,7 @@ func TestCommandLinesAreNotRead(t *testing.T) {
 	files["proc/30/comm"] = "unicorn_rails_w\n" // 15 bytes, for which the library looks further
 	files["proc/30/status"] = "Name:\tunicorn_rails_w\n"
 	files["proc/30/cmdline"] = "unicorn_rails_worker --token=secret\x00"
-	got, err := waiting(files.Plant(t), "kubepods.slice").Processes(t.Context())
+	got, err := New(files.Plant(t), "kubepods.slice", nil).outside(t.Context())
 	if err != nil || got[0].Name != "unicorn_rails_w" {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -332,7 +325,7 @@ func TestCommandLinesAreNotRead(t *testing.T) {
 
 func TestPlantedMemory(t *testing.T) {
 	t.Parallel()
-	got, err := waiting(planted().Plant(t), "/kubepods").Memory(t.Context())
+	got, err := New(planted().Plant(t), "/kubepods", nil).Memory()
 	want := Memory{
 		{PartAnonymous, 150 << 10},
 		{PartShared, 50 << 10},
@@ -353,8 +346,14 @@ func TestPlantedMemory(t *testing.T) {
 func TestSpoiltMeminfo(t *testing.T) {
 	t.Parallel()
 	spoils := kernelfiletest.Spoils()
-	delete(spoils, "huge") // the good lines, again and again
 	spoils["missing"] = kernelfiletest.Remove
+	spoils["a pipe"] = func(tb testing.TB, path string) { // which would wait for a writer
+		tb.Helper()
+		kernelfiletest.Remove(tb, path)
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
 	for _, line := range []string{"MemTotal", "MemFree", "Cached", "SUnreclaim", "PageTables"} {
 		before, after, _ := strings.Cut(goodMeminfo, "\n"+line)
 		if line == "MemTotal" {
@@ -363,7 +362,8 @@ func TestSpoiltMeminfo(t *testing.T) {
 		_, after, _ = strings.Cut(after, "\n")
 		spoils["without "+line] = kernelfiletest.With(before + "\n" + after)
 	}
-	spoils["more huge pages than memory"] = kernelfiletest.With(strings.Replace(goodMeminfo, "_Total:      3", "_Total: 288230376151711745", 1))
+	spoils["more huge pages than memory"] = kernelfiletest.With(strings.Replace(goodMeminfo, "Hugetlb:           192", "Hugetlb: 288230376151711745", 1))
+	spoils["another unit"] = kernelfiletest.With(strings.Replace(goodMeminfo, "192 kB", "192 MB", 1))
 	spoils["more free than there is"] = kernelfiletest.With(strings.Replace(goodMeminfo, "MemFree:         100", "MemFree: 2000", 1))
 	spoils["an end in the middle"] = kernelfiletest.With(goodMeminfo[:strings.Index(goodMeminfo, "SUnreclaim")])
 	for name, spoil := range spoils {
@@ -371,48 +371,10 @@ func TestSpoiltMeminfo(t *testing.T) {
 			t.Parallel()
 			root := planted().Plant(t)
 			spoil(t, filepath.Join(root, "proc/meminfo"))
-			if got, err := waiting(root, "/kubepods").Memory(t.Context()); err == nil {
+			if got, err := New(root, "/kubepods", nil).Memory(); err == nil {
 				t.Errorf("it reads as %v", got)
 			}
 		})
-	}
-}
-
-// A reading that hangs holds its caller up for a bounded time, and is not begun again
-// before it ends.
-func TestReadingHangs(t *testing.T) {
-	t.Parallel()
-	files := planted()
-	delete(files, "proc/meminfo")
-	root := files.Plant(t)
-	fifo := filepath.Join(root, "proc/meminfo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	r := New(root, "/kubepods")
-	r.timeout = 20 * time.Millisecond
-	if got, err := r.Memory(t.Context()); err == nil || !strings.Contains(err.Error(), "deadline exceeded") {
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := r.Memory(t.Context()); !errors.Is(err, errStillReading) {
-		t.Errorf("the second: %v", err)
-	}
-	r.timeout = patience
-	if _, err := r.Processes(t.Context()); err != nil {
-		t.Errorf("another question: %v", err)
-	}
-	writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // now the reading continues
-	if err != nil {
-		t.Fatal(err)
-	}
-	kernelfiletest.Put(t, fifo, goodMeminfo)
-	if err := writer.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(patience); len(r.memory) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the reading is not released")
-		}
 	}
 }
 
@@ -441,7 +403,7 @@ func TestGroups(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			root := kernelfiletest.Tree{"proc/1/cgroup": test.first + "\n"}.Plant(t)
-			groups, err := New(root, test.kubepods).groups()
+			groups, err := New(root, test.kubepods, nil).groups()
 			if got := groups.inPods(test.group); err != nil || got != test.want {
 				t.Errorf("%+v: %t, %v", groups, got, err)
 			}

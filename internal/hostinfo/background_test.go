@@ -1,0 +1,88 @@
+package hostinfo
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/testing/kernelfiletest"
+)
+
+// TestProcessesAreReadInTheBackground: no call waits, an answer is read again when it is due, and no
+// answer is left of a failed reading or of another incident. One that hangs is not awaited for long, and no
+// other is begun beside it.
+func TestProcessesAreReadInTheBackground(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reads, faults, fault := 0, 0, error(nil)
+		takes := timeout
+		r := New("", "/kubepods", func(error) { faults++ })
+		r.look = func(context.Context) ([]decide.Process, error) {
+			time.Sleep(takes - time.Millisecond)
+			reads++
+			if fault != nil {
+				return nil, fault
+			}
+			return []decide.Process{{RSS: int64(reads)}}, nil
+		}
+		wants := func(name, incident string, reading int64, pending bool) {
+			t.Helper()
+			before := time.Now()
+			got, waits := r.Processes(incident, before)
+			if read := append(got, decide.Process{})[0].RSS; read != reading || waits != pending || time.Now() != before {
+				t.Errorf("%s: %d, pending %v, after %v; want %d, %v", name, read, waits, time.Since(before), reading, pending)
+			}
+			synctest.Wait()
+		}
+		wants("the first", "a", 0, true)
+		time.Sleep(takes / 2)
+		wants("while it is read", "a", 0, true)
+		wants("another incident meanwhile", "b", 0, true)
+		time.Sleep(takes)
+		wants("the answer", "a", 1, false)
+		time.Sleep(processesEvery - 2*takes)
+		wants("before the next is due", "a", 1, false)
+		time.Sleep(takes)
+		wants("the next is due", "a", 1, true)
+		time.Sleep(takes)
+		wants("the next", "a", 2, false)
+		wants("another incident", "b", 0, true)
+		time.Sleep(takes)
+		wants("its answer", "b", 3, false)
+		fault = errors.New("unread")
+		time.Sleep(processesEvery)
+		wants("it fails", "b", 3, true)
+		time.Sleep(takes)
+		wants("no answer", "b", 0, false)
+		takes = time.Hour
+		time.Sleep(processesEvery)
+		wants("it hangs", "b", 0, true)
+		time.Sleep(2 * processesEvery)
+		wants("it hangs for long", "b", 0, false)
+		if faults != 1 || reads != 4 {
+			t.Errorf("%d faults, %d readings; want 1, 4", faults, reads)
+		}
+		time.Sleep(takes) // it ends
+	})
+}
+
+// What the memory is used by is read once a second, and unknown where the file is at fault.
+func TestMemoryUsed(t *testing.T) {
+	t.Parallel()
+	root, faults := planted().Plant(t), 0
+	r, at := New(root, "/kubepods", func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if got := r.MemoryUsed("a", at); len(got) != len(Parts()) || got[decide.Part(PartShared)] != 50<<10 {
+		t.Errorf("%v", got)
+	}
+	kernelfiletest.Put(t, filepath.Join(root, "proc/meminfo"), "MemTotal: 5 kB\n")
+	if got := r.MemoryUsed("a", at.Add(memoryEvery-1)); got == nil || faults != 0 {
+		t.Errorf("it is read again within a second: %v, %d faults", got, faults)
+	}
+	if got := r.MemoryUsed("a", at.Add(memoryEvery)); got != nil || faults != 1 {
+		t.Errorf("%v, %d faults", got, faults)
+	}
+}
