@@ -83,9 +83,7 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	d.events = record.NewEvents(d.clients.telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		OOMKills: d.oomKills, MemoryUsed: func(context.Context) (hostinfo.Memory, error) {
-			return hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory()
-		},
+		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory, OOMKills: d.oomKills,
 	})
 	return nil
 }

@@ -75,7 +75,7 @@ func TestMemoryUsed(t *testing.T) {
 	t.Parallel()
 	root, faults := planted().Plant(t), 0
 	r, at := New(root, "/kubepods", func(error) { faults++ }), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if got := r.MemoryUsed("a", at); len(got) != len(Parts()) || got[decide.Part(PartShared)] != 50<<10 {
+	if got := r.MemoryUsed("a", at); len(got) != len(Parts()) || got["Shared"] != 50<<10 {
 		t.Errorf("%v", got)
 	}
 	kernelfiletest.Put(t, filepath.Join(root, "proc/meminfo"), "MemTotal: 5 kB\n")

@@ -3,62 +3,41 @@ package hostinfo
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/kernelfile"
 )
 
-// Part names what a part of the node's memory is used by.
-type Part string
-
-// The parts. No byte counts twice.
-const (
-	// PartAnonymous is the processes' own memory, of pods and of the host, as far as it is
-	// not locked.
-	PartAnonymous Part = "Anonymous"
-	// PartShared is tmpfs (emptyDirs in memory too) and memory that processes share.
-	PartShared Part = "Shared"
-	// PartPageCache is the content of files. The kernel gives most of it back when it is needed.
-	PartPageCache Part = "PageCache"
-	// PartBuffers is the cache of block devices and of filesystems' metadata.
-	PartBuffers Part = "Buffers"
-	// PartSlabReclaimable is kernel objects that can be dropped, such as cached names of files.
-	PartSlabReclaimable Part = "SlabReclaimable"
-	// PartSlabUnreclaimable is kernel objects that cannot.
-	PartSlabUnreclaimable Part = "SlabUnreclaimable"
-	// PartPageTables is what maps processes' memory.
-	PartPageTables Part = "PageTables"
-	// PartHugePages is the pools of huge pages, used or not.
-	PartHugePages Part = "HugePages"
-	// PartOther is all else: kernel stacks, drivers, per-CPU memory, locked memory.
-	PartOther Part = "Other"
-)
-
-// Parts returns every part, in the order in which they are reported.
-func Parts() []Part {
-	return []Part{
-		PartAnonymous, PartShared, PartPageCache, PartBuffers, PartSlabReclaimable,
-		PartSlabUnreclaimable, PartPageTables, PartHugePages, PartOther,
+// Parts returns what the node's memory is used by, in the order in which it is reported. No byte counts
+// twice.
+func Parts() []decide.Part {
+	return []decide.Part{
+		"Anonymous",         // the processes' own memory, of pods and of the host, as far as it is not locked
+		"Shared",            // tmpfs (emptyDirs in memory too) and memory that processes share
+		"PageCache",         // the content of files; the kernel gives most of it back when it is needed
+		"Buffers",           // the cache of block devices and of filesystems' metadata
+		"SlabReclaimable",   // kernel objects that can be dropped, such as cached names of files
+		"SlabUnreclaimable", // kernel objects that cannot
+		"PageTables",        // what maps processes' memory
+		"HugePages",         // the pools of huge pages, used or not
+		decide.PartOther,    // all else: kernel stacks, drivers, per-CPU memory, locked memory
 	}
 }
 
-// Use is how much of the memory is used by one part.
-type Use struct {
-	Part  Part
-	Bytes int64
-}
-
-// Memory says what the node's memory is used by: each of [Parts] once, in that order, which
-// together are what is not free.
-type Memory []Use
-
-// Memory reads what the node's memory is used by. All of it is known, or none.
-func (r *Reader) Memory() (Memory, error) {
+// Memory reads what the node's memory is used by, in bytes: each of [Parts], which together are what is not
+// free. All of it is known, or none.
+func (r *Reader) Memory() (decide.Breakdown, error) {
 	m := readMeminfo(r.path("proc/meminfo"))
 	// The lists of anonymous pages have shared memory too, and so has the page cache.
 	total, shared := m.figure("MemTotal"), m.figure("Shmem")
-	used := []int64{
+	used, rest := decide.Breakdown{}, total-m.figure("MemFree")
+	if rest < 0 {
+		m.fail(errors.New("more is free than there is"))
+	}
+	for i, amount := range []int64{
 		max(0, m.figure("Active(anon)")+m.figure("Inactive(anon)")-shared),
 		shared,
 		max(0, m.figure("Cached")-shared),
@@ -67,20 +46,18 @@ func (r *Reader) Memory() (Memory, error) {
 		m.figure("SUnreclaim"),
 		m.figure("PageTables"),
 		m.hugePages(),
-	}
-	memory, rest := make(Memory, 0, len(used)+1), total-m.figure("MemFree")
-	for i, part := range append(used, rest) {
-		if part < 0 || part > total {
-			m.fail(fmt.Errorf("%s is %d of %d bytes", Parts()[i], part, total))
+	} {
+		part := Parts()[i]
+		if amount > total {
+			m.fail(fmt.Errorf("%s is %d of %d bytes", part, amount, total))
 		}
+		used[part], rest = amount, max(0, rest-amount) // the figures are not of one moment
 	}
-	for i, part := range used {
-		memory, rest = append(memory, Use{Parts()[i], part}), max(0, rest-part) // the figures are not of one moment
-	}
+	used[decide.PartOther] = rest
 	if m.err != nil {
 		return nil, fmt.Errorf("reading what the memory is used by: %w", m.err)
 	}
-	return append(memory, Use{PartOther, rest}), nil
+	return used, nil
 }
 
 // meminfo is /proc/meminfo, with the first fault that was found in it.

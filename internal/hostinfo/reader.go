@@ -67,16 +67,11 @@ func (r *Reader) MemoryUsed(_ string, now time.Time) decide.Breakdown {
 	if age := now.Sub(r.usedAt); age >= 0 && age < memoryEvery {
 		return r.used
 	}
-	r.used, r.usedAt = nil, now
-	memory, err := r.Memory()
-	if err != nil {
+	var err error
+	if r.used, err = r.Memory(); err != nil {
 		r.failed(err)
-		return nil
 	}
-	r.used = decide.Breakdown{}
-	for _, use := range memory {
-		r.used[decide.Part(use.Part)] = use.Bytes
-	}
+	r.usedAt = now
 	return r.used
 }
 

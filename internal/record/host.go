@@ -1,19 +1,18 @@
 package record
 
 import (
-	"context"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/evictd/evictd/internal/hostinfo"
+	"github.com/evictd/evictd/internal/decide"
 )
 
 // host is the collector of figures that are read when they are scraped, and missing when
 // they cannot be read.
 type host struct {
-	memory func(context.Context) (hostinfo.Memory, error)
+	memory func() (decide.Breakdown, error)
 	kills  func() (int64, error)
 
 	mu      sync.Mutex // guards all below
@@ -48,13 +47,12 @@ func (h *host) Collect(ch chan<- prometheus.Metric) {
 	if h.memory == nil {
 		return
 	}
-	// A scrape hands on no context.
-	memory, err := h.memory(context.Background())
+	memory, err := h.memory()
 	if err != nil {
 		return
 	}
-	for _, use := range memory {
-		ch <- prometheus.MustNewConstMetric(h.used, prometheus.GaugeValue, float64(use.Bytes), string(use.Part))
+	for part, bytes := range memory {
+		ch <- prometheus.MustNewConstMetric(h.used, prometheus.GaugeValue, float64(bytes), string(part))
 	}
 }
 

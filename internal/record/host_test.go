@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/record"
 )
 
@@ -37,7 +36,7 @@ func TestMemoryUsed(t *testing.T) {
 # TYPE evictd_memory_used_bytes gauge
 `
 	r := newRig(t)
-	r.memory = hostinfo.Memory{{Part: hostinfo.PartAnonymous, Bytes: 7}, {Part: hostinfo.PartOther, Bytes: 0}}
+	r.memory = decide.Breakdown{"Anonymous": 7, "Other": 0}
 	expect(t, r, head+name+`{part="Anonymous"} 7
 `+name+`{part="Other"} 0
 `, name)

@@ -98,7 +98,7 @@ func takenByTheHost() *decide.Decision {
 	d.Pressure = decision().Pressure
 	d.Breakdown = decide.Breakdown{}
 	for i, part := range hostinfo.Parts() {
-		d.Breakdown[decide.Part(part)] = int64(i) * 100 * mi
+		d.Breakdown[part] = int64(i) * 100 * mi
 	}
 	d.Outside = []decide.Process{{Name: "leak", Unit: "leak.service", RSS: 9 * gi}, {Name: "by hand", RSS: gi}}
 	return d

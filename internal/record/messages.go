@@ -212,7 +212,7 @@ func whereUsed(d *decide.Decision) string {
 func memoryUsed(b decide.Breakdown) string {
 	var parts []string
 	for _, part := range hostinfo.Parts() {
-		if used := b[decide.Part(part)]; used > 0 {
+		if used := b[part]; used > 0 {
 			parts = append(parts, string(part)+" "+wording.Amount(pressure.MemoryAvailable, used))
 		}
 	}

@@ -2,7 +2,6 @@ package record_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -76,7 +75,7 @@ type rig struct {
 	events   *events
 	now      *time.Time
 
-	memory hostinfo.Memory // what the host's files say
+	memory decide.Breakdown // what the host's files say
 	kills  int64
 	unread error
 }
@@ -84,9 +83,9 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	now := start
-	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now, kills: 40}
+	r := &rig{log: &bytes.Buffer{}, registry: prometheus.NewPedanticRegistry(), events: &events{}, now: &now, kills: 40, memory: decide.Breakdown{}}
 	for i, part := range hostinfo.Parts() {
-		r.memory = append(r.memory, hostinfo.Use{Part: part, Bytes: int64(i)})
+		r.memory[part] = int64(i)
 	}
 	logger, err := record.NewLogger("info", "json", r.log)
 	if err != nil {
@@ -94,7 +93,7 @@ func newRig(t *testing.T) *rig {
 	}
 	r.Recorder = record.New(logger, r.registry, r.events, record.Settings{
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
-		MemoryUsed: func(context.Context) (hostinfo.Memory, error) { return r.memory, r.unread },
+		MemoryUsed: func() (decide.Breakdown, error) { return r.memory, r.unread },
 		OOMKills:   func() (int64, error) { return r.kills, r.unread },
 	})
 	return r

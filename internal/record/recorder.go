@@ -1,7 +1,6 @@
 package record
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
-	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
@@ -30,7 +28,7 @@ type Settings struct {
 	// MemoryUsed returns what uses the node's memory, and OOMKills how many processes the kernel
 	// has killed because of missing memory since boot. They are called at each scrape; when one is
 	// nil its metric is missing.
-	MemoryUsed func(context.Context) (hostinfo.Memory, error)
+	MemoryUsed func() (decide.Breakdown, error)
 	OOMKills   func() (int64, error)
 }
 
