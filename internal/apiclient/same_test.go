@@ -168,6 +168,26 @@ func TestSameRateLimitAsTheClientset(t *testing.T) {
 	}
 }
 
+// Each use has its own limits: a watch and an eviction end by their contexts, all else after readTimeout, and
+// evictions wait for no rate.
+func TestLimitsOfTheClients(t *testing.T) {
+	t.Parallel()
+	c, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		client  *Client
+		timeout time.Duration
+		paced   bool
+	}{"watching": {c.Watching, 0, true}, "evicting": {c.Evicting, 0, false}, "telling": {c.Telling, readTimeout, true}} {
+		core, is := test.client.Core().(*rest.RESTClient)
+		if !is || core.Client.Timeout != test.timeout || (core.GetRateLimiter() != nil) != test.paced {
+			t.Errorf("%s: %T, timeout %v, a rate limit %t", name, test.client.Core(), core.Client.Timeout, core.GetRateLimiter() != nil)
+		}
+	}
+}
+
 // The reflector streams the first list where the client is not known to be unable to.
 func TestFirstListMayBeStreamed(t *testing.T) {
 	t.Parallel()
