@@ -65,7 +65,7 @@ func (r *Reader) outside(ctx context.Context) (largest []decide.Process, err err
 	return largest, nil
 }
 
-// read returns a process outside the pods that has more than so much resident memory, and a
+// read returns a process outside the pods that has more resident memory than least, in bytes, and a
 // zero one for every other. Command lines are never read: they hold secrets, and reading one waits for a
 // lock of the process that a node short of memory keeps for long.
 func (r *Reader) read(ctx context.Context, pid int32, groups namespace, least int64) (decide.Process, error) {

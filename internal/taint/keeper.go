@@ -79,11 +79,11 @@ func (w Wanted) real(has Set) Set {
 	}
 }
 
-// Recorder is told what becomes of the node's taints.
+// Recorder writes down what becomes of the node's taints.
 type Recorder interface {
-	// Tainted tells of a change, by the taints' keys. A dry run has changed nothing.
+	// Tainted notes a change, by the taints' keys. A dry run has changed nothing.
 	Tainted(added, removed []string, dryRun bool)
-	// TaintError tells why a change failed; it is tried again.
+	// TaintError notes why a change failed; it is tried again.
 	TaintError(err error)
 }
 
@@ -116,7 +116,7 @@ type Keeper struct {
 }
 
 // New returns a keeper of the taints of a node, by its name, which wants nothing and knows nothing of the
-// node yet. The recorder is told of changes.
+// node yet. The recorder notes changes.
 func New(nodes Client, node string, recorder Recorder) *Keeper {
 	return &Keeper{
 		nodes: nodes, node: node, recorder: recorder, changed: make(chan struct{}, 1), tried: make(chan struct{}),
