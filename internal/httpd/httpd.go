@@ -14,11 +14,8 @@ import (
 )
 
 const (
-	// readTimeout bounds how long a client may take over its request; none of them
-	// has a body.
-	readTimeout = 5 * time.Second
-	// writeTimeout bounds an answer, the scrape included.
-	writeTimeout = 30 * time.Second
+	readTimeout  = 5 * time.Second  // of a request; none has a body
+	writeTimeout = 30 * time.Second // of an answer, the scrape included
 	idleTimeout  = 10 * time.Second
 	// shutdownTimeout is how long answers that are under way may still take.
 	shutdownTimeout = 3 * time.Second
@@ -62,13 +59,8 @@ func New(gatherer prometheus.Gatherer, options Options) *Server {
 	return &Server{
 		addr: options.Addr,
 		server: &http.Server{
-			Handler:           mux,
-			ReadHeaderTimeout: readTimeout,
-			ReadTimeout:       readTimeout,
-			WriteTimeout:      writeTimeout,
-			IdleTimeout:       idleTimeout,
-			MaxHeaderBytes:    maxHeaderBytes,
-			ConnState:         open.changed,
+			Handler: mux, MaxHeaderBytes: maxHeaderBytes, ConnState: open.changed,
+			ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		},
 	}
 }
