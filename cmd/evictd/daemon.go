@@ -29,25 +29,24 @@ import (
 
 // daemon is the object graph of `evictd run`.
 type daemon struct {
-	flags        *runFlags
-	inForce      atomic.Pointer[config.EvictdConfiguration]
-	logger       *zap.Logger
-	clients      *clients
-	host         *host
-	events       *record.Events
-	recorder     *record.Recorder
-	wakers       *pressure.Wakers
-	pods         *nodepods.Pods
-	kills        *usage.OOMKills // nil where the cgroups do not count them
-	taints       *taint.Keeper
-	acting       *acting.Acting
-	actingKnown  atomic.Bool // once it has been known whether evictd acts
-	agent        *agent.Agent
-	state        *state.Store // nil where none is kept
-	server       *httpd.Server
-	refused      refusal
-	compared     atomic.Pointer[kubeletThresholds] // nil where the kubelet's configuration is not known
-	uncheckedWhy string                            // the last reported reason why the kubelet's configuration was not compared
+	flags       *runFlags
+	inForce     atomic.Pointer[config.EvictdConfiguration]
+	logger      *zap.Logger
+	clients     *clients
+	host        *host
+	events      *record.Events
+	recorder    *record.Recorder
+	wakers      *pressure.Wakers
+	pods        *nodepods.Pods
+	kills       *usage.OOMKills // nil where the cgroups do not count them
+	taints      *taint.Keeper
+	acting      *acting.Acting
+	actingKnown atomic.Bool // once it has been known whether evictd acts
+	agent       *agent.Agent
+	state       *state.Store // nil where none is kept
+	server      *httpd.Server
+	refused     refusal
+	compared    atomic.Pointer[kubeletThresholds] // nil where the kubelet's configuration is not known
 }
 
 // build opens what can be opened and connects the parts. It starts only the queue of events.
@@ -65,7 +64,7 @@ func build(ctx context.Context, flags *runFlags, loaded *config.EvictdConfigurat
 	if d.host, err = openHost(&flags.whereFlags, loaded, signalsOf(policy.Thresholds)); err != nil {
 		return nil, err
 	}
-	d.recorder.InForce(policy.Thresholds)
+	d.recorder.InForce(policy.Thresholds, false)
 	d.checkKubeletThresholds(loaded, &policy, d.host.current())
 	d.openWakers()
 	if err := d.connect(ctx, policy, registry); err != nil {
@@ -83,20 +82,29 @@ func (d *daemon) openRecorder(registry *prometheus.Registry) (err error) {
 	d.events = record.NewEvents(d.clients.telling.EventSink(), d.flags.nodeName, "evictd", time.Now)
 	d.recorder = record.New(d.logger, registry, d.events, record.Settings{
 		NodeName: d.flags.nodeName, Version: buildVersion(), Self: self(), Now: time.Now,
-		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory, OOMKills: d.oomKills,
+		MemoryUsed: hostinfo.New(d.flags.hostRoot, d.flags.kubepods, nil).Memory, OOMKills: d.oomKills, WatchAge: d.watchAge,
 	})
 	return nil
 }
 
 // apiError counts a failed request. No client sends anything before the recorder exists.
-func (d *daemon) apiError(request, class string) { d.recorder.APIError(request, class) }
+func (d *daemon) apiError(request string, status int) { d.recorder.APIError(request, status) }
+
+func (d *daemon) watchFailed(err error) { d.recorder.Failed(record.FailedWatch, err) }
+
+// watchAge returns how long ago the watch of the pods last delivered anything; false before there is one.
+func (d *daemon) watchAge() (time.Duration, bool) {
+	if d.pods == nil {
+		return 0, false
+	}
+	return d.pods.Age()
+}
 
 // connect creates the parts that watch, decide and serve.
 func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *prometheus.Registry) (err error) {
 	d.pods = nodepods.New(d.clients.watching.Pods(), nodepods.Options{
-		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.recorder.WatchError, OnOOMKilled: d.openOOMKills(),
+		NodeName: d.flags.nodeName, Now: time.Now, LabelKeys: d.inForce.Load().LabelKeys(), OnError: d.watchFailed, OnOOMKilled: d.openOOMKills(),
 	})
-	d.recorder.WatchAge(d.pods.Age)
 	d.taints = taint.New(d.clients.evicting.Nodes(), d.flags.nodeName, d.recorder) // by the client of evictions, which it precedes
 	d.acting = acting.New(d.clients.watching.ConfigMaps(stopNamespace()), stopNamespace(), time.Now)
 	options := agent.Options{
@@ -109,7 +117,7 @@ func (d *daemon) connect(ctx context.Context, policy agent.Policy, registry *pro
 		Images:     &images{d.clients, d.flags.nodeName, d.host.dedicatedImageFS},
 		Evictor:    evict.New(d.clients.evicting.Core(), time.Now),
 		Recorder:   d.recorder,
-		Host:       hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.ReadError(record.SourceHost, err) }),
+		Host:       hostinfo.New(d.flags.hostRoot, d.host.kubepods, func(err error) { d.recorder.Failed(record.SourceHost, err) }),
 		Wake:       d.wakers.Wake(),
 		Acting:     d.acting.Changed(),
 		KubeletGap: d.host.kubeletGap().at,

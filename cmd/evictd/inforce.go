@@ -25,7 +25,6 @@ func (d *daemon) followConfiguration(ctx context.Context) error {
 		}
 		if err == nil {
 			d.refused.set(nil)
-			d.recorder.Config(nil)
 			d.keepLast(c)
 			checks.Go(func() { d.checkEdit(ctx, c) }) // the next edit does not wait for the API server
 		}
@@ -55,7 +54,7 @@ func (d *daemon) putInForce(ctx context.Context, c *config.EvictdConfiguration) 
 		return errors.Join(ctx.Err(), sampler.Close())
 	}
 	d.inForce.Store(c)
-	d.recorder.InForce(policy.Thresholds)
+	d.recorder.InForce(policy.Thresholds, true)
 	if err := d.host.replace(sampler); err != nil {
 		d.logger.Warn("closing what was read", zap.Error(err)) // the configuration is in effect all the same
 	}

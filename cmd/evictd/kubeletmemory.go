@@ -26,10 +26,9 @@ func (d *daemon) followKubeletMemory(ctx context.Context) error {
 	defer ticker.Stop()
 	for near := false; ; {
 		headroom, known := d.kubeletHeadroom(near)
-		d.recorder.KubeletHeadroom(headroom.Bytes, known)
-		if known && headroom.Near != near {
+		d.recorder.KubeletHeadroom(&headroom, known)
+		if known {
 			near = headroom.Near
-			d.recorder.KubeletNear(&headroom)
 		}
 		select {
 		case <-ctx.Done():

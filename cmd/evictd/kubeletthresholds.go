@@ -66,20 +66,16 @@ func (f *runFlags) readKubelet() (*kubeletconfig.Configuration, error) {
 }
 
 // checkKubeletThresholds compares the policy's thresholds with the kubelet's, and reports the result,
-// or once why the kubelet's are unknown. Into the policy it puts the kubelet's hard thresholds, nil
+// or why the kubelet's are unknown. Into the policy it puts the kubelet's hard thresholds, nil
 // where they are unknown, and when the kubelet removes unused images.
 func (d *daemon) checkKubeletThresholds(c *config.EvictdConfiguration, policy *agent.Policy, sampler *pressure.Node) {
 	kubelet, err := d.flags.readKubelet()
 	policy.ImageReclaim = imageReclaimOf(kubelet)
 	if err != nil {
-		if text := err.Error(); text != d.uncheckedWhy {
-			d.uncheckedWhy = text
-			d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
-		}
+		d.recorder.KubeletThresholdsUnknown(d.flags.kubeletConfig != "", err)
 		d.compared.Store(nil)
 		return
 	}
-	d.uncheckedWhy = ""
 	d.compared.Store(&kubeletThresholds{kubelet: kubelet, ours: policy.Thresholds, definition: c.MemoryDefinition()})
 	sample := sampler.Sample(time.Now())
 	result := d.host.compareThresholds(c, policy.Thresholds, kubelet, &sample, sampler.DedicatedImageFS)

@@ -18,10 +18,10 @@ func (d *daemon) openOOMKills() (inStatus func(*nodepods.Pod, nodepods.OOMKilled
 	switch {
 	case errors.Is(err, usage.ErrOnlyUnified):
 		return func(pod *nodepods.Pod, killed nodepods.OOMKilled) {
-			d.recorder.OOMKilled(&record.OOMKill{Pod: pod.Key(), UID: pod.UID, Container: killed.Container, Count: 1})
+			d.recorder.OOMKilled(pod.Key(), pod.UID, killed.Container, 1)
 		}
 	case err != nil:
-		d.recorder.OOMKillsUnread(err)
+		d.recorder.Failed(record.FailedOOMKills, err)
 	}
 	return nil
 }
@@ -32,8 +32,8 @@ func (d *daemon) followOOMKills(ctx context.Context) error {
 		return nil
 	}
 	d.kills.Run(ctx, func(kill usage.OOMKill) {
-		d.recorder.OOMKilled(&record.OOMKill{Pod: d.podName(kill.UID), UID: kill.UID, Count: kill.Count})
-	}, d.recorder.OOMKillsUnread)
+		d.recorder.OOMKilled(d.podName(kill.UID), kill.UID, "", kill.Count)
+	}, func(err error) { d.recorder.Failed(record.FailedOOMKills, err) })
 	return nil
 }
 

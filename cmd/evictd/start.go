@@ -133,9 +133,5 @@ func idle(ctx context.Context, flags *runFlags, logger *zap.Logger, refused erro
 // noteRefused reports an invalid configuration file.
 func (d *daemon) noteRefused(err error) {
 	d.refused.set(err)
-	if instead := d.refused.atStart(); instead != "" {
-		d.recorder.ConfigAtStart(err, instead)
-		return
-	}
-	d.recorder.Config(err)
+	d.recorder.Refused(err, d.refused.atStart())
 }

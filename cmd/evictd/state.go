@@ -33,7 +33,8 @@ func (d *daemon) remember(ctx context.Context, options *agent.Options) {
 		return
 	}
 	own := state.Identity{BootID: bootID, NodeUID: d.nodeUID(ctx, dir)}
-	d.state = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: d.recorder.StateFailure})
+	failed := func(what state.Failure, err error) { d.recorder.Failed(string(what), err) }
+	d.state = state.NewStore(state.Options{Dir: dir, Identity: own, Now: time.Now, OnFailure: failed})
 	options.Memory = d.state
 	options.Remembered = d.loadState(dir, own)
 }

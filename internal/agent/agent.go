@@ -67,12 +67,12 @@ func New(options Options) (*Agent, error) {
 	a := &Agent{
 		options: options, active: active{reload: make(chan func())},
 		measurer: measure.New(measure.Options{
-			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.ReadError,
+			Cgroups: options.Cgroups, Disk: options.Disk, Images: options.Images, Fault: options.Recorder.Failed,
 		}),
 		journal:  journal{to: options.Recorder.Decision, host: options.Host},
 		cooldown: cooldown.New(options.Policy.Limits, options.Random),
 		incidents: incident.New(incident.Sources{
-			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.ReadError,
+			OOMKills: options.OOMKills, Pods: options.Pods.List, Fault: options.Recorder.Failed,
 		}),
 	}
 	a.victims, a.executor = a.newVictims(), a.newExecutor()

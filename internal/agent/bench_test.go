@@ -87,17 +87,15 @@ func (*benchNode) Budget(context.Context, string, string) (evict.Budget, error) 
 // silence records nothing, and counts the decisions.
 type silence struct{ decided int }
 
-func (*silence) Sample(*pressure.Sample, *pressure.Verdict) {}
-func (*silence) Tick(time.Time, time.Duration)              {}
-func (*silence) IncidentBegan(*incident.Incident)           {}
-func (*silence) IncidentEnded(*incident.Incident)           {}
-func (*silence) Intent(*decide.Decision, *decide.Attempt)   {}
-func (s *silence) Decision(*decide.Decision)                { s.decided++ }
-func (*silence) Ledger(time.Time, []decide.Victim)          {}
-func (*silence) ReadError(string, error)                    {}
-func (*silence) VictimEnded(*decide.Ended)                  {}
-func (*silence) LeftAlone(_, _ int)                         {}
-func (*silence) Acting(acting.State)                        {}
+func (*silence) Sample(*pressure.Sample, *pressure.Verdict)  {}
+func (*silence) Tick(time.Time, time.Duration)               {}
+func (*silence) Incidents(_, _ []incident.Incident)          {}
+func (*silence) Intent(*decide.Decision, *decide.Attempt)    {}
+func (s *silence) Decision(*decide.Decision)                 { s.decided++ }
+func (*silence) Ledger(time.Time, []decide.Victim, int, int) {}
+func (*silence) Failed(string, error)                        {}
+func (*silence) VictimEnded(*decide.Ended)                   {}
+func (*silence) Acting(acting.State)                         {}
 
 func newBenchAgent(b *testing.B, n *benchNode) *Agent {
 	b.Helper()

@@ -329,10 +329,10 @@ func (n *fakeNode) Decision(d *decide.Decision) {
 	n.decisions = append(n.decisions, *d)
 }
 
-func (n *fakeNode) IncidentEnded(i *incident.Incident) {
+func (n *fakeNode) Incidents(_, ended []incident.Incident) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.incidents = append(n.incidents, *i)
+	n.incidents = append(n.incidents, ended...)
 }
 
 func (n *fakeNode) Intent(_ *decide.Decision, a *decide.Attempt) {
@@ -347,7 +347,7 @@ func (n *fakeNode) VictimEnded(e *decide.Ended) {
 	n.ended = append(n.ended, *e)
 }
 
-func (n *fakeNode) ReadError(source string, _ error) {
+func (n *fakeNode) Failed(source string, _ error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.readFault = append(n.readFault, source)
@@ -365,11 +365,9 @@ func (r recorder) Sample(_ *pressure.Sample, verdict *pressure.Verdict) {
 	}
 }
 
-func (recorder) Tick(time.Time, time.Duration)     {}
-func (recorder) IncidentBegan(*incident.Incident)  {}
-func (recorder) Ledger(time.Time, []decide.Victim) {}
-func (recorder) LeftAlone(_, _ int)                {}
-func (recorder) Acting(acting.State)               {}
+func (recorder) Tick(time.Time, time.Duration)               {}
+func (recorder) Ledger(time.Time, []decide.Victim, int, int) {}
+func (recorder) Acting(acting.State)                         {}
 
 // victims returns the names of the pods in the order of their requests.
 func (n *fakeNode) victims() []string {

@@ -199,7 +199,7 @@ func (r killableRecorder) Decision(d *decide.Decision) {
 	}
 }
 
-func (r killableRecorder) Ledger(_ time.Time, bookings []decide.Victim) {
+func (r killableRecorder) Ledger(_ time.Time, bookings []decide.Victim, _, _ int) {
 	if len(bookings) > 0 {
 		r.of.reach(onTheNextTick)
 	}

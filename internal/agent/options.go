@@ -36,22 +36,17 @@ type Recorder interface {
 	Tick(started time.Time, took time.Duration)
 	Intent(d *decide.Decision, a *decide.Attempt)
 	Decision(d *decide.Decision)
-	Ledger(now time.Time, bookings []decide.Victim)
-	ReadError(source string, err error)
+	// Ledger reports at each tick what is in flight, and how many pods are in back-off because a budget
+	// refused, or because several budgets select them.
+	Ledger(now time.Time, bookings []decide.Victim, blocked, misconfigured int)
+	// Failed reports a reading that failed, by its source.
+	Failed(source string, err error)
 	// Acting reports whether the agent acts, at the start and after each change.
 	Acting(s acting.State)
-	IncidentRecorder
+	// Incidents reports each shortage that began, and each that is over.
+	Incidents(began, ended []incident.Incident)
 	// VictimEnded reports each victim that evictd evicted once it has ended.
 	VictimEnded(e *decide.Ended)
-	// LeftAlone reports at each tick how many pods are in back-off because a budget refused, or because
-	// several budgets select them.
-	LeftAlone(blocked, misconfigured int)
-}
-
-// IncidentRecorder receives each incident twice: when it begins and when it ends.
-type IncidentRecorder interface {
-	IncidentBegan(i *incident.Incident)
-	IncidentEnded(i *incident.Incident)
 }
 
 // Memory keeps states for the next process.

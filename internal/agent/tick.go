@@ -44,8 +44,8 @@ func (a *Agent) updateVictims(ctx context.Context, now time.Time) []decide.Victi
 	a.keeper.note(len(ended) > 0)
 	if a.options.Pods.Synced() {
 		a.cooldown.Forget(a.victims.Present)
-		a.options.Recorder.Ledger(now, a.victims.All())
-		a.options.Recorder.LeftAlone(a.cooldown.Waiting(now))
+		blocked, misconfigured := a.cooldown.Waiting(now)
+		a.options.Recorder.Ledger(now, a.victims.All(), blocked, misconfigured)
 	}
 	a.reconcile(now)
 	a.victims.Simulate(ctx, now)
@@ -71,12 +71,7 @@ func (a *Agent) followIncidents(sample *pressure.Sample, verdict *pressure.Verdi
 		return
 	}
 	began, ended := a.incidents.Observe(sample, a.policy.Thresholds, a.policy.Transition)
-	for i := range began {
-		a.options.Recorder.IncidentBegan(&began[i])
-	}
-	for i := range ended {
-		a.options.Recorder.IncidentEnded(&ended[i])
-	}
+	a.options.Recorder.Incidents(began, ended)
 	a.keeper.note(len(began)+len(ended) > 0)
 }
 

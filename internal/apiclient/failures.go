@@ -10,8 +10,8 @@ import (
 )
 
 // Failed is called for each request to the API server that did not succeed, with one of
-// [record.APIRequests] and one of [record.APIClasses]. It is called on any goroutine.
-type Failed func(request, class string)
+// [record.APIRequests] and the status code, 0 where there was no answer. It is called on any goroutine.
+type Failed func(request string, status int)
 
 // transport returns one that reports failures. It is below client-go, which retries some
 // of them without reporting them.
@@ -27,9 +27,9 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := c.inner.RoundTrip(r)
 	switch {
 	case err != nil && !errors.Is(r.Context().Err(), context.Canceled):
-		c.tell(kindOf(r), record.ClassNone)
+		c.tell(kindOf(r), 0)
 	case err == nil && response.StatusCode >= http.StatusBadRequest:
-		c.tell(kindOf(r), classOf(response.StatusCode))
+		c.tell(kindOf(r), response.StatusCode)
 	}
 	return response, err
 }
@@ -64,19 +64,4 @@ func resourceOf(path string) (resource, subresource string) {
 	_, inside, _ := strings.Cut(path, "/namespaces/")
 	parts := append(strings.Split(inside, "/"), "", "", "")
 	return parts[1], parts[3]
-}
-
-func classOf(code int) string {
-	switch {
-	case code == http.StatusUnauthorized:
-		return record.ClassUnauthorized
-	case code == http.StatusForbidden:
-		return record.ClassForbidden
-	case code == http.StatusTooManyRequests:
-		return record.ClassTooMany
-	case code < http.StatusInternalServerError:
-		return record.ClassClient
-	default:
-		return record.ClassServer
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/evictd/evictd/internal/acting"
-	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/evict"
 )
 
@@ -48,8 +47,8 @@ func TestActingIsSaidOnceForEachChange(t *testing.T) {
 	for _, e := range r.events.all {
 		events = append(events, e.reason+" "+e.message)
 	}
-	if len(events) != 3 || !strings.HasPrefix(events[0], record.ReasonStopped) || !strings.Contains(events[1], "a ConfigMap stops it; delete it") ||
-		!strings.HasPrefix(events[2], record.ReasonResumed) {
+	if len(events) != 3 || !strings.HasPrefix(events[0], "EvictionsStopped") || !strings.Contains(events[1], "a ConfigMap stops it; delete it") ||
+		!strings.HasPrefix(events[2], "EvictionsResumed") {
 		t.Errorf("Events\n%s", strings.Join(events, "\n"))
 	}
 }

@@ -8,15 +8,20 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
-// fault is why a signal is unknown, and whether the log has it.
-type fault struct {
-	text string
-	said bool
+// threshold is one of a signal's two.
+type threshold struct {
+	signal pressure.Signal
+	hard   bool
 }
+
+func thresholdOf(p *pressure.Pressure) threshold {
+	return threshold{p.Threshold.Signal, p.Threshold.Hard}
+}
+
+func (t threshold) kind() string { return pressure.Threshold{Hard: t.hard}.Kind() }
 
 // Sample takes one reading of the node and what it means. It is called every
 // tick: it logs changes only and allocates nothing when nothing changes.
@@ -29,98 +34,64 @@ func (r *Recorder) Sample(sample *pressure.Sample, verdict *pressure.Verdict) {
 	for signal := range pressure.SignalCount {
 		r.noteState(pressure.Signal(signal), &sample.Observations[signal])
 	}
-	r.seen = true
-	r.notePressures(sample, verdict)
-	r.signals.set(sample, verdict, &r.holds)
+	for i := range verdict.Pressures {
+		r.noteBegin(&verdict.Pressures[i])
+	}
+	for signal := range pressure.SignalCount {
+		r.noteEnd(threshold{pressure.Signal(signal), false}, sample, verdict)
+		r.noteEnd(threshold{pressure.Signal(signal), true}, sample, verdict)
+	}
+	r.seen, r.sample, r.under, r.forecasts = true, *sample, verdict.Under, verdict.Forecasts
 }
 
 // noteState logs a signal whose state has changed. Of the first sample it logs only what could not
 // be read, and what a threshold requires and the node does not have.
 func (r *Recorder) noteState(signal pressure.Signal, seen *pressure.Observation) {
-	before := r.states[signal]
-	r.states[signal] = seen.State
 	if seen.State == pressure.Unknown {
-		r.noteFault(signal, seen.Err)
-		return
-	}
-	said := r.faults[signal].said
-	r.faults[signal] = fault{}
-	absent := seen.State == pressure.Absent && !errors.Is(seen.Err, pressure.ErrUnasked)
-	if !r.seen && absent {
-		level := zapcore.InfoLevel
-		if signal == pressure.MemoryStall {
-			level = zapcore.WarnLevel // no default sets it: this threshold has no effect
+		r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
+		if repeats, due := r.faults.say(signal, fmt.Sprint(seen.Err), r.settings.Now()); due {
+			r.logger.Warn("signal is unknown", append(with("signal", signal, "repeats", repeats), zap.Error(seen.Err))...)
 		}
-		r.logger.Log(level, messageAbsent, zap.Stringer(keySignal, signal), zap.Error(seen.Err))
 		return
 	}
-	if before == seen.State || !r.seen {
-		return
-	}
-	if before == pressure.Unknown && !said {
+	_, changed := r.states.say(signal, seen.State, time.Time{})
+	if recovered := r.faults.end(signal); !changed && !recovered {
 		return // of a file that comes and goes, the log has one pair of lines a minute
 	}
-	if seen.State == pressure.Absent {
-		r.logger.Info(messageAbsent, zap.Stringer(keySignal, signal), zap.Error(seen.Err))
-		return
+	switch level := zapcore.InfoLevel; {
+	case seen.State == pressure.Absent && (r.seen || !errors.Is(seen.Err, pressure.ErrUnasked)):
+		if !r.seen && signal == pressure.MemoryStall {
+			level = zapcore.WarnLevel // no default sets it: this threshold has no effect
+		}
+		r.logger.Log(level, "signal became absent", zap.Stringer("signal", signal), zap.Error(seen.Err))
+	case seen.State == pressure.Known && r.seen:
+		r.logger.Info("signal is known again", with("signal", signal, "available", seen.Available, "capacity", seen.Capacity)...)
 	}
-	r.logger.Info(messageKnown, zap.Stringer(keySignal, signal),
-		zap.Int64(keyAvailable, seen.Available), zap.Int64(keyCapacity, seen.Capacity))
 }
 
-// noteFault logs a signal that is unknown: once for each reason, and about once a minute when the
-// reason changes or the signal is alternately known and unknown.
-func (r *Recorder) noteFault(signal pressure.Signal, err error) {
-	r.metrics.readErrors.WithLabelValues(string(signal.Source())).Inc()
-	f := &r.faults[signal]
-	if text := fmt.Sprint(err); text != f.text {
-		*f = fault{text: text}
-	}
-	if f.said {
+// noteBegin logs a threshold that begins to hold.
+func (r *Recorder) noteBegin(p *pressure.Pressure) {
+	if _, holds := r.holding[thresholdOf(p)]; holds {
 		return
 	}
-	f.said = r.warnNowAndThen(messageUnknown+signal.String(), messageUnknown, err, zap.Stringer(keySignal, signal))
+	r.holding[thresholdOf(p)] = p.Since
+	r.logger.Warn("pressure began", pressureLine(p)...)
 }
 
-// notePressures logs thresholds that begin or cease to hold. A signal that is
-// not known ends nothing.
-func (r *Recorder) notePressures(sample *pressure.Sample, verdict *pressure.Verdict) {
-	var holds [pressure.SignalCount][kindCount]bool
+// noteEnd logs a threshold that ceases to hold. A signal that is not known ends nothing.
+func (r *Recorder) noteEnd(t threshold, sample *pressure.Sample, verdict *pressure.Verdict) {
+	since, held := r.holding[t]
+	if !held || sample.Of(t.signal).State == pressure.Unknown {
+		return
+	}
 	for i := range verdict.Pressures {
-		p := &verdict.Pressures[i]
-		signal, kind := p.Threshold.Signal, kindOf(p.Threshold.Hard)
-		holds[signal][kind] = true
-		if !r.holds[signal][kind] {
-			r.since[signal][kind] = p.Since
-			r.began(p)
+		if thresholdOf(&verdict.Pressures[i]) == t {
+			return
 		}
 	}
-	for signal := range r.holds {
-		for kind := range kindCount {
-			if !r.holds[signal][kind] || holds[signal][kind] {
-				continue
-			}
-			if sample.Observations[signal].State == pressure.Unknown {
-				holds[signal][kind] = true
-				continue
-			}
-			r.ended(pressure.Signal(signal), kind, verdict.Time)
-		}
-	}
-	r.holds = holds
-}
-
-func (r *Recorder) began(p *pressure.Pressure) {
-	line := newPressureLine(p)
-	r.logger.Warn(messageBegan, inline(&line))
-}
-
-func (r *Recorder) ended(signal pressure.Signal, kind int, now time.Time) {
-	since := r.since[signal][kind]
-	r.held[signal][kind] = decide.HoldNone
-	if signal.OnDisk() {
-		r.metrics.diskUsed(signal, nil)
-	}
-	r.logger.Info(messageEnded, zap.Stringer(keySignal, signal), zap.String(keyKind, kindName(kind)),
-		zap.Time(keySince, since.UTC()), zap.Float64(keyDuration, now.Sub(since).Seconds()))
+	delete(r.holding, t)
+	r.notes.end(t) // the hold
+	r.metrics.breakDown(t.signal, nil)
+	r.logger.Info("pressure ended", with("signal", t.signal, "kind", t.kind(),
+		"since", since.UTC(), "duration_seconds", verdict.Time.Sub(since).Seconds())...)
 }

@@ -11,7 +11,7 @@ func TestConfinedIsShown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const name = "evictd_confined"
-	expect(t, r, "", name)
+	expect(t, r, name)
 	for confined, want := range map[bool]float64{false: 0, true: 1} {
 		r.Confined(confined)
 		if got := value(t, r, name); got != want {

@@ -12,84 +12,124 @@ import (
 	"github.com/evictd/evictd/pkg/rank"
 )
 
+// messageLimit is the API's limit for an Event's text, in bytes.
+const messageLimit = 1024
+
 // EventWriter takes Kubernetes Events, as client-go's record.EventRecorder and
 // [Events] do. The objects are ObjectReferences. It must not wait for the API server.
 type EventWriter interface {
-	Event(object runtime.Object, eventtype, reason, message string)
-	// AnnotatedEventf is Event with annotations.
 	AnnotatedEventf(object runtime.Object, annotations map[string]string, eventtype, reason, format string, args ...any)
 }
 
-// The reasons of Events. All but the last six are on the pod and on its controller.
+// event is an Event: its reason, its type, and its text, in which each {word} is replaced.
+type event struct{ reason, kind, text string }
+
+// again is before the outcome of a request for a pod that was a victim already.
+const again = "again "
+
+// The reasons of Events that are about no request.
 const (
-	// ReasonRequested: the API server accepted the pod's eviction.
-	ReasonRequested = "EvictionRequested"
-	// ReasonWouldBeEvicted: it would have, in a dry run; nothing happened.
-	ReasonWouldBeEvicted = "WouldBeEvicted"
-	// ReasonDeleted: the API server accepted the delete of a pod, which bypassed its budget.
-	ReasonDeleted = "BypassedPDB"
-	// ReasonWouldBeDeleted: it would have, in a dry run; nothing happened.
-	ReasonWouldBeDeleted = "WouldBypassPDB"
-	// ReasonEscalated: a victim that should have ended by now has a shorter grace period.
-	ReasonEscalated = "EvictionEscalated"
-	// ReasonWouldBeEscalated: it would have, in a dry run; nothing happened.
-	ReasonWouldBeEscalated = "WouldBeEscalated"
-	// ReasonBlocked: a PodDisruptionBudget kept the pod.
-	ReasonBlocked = "EvictionBlocked"
-	// ReasonDenied: RBAC, admission or a webhook kept the pod, or moves it away by its own means.
-	ReasonDenied = "EvictionDenied"
-	// ReasonMisconfigured: several budgets select the pod.
-	ReasonMisconfigured = "EvictionMisconfigured"
-	// ReasonUnconfirmed: no response came; the pod may be in flight.
-	ReasonUnconfirmed = "EvictionUnconfirmed"
-	// ReasonStuck: the pod was evicted and has not ended by its deadline. It is on the pod alone.
-	ReasonStuck = "EvictionStuck"
-	// ReasonHeld is on the node: no pod can be evicted although a threshold is met.
-	ReasonHeld = "EvictionHeld"
-	// ReasonRefused is on the node and on evictd's own pod: its configuration file is refused.
-	ReasonRefused = "ConfigurationRefused"
-	// ReasonStopped is on the node: the ConfigMap exists that stops evictd, or that is not known.
-	ReasonStopped = "EvictionsStopped"
-	// ReasonResumed is on the node: that is over.
-	ReasonResumed = "EvictionsResumed"
-	// ReasonKubeletNear is on the node: the kubelet would evict for memory before evictd.
-	ReasonKubeletNear = "KubeletEvictionNear"
+	// reasonStuck is on a pod that was evicted and has not ended by its deadline.
+	reasonStuck = "EvictionStuck"
+	// reasonHeld is on the node: no pod can be evicted although a threshold is met.
+	reasonHeld = "EvictionHeld"
+	// reasonRefused is on the node and on evictd's own pod: its configuration file is refused.
+	reasonRefused = "ConfigurationRefused"
+	// reasonStopped is on the node: the ConfigMap exists that stops evictd, or that is not known.
+	reasonStopped = "EvictionsStopped"
+	// reasonResumed is on the node: that is over.
+	reasonResumed = "EvictionsResumed"
+	// reasonKubeletNear is on the node: the kubelet would evict for memory before evictd.
+	reasonKubeletNear = "KubeletEvictionNear"
 )
 
-// Reasons returns the reasons of every Event that evictd writes.
-func Reasons() []string {
-	return []string{
-		ReasonRequested, ReasonWouldBeEvicted, ReasonDeleted, ReasonWouldBeDeleted,
-		ReasonEscalated, ReasonWouldBeEscalated, ReasonBlocked, ReasonDenied,
-		ReasonMisconfigured, ReasonUnconfirmed, ReasonStuck, ReasonHeld, ReasonRefused,
-		ReasonStopped, ReasonResumed, ReasonKubeletNear,
+// eventTable returns every Event by what it is about: the outcome of a request, which is written on
+// the pod and on its controller, or its own reason.
+func eventTable() map[string]event {
+	const (
+		warning, normal = corev1.EventTypeWarning, corev1.EventTypeNormal
+		would           = "Dry run, nothing happens to it: evictd would "
+		bypass          = " {pod} bypassing {budget}, which wants {wants} healthy pods and has {has}: no candidate could be evicted, and disruptionBudgets is bestEffort."
+		overdue         = " again for {pod}, which is terminating and should have ended by now."
+	)
+	return map[string]event{
+		string(evict.Evicted):            {"EvictionRequested", warning, "evictd evicts {pod}."},
+		string(evict.WouldEvict):         {"WouldBeEvicted", warning, would + "evict {pod}.{why}"},
+		string(evict.Deleted):            {"BypassedPDB", warning, "evictd deletes" + bypass},
+		string(evict.WouldDelete):        {"WouldBypassPDB", warning, would + "delete" + bypass + "{why}"},
+		again + string(evict.Evicted):    {"EvictionEscalated", warning, "evictd asks" + overdue},
+		again + string(evict.WouldEvict): {"WouldBeEscalated", warning, would + "ask" + overdue + "{why}"},
+		string(evict.BlockedByBudget):    {"EvictionBlocked", warning, "{dry}evictd may not evict {pod}: {budget} allows no disruption now{answer}."},
+		string(evict.BudgetPending):      {"EvictionBlocked", warning, "{dry}evictd may not evict {pod} yet: {budget} is still being processed{answer}."},
+		string(evict.Denied):             {"EvictionDenied", warning, "{dry}evictd may not evict {pod}: the API server denies it{answer}."},
+		string(evict.Evacuating):         {"EvictionDenied", warning, "{dry}evictd asked to evict {pod}, and admission moves it away by its own means{answer}."},
+		string(evict.Misconfigured):      {"EvictionMisconfigured", warning, "{dry}evictd cannot evict {pod} until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it{answer}."},
+		string(evict.Unconfirmed):        {"EvictionUnconfirmed", warning, "{dry}evictd requested the eviction of {pod} and got no answer{doubt}{answer}."},
+
+		reasonStuck: {reasonStuck, warning, "evictd evicted this pod for {signal}, it should have ended by {deadline} and has not: evictd does not rely on its end any more. " +
+			"Look for finalizers, volumes that do not unmount, or a container runtime that hangs."},
+		reasonHeld:        {reasonHeld, warning, "{dry}evictd evicts no pod: {hold}{answer}. {shortage}"},
+		reasonRefused:     {reasonRefused, warning, "evictd refuses {what}: {error}"},
+		reasonStopped:     {reasonStopped, warning, "{state}; {do}. Until then its evictions are server-side dry runs."},
+		reasonResumed:     {reasonResumed, normal, "It is not stopped any more: {state}."},
+		reasonKubeletNear: {reasonKubeletNear, warning, "the kubelet is about to evict pods before evictd: {detail}"},
 	}
+}
+
+// with returns the text with its words replaced.
+func (e *event) with(words ...string) string {
+	return strings.NewReplacer(words...).Replace(e.text)
+}
+
+// tell writes the Event of a reason.
+func (r *Recorder) tell(on *corev1.ObjectReference, reason string, words ...string) {
+	e := eventTable()[reason]
+	r.write(on, nil, &e, e.with(words...))
+}
+
+// onNode writes the Event of a reason on the node.
+func (r *Recorder) onNode(reason string, words ...string) {
+	r.tell(nodeReference(r.settings.NodeName), reason, words...)
+}
+
+func (r *Recorder) write(on *corev1.ObjectReference, annotations map[string]string, e *event, text string) {
+	r.events.AnnotatedEventf(on, annotations, e.kind, e.reason, "%s", shorten(text, messageLimit))
 }
 
 // writeEvents writes the Events of a decision: two for each pod that was tried, on the pod and on
-// its controller, or one on the node when no pod can be evicted.
+// its controller, or one on the node when no pod can be evicted, once for each hold of a threshold.
 func (r *Recorder) writeEvents(d *decide.Decision) {
 	for i := range d.Attempts {
-		a := &d.Attempts[i]
-		if reason := reasonOf(a); reason != "" {
-			pod := a.Entry.Pod
-			r.events.Event(podReference(pod.Namespace, pod.Name, pod.UID), corev1.EventTypeWarning, reason, r.attemptMessage(d, a, thisPod(a)))
-			r.tellOwner(d, a, reason)
-		}
+		r.tellAttempt(d, &d.Attempts[i])
 	}
-	if r.noteHold(d) {
-		r.warnOnNode(ReasonHeld, r.heldMessage(d))
+	if at := thresholdOf(&d.Pressure); !concernsNode(d) {
+		r.over(at)
+	} else if r.news(at, d.Hold) {
+		r.onNode(reasonHeld, r.heldWords(d)...)
 	}
 }
 
-// warnOnNode writes an Event on the node.
-func (r *Recorder) warnOnNode(reason, message string) {
-	r.events.Event(nodeReference(r.node), corev1.EventTypeWarning, reason, message)
-}
-
-// tellOnNode writes an Event on the node about nothing that needs attention.
-func (r *Recorder) tellOnNode(reason, message string) {
-	r.events.Event(nodeReference(r.node), corev1.EventTypeNormal, reason, message)
+// tellAttempt writes what became of a request, where that concerns the pod. On its controller the owner
+// of several pods sees which of them was evicted; a pod without a controller has no such Event.
+func (r *Recorder) tellAttempt(d *decide.Decision, a *decide.Attempt) {
+	table, outcome := eventTable(), string(a.Result.Outcome)
+	e, found := table[again+outcome]
+	if !a.Escalates || !found {
+		e, found = table[outcome]
+	}
+	if !found {
+		return
+	}
+	pod := a.Entry.Pod
+	r.write(podReference(pod.Namespace, pod.Name, pod.UID), nil, &e, r.attemptMessage(d, a, &e, thisPod(pod)))
+	if pod.OwnerUID == "" {
+		return
+	}
+	var annotations map[string]string
+	if a.Result.Outcome.Accepted() {
+		annotations = map[string]string{victimAnnotation: pod.UID}
+	}
+	r.write(ownerReference(pod), annotations, &e, r.attemptMessage(d, a, &e, itsPod(pod)))
 }
 
 // concernsNode reports whether a hold is reported on the node: no pod can be evicted. Unknown usage
@@ -103,71 +143,6 @@ func concernsNode(d *decide.Decision) bool {
 		return true
 	default:
 		return d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil && d.Pressure.Threshold.Signal.OnDisk()
-	}
-}
-
-// tellOwner writes an attempt's Event on the pod's controller, where the owner of several pods sees
-// which of them was evicted. A pod without a controller has none.
-func (r *Recorder) tellOwner(d *decide.Decision, a *decide.Attempt, reason string) {
-	pod := a.Entry.Pod
-	if pod.OwnerUID == "" {
-		return
-	}
-	var annotations map[string]string
-	if a.Result.Outcome.Accepted() {
-		annotations = map[string]string{victimAnnotation: pod.UID}
-	}
-	r.events.AnnotatedEventf(ownerReference(pod), annotations, corev1.EventTypeWarning, reason, "%s", r.attemptMessage(d, a, itsPod(pod)))
-}
-
-// noteHold reports whether the decision's hold is to be said on the node, and was not by the
-// one before it for the same threshold.
-func (r *Recorder) noteHold(d *decide.Decision) bool {
-	now := decide.HoldNone
-	if concernsNode(d) {
-		now = d.Hold
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	last := &r.held[d.Pressure.Threshold.Signal][kindOf(d.Pressure.Threshold.Hard)]
-	fresh := now != decide.HoldNone && *last != now
-	*last = now
-	return fresh
-}
-
-// reasonOf returns the reason of the pod's Event, or "" for outcomes that do not concern the pod.
-func reasonOf(a *decide.Attempt) string {
-	outcome := a.Result.Outcome
-	switch {
-	case a.Escalates && outcome == evict.Evicted:
-		return ReasonEscalated
-	case a.Escalates && outcome == evict.WouldEvict:
-		return ReasonWouldBeEscalated
-	default:
-		return reasonOfOutcome(outcome)
-	}
-}
-
-func reasonOfOutcome(outcome evict.Outcome) string {
-	switch outcome {
-	case evict.Evicted:
-		return ReasonRequested
-	case evict.WouldEvict:
-		return ReasonWouldBeEvicted
-	case evict.Deleted:
-		return ReasonDeleted
-	case evict.WouldDelete:
-		return ReasonWouldBeDeleted
-	case evict.BlockedByBudget, evict.BudgetPending:
-		return ReasonBlocked
-	case evict.Denied, evict.Evacuating:
-		return ReasonDenied
-	case evict.Misconfigured:
-		return ReasonMisconfigured
-	case evict.Unconfirmed:
-		return ReasonUnconfirmed
-	default:
-		return ""
 	}
 }
 

@@ -131,7 +131,7 @@ func TestADenialIsRecordedInThePolicysWords(t *testing.T) {
 	d.Attempts = d.Attempts[:1]
 	d.Attempts[0].Result = evict.Result{Outcome: evict.Denied, Message: words}
 	r.Decision(d)
-	if event := r.events.all[0]; event.reason != record.ReasonDenied || !strings.Contains(event.message, words) {
+	if event := r.events.all[0]; event.reason != "EvictionDenied" || !strings.Contains(event.message, words) {
 		t.Errorf("the Event: %+v", event)
 	}
 	attempts, _ := r.lines(t)[0]["attempts"].([]any)
@@ -278,7 +278,7 @@ func TestFortyEvictionsAreFortyEvents(t *testing.T) {
 	uids := map[string]int{}
 	for _, event := range s.created {
 		uids[string(event.InvolvedObject.UID)]++
-		if event.Reason != record.ReasonRequested || strings.Contains(event.Message, "combined") ||
+		if event.Reason != "EvictionRequested" || strings.Contains(event.Message, "combined") ||
 			event.Namespace != "shop" || event.Source.Component != "evictd" ||
 			event.InvolvedObject.APIVersion != map[string]string{"Pod": "v1", "StatefulSet": "apps/v1"}[event.InvolvedObject.Kind] {
 			t.Errorf("Event %s on %v: %s", event.Reason, event.InvolvedObject, event.Message)
@@ -458,7 +458,7 @@ func TestOnePodRefusedOverAndOverIsNotSpam(t *testing.T) {
 			reasons[event.Reason]++
 		}
 	}
-	if reasons[record.ReasonBlocked] != 5 || reasons[record.ReasonRequested] != 1 {
+	if reasons["EvictionBlocked"] != 5 || reasons["EvictionRequested"] != 1 {
 		t.Errorf("Events by reason = %v, want 5 blocked and 1 requested", reasons)
 	}
 }

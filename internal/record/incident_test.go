@@ -9,17 +9,15 @@ import (
 )
 
 // incidentEnded is a shortage in which evictd, the kubelet and others all acted.
-func incidentEnded(change ...func(*incident.Incident)) *incident.Incident {
+func incidentEnded(change func(*incident.Incident)) incident.Incident {
 	began := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	i := &incident.Incident{
+	i := incident.Incident{
 		ID: "memory.available-20260102T030405.000Z", Signal: pressure.MemoryAvailable,
 		Began: began, Short: began.Add(90 * time.Second), Lowest: 7,
 		Victims: []incident.Victim{{Pod: "shop/a", UID: "a"}, {Pod: "shop/b", UID: "b", DryRun: true}},
 		During:  incident.Others{OOMKills: 2, Kubelets: []string{"shop/c"}},
 	}
-	for _, c := range change {
-		c(i)
-	}
+	change(&i)
 	return i
 }
 
@@ -60,7 +58,7 @@ func TestIncidentsLastLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			r.IncidentEnded(incidentEnded(test.change))
+			r.Incidents(nil, []incident.Incident{incidentEnded(test.change)})
 			line := r.lines(t)[0]
 			if line["msg"] != "incident ended" || line["detail"] != test.want || line["duration_seconds"] != 90. {
 				t.Errorf("got %v, want the detail %q", line, test.want)

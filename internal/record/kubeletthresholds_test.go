@@ -2,11 +2,13 @@ package record_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/evictd/evictd/internal/kubeletconfig"
-	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/pkg/pressure"
 )
 
@@ -32,17 +34,15 @@ func TestKubeletThresholdCheckIsLoggedAndShown(t *testing.T) {
 			t.Errorf("line %d is not %+v: %v", i, want, lines)
 		}
 	}
-	const help = "# HELP evictd_kubelet_acts_first 1 when the kubelet would evict for the signal before evictd does, by the two configurations, 0 when it would not; missing for signals that were not compared.\n# TYPE evictd_kubelet_acts_first gauge\n"
-	expect(t, r, help+`evictd_kubelet_acts_first{signal="imagefs.available"} 0
-evictd_kubelet_acts_first{signal="memory.available"} 1
-evictd_kubelet_acts_first{signal="nodefs.available"} 0
-`, "evictd_kubelet_acts_first")
+	expect(t, r, "evictd_kubelet_acts_first", "imagefs.available 0", "memory.available 1", "nodefs.available 0")
 	if got := value(t, r, "evictd_kubelet_config_read"); got != 1 {
 		t.Errorf("evictd_kubelet_config_read = %v, want 1", got)
 	}
-	r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
-	r.KubeletThresholdsUnknown(true, errors.New("nothing is there"))
-	expect(t, r, "", "evictd_kubelet_acts_first")
+	for range 2 { // each is said once
+		r.KubeletThresholdsUnknown(false, errors.New("nothing is there"))
+	}
+	r.KubeletThresholdsUnknown(true, errors.New("it is not there"))
+	expect(t, r, "evictd_kubelet_acts_first")
 	if got := value(t, r, "evictd_kubelet_config_read"); got != 0 {
 		t.Errorf("evictd_kubelet_config_read = %v, want 0", got)
 	}
@@ -51,33 +51,39 @@ evictd_kubelet_acts_first{signal="nodefs.available"} 0
 	}
 }
 
-// TestKubeletHeadroomIsShown: what is not known has no series, and 0 is a figure.
-func TestKubeletHeadroomIsShown(t *testing.T) {
+// TestKubeletHeadroom: what is not known has no series, and 0 is a figure. That the threshold is near is
+// said once, until it is over; what is not known ends nothing.
+func TestKubeletHeadroom(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const name = "evictd_kubelet_memory_headroom_bytes"
-	expect(t, r, "", name)
-	for _, bytes := range []int64{1 << 30, 0, -5} {
-		r.KubeletHeadroom(bytes, true)
-		if got := value(t, r, name); got != float64(bytes) {
-			t.Errorf("%s = %v, want %d", name, got, bytes)
-		}
+	expect(t, r, name)
+	var said []string
+	for _, step := range []struct {
+		headroom kubeletconfig.Headroom
+		known    bool
+		shown    []string
+	}{
+		{kubeletconfig.Headroom{Bytes: 1000}, true, []string{"1000"}},
+		{kubeletconfig.Headroom{Bytes: 0, Near: true, Detail: "write this"}, true, []string{"0"}},
+		{kubeletconfig.Headroom{}, false, nil},
+		{kubeletconfig.Headroom{Bytes: -5, Near: true, Detail: "write that"}, true, []string{"-5"}},
+		{kubeletconfig.Headroom{Bytes: 900}, true, []string{"900"}},
+		{kubeletconfig.Headroom{Bytes: 901}, true, []string{"901"}},
+	} {
+		r.KubeletHeadroom(&step.headroom, step.known)
+		expect(t, r, name, step.shown...)
 	}
-	r.KubeletHeadroom(0, false)
-	expect(t, r, "", name)
-}
-
-func TestKubeletNearIsLoggedAndAnEvent(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.KubeletNear(&kubeletconfig.Headroom{Bytes: 90 << 20, Near: true, Detail: "write this"})
-	r.KubeletNear(&kubeletconfig.Headroom{Bytes: 900 << 20})
-	lines := r.lines(t)
-	if len(lines) != 2 || lines[0]["level"] != "warn" || lines[0]["detail"] != "write this" || lines[0]["headroom"] != float64(90<<20) ||
-		lines[1]["level"] != "info" || lines[1]["headroom"] != float64(900<<20) {
-		t.Errorf("lines %v", lines)
+	for _, line := range r.lines(t) {
+		said = append(said, fmt.Sprint(line["level"], " ", line["msg"], " ", line["headroom"], " ", line["detail"]))
 	}
-	want := []written{{"Node node-1 " + "node-1", "Warning", record.ReasonKubeletNear, "the kubelet is about to evict pods before evictd: write this"}}
+	if diff := cmp.Diff([]string{
+		"warn the kubelet's memory threshold is near and evictd's is not 0 write this",
+		"info the kubelet's memory threshold is not near any more, or evictd's is ahead of it 900 <nil>",
+	}, said); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+	want := []written{{"Node node-1 node-1", "Warning", "KubeletEvictionNear", "the kubelet is about to evict pods before evictd: write this"}}
 	if !slices.Equal(r.events.all, want) {
 		t.Errorf("Events %+v, want %+v", r.events.all, want)
 	}

@@ -2,111 +2,81 @@ package record
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/hostinfo"
 	"github.com/evictd/evictd/internal/wording"
-	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-const (
-	// messageLimit is the API's limit for an Event's text, in bytes.
-	messageLimit = 1024
-	// answerLimit bounds what is quoted of an answer, so that the figures behind it
-	// are never cut.
-	answerLimit = 300
-)
+// answerLimit bounds what is quoted of an answer, in bytes, so that the figures behind it are never cut.
+const answerLimit = 300
 
 // attemptMessage returns the text for the pod or its controller, which differ only in how they name
 // the pod: what happened to it, why the node requires its eviction, and why this pod was chosen.
-func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, pod string) string {
-	sentences := []string{fate(d, a, pod), r.shortage(&d.Pressure), judged(d, a)}
-	if detail := a.Entry.Detail; detail != "" {
-		sentences = append(sentences, strings.ToUpper(detail[:1])+detail[1:]+".")
+func (r *Recorder) attemptMessage(d *decide.Decision, a *decide.Attempt, e *event, pod string) string {
+	sentences := []string{e.with(attemptWords(d, a, pod)...), r.shortage(&d.Pressure), judged(d, a)}
+	if a.Entry.Detail != "" {
+		sentences = append(sentences, sentence(a.Entry.Detail))
 	}
 	if a.Result.Outcome.Accepted() {
 		sentences = append(sentences, grace(a))
 	}
-	return shorten(strings.Join(sentences, " "), messageLimit)
+	return strings.Join(sentences, " ")
+}
+
+// attemptWords returns the words of the Event of an attempt.
+func attemptWords(d *decide.Decision, a *decide.Attempt, pod string) []string {
+	words := []string{
+		"{pod}", pod, "{answer}", quoted(a.Result.Message), "{dry}", ifDry(d, "Dry run: ", ""), "{doubt}", ifDry(d, "", ": it may be terminating"),
+	}
+	budget, why := "a PodDisruptionBudget", ""
+	if name := a.Result.Budget; name != "" {
+		budget = "PodDisruptionBudget " + name
+	}
+	if bypassed := a.Bypassed; bypassed != nil {
+		budget = "PodDisruptionBudget " + bypassed.Name
+		words = append(words, "{wants}", fmt.Sprint(bypassed.Desired), "{has}", fmt.Sprint(bypassed.Healthy))
+	}
+	if d.DryRunWhy != "" {
+		why = " evictd does not act: " + strings.TrimSuffix(d.DryRunWhy, ".") + "."
+	}
+	return append(words, "{budget}", budget, "{why}", why)
 }
 
 // thisPod is how the Event on the pod itself names it.
-func thisPod(a *decide.Attempt) string {
-	if a.Entry.Pod.Owner == "" {
+func thisPod(pod *rank.Pod) string {
+	if pod.Owner == "" {
 		return "this pod"
 	}
-	return "this pod of " + a.Entry.Pod.Owner
+	return "this pod of " + pod.Owner
 }
 
 // itsPod is how the Event on a controller names one of its pods. The UID distinguishes one db-0
 // from the next, and keeps client-go from merging two Events.
 func itsPod(pod *rank.Pod) string { return fmt.Sprintf("pod %s (UID %s)", pod.Name, pod.UID) }
 
-// fate returns what became of the pod.
-func fate(d *decide.Decision, a *decide.Attempt, pod string) string {
-	if a.Result.Outcome.Simulated() {
-		return "Dry run, nothing happens to it: evictd would " + act(a, "", pod) + "." + notActing(d)
-	}
-	if a.Result.Outcome.Accepted() {
-		return "evictd " + act(a, "s", pod) + "."
-	}
-	text := refusal(d, a, pod)
-	if answer := shorten(a.Result.Message, answerLimit); answer != "" {
-		text += " (" + strings.TrimSuffix(answer, ".") + ")"
-	}
+func ifDry(d *decide.Decision, then, otherwise string) string {
 	if d.DryRun {
-		text = "Dry run: " + text
+		return then
 	}
-	return text + "."
+	return otherwise
 }
 
-// act returns what evictd does to the pod, with the ending of its verb.
-func act(a *decide.Attempt, ending, pod string) string {
-	switch bypassed := a.Bypassed; {
-	case bypassed != nil:
-		return fmt.Sprintf("delete%s %s bypassing PodDisruptionBudget %s, which wants %d healthy pods and has %d: "+
-			"no candidate could be evicted, and disruptionBudgets is bestEffort", ending, pod, bypassed.Name, bypassed.Desired, bypassed.Healthy)
-	case a.Escalates:
-		return fmt.Sprintf("ask%s again for %s, which is terminating and should have ended by now", ending, pod)
-	default:
-		return "evict" + ending + " " + pod
+// quoted is a text in parentheses after a space; "" where there is none.
+func quoted(text string) string {
+	if text == "" {
+		return ""
 	}
+	return " (" + strings.TrimSuffix(shorten(text, answerLimit), ".") + ")"
 }
 
-// refusal returns why the pod stays, or may stay.
-func refusal(d *decide.Decision, a *decide.Attempt, pod string) string {
-	switch a.Result.Outcome {
-	case evict.BlockedByBudget:
-		return "evictd may not evict " + pod + ": " + budget(a) + " allows no disruption now"
-	case evict.BudgetPending:
-		return "evictd may not evict " + pod + " yet: " + budget(a) + " is still being processed"
-	case evict.Denied:
-		return "evictd may not evict " + pod + ": the API server denies it"
-	case evict.Evacuating:
-		return "evictd asked to evict " + pod + ", and admission moves it away by its own means"
-	case evict.Misconfigured:
-		return "evictd cannot evict " + pod + " until its PodDisruptionBudgets are fixed: more than one PodDisruptionBudget selects it"
-	case evict.Unconfirmed:
-		text := "evictd requested the eviction of " + pod + " and got no answer"
-		if !d.DryRun {
-			text += ": it may be terminating"
-		}
-		return text
-	default:
-		return "evictd did not evict " + pod
-	}
-}
-
-func budget(a *decide.Attempt) string {
-	if a.Result.Budget == "" {
-		return "a PodDisruptionBudget"
-	}
-	return "PodDisruptionBudget " + a.Result.Budget
-}
+// sentence begins a clause with a capital letter and ends it.
+func sentence(clause string) string { return strings.ToUpper(clause[:1]) + clause[1:] + "." }
 
 // shortage returns what the node is short of.
 func (r *Recorder) shortage(p *pressure.Pressure) string {
@@ -117,7 +87,7 @@ func (r *Recorder) shortage(p *pressure.Pressure) string {
 	}
 	line += wording.Apart(signal, p.Line, p.Observed.Available)
 	text := fmt.Sprintf("On node %s %s is %s of %s; its %s threshold is %s",
-		r.node, signal, wording.Figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
+		r.settings.NodeName, signal, wording.Figure(signal, p.Observed.Available), wording.Amount(signal, p.Observed.Capacity),
 		strings.ToLower(p.Threshold.Kind()), line)
 	if p.Target > p.Line {
 		text += ", and evictd stops at " + wording.Amount(signal, p.Target)
@@ -153,20 +123,13 @@ func grace(a *decide.Attempt) string {
 	return fmt.Sprintf("It has a grace period of %d s instead of its own %d s.", *a.GraceSeconds, a.Entry.Pod.GraceSeconds)
 }
 
-// heldMessage returns the text for the node.
-func (r *Recorder) heldMessage(d *decide.Decision) string {
-	text := "evictd evicts no pod: " + string(d.Hold)
-	if d.Detail != "" {
-		text += " (" + shorten(d.Detail, answerLimit) + ")"
-	}
-	if d.DryRun {
-		text = "Dry run: " + text
-	}
-	sentences := []string{text + ".", r.shortage(&d.Pressure) + outside(d) + whereUsed(d)}
+// heldWords returns the words of the Event of a hold.
+func (r *Recorder) heldWords(d *decide.Decision) []string {
+	shortage := r.shortage(&d.Pressure) + outside(d) + whereUsed(d)
 	for _, note := range d.Notes {
-		sentences = append(sentences, strings.ToUpper(note[:1])+note[1:]+".")
+		shortage += " " + sentence(note)
 	}
-	return shorten(strings.Join(sentences, " "), messageLimit)
+	return []string{"{dry}", ifDry(d, "Dry run: ", ""), "{hold}", string(d.Hold), "{answer}", quoted(d.Detail), "{shortage}", shortage}
 }
 
 // outside names the largest processes outside the pods; "" where they are not known.
@@ -189,37 +152,31 @@ func outside(d *decide.Decision) string {
 func whereUsed(d *decide.Decision) string {
 	signal := d.Pressure.Threshold.Signal
 	if !signal.OnDisk() {
-		return memoryUsed(d.Breakdown)
-	}
-	other, exact := d.Breakdown[decide.PartOther]
-	var parts []string
-	for _, part := range decide.Parts() {
-		if used, told := d.Breakdown[part]; told && part != decide.PartOther {
-			parts = append(parts, string(part)+" "+wording.Amount(signal, used))
+		if parts := amounts(d.Breakdown, hostinfo.Parts(), pressure.MemoryAvailable, 1); parts != "" {
+			return " Memory of the node is used by: " + parts + "."
 		}
-	}
-	switch {
-	case exact:
-		return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", strings.Join(parts, ", "), wording.Amount(signal, other))
-	case len(parts) > 0:
-		return fmt.Sprintf(" Used by pods, at least: %s.", strings.Join(parts, ", "))
-	default:
 		return ""
 	}
+	ofPods := slices.DeleteFunc(decide.Parts(), func(p decide.Part) bool { return p == decide.PartOther })
+	parts := amounts(d.Breakdown, ofPods, signal, 0)
+	if other, exact := d.Breakdown[decide.PartOther]; exact {
+		return fmt.Sprintf(" Used by pods: %s. Used otherwise: %s.", parts, wording.Amount(signal, other))
+	}
+	if parts == "" {
+		return ""
+	}
+	return " Used by pods, at least: " + parts + "."
 }
 
-// memoryUsed describes what uses the node's memory; "" when it is not known.
-func memoryUsed(b decide.Breakdown) string {
-	var parts []string
-	for _, part := range hostinfo.Parts() {
-		if used := b[part]; used > 0 {
-			parts = append(parts, string(part)+" "+wording.Amount(pressure.MemoryAvailable, used))
+// amounts lists these parts of a breakdown, in their order, where they are known and not less.
+func amounts(of decide.Breakdown, parts []decide.Part, signal pressure.Signal, least int64) string {
+	var listed []string
+	for _, part := range parts {
+		if amount, known := of[part]; known && amount >= least {
+			listed = append(listed, string(part)+" "+wording.Amount(signal, amount))
 		}
 	}
-	if parts == nil {
-		return ""
-	}
-	return " Memory of the node is used by: " + strings.Join(parts, ", ") + "."
+	return strings.Join(listed, ", ")
 }
 
 // shorten cuts a text to so many bytes, between characters.

@@ -19,62 +19,80 @@ import (
 	"github.com/evictd/evictd/internal/kubeletconfig"
 	"github.com/evictd/evictd/internal/record"
 	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/taint"
 	"github.com/evictd/evictd/pkg/evict"
 	"github.com/evictd/evictd/pkg/pressure"
 	"github.com/evictd/evictd/pkg/rank"
 )
 
-// value returns a series' value; it fails when there is none.
-func value(t *testing.T, r *rig, name string, labels ...string) float64 {
+// series returns the series of a metric, "" for all: their labels and their values.
+func series(t *testing.T, r *rig, name string) (all []map[string]string, values []float64) {
 	t.Helper()
 	families, err := r.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
 		for _, m := range family.GetMetric() {
-			if matches(m, labels) {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			if family.GetName() == name {
+				labels := map[string]string{}
+				for _, pair := range m.GetLabel() {
+					labels[pair.GetName()] = pair.GetValue()
+				}
+				all = append(all, labels)
+				values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue()+float64(m.GetHistogram().GetSampleCount()))
 			}
+		}
+	}
+	return all, values
+}
+
+// value returns a series' value; it fails when there is none.
+func value(t *testing.T, r *rig, name string, labels ...string) float64 {
+	t.Helper()
+	all, values := series(t, r, name)
+	for i, have := range all {
+		matches := true
+		for at := 0; at < len(labels); at += 2 {
+			matches = matches && have[labels[at]] == labels[at+1]
+		}
+		if matches {
+			return values[i]
 		}
 	}
 	t.Errorf("no series %s%v", name, labels)
 	return -1
 }
 
-func matches(m *dto.Metric, labels []string) bool {
-	have := map[string]string{}
-	for _, pair := range m.GetLabel() {
-		have[pair.GetName()] = pair.GetValue()
-	}
-	for i := 0; i < len(labels); i += 2 {
-		if have[labels[i]] != labels[i+1] {
-			return false
-		}
-	}
-	return true
-}
-
-// expect compares whole families with exposition text.
-func expect(t *testing.T, r *rig, text string, names ...string) {
+// expect compares all series of a metric: the values of their labels, in the order of their names, and
+// the series' value.
+func expect(t *testing.T, r *rig, name string, want ...string) {
 	t.Helper()
-	if err := testutil.GatherAndCompare(r.registry, strings.NewReader(text), names...); err != nil {
-		t.Error(err)
+	var got []string
+	all, values := series(t, r, name)
+	for i, labels := range all {
+		var text string
+		for _, label := range slices.Sorted(maps.Keys(labels)) {
+			text += labels[label] + " "
+		}
+		got = append(got, text+fmt.Sprint(values[i]))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", name, got, want)
 	}
 }
 
 func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	expect(t, r, "", "evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_pressure", "evictd_threshold_line_bytes")
+	for _, name := range []string{"evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_pressure", "evictd_threshold_line_bytes"} {
+		expect(t, r, name)
+	}
 	r.InForce([]pressure.Threshold{
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Fraction(.5), Hard: true},
 		{Signal: pressure.MemoryAvailable, Quantity: pressure.Absolute(70), Grace: time.Minute},
 		{Signal: pressure.PIDAvailable, Quantity: pressure.Fraction(.5), Hard: true},
-	})
+	}, false)
 	s := &pressure.Sample{Time: start}
 	for i := range s.Observations {
 		s.Observations[i].State = pressure.Absent
@@ -84,20 +102,9 @@ func TestASignalThatIsNotKnownHasNoFigure(t *testing.T) {
 	s.Observations[pressure.PIDAvailable] = unknown("x")
 	held := pressureOn(pressure.MemoryAvailable, pressure.Fraction(.5), 0, 100)
 	r.Sample(s, &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{held}})
-	expect(t, r, `
-# HELP evictd_signal_available_bytes What is left of the signal; missing while it is not known.
-# TYPE evictd_signal_available_bytes gauge
-evictd_signal_available_bytes{signal="allocatableMemory.available"} -5
-evictd_signal_available_bytes{signal="memory.available"} 0
-# HELP evictd_signal_capacity_bytes What there is of the signal in all; missing while it is not known.
-# TYPE evictd_signal_capacity_bytes gauge
-evictd_signal_capacity_bytes{signal="allocatableMemory.available"} 90
-evictd_signal_capacity_bytes{signal="memory.available"} 100
-# HELP evictd_threshold_line_bytes The amount below which the threshold is met; missing while it is not known.
-# TYPE evictd_threshold_line_bytes gauge
-evictd_threshold_line_bytes{kind="Hard",signal="memory.available"} 50
-evictd_threshold_line_bytes{kind="Soft",signal="memory.available"} 70
-`, "evictd_signal_available_bytes", "evictd_signal_capacity_bytes", "evictd_threshold_line_bytes")
+	expect(t, r, "evictd_signal_available_bytes", "allocatableMemory.available -5", "memory.available 0")
+	expect(t, r, "evictd_signal_capacity_bytes", "allocatableMemory.available 90", "memory.available 100")
+	expect(t, r, "evictd_threshold_line_bytes", "Hard memory.available 50", "Soft memory.available 70")
 	for is, want := range map[string]float64{"Known": 0, "Unknown": 1, "Absent": 0} {
 		if got := value(t, r, "evictd_signal_state", "signal", "pid.available", "state", is); got != want {
 			t.Errorf("pid.available %s = %v, want %v", is, got, want)
@@ -143,8 +150,8 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		value(t, r, "evictd_reclaim_actual_"+unit+"_total", "signal", signal)
 	}
 	for _, request := range record.APIRequests() {
-		for _, class := range record.APIClasses() {
-			value(t, r, "evictd_api_errors_total", "request", request, "code", class)
+		for _, code := range []string{"None", "401", "403", "429", "4xx", "5xx"} {
+			value(t, r, "evictd_api_errors_total", "request", request, "code", code)
 		}
 	}
 	before := names(t, r)
@@ -154,10 +161,10 @@ func TestEverySeriesIsThereBeforeTheFirstEviction(t *testing.T) {
 		r.Decision(bypassedBudget())
 		r.Decision(escalated(evict.Evicted))
 	}
-	r.ReadError("a source without a name", nil)
+	r.Failed("a source without a name", nil)
 	r.VictimEnded(ended())
-	r.APIError("a request without a name", record.ClassServer)
-	r.APIError(record.RequestEvent, "a code without a name")
+	r.APIError("a request without a name", 599)
+	r.APIError(record.RequestEvent, 418)
 	if after := names(t, r); after != before {
 		t.Errorf("%d series before and %d after the first decisions", before, after)
 	}
@@ -256,23 +263,16 @@ func TestWhatIsForcedIsCounted(t *testing.T) {
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.InForce(nil)
 	r.Acting(acting.State{Reason: acting.Stopped})
 	r.Tick(start, 250*time.Millisecond)
-	r.Ledger(start, []decide.Victim{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}})
-	r.Config(nil)
-	r.Config(errors.New("x"))
-	r.LeftAlone(3, 4)
-	r.APIError(record.RequestEviction, record.ClassServer)
-	r.APIError("a request without a name", record.ClassNone)
-	for range 3 {
-		r.StateFailure(state.WriteSlow, nil)
-	}
-	if got := value(t, r, "evictd_state_write_failures_total", "reason", "WriteSlow"); got != 3 || strings.Count(r.log.String(), "WriteSlow") != 1 {
-		t.Errorf("%v slow writes are counted, want 3, and one is logged:\n%s", got, r.log)
-	}
-	known := true
-	r.WatchAge(func() (time.Duration, bool) { return 90 * time.Second, known })
+	r.Ledger(start, []decide.Victim{{Deadline: start.Add(time.Second)}, {Deadline: start.Add(-time.Second)}}, 3, 4)
+	r.InForce(nil, true)
+	r.Refused(errors.New("x"), "")
+	r.APIError(record.RequestEviction, 503)
+	r.APIError(record.RequestEviction, 429)
+	r.APIError(record.RequestEviction, 404)
+	r.APIError("a request without a name", 0)
+	r.age = 90 * time.Second
 	for name, want := range map[string]float64{
 		"evictd_dry_run": 1, "evictd_victims_in_flight": 2, "evictd_victims_stuck": 1, "evictd_watch_age_seconds": 90,
 		"evictd_last_tick_timestamp_seconds":   float64(start.UnixMilli())/1000 + .25,
@@ -287,13 +287,13 @@ func TestGauges(t *testing.T) {
 	if got := value(t, r, "evictd_config_reloads_total", "result", "Failure"); got != 1 {
 		t.Errorf("refused reloads = %v, want 1", got)
 	}
-	for request, code := range map[string]string{"Eviction": "5xx", "Other": "None"} {
+	for code, request := range map[string]string{"5xx": "Eviction", "429": "Eviction", "4xx": "Eviction", "None": "Other"} {
 		if got := value(t, r, "evictd_api_errors_total", "request", request, "code", code); got != 1 {
 			t.Errorf("%s requests that failed with %s: %v, want 1", request, code, got)
 		}
 	}
-	known = false
-	expect(t, r, "", "evictd_watch_age_seconds")
+	r.unread = errors.New("it has never")
+	expect(t, r, "evictd_watch_age_seconds")
 }
 
 func TestMetricNamesFollowTheConventions(t *testing.T) {
@@ -331,13 +331,7 @@ func TestForecastMetric(t *testing.T) {
 	verdict.Forecasts[pressure.NodeFSAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	verdict.Forecasts[pressure.PIDAvailable] = pressure.Forecast{Known: true}
 	r.Sample(sampleOf(start), &verdict)
-	expect(t, r, `
-# HELP evictd_forecast_seconds When the signal meets its hard threshold if it goes on as it did over the last seconds; 0 when it is met, +Inf when it is not being used up; missing while that is not known.
-# TYPE evictd_forecast_seconds gauge
-evictd_forecast_seconds{signal="memory.available"} 90
-evictd_forecast_seconds{signal="nodefs.available"} +Inf
-evictd_forecast_seconds{signal="pid.available"} 0
-`, "evictd_forecast_seconds")
+	expect(t, r, "evictd_forecast_seconds", "memory.available 90", "nodefs.available +Inf", "pid.available 0")
 }
 
 // everything makes every family have a series.
@@ -346,13 +340,12 @@ func everything(r *rig) {
 	for _, signal := range pressure.Signals() {
 		thresholds = append(thresholds, pressure.Threshold{Signal: signal, Quantity: pressure.Absolute(1), Hard: true})
 	}
-	r.InForce(thresholds)
+	r.InForce(thresholds, false)
 	verdict := pressure.Verdict{Time: start}
 	verdict.Forecasts[pressure.MemoryAvailable] = pressure.Forecast{Known: true, After: pressure.Never}
 	r.Sample(sampleOf(start), &verdict)
-	r.WatchAge(func() (time.Duration, bool) { return 0, true })
 	r.KubeletThresholds(&kubeletconfig.Configuration{}, &kubeletconfig.Result{Compared: []pressure.Signal{pressure.MemoryAvailable}})
-	r.KubeletHeadroom(0, true)
+	r.KubeletHeadroom(&kubeletconfig.Headroom{}, true)
 	r.Confined(true)
 	for _, signal := range []pressure.Signal{
 		pressure.NodeFSAvailable, pressure.NodeFSInodesFree, pressure.ImageFSAvailable, pressure.ImageFSInodesFree,
@@ -374,41 +367,60 @@ func brokenDown() decide.Breakdown {
 func TestDiskUsed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	const head = `
-# HELP evictd_disk_used_inodes What a disk was used by at the last decision about it; missing without pressure. Without the part Other not all pods are measured, and the parts are lower bounds.
-# TYPE evictd_disk_used_inodes gauge
-`
+	const name = "evictd_disk_used_inodes"
 	insufficient := held(decide.HoldInsufficientReclaim)
 	p := insufficient.Pressure
 	r.Sample(sampleOf(start), &pressure.Verdict{Time: start, Pressures: []pressure.Pressure{p}})
-	expect(t, r, "", "evictd_disk_used_inodes")
+	expect(t, r, name)
 	insufficient.Breakdown = brokenDown()
 	r.Decision(insufficient)
-	expect(t, r, head+`evictd_disk_used_inodes{part="Deleted",signal="nodefs.inodesFree"} 0
-evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used_inodes{part="Logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
-`, "evictd_disk_used_inodes")
+	expect(t, r, name, "Deleted nodefs.inodesFree 0", "EmptyDirs nodefs.inodesFree 30", "Layers nodefs.inodesFree 10", "Logs nodefs.inodesFree 20", "Other nodefs.inodesFree 40")
 	delete(insufficient.Breakdown, decide.PartDeleted)
 	r.Decision(insufficient)
 	memory := decision() // it changes nothing here
 	memory.Breakdown = decide.Breakdown{decide.PartOther: 1}
 	r.Decision(memory)
-	expect(t, r, head+`evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
-evictd_disk_used_inodes{part="Logs",signal="nodefs.inodesFree"} 20
-evictd_disk_used_inodes{part="Other",signal="nodefs.inodesFree"} 40
-`, "evictd_disk_used_inodes")
+	expect(t, r, name, "EmptyDirs nodefs.inodesFree 30", "Layers nodefs.inodesFree 10", "Logs nodefs.inodesFree 20", "Other nodefs.inodesFree 40")
 	r.Decision(held(decide.HoldUsageUnknown))
-	expect(t, r, "", "evictd_disk_used_inodes")
+	expect(t, r, name)
 	r.Decision(partlyMeasured())
-	expect(t, r, head+`evictd_disk_used_inodes{part="EmptyDirs",signal="nodefs.inodesFree"} 30
-evictd_disk_used_inodes{part="Layers",signal="nodefs.inodesFree"} 10
-`, "evictd_disk_used_inodes")
+	expect(t, r, name, "EmptyDirs nodefs.inodesFree 30", "Layers nodefs.inodesFree 10")
 	r.Decision(insufficient)
 	r.Sample(sampleOf(start.Add(time.Second)), &pressure.Verdict{Time: start.Add(time.Second)})
-	expect(t, r, "", "evictd_disk_used_inodes")
+	expect(t, r, name)
+}
+
+// TestFailures: each failure is counted, and logged about once a minute with how many were not.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		message string
+		metric  []string // and its labels
+		key     string   // of what
+	}{
+		record.FailedWatch:        {"watching the node's pods failed", []string{"evictd_watch_errors_total"}, ""},
+		record.FailedOOMKills:     {"the pods of OOM kills are not known", nil, ""},
+		taint.Failure:             {"tainting the node failed", []string{"evictd_taint_errors_total"}, ""},
+		string(state.WriteSlow):   {"writing the state file failed or was slow", []string{"evictd_state_write_failures_total", "reason", "WriteSlow"}, "reason"},
+		string(state.WriteFailed): {"writing the state file failed or was slow", []string{"evictd_state_write_failures_total", "reason", "WriteFailed"}, "reason"},
+		"Usage":                   {"reading failed", []string{"evictd_read_errors_total", "source", "Usage"}, "source"},
+	} {
+		r := newRig(t)
+		for range 3 {
+			r.Failed(what, errors.New("planted"))
+		}
+		*r.now = r.now.Add(2 * time.Minute)
+		r.Failed(what, errors.New("planted"))
+		lines := r.lines(t)
+		if len(lines) != 2 || lines[1]["msg"] != test.message || lines[1]["repeats"] != 2. || lines[1]["error"] != "planted" || test.key != "" && lines[1][test.key] != what {
+			t.Errorf("%s: logged %v", what, lines)
+		}
+		if len(test.metric) > 0 {
+			if got := value(t, r, test.metric[0], test.metric[1:]...); got != 4 {
+				t.Errorf("%s: counted %v, want 4", what, got)
+			}
+		}
+	}
 }
 
 // TestMetricsDoc keeps docs/metrics.md as the registry is.

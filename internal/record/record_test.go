@@ -48,7 +48,12 @@ type events struct {
 	all []written
 }
 
-func (e *events) Event(object runtime.Object, kind, reason, message string) {
+// AnnotatedEventf keeps an Event with its annotations in the text.
+func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	for key, value := range annotations {
+		message += " {" + key + ": " + value + "}"
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	name := "not a reference"
@@ -56,15 +61,6 @@ func (e *events) Event(object runtime.Object, kind, reason, message string) {
 		name = ref.Kind + " " + strings.TrimPrefix(ref.Namespace+"/"+ref.Name, "/") + " " + string(ref.UID)
 	}
 	e.all = append(e.all, written{name, kind, reason, message})
-}
-
-// AnnotatedEventf keeps an Event with its annotations in the text.
-func (e *events) AnnotatedEventf(object runtime.Object, annotations map[string]string, kind, reason, format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	for key, value := range annotations {
-		message += " {" + key + ": " + value + "}"
-	}
-	e.Event(object, kind, reason, message)
 }
 
 // rig is a recorder with everything it writes to.
@@ -77,7 +73,8 @@ type rig struct {
 
 	memory decide.Breakdown // what the host's files say
 	kills  int64
-	unread error
+	age    time.Duration // of the watch
+	unread error         // of all three
 }
 
 func newRig(t *testing.T) *rig {
@@ -95,6 +92,7 @@ func newRig(t *testing.T) *rig {
 		NodeName: "node-1", Version: "v1.2.3", Now: func() time.Time { return now },
 		MemoryUsed: func() (decide.Breakdown, error) { return r.memory, r.unread },
 		OOMKills:   func() (int64, error) { return r.kills, r.unread },
+		WatchAge:   func() (time.Duration, bool) { return r.age, r.unread == nil },
 	})
 	return r
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"net/http"
 	"sync"
 	"time"
@@ -9,11 +10,14 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/evictd/evictd/internal/acting"
 	"github.com/evictd/evictd/internal/decide"
 	"github.com/evictd/evictd/internal/nodepods"
 	"github.com/evictd/evictd/pkg/pressure"
 )
+
+// failuresApart is how often a failure that continues is logged: a node is read up to a hundred times a
+// second.
+const failuresApart = time.Minute
 
 // Settings are what [New] needs besides the places to write to.
 type Settings struct {
@@ -30,68 +34,74 @@ type Settings struct {
 	// nil its metric is missing.
 	MemoryUsed func() (decide.Breakdown, error)
 	OOMKills   func() (int64, error)
+	// WatchAge returns how long ago the API server last delivered anything on the watch of the node's
+	// pods; false when it never has. It is called at each scrape, and may be nil too.
+	WatchAge func() (time.Duration, bool)
 }
 
 // Recorder writes down what the agent does. Its methods may be called from any
 // goroutine; none waits for the API server.
 type Recorder struct {
-	logger  *zap.Logger
-	events  EventWriter
-	node    string
-	self    nodepods.Self
-	metrics *metrics
-	signals *signals
-	ring    *ring
-	pace    pace
+	settings    Settings
+	logger      *zap.Logger
+	events      EventWriter
+	metrics     *metrics
+	ring        ring
+	killsBefore *int64 // the first reading of OOMKills; nil before
 
-	mu     sync.Mutex // guards all below
-	seen   bool
-	states [pressure.SignalCount]pressure.State
-	faults [pressure.SignalCount]fault
-	since  [pressure.SignalCount][kindCount]time.Time // of those that hold
-	holds  [pressure.SignalCount][kindCount]bool
-	held   [pressure.SignalCount][kindCount]decide.Hold // the last decision's, for Events on the node
-	acting *acting.State                                // the last one; nil before
-	stuck  map[string]bool                              // the victims of which that was said, by UID
+	mu       sync.Mutex // guards all below
+	failures once[string, string]
+	faults   once[pressure.Signal, string] // of signals that are unknown
+	states   once[pressure.Signal, pressure.State]
+	notes    once[any, any] // see news
+
+	seen       bool            // whether there is a sample
+	sample     pressure.Sample // its zero value is unknown everywhere
+	under      [pressure.SignalCount]bool
+	forecasts  [pressure.SignalCount]pressure.Forecast
+	holding    map[threshold]time.Time // since when
+	thresholds []pressure.Threshold
 }
 
 // New returns a recorder whose metrics are registered. It panics when they cannot be: their
 // names are constants.
 func New(logger *zap.Logger, registerer prometheus.Registerer, events EventWriter, settings Settings) *Recorder {
 	r := &Recorder{
-		logger: logger, events: events, node: settings.NodeName, self: settings.Self,
-		metrics: newMetrics(registerer, settings.Version), signals: newSignals(), ring: &ring{},
-		pace: pace{now: settings.Now, failures: map[string]*failure{}}, stuck: map[string]bool{},
+		settings: settings, logger: logger, events: events, metrics: newMetrics(settings.Version), holding: map[threshold]time.Time{},
+		failures: once[string, string]{apart: failuresApart, again: failuresApart}, faults: once[pressure.Signal, string]{apart: failuresApart},
 	}
-	registerer.MustRegister(r.signals, newHost(&settings))
+	_, _ = r.killsSinceStart() // an error shows as the missing series
+	r.metrics.read = r.scrape
+	registerer.MustRegister(r.metrics)
 	return r
 }
 
 // Decisions serves the last decisions as JSON, the newest first.
-func (r *Recorder) Decisions() http.Handler { return r.ring }
+func (r *Recorder) Decisions() http.Handler { return &r.ring }
+
+// LastDecisions returns the last decisions, the newest first; it is not nil.
+func (r *Recorder) LastDecisions() []json.RawMessage { return r.ring.newestFirst() }
 
 // Intent writes the line before a request is sent: if the process dies before the response, the
 // line names the pod and the reason.
 func (r *Recorder) Intent(d *decide.Decision, a *decide.Attempt) {
-	line := newIntentLine(d)
-	line.VictimLine = newVictimLine(a)
-	message := messageIntent
+	message := "sending an eviction request"
 	switch {
 	case a.Bypassed != nil:
-		message, line.Budget = messageDelete, a.Bypassed.Name
+		message = "deleting a pod that its budget blocks"
 	case a.Escalates:
-		message = messageEscalate
+		message = "asking again with a shorter grace period"
 	}
-	r.logger.Info(message, inline(&line))
+	r.logger.Info(message, intentLine(d, a)...)
 }
 
 // Decision writes a decision down everywhere. It keeps nothing that belongs to
 // the decision.
 func (r *Recorder) Decision(d *decide.Decision) {
-	line := newLine(d)
-	r.logger.Log(levelOf(d), messageDecision, inline(&line))
+	line := decisionLine(d)
+	r.logger.Log(levelOf(d), "decision", line...)
+	r.ring.add(d, line)
 	r.metrics.decided(d)
-	r.ring.add(line)
 	r.writeEvents(d)
 }
 
@@ -111,32 +121,22 @@ func levelOf(d *decide.Decision) zapcore.Level {
 }
 
 // Tick notes that the loop has made a round.
-func (r *Recorder) Tick(started time.Time, took time.Duration) { r.metrics.ticked(started, took) }
-
-// LeftAlone records how many pods are in back-off because a budget refused, or because several budgets
-// select them.
-func (r *Recorder) LeftAlone(blocked, misconfigured int) {
-	r.metrics.blocked.Set(float64(blocked))
-	r.metrics.misconfigured.Set(float64(misconfigured))
+func (r *Recorder) Tick(started time.Time, took time.Duration) {
+	r.metrics.tick.WithLabelValues().Observe(took.Seconds())
+	r.metrics.lastTick.WithLabelValues().Set(float64(started.Add(took).UnixMilli()) / 1000)
 }
 
-// InForce notes the thresholds that are in force, at start and after each change.
-func (r *Recorder) InForce(thresholds []pressure.Threshold) { r.signals.setThresholds(thresholds) }
-
-// WatchAge sets the function that returns how long ago the watch of the node's pods last delivered
-// anything; it returns false when it never has. It is called at each scrape.
-func (r *Recorder) WatchAge(age func() (time.Duration, bool)) { r.signals.setAge(age) }
-
-// ReadError counts a reading that failed, by one of [Sources], and logs it about
-// once a minute. Failed readings of signals are counted by [Recorder.Sample].
-func (r *Recorder) ReadError(source string, err error) {
-	r.metrics.readError(source)
-	r.warnNowAndThen(source, messageReadError, err, zap.String(keySource, source))
+// news reports whether something is said of a subject now that was not said last.
+func (r *Recorder) news(of, what any) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, due := r.notes.say(of, what, time.Time{})
+	return due
 }
 
-// WatchError counts a failure to list or watch the node's pods and logs it about
-// once a minute.
-func (r *Recorder) WatchError(err error) {
-	r.metrics.watchErrors.Inc()
-	r.warnNowAndThen(messageWatch, messageWatch, err)
+// over ends what was said of a subject, and reports whether anything was.
+func (r *Recorder) over(of any) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.notes.end(of)
 }

@@ -29,14 +29,14 @@ func TestFaultRefusedEditHasAnEvent(t *testing.T) {
 		{
 			"an edit",
 			nodepods.Self{UID: "uid-self", Namespace: "evictd", Name: "evictd-x"},
-			func(r *record.Recorder, err error) { r.Config(err) },
+			func(r *record.Recorder, err error) { r.Refused(err, "") },
 			[]string{onNode, onPod},
 			"evictd refuses the edit of its configuration, and the one before stays in force: limits: x; protect: y",
 		},
 		{
 			"outside a cluster",
 			nodepods.Self{},
-			func(r *record.Recorder, err error) { r.Config(err) },
+			func(r *record.Recorder, err error) { r.Refused(err, "") },
 			[]string{onNode},
 			"evictd refuses the edit of its configuration",
 		},
@@ -44,7 +44,7 @@ func TestFaultRefusedEditHasAnEvent(t *testing.T) {
 			"at the start",
 			nodepods.Self{UID: "uid-self", Namespace: "evictd", Name: "evictd-x"},
 			func(r *record.Recorder, err error) {
-				r.ConfigAtStart(err, "the last valid one is in force, in dry run")
+				r.Refused(err, "the last valid one is in force, in dry run")
 			},
 			[]string{onNode, onPod},
 			"evictd refuses its configuration at the start, and the last valid one is in force, in dry run: limits: x; protect: y",
@@ -52,7 +52,7 @@ func TestFaultRefusedEditHasAnEvent(t *testing.T) {
 		{
 			"an edit that is applied",
 			nodepods.Self{UID: "uid-self"},
-			func(r *record.Recorder, _ error) { r.Config(nil) },
+			func(r *record.Recorder, _ error) { r.InForce(nil, true) },
 			nil, "",
 		},
 	} {
@@ -64,7 +64,7 @@ func TestFaultRefusedEditHasAnEvent(t *testing.T) {
 			var told []string
 			for _, written := range e.all {
 				told = append(told, written.object)
-				if written.kind != "Warning" || written.reason != record.ReasonRefused || !strings.HasPrefix(written.message, test.text) || len(written.message) > 1024 {
+				if written.kind != "Warning" || written.reason != "ConfigurationRefused" || !strings.HasPrefix(written.message, test.text) || len(written.message) > 1024 {
 					t.Errorf("%+v", written)
 				}
 			}

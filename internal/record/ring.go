@@ -15,57 +15,69 @@ const ringSize = 64
 // ring keeps the last decisions for readers on other goroutines. Its lines are
 // never changed once they are in it.
 type ring struct {
-	mu    sync.Mutex
-	lines []Line // the oldest first
+	mu   sync.Mutex
+	kept []kept // the oldest first
+}
+
+// kept is a decision, and what is asked about it.
+type kept struct {
+	id      uint64
+	at      threshold
+	hold    decide.Hold // HoldNone where it acted
+	repeats int         // equal holds before it that were left out
+	pods    []string    // UIDs of those that it tried, or would have tried next
+	text    json.RawMessage
 }
 
 // add keeps a line and drops the oldest one over ringSize. A hold that says again
 // what the last decision about that threshold said takes its place: otherwise an
 // hour of the same hold would push out the evictions before it.
-func (r *ring) add(line Line) {
+func (r *ring) add(d *decide.Decision, line fields) {
+	k := kept{id: d.ID, at: thresholdOf(&d.Pressure), hold: d.Hold}
+	for i := range d.Attempts {
+		k.pods = append(k.pods, d.Attempts[i].Entry.Pod.UID)
+	}
+	for _, e := range next(d) {
+		k.pods = append(k.pods, e.Pod.UID)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := len(r.lines) - 1; i >= 0; i-- {
-		last := &r.lines[i]
-		if last.Signal != line.Signal || last.Kind != line.Kind {
+	for i, last := range slices.Backward(r.kept) {
+		if last.at != k.at {
 			continue
 		}
-		if line.Verb == string(decide.Held) && last.Verb == line.Verb && last.Hold == line.Hold {
-			line.Repeats = last.Repeats + 1
-			r.lines = slices.Delete(r.lines, i, i+1)
+		if k.hold != decide.HoldNone && last.hold == k.hold {
+			k.repeats = last.repeats + 1
+			r.kept = slices.Delete(r.kept, i, i+1)
 		}
 		break
 	}
-	if len(r.lines) == ringSize {
-		r.lines = slices.Delete(r.lines, 0, 1)
-	}
-	r.lines = append(r.lines, line)
+	line.some("repeats", k.repeats)
+	k.text = line.json()
+	r.kept = append(slices.Delete(r.kept, 0, max(0, len(r.kept)+1-ringSize)), k)
 }
 
-// lastAbout returns the ID of the last decision that tried a pod, or would have tried it next.
-func (r *ring) lastAbout(uid string) (id uint64, found bool) {
+// lastAbout returns the ID of the last decision that tried a pod, or would have tried it next; nil
+// where there is none.
+func (r *ring) lastAbout(uid string) *uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := len(r.lines) - 1; i >= 0; i-- {
-		if r.lines[i].names(uid) {
-			return r.lines[i].ID, true
+	for _, k := range slices.Backward(r.kept) {
+		if slices.Contains(k.pods, uid) {
+			return &k.id
 		}
 	}
-	return 0, false
+	return nil
 }
 
-// names reports whether a line has a pod among the requests or behind them.
-func (l *Line) names(uid string) bool {
-	return slices.ContainsFunc(l.Attempts, func(a AttemptLine) bool { return a.UID == uid }) ||
-		slices.ContainsFunc(l.RunnersUp, func(c CandidateLine) bool { return c.UID == uid })
-}
-
-// newestFirst returns a copy.
-func (r *ring) newestFirst() []Line {
+// newestFirst returns a copy; it is not nil.
+func (r *ring) newestFirst() []json.RawMessage {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lines := append([]Line{}, r.lines...) // an empty array, not null
-	slices.Reverse(lines)
+	lines := []json.RawMessage{}
+	for _, k := range slices.Backward(r.kept) {
+		lines = append(lines, k.text)
+	}
 	return lines
 }
 

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/evictd/evictd/pkg/pressure"
@@ -22,11 +23,11 @@ func TestShortageOfFiguresThatReadTheSame(t *testing.T) {
 			Observed:  pressure.Observation{State: pressure.Known, Available: available, Capacity: 40 * gibi},
 			Line:      22 * gibi, Target: 22 * gibi,
 		}
-		if got := (&Recorder{node: "n"}).shortage(&p); got != want {
+		if got := (&Recorder{settings: Settings{NodeName: "n"}}).shortage(&p); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if got := newPressureLine(&p).Threshold; got != "22Gi" {
-			t.Errorf("the log writes the threshold as %q", got)
+		if got := string(pressureLine(&p).json()); !strings.Contains(got, `"threshold":"22Gi"`) {
+			t.Errorf("the log writes the threshold as %s", got)
 		}
 	}
 }

@@ -25,16 +25,8 @@ func TestWakeupsAreAStateAndACount(t *testing.T) {
 	for range 3 {
 		r.Woken(pressure.WakeNode)
 	}
-	expect(t, r, `
-# HELP evictd_stall_events_total Times the kernel woke the loop because tasks waited for memory, by what it watches.
-# TYPE evictd_stall_events_total counter
-evictd_stall_events_total{source="Kubepods"} 0
-evictd_stall_events_total{source="Node"} 3
-# HELP evictd_wakeups 1 while the kernel wakes the loop when tasks wait for memory, by what it watches; 0 while there is pacing alone.
-# TYPE evictd_wakeups gauge
-evictd_wakeups{source="Kubepods"} 0
-evictd_wakeups{source="Node"} 1
-`, "evictd_wakeups", "evictd_stall_events_total")
+	expect(t, r, "evictd_stall_events_total", "Kubepods 0", "Node 3")
+	expect(t, r, "evictd_wakeups", "Kubepods 0", "Node 1")
 	r.Wakeups(pressure.WakeState{Source: pressure.WakeNode, Err: errors.New("it has gone")})
 	if got := value(t, r, "evictd_wakeups", "source", "Node"); got != 0 {
 		t.Errorf("evictd_wakeups of a source that has ended is %v; want 0", got)

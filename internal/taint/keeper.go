@@ -83,9 +83,12 @@ func (w Wanted) real(has Set) Set {
 type Recorder interface {
 	// Tainted notes a change, by the taints' keys. A dry run has changed nothing.
 	Tainted(added, removed []string, dryRun bool)
-	// TaintError notes why a change failed; it is tried again.
-	TaintError(err error)
+	// Failed notes why a change failed, which is tried again. What is [Failure].
+	Failed(what string, err error)
 }
+
+// Failure names a failed change for the Recorder.
+const Failure = "Taint"
 
 // Client reads and patches nodes, as client-go's client of nodes does.
 type Client interface {
@@ -220,7 +223,7 @@ func (k *Keeper) attempt(ctx context.Context, w Wanted) error {
 		return ctx.Err() // the program ends
 	}
 	if err != nil {
-		k.recorder.TaintError(err)
+		k.recorder.Failed(Failure, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -42,7 +42,7 @@ func (r *rig) Tainted(added, removed []string, dryRun bool) {
 	r.told = append(r.told, text)
 }
 
-func (r *rig) TaintError(error) {
+func (r *rig) Failed(string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.faults++

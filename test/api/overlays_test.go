@@ -56,7 +56,7 @@ func retaint(ctx context.Context, w *evictdtest.World, change func([]corev1.Tain
 type quiet struct{ tb testing.TB }
 
 func (quiet) Tainted([]string, []string, bool) {}
-func (q quiet) TaintError(err error)           { q.tb.Log(err) }
+func (q quiet) Failed(_ string, err error)     { q.tb.Log(err) }
 
 // keeper maintains a node's taints with those credentials until the context ends.
 func keeper(ctx context.Context, f *evictdtest.Account, as *rest.Config, node string) (*taint.Keeper, <-chan struct{}) {

@@ -48,15 +48,13 @@ func (*recorder) Tick(time.Time, time.Duration) {}
 func (*recorder) Intent(*decide.Decision, *decide.Attempt) {}
 
 // Ledger does nothing.
-func (*recorder) Ledger(time.Time, []decide.Victim) {}
-func (*recorder) IncidentBegan(*incident.Incident)  {}
-func (*recorder) IncidentEnded(*incident.Incident)  {}
+func (*recorder) Ledger(time.Time, []decide.Victim, int, int) {}
+
+// Incidents does nothing.
+func (*recorder) Incidents(_, _ []incident.Incident) {}
 
 // VictimEnded does nothing.
 func (*recorder) VictimEnded(*decide.Ended) {}
 
-// LeftAlone does nothing.
-func (*recorder) LeftAlone(int, int) {}
-
-// ReadError does nothing.
-func (*recorder) ReadError(string, error) {}
+// Failed does nothing.
+func (*recorder) Failed(string, error) {}

@@ -1,0 +1,105 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+
+	"go.uber.org/zap"
+
+	"github.com/evictd/evictd/internal/measure"
+	"github.com/evictd/evictd/internal/state"
+	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// What fails, for [Recorder.Failed], besides a reading of [Sources], a write of [state.Failures] and
+// [taint.Failure].
+const (
+	// FailedWatch is listing or watching the node's pods.
+	FailedWatch = "Watch"
+	// FailedOOMKills is following the OOM kills of the pods.
+	FailedOOMKills = "OOMKills"
+)
+
+// SourceHost is what the host's memory is used by besides the pods.
+const SourceHost = "Host"
+
+// sourceOther is the label value of a source that has none of its own.
+const sourceOther = "Other"
+
+// Sources returns the readings that [Recorder.Failed] counts by; what it does not know is a reading
+// and counts as "Other".
+func Sources() []string {
+	return []string{
+		string(pressure.ProcSource), string(pressure.CgroupSource), string(pressure.FilesystemSource),
+		measure.SourceUsage, measure.SourceDisk, measure.SourceImages, SourceHost, sourceOther,
+	}
+}
+
+// Failed counts a failure of one of the kinds above, and logs it about once a minute while it goes on;
+// err is nil where a write was only slow. Failed readings of signals are counted by [Recorder.Sample].
+func (r *Recorder) Failed(what string, err error) {
+	message, line := "reading failed", fields{zap.Error(err)}
+	switch what {
+	case FailedWatch:
+		message = "watching the node's pods failed"
+		r.metrics.watchErrors.WithLabelValues().Inc()
+	case taint.Failure:
+		message = "tainting the node failed"
+		r.metrics.taintErrors.WithLabelValues().Inc()
+	case FailedOOMKills:
+		message = "the pods of OOM kills are not known"
+	case string(state.WriteFailed), string(state.WriteSlow):
+		message, line = "writing the state file failed or was slow", append(line, zap.String("reason", what))
+		r.metrics.stateFailures.WithLabelValues(what).Inc()
+	default:
+		line = append(line, zap.String("source", what))
+		if !slices.Contains(Sources(), what) {
+			what = sourceOther
+		}
+		r.metrics.readErrors.WithLabelValues(what).Inc()
+	}
+	r.mu.Lock()
+	repeats, due := r.failures.say(what, "", r.settings.Now())
+	r.mu.Unlock()
+	if due {
+		r.logger.Warn(message, append(line, zap.Int("repeats", repeats))...)
+	}
+}
+
+// The requests to the API server that failures are counted by. A watch counts where it does not begin,
+// and Get reads one object.
+const (
+	RequestEviction = "Eviction"
+	RequestList     = "List"
+	RequestWatch    = "Watch"
+	RequestGet      = "Get"
+	RequestEvent    = "Event"
+	RequestOther    = "Other"
+)
+
+// APIRequests returns the requests that [Recorder.APIError] counts by; any other is counted as "Other".
+func APIRequests() []string {
+	return []string{RequestEviction, RequestList, RequestWatch, RequestGet, RequestEvent, RequestOther}
+}
+
+// codes are the values of the label for a status code: what has none of its own is in a class.
+func codes() []string { return []string{"None", "401", "403", "429", "4xx", "5xx"} }
+
+// APIError counts a request to the API server that did not succeed, by one of [APIRequests] and the
+// status code, 400 or more; 0 where there was no answer.
+func (r *Recorder) APIError(request string, status int) {
+	if !slices.Contains(APIRequests(), request) {
+		request = RequestOther
+	}
+	code := strconv.Itoa(status)
+	switch {
+	case status == 0:
+		code = "None"
+	case status >= 500:
+		code = "5xx"
+	case !slices.Contains(codes(), code):
+		code = "4xx"
+	}
+	r.metrics.apiErrors.WithLabelValues(request, code).Inc()
+}

@@ -1,0 +1,184 @@
+package record
+
+import (
+	"slices"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/evictd/evictd/internal/acting"
+	"github.com/evictd/evictd/internal/kubeletconfig"
+	"github.com/evictd/evictd/internal/taint"
+	"github.com/evictd/evictd/internal/wording"
+	"github.com/evictd/evictd/pkg/pressure"
+)
+
+// The values of the result label.
+const (
+	resultSuccess = "Success"
+	resultFailure = "Failure"
+)
+
+// Acting notes whether evictd acts, at the start and after each change. Where it is stopped, or does
+// not know whether it is, an Event on the node says so, and another when that is over; what the
+// configuration says has none. An answer that is still awaited has a metric alone: it comes within a
+// moment, or what prevents it does.
+func (r *Recorder) Acting(s acting.State) {
+	r.metrics.dryRun.WithLabelValues().Set(number(!s.Acts()))
+	for _, reason := range acting.Reasons() {
+		r.metrics.dryRunReason.WithLabelValues(string(reason)).Set(number(s.Reason == reason))
+	}
+	if awaited := s.Reason.Unknown() && s.Do == ""; awaited || !r.news("acting", s.String()+s.Do) {
+		return
+	}
+	level, detail := zapcore.InfoLevel, s.Why
+	if s.Do != "" {
+		detail += "; " + s.Do
+	}
+	if unusual := s.Reason == acting.Stopped || s.Reason.Unknown(); unusual {
+		level = zapcore.WarnLevel
+		r.news("stopped", "")
+		r.onNode(reasonStopped, "{state}", s.String(), "{do}", s.Do)
+	} else if r.over("stopped") {
+		r.onNode(reasonResumed, "{state}", s.String())
+	}
+	if s.Acts() {
+		r.logger.Info("evictd acts")
+		return
+	}
+	r.logger.Log(level, "evictd does not act", with("reason", s.Reason, "detail", detail)...)
+}
+
+// InForce notes the thresholds that are in force, at the start and after each edit that is applied.
+func (r *Recorder) InForce(thresholds []pressure.Threshold, edited bool) {
+	r.mu.Lock()
+	r.thresholds = slices.Clone(thresholds)
+	r.mu.Unlock()
+	if edited {
+		r.metrics.reloads.WithLabelValues(resultSuccess).Inc()
+		r.metrics.lastReload.WithLabelValues().Set(1)
+		r.logger.Info("configuration applied")
+	}
+}
+
+// Refused notes that the configuration file was refused: an edit, and the configuration before stays
+// in force; or at the start, and instead says in one clause what evictd does until the file is valid.
+// Instead is "" for an edit. The Event is where the editor of the configuration sees it: on the node,
+// and on evictd's own pod when that is known.
+func (r *Recorder) Refused(err error, instead string) {
+	r.metrics.reloads.WithLabelValues(resultFailure).Inc()
+	r.metrics.lastReload.WithLabelValues().Set(0)
+	what := "the edit of its configuration, and the one before stays in force"
+	if instead == "" {
+		r.logger.Error("configuration refused, the old one stays in force", zap.Error(err))
+	} else {
+		what = "its configuration at the start, and " + instead
+		r.logger.Error("configuration refused at the start", zap.Error(err), zap.String("detail", instead))
+	}
+	words := []string{"{what}", what, "{error}", wording.OneLine(err.Error())}
+	r.onNode(reasonRefused, words...)
+	if self := &r.settings.Self; self.UID != "" {
+		r.tell(podReference(self.Namespace, self.Name, self.UID), reasonRefused, words...)
+	}
+}
+
+// Tainted notes a change of the node's taints, by their keys. A dry run has changed nothing.
+func (r *Recorder) Tainted(added, removed []string, dryRun bool) {
+	note := func(message string, keys []string, carried bool) {
+		if len(keys) == 0 {
+			return
+		}
+		r.logger.Info(message, with("taints", keys, "dry_run", dryRun)...)
+		for _, key := range keys {
+			if !dryRun && slices.Contains(taint.All.Keys(), key) {
+				r.metrics.nodeTaints.WithLabelValues(key).Set(number(carried))
+			}
+		}
+	}
+	note("tainted the node", added, true)
+	note("removed the node's taint", removed, false)
+}
+
+// Wakeups records, at the start and at each change, whether the kernel wakes the loop because of a
+// source, and if not, why. Neither is a warning: without it, pacing alone continues.
+func (r *Recorder) Wakeups(state pressure.WakeState) {
+	r.metrics.wakeups.WithLabelValues(string(state.Source)).Set(number(state.Err == nil))
+	if state.Err != nil {
+		r.logger.Info("the kernel does not wake the loop, which goes on by pacing alone", zap.String("source", string(state.Source)), zap.Error(state.Err))
+		return
+	}
+	r.logger.Info("the kernel wakes the loop", append(with("source", state.Source, "window_seconds", state.Window.Seconds()), zap.Error(state.PassedOver))...)
+}
+
+// Woken counts one event of the kernel. It logs nothing: there may be one a second.
+func (r *Recorder) Woken(source pressure.WakeSource) {
+	r.metrics.stalls.WithLabelValues(string(source)).Inc()
+}
+
+// OOMKilled writes down that the kernel killed so many processes of a pod for want of memory, with the
+// last decision that named the pod. Pod is namespace/name, "" when the watch does not list it; uid is
+// the one that its cgroup is named by; container is "" where only the pod is known.
+func (r *Recorder) OOMKilled(pod, uid, container string, count int64) {
+	line := with("pod", pod, "uid", uid, "oom_kills", count)
+	line.some("container", container, "last_decision", r.ring.lastAbout(uid))
+	r.logger.Warn("the kernel killed processes of a pod for want of memory", line...)
+}
+
+// KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after
+// each change of evictd's.
+func (r *Recorder) KubeletThresholds(kubelet *kubeletconfig.Configuration, result *kubeletconfig.Result) {
+	r.over("kubelet's thresholds")
+	r.metrics.kubeletRead.WithLabelValues().Set(1)
+	r.metrics.kubeletFirst.Reset()
+	for _, signal := range result.Compared {
+		r.metrics.kubeletFirst.WithLabelValues(signal.String()).Set(0)
+	}
+	for _, entry := range kubelet.Unread {
+		r.logger.Warn("an entry of the kubelet's configuration is not understood", with("files", kubelet.Files, "detail", entry)...)
+	}
+	for i := range result.Findings {
+		f := &result.Findings[i]
+		level, message := zapcore.WarnLevel, "the kubelet would evict before evictd"
+		switch f.Kind {
+		case kubeletconfig.KubeletMaybeFirst: // no reason to get up
+			level, message = zapcore.InfoLevel, "the kubelet may evict before evictd"
+		case kubeletconfig.BeforeImages:
+			message = "evictd would evict before the kubelet deletes unused images"
+		default:
+			r.metrics.kubeletFirst.WithLabelValues(f.Signal.String()).Set(1)
+		}
+		r.logger.Log(level, message, with("signal", f.Signal, "detail", f.Detail)...)
+	}
+}
+
+// KubeletThresholdsUnknown notes once for each reason that the kubelet's configuration is not known,
+// and so not compared. It is a warning when a flag names the file.
+func (r *Recorder) KubeletThresholdsUnknown(named bool, err error) {
+	r.metrics.kubeletRead.WithLabelValues().Set(0)
+	r.metrics.kubeletFirst.Reset()
+	level := zapcore.InfoLevel
+	if named {
+		level = zapcore.WarnLevel
+	}
+	if r.news("kubelet's thresholds", err.Error()) {
+		r.logger.Log(level, "the kubelet's thresholds are not known and not compared with evictd's", zap.Error(err))
+	}
+}
+
+// KubeletHeadroom shows how far the node's memory is above the kubelet's hard threshold, by the
+// kubelet's measure; nothing where that is not known. It notes once, by the log and an Event on the
+// node, that this threshold has come near while evictd's are far, and that this is over.
+func (r *Recorder) KubeletHeadroom(h *kubeletconfig.Headroom, known bool) {
+	if !known {
+		r.metrics.kubeletHeadroom.Reset()
+		return
+	}
+	r.metrics.kubeletHeadroom.WithLabelValues().Set(float64(h.Bytes))
+	switch headroom := zap.Int64("headroom", h.Bytes); {
+	case h.Near && r.news("kubelet's threshold is near", ""):
+		r.logger.Warn("the kubelet's memory threshold is near and evictd's is not", headroom, zap.String("detail", h.Detail))
+		r.onNode(reasonKubeletNear, "{detail}", h.Detail)
+	case !h.Near && r.over("kubelet's threshold is near"):
+		r.logger.Info("the kubelet's memory threshold is not near any more, or evictd's is ahead of it", headroom)
+	}
+}

@@ -1,0 +1,142 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/evictd/evictd/internal/decide"
+	"github.com/evictd/evictd/internal/incident"
+)
+
+// victim is one by its UID, as the subject of a note.
+type victim string
+
+// Ledger records at each tick the pods that are in flight now, and how many are in back-off because a
+// budget refused, or because several budgets select them. It reports once for each victim that it is
+// stuck.
+func (r *Recorder) Ledger(now time.Time, bookings []decide.Victim, blocked, misconfigured int) {
+	r.metrics.inFlight.WithLabelValues().Set(float64(len(bookings)))
+	r.metrics.blocked.WithLabelValues().Set(float64(blocked))
+	r.metrics.misconfigured.WithLabelValues().Set(float64(misconfigured))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stuck := 0
+	for i := range bookings {
+		if b := &bookings[i]; b.Stuck(now) {
+			stuck++
+			if _, due := r.notes.say(victim(b.UID), "stuck", now); due {
+				r.sayStuck(b)
+			}
+		}
+	}
+	r.notes.keep(func(of any) bool {
+		uid, is := of.(victim)
+		return !is || slices.ContainsFunc(bookings, func(b decide.Victim) bool { return victim(b.UID) == uid && b.Stuck(now) })
+	})
+	r.metrics.stuck.WithLabelValues().Set(float64(stuck))
+}
+
+// sayStuck logs that a victim has not ended, whether or not evictd evicted it, and writes an Event
+// on a pod that evictd evicted.
+func (r *Recorder) sayStuck(b *decide.Victim) {
+	r.logger.Warn("victim does not end", with("victim", b.Key(), "uid", b.UID, "accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC())...)
+	if b.Signal != "" && !b.Unlisted {
+		r.tell(podReference(b.Namespace, b.Name, b.UID), reasonStuck, "{signal}", b.Signal, "{deadline}", b.Deadline.UTC().Format(time.RFC3339))
+	}
+}
+
+// VictimEnded records that a victim has ended, and what its end freed.
+func (r *Recorder) VictimEnded(e *decide.Ended) {
+	b, overran := &e.Victim, e.Overran()
+	r.metrics.terminations.WithLabelValues(strconv.FormatBool(overran)).Observe(e.Took().Seconds())
+	line := with("victim", b.Namespace+"/"+b.Name, "uid", b.UID, "signal", e.Signal, "unit", e.Signal.Unit(),
+		"accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC(), "duration_seconds", e.Took().Seconds(), "overran", overran)
+	line.some("held", b.Held, "expected", e.Expected)
+	if e.Reclaim != nil {
+		line = append(line, with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)...)
+		unit, _ := unitOf(e.Signal)
+		r.metrics.reclaimExpected[unit].WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
+		r.metrics.reclaimActual[unit].WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
+	}
+	r.logger.Info("victim ended", line...)
+}
+
+// Incidents writes down what the node became short of, and which shortages are over, with what was done
+// against them: by evictd, by the kubelet and by the kernel.
+func (r *Recorder) Incidents(began, ended []incident.Incident) {
+	for n := range began {
+		i := &began[n]
+		r.logger.Warn("incident began", with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "available", i.Lowest, "since", i.Began.UTC())...)
+	}
+	for n := range ended {
+		r.incidentEnded(&ended[n])
+	}
+}
+
+func (r *Recorder) incidentEnded(i *incident.Incident) {
+	var evicted, would, victims []string
+	for _, v := range i.Victims {
+		victims = append(victims, v.Pod)
+		if v.DryRun {
+			would = append(would, v.Pod)
+		} else {
+			evicted = append(evicted, v.Pod)
+		}
+	}
+	line := with("incident", i.ID, "signal", i.Signal, "unit", i.Signal.Unit(), "since", i.Began.UTC(),
+		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest, "victims", victims, "kubelet_evictions", i.During.Kubelets,
+		"detail", byEvictd(evicted, would, i.More)+"; "+byOthers(&i.During))
+	if i.During.OOMKills >= 0 {
+		line = append(line, with("oom_kills", i.During.OOMKills)...)
+	}
+	r.logger.Info("incident ended", line...)
+}
+
+// byEvictd says which pods were evicted, and which would have been.
+func byEvictd(evicted, would []string, more int) string {
+	var did []string
+	if len(evicted) > 0 {
+		did = append(did, "evictd evicted "+list(evicted, more))
+	}
+	if len(would) > 0 {
+		did = append(did, "dry run: evictd would have evicted "+list(would, more))
+	}
+	if did == nil {
+		return "evictd evicted no pod"
+	}
+	return strings.Join(did, "; ")
+}
+
+// byOthers says what the kubelet and the kernel did.
+func byOthers(o *incident.Others) string {
+	var did []string
+	if len(o.Kubelets) > 0 {
+		did = append(did, "the kubelet evicted "+list(o.Kubelets, 0))
+	}
+	switch {
+	case o.OOMKills < 0:
+		did = append(did, "whether the kernel killed a process for want of memory is not known")
+	case o.OOMKills > 0:
+		did = append(did, fmt.Sprintf("the kernel killed %d processes for want of memory", o.OOMKills))
+	}
+	if did == nil {
+		return "the kubelet and the kernel ended nothing"
+	}
+	return strings.Join(did, ", ")
+}
+
+// list joins eight names at most, and counts those that it leaves out and that were left out before.
+func list(names []string, more int) string {
+	const most = 8
+	if left := len(names) - most; left > 0 {
+		names, more = names[:most], more+left
+	}
+	text := strings.Join(names, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
