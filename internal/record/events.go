@@ -49,14 +49,14 @@ func eventTable() map[string]event {
 	const (
 		warning, normal = corev1.EventTypeWarning, corev1.EventTypeNormal
 		would           = "Dry run, nothing happens to it: evictd would "
-		bypass          = " {pod} bypassing {budget}, which wants {wants} healthy pods and has {has}: no candidate could be evicted, and disruptionBudgets is bestEffort."
+		pastBudget      = " {pod} bypassing {budget}, which wants {wants} healthy pods and has {has}: no candidate could be evicted, and disruptionBudgets is bestEffort."
 		overdue         = " again for {pod}, which is terminating and should have ended by now."
 	)
 	return map[string]event{
 		string(evict.Evicted):            {"EvictionRequested", warning, "evictd evicts {pod}."},
 		string(evict.WouldEvict):         {"WouldBeEvicted", warning, would + "evict {pod}.{why}"},
-		string(evict.Deleted):            {"BypassedPDB", warning, "evictd deletes" + bypass},
-		string(evict.WouldDelete):        {"WouldBypassPDB", warning, would + "delete" + bypass + "{why}"},
+		string(evict.Deleted):            {"BypassedPDB", warning, "evictd deletes" + pastBudget},
+		string(evict.WouldDelete):        {"WouldBypassPDB", warning, would + "delete" + pastBudget + "{why}"},
 		again + string(evict.Evicted):    {"EvictionEscalated", warning, "evictd asks" + overdue},
 		again + string(evict.WouldEvict): {"WouldBeEscalated", warning, would + "ask" + overdue + "{why}"},
 		string(evict.BlockedByBudget):    {"EvictionBlocked", warning, "{dry}evictd may not evict {pod}: {budget} allows no disruption now{answer}."},
@@ -132,18 +132,12 @@ func (r *Recorder) tellAttempt(d *decide.Decision, a *decide.Attempt) {
 	r.write(ownerReference(pod), annotations, &e, r.attemptMessage(d, a, &e, itsPod(pod)))
 }
 
-// concernsNode reports whether a hold is reported on the node: no pod can be evicted. Unknown usage
-// of a disk is reported when the other pods have been measured, so that there is a breakdown.
-// Otherwise one pod that cannot start would silence the node; and a measurement of all pods is over
-// in a moment.
+// concernsNode reports whether a hold is reported on the node. Unknown usage of a disk is when the other
+// pods have been measured, so that there is a breakdown. Otherwise one pod that cannot start would
+// silence the node; and a measurement of all pods is over in a moment.
 func concernsNode(d *decide.Decision) bool {
-	switch d.Hold {
-	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncompleteReading, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown,
-		decide.HoldImagesFirst:
-		return true
-	default:
-		return d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil && d.Pressure.Threshold.Signal.OnDisk()
-	}
+	_, node := attention(d.Hold)
+	return node || d.Hold == decide.HoldUsageUnknown && d.Breakdown != nil && d.Pressure.Threshold.Signal.OnDisk()
 }
 
 func podReference(namespace, name, uid string) *corev1.ObjectReference {

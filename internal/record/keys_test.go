@@ -33,14 +33,14 @@ func keysIn(call *ast.CallExpr) (keys []string) {
 	case *ast.Ident:
 		switch called.Name {
 		case "objects":
-			literal(1)
+			literal(0)
 		case "with":
 			pairs()
 		}
 	case *ast.SelectorExpr:
 		of, _ := called.X.(*ast.Ident)
 		switch {
-		case called.Sel.Name == "some":
+		case called.Sel.Name == "some", called.Sel.Name == "with":
 			pairs()
 		case of != nil && of.Name == "zap" && called.Sel.Name == "Error":
 			keys = append(keys, "error")

@@ -83,7 +83,7 @@ func TestKubeletHeadroom(t *testing.T) {
 	}, said); diff != "" {
 		t.Errorf("log (-want +got):\n%s", diff)
 	}
-	want := []written{{"Node node-1 node-1", "Warning", "KubeletEvictionNear", "the kubelet is about to evict pods before evictd: write this"}}
+	want := []written{{"Node node-1 " + "node-1", "Warning", "KubeletEvictionNear", "the kubelet is about to evict pods before evictd: write this"}}
 	if !slices.Equal(r.events.all, want) {
 		t.Errorf("Events %+v, want %+v", r.events.all, want)
 	}

@@ -41,8 +41,8 @@ func (f fields) json() []byte {
 	return slices.Clone(text.Bytes())
 }
 
-// with returns fields of keys and values, by pairs.
-func with(pairs ...any) (f fields) {
+// with adds keys and values, by pairs.
+func (f fields) with(pairs ...any) fields {
 	for pair := range slices.Chunk(pairs, 2) {
 		f = append(f, zap.Any(fmt.Sprint(pair[0]), pair[1]))
 	}
@@ -51,34 +51,39 @@ func with(pairs ...any) (f fields) {
 
 // some adds those pairs whose value is neither zero nor empty: what is not known, or does not apply, is
 // missing.
-func (f *fields) some(pairs ...any) {
+func (f fields) some(pairs ...any) fields {
 	for pair := range slices.Chunk(pairs, 2) {
 		v := reflect.ValueOf(pair[1])
-		if list := v.Kind() == reflect.Slice || v.Kind() == reflect.Map; !v.IsZero() && !(list && v.Len() == 0) {
-			*f = append(*f, with(pair...)...)
+		empty := v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
+		if !empty {
+			f = f.with(pair...)
 		}
 	}
+	return f
 }
 
-// objects adds an object for each element, unless there is none.
-func objects[T any](f *fields, key string, all []T, one func(*T) fields) {
+// with returns fields of keys and values, by pairs.
+func with(pairs ...any) fields { return fields(nil).with(pairs...) }
+
+// objects is a field with an object for each element, or none.
+func objects[T any](key string, all []T, one func(*T) fields) fields {
 	var each []fields
 	for i := range all {
 		each = append(each, one(&all[i]))
 	}
-	if each != nil {
-		*f = append(*f, zap.Objects(key, each))
+	if each == nil {
+		return nil
 	}
+	return fields{zap.Objects(key, each)}
 }
 
 // intentLine is what is known of a decision before a request is sent.
 func intentLine(d *decide.Decision, a *decide.Attempt) fields {
 	before := *d
 	before.Verb, before.Hold, before.Detail, before.Notes = "", decide.HoldNone, "", nil
-	f := append(situation(&before), victimOf(a)...)
-	f = append(f, with("of", len(d.Ranking.Candidates))...)
+	f := append(situation(&before), victimOf(a)...).with("of", len(d.Ranking.Candidates))
 	if a.Bypassed != nil {
-		f.some("budget", a.Bypassed.Name)
+		f = f.some("budget", a.Bypassed.Name)
 	}
 	return f
 }
@@ -89,44 +94,36 @@ func decisionLine(d *decide.Decision) fields {
 	if victim := d.Victim(); victim != nil {
 		f = append(f, victimOf(victim)...)
 	}
-	f.some("of", len(d.Ranking.Candidates))
+	f = f.some("of", len(d.Ranking.Candidates))
 	if n := len(d.Attempts); n > 0 {
-		f.answer(&d.Attempts[n-1])
+		f = f.answer(&d.Attempts[n-1])
 	}
-	f.some("best_effort", d.BestEffort, "reaction_seconds", reactionOf(d))
-	objects(&f, "attempts", d.Attempts, attemptOf)
-	objects(&f, "runners_up", next(d), func(e *rank.Entry) fields {
+	f = f.some("best_effort", d.BestEffort, "reaction_seconds", reactionOf(d))
+	f = append(f, objects("attempts", d.Attempts, attemptOf)...)
+	f = append(f, objects("runners_up", next(d), func(e *rank.Entry) fields {
 		return with("pod", e.Pod.Key(), "uid", e.Pod.UID, "rank", e.Position, "why", e.Why())
-	})
-	objects(&f, "outside", d.Outside, func(p *decide.Process) fields {
-		one := with("process", p.Name, "rss", p.RSS)
-		one.some("belongs_to", p.Unit)
-		return one
-	})
-	objects(&f, "in_flight", d.InFlight, func(b *decide.Victim) fields {
-		one := with("pod", b.Key(), "uid", b.UID, "accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC())
-		one.some("signal", b.Signal)
-		return one
-	})
-	f.some("breakdown", d.Breakdown, "protected", protectedOf(&d.Ranking))
-	return f
+	})...)
+	f = append(f, objects("outside", d.Outside, func(p *decide.Process) fields {
+		return with("process", p.Name).some("belongs_to", p.Unit).with("rss", p.RSS)
+	})...)
+	f = append(f, objects("in_flight", d.InFlight, func(b *decide.Victim) fields {
+		return with("pod", b.Key(), "uid", b.UID).some("signal", b.Signal).with("accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC())
+	})...)
+	return f.some("breakdown", d.Breakdown, "protected", protectedOf(&d.Ranking))
 }
 
 // situation is what the node is short of and what was decided.
-func situation(d *decide.Decision) (f fields) {
-	f.some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident, "verb", d.Verb, "hold", d.Hold, "detail", d.Detail, "notes", d.Notes)
+func situation(d *decide.Decision) fields {
+	f := with().some("id", d.ID, "time", d.Time.UTC(), "incident", d.Incident, "verb", d.Verb, "hold", d.Hold, "detail", d.Detail, "notes", d.Notes)
 	f = append(f, pressureLine(&d.Pressure)...)
-	f = append(f, with("deficit", d.Pressure.Deficit(), "dry_run", d.DryRun)...)
-	f.some("dry_run_why", d.DryRunWhy, "simulated", d.Simulated)
-	return f
+	return f.with("deficit", d.Pressure.Deficit(), "dry_run", d.DryRun).some("dry_run_why", d.DryRunWhy, "simulated", d.Simulated)
 }
 
 func pressureLine(p *pressure.Pressure) fields {
 	t := &p.Threshold
-	f := with("signal", t.Signal, "unit", t.Signal.Unit(), "threshold", cmp.Or(t.Written, t.Quantity.String()), "kind", t.Kind(),
-		"available", p.Observed.Available, "capacity", p.Observed.Capacity, "line", p.Line, "target", p.Target, "since", p.Since.UTC())
-	f.some("forecast_seconds", secondsTo(p.Forecast, p.Forecast.After), "exhausted_seconds", secondsTo(p.Forecast, p.Forecast.Exhausted))
-	return f
+	return with("signal", t.Signal, "unit", t.Signal.Unit(), "threshold", cmp.Or(t.Written, t.Quantity.String()), "kind", t.Kind(),
+		"available", p.Observed.Available, "capacity", p.Observed.Capacity, "line", p.Line, "target", p.Target, "since", p.Since.UTC()).
+		some("forecast_seconds", secondsTo(p.Forecast, p.Forecast.After), "exhausted_seconds", secondsTo(p.Forecast, p.Forecast.Exhausted))
 }
 
 // secondsTo returns a time of a forecast; nil when that is not known, or never.
@@ -140,32 +137,30 @@ func secondsTo(f pressure.Forecast, after time.Duration) *float64 {
 // victimOf is the pod that is evicted, with the figures that it was ranked by.
 func victimOf(a *decide.Attempt) fields {
 	pod := a.Entry.Pod
-	f := with("victim", pod.Key(), "uid", pod.UID, "owner", pod.Owner, "priority", pod.Priority, "usage", pod.Usage, "request", pod.Request,
-		"over", a.Entry.Over, "rank", a.Entry.Position, "grace_seconds", a.Grace())
+	f := with("victim", pod.Key(), "uid", pod.UID, "owner", pod.Owner, "priority", pod.Priority)
 	if queue := a.Entry.Queue(); queue != "" {
-		f = append(f, with("queue", queue, "effective_priority", a.Entry.EffectivePriority())...)
+		f = f.with("queue", queue, "effective_priority", a.Entry.EffectivePriority())
 	}
-	return f
+	return f.with("usage", pod.Usage, "request", pod.Request, "over", a.Entry.Over, "rank", a.Entry.Position, "grace_seconds", a.Grace())
 }
 
-// attemptOf is one request and its answer. Budgets are in healthy pods.
+// attemptOf is one request and its answer.
 func attemptOf(a *decide.Attempt) fields {
-	f := with("pod", a.Entry.Pod.Key(), "uid", a.Entry.Pod.UID, "rank", a.Entry.Position, "grace_seconds", a.Grace(), "took_seconds", a.Result.Took.Seconds())
-	f.answer(a)
-	f.some("retry_after_seconds", a.Result.RetryAfter.Seconds(), "escalates", a.Escalates)
-	if a.Bypassed != nil {
-		f = append(f, with("budget_wants", a.Bypassed.Desired, "budget_has", a.Bypassed.Healthy)...)
+	f := with("pod", a.Entry.Pod.Key(), "uid", a.Entry.Pod.UID, "rank", a.Entry.Position, "grace_seconds", a.Grace()).answer(a).
+		some("retry_after_seconds", a.Result.RetryAfter.Seconds()).with("took_seconds", a.Result.Took.Seconds())
+	if a.Bypassed != nil { // in healthy pods
+		f = f.with("budget_wants", a.Bypassed.Desired, "budget_has", a.Bypassed.Healthy)
 	}
-	return f
+	return f.some("escalates", a.Escalates)
 }
 
 // answer adds what became of a request.
-func (f *fields) answer(a *decide.Attempt) {
+func (f fields) answer(a *decide.Attempt) fields {
 	budget := a.Result.Budget
 	if a.Bypassed != nil {
 		budget = a.Bypassed.Name
 	}
-	f.some("outcome", a.Result.Outcome, "message", a.Result.Message, "budget", budget)
+	return f.some("outcome", a.Result.Outcome, "message", a.Result.Message, "budget", budget)
 }
 
 // reactionOf returns how long after the sample the first request was sent, in seconds; nil when none

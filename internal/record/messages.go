@@ -125,11 +125,11 @@ func grace(a *decide.Attempt) string {
 
 // heldWords returns the words of the Event of a hold.
 func (r *Recorder) heldWords(d *decide.Decision) []string {
-	shortage := r.shortage(&d.Pressure) + outside(d) + whereUsed(d)
+	sentences := []string{r.shortage(&d.Pressure) + outside(d) + whereUsed(d)}
 	for _, note := range d.Notes {
-		shortage += " " + sentence(note)
+		sentences = append(sentences, sentence(note))
 	}
-	return []string{"{dry}", ifDry(d, "Dry run: ", ""), "{hold}", string(d.Hold), "{answer}", quoted(d.Detail), "{shortage}", shortage}
+	return []string{"{dry}", ifDry(d, "Dry run: ", ""), "{hold}", string(d.Hold), "{answer}", quoted(d.Detail), "{shortage}", strings.Join(sentences, " ")}
 }
 
 // outside names the largest processes outside the pods; "" where they are not known.

@@ -119,9 +119,8 @@ func (r *Recorder) Woken(source pressure.WakeSource) {
 // last decision that named the pod. Pod is namespace/name, "" when the watch does not list it; uid is
 // the one that its cgroup is named by; container is "" where only the pod is known.
 func (r *Recorder) OOMKilled(pod, uid, container string, count int64) {
-	line := with("pod", pod, "uid", uid, "oom_kills", count)
-	line.some("container", container, "last_decision", r.ring.lastAbout(uid))
-	r.logger.Warn("the kernel killed processes of a pod for want of memory", line...)
+	r.logger.Warn("the kernel killed processes of a pod for want of memory", with("pod", pod, "uid", uid, "oom_kills", count).
+		some("container", container, "last_decision", r.ring.lastAbout(uid))...)
 }
 
 // KubeletThresholds notes what the kubelet's configuration means beside evictd's, at start and after

@@ -41,7 +41,8 @@ func TestOnce(t *testing.T) {
 		o, now := once[int, string]{apart: test.apart, again: test.again}, time.Unix(1, 0)
 		for i, s := range test.steps {
 			now = now.Add(s.after)
-			repeats, due := 0, false
+			var repeats int
+			var due bool
 			if s.what == "" {
 				due = o.end(7)
 			} else {

@@ -108,15 +108,22 @@ func (r *Recorder) Decision(d *decide.Decision) {
 // levelOf returns warn for decisions that need attention: those that could not be carried out, or
 // could not be made.
 func levelOf(d *decide.Decision) zapcore.Level {
-	if d.Verb == decide.Refused || d.BestEffort != decide.BestEffortNone {
+	if warns, _ := attention(d.Hold); warns || d.Verb == decide.Refused || d.BestEffort != decide.BestEffortNone {
 		return zapcore.WarnLevel
 	}
-	switch d.Hold {
-	case decide.HoldIncompleteReading, decide.HoldPodsNotSynced, decide.HoldPodsStale, decide.HoldUsageUnknown, decide.HoldRequestInDoubt, decide.HoldNoCandidates,
-		decide.HoldWithinRequests, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown:
-		return zapcore.WarnLevel
+	return zapcore.InfoLevel
+}
+
+// attention returns whether a hold is a warning in the log, and whether the node gets an Event: no pod
+// can be evicted.
+func attention(h decide.Hold) (warns, node bool) {
+	switch h {
+	case decide.HoldNoCandidates, decide.HoldWithinRequests, decide.HoldIncompleteReading, decide.HoldInsufficientReclaim, decide.HoldBudgetUnknown:
+		return true, true
+	case decide.HoldPodsNotSynced, decide.HoldPodsStale, decide.HoldUsageUnknown, decide.HoldRequestInDoubt:
+		return true, false
 	default:
-		return zapcore.InfoLevel
+		return false, h == decide.HoldImagesFirst
 	}
 }
 

@@ -52,8 +52,7 @@ func (r *ring) add(d *decide.Decision, line fields) {
 		}
 		break
 	}
-	line.some("repeats", k.repeats)
-	k.text = line.json()
+	k.text = line.some("repeats", k.repeats).json()
 	r.kept = append(slices.Delete(r.kept, 0, max(0, len(r.kept)+1-ringSize)), k)
 }
 

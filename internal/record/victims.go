@@ -53,10 +53,10 @@ func (r *Recorder) VictimEnded(e *decide.Ended) {
 	b, overran := &e.Victim, e.Overran()
 	r.metrics.terminations.WithLabelValues(strconv.FormatBool(overran)).Observe(e.Took().Seconds())
 	line := with("victim", b.Namespace+"/"+b.Name, "uid", b.UID, "signal", e.Signal, "unit", e.Signal.Unit(),
-		"accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC(), "duration_seconds", e.Took().Seconds(), "overran", overran)
-	line.some("held", b.Held, "expected", e.Expected)
+		"accepted", b.Accepted.UTC(), "deadline", b.Deadline.UTC(), "duration_seconds", e.Took().Seconds(), "overran", overran).
+		some("held", b.Held, "expected", e.Expected)
 	if e.Reclaim != nil {
-		line = append(line, with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)...)
+		line = line.with("expected_last", e.Reclaim.Expected, "reclaimed", e.Reclaim.Actual)
 		unit, _ := unitOf(e.Signal)
 		r.metrics.reclaimExpected[unit].WithLabelValues(e.Signal.String()).Add(float64(e.Reclaim.Expected))
 		r.metrics.reclaimActual[unit].WithLabelValues(e.Signal.String()).Add(float64(max(0, e.Reclaim.Actual)))
@@ -90,7 +90,7 @@ func (r *Recorder) incidentEnded(i *incident.Incident) {
 		"duration_seconds", i.Short.Sub(i.Began).Seconds(), "lowest", i.Lowest, "victims", victims, "kubelet_evictions", i.During.Kubelets,
 		"detail", byEvictd(evicted, would, i.More)+"; "+byOthers(&i.During))
 	if i.During.OOMKills >= 0 {
-		line = append(line, with("oom_kills", i.During.OOMKills)...)
+		line = line.with("oom_kills", i.During.OOMKills)
 	}
 	r.logger.Info("incident ended", line...)
 }
