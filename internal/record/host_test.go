@@ -33,7 +33,7 @@ func TestMemoryUsed(t *testing.T) {
 	expect(t, r, name)
 }
 
-// A kill is told with the last decision that named the pod, where there is one.
+// A kill is logged with the last decision that named the pod, where there is one.
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -81,13 +81,13 @@ func TestEveryKeyIsInTheRunbook(t *testing.T) {
 	}
 	_, section, _ := strings.Cut(string(text), "\n## Keys\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	var told []string
+	var documented []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
-		told = append(told, row[1])
+		documented = append(documented, row[1])
 	}
-	slices.Sort(told)
+	slices.Sort(documented)
 	slices.Sort(written)
-	if diff := cmp.Diff(told, slices.Compact(written)); diff != "" {
+	if diff := cmp.Diff(documented, slices.Compact(written)); diff != "" {
 		t.Errorf("keys (-docs/runbook.md +written):\n%s", diff)
 	}
 }

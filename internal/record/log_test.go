@@ -308,7 +308,7 @@ func TestIntentIsThereBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// What is more than an eviction is told apart before it happens.
+// What is more than an eviction is named before it happens.
 func TestIntentSaysWhatIsForced(t *testing.T) {
 	t.Parallel()
 	past, again := bypassedBudget(), escalated(evict.Evicted)
