@@ -63,78 +63,50 @@ func newMetrics(version string) *metrics {
 // ofDecisions is the table of what is decided, and of what becomes of it.
 func (m *metrics) ofDecisions() {
 	signal, outcome, dryRun := labelOf("signal", pressure.Signals()...), labelOf("outcome", evict.Outcomes()...), labelOf("dry_run", false, true)
-	m.evictions = m.counter("evictions_total",
-		"Eviction requests by outcome. A request without a response counts as Unknown, and once more when its outcome is known.",
-		signal, outcome, dryRun)
+	hold, result, protection := labelOf("hold", decide.Holds()...), labelOf("result", decide.BestEfforts()...), append(rank.Protections(), candidateLabel)
+	m.evictions = m.counter("evictions_total", "Eviction requests; one without a response counts as Unknown, and once more when it is known.", signal, outcome, dryRun)
 	m.decisions = m.counter("decisions_total", "Decisions by their result.", signal, labelOf("verb", decide.Verbs()...))
-	m.holds = m.counter("holds_total",
-		"Decisions to evict no pod although a threshold holds, by reason; a hold that goes on about every 30 seconds.",
-		signal, labelOf("hold", decide.Holds()...))
-	m.bestEffort = m.counter("best_effort_total",
-		"Decisions that might bypass a PodDisruptionBudget, as disruptionBudgets is bestEffort, by result.",
-		labelOf("result", decide.BestEfforts()...), dryRun)
-	m.escalations = m.counter("escalations_total",
-		"Requests to shorten the grace period of an overdue victim, by outcome. Not included in evictd_evictions_total.",
-		outcome, dryRun)
+	m.holds = m.counter("holds_total", "Decisions to evict no pod although a threshold holds; a hold that goes on every 30 seconds.", signal, hold)
+	m.bestEffort = m.counter("best_effort_total", "Decisions that might bypass a PodDisruptionBudget by disruptionBudgets: bestEffort.", result, dryRun)
+	m.escalations = m.counter("escalations_total", "Requests to shorten the grace period of an overdue victim; not in evictd_evictions_total.", outcome, dryRun)
+	m.ranked = m.gauge("ranked_pods", "Pods of the last ranking by what protected them; None are the candidates.", labelOf("protection", protection...))
+	m.diskUsed = inUnits(m.gauge, "disk_used_%s", "What a disk was used by at the last decision about it; lower bounds without the part Other.", disks(), label{name: "part"})
+	m.blocked = m.gauge("pods_blocked_by_budget", "Pods in back-off, of 5 minutes at most, because a PodDisruptionBudget blocks them.")
+	m.misconfigured = m.gauge("pods_misconfigured", "Pods in back-off, of 10 minutes at most, because more than one PodDisruptionBudget selects them.")
 	m.reaction = m.histogram("reaction_seconds", "From the sample that a decision rests on to its first eviction request.",
 		[]float64{.001, .0025, .005, .01, .015, .025, .05, .1, .25, .5, 1, 2.5, 5, 10})
 	m.request = m.histogram("eviction_request_duration_seconds", "How long the API server took to answer an eviction request.",
 		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 5, 10, 34}, outcome) // it ends at the API server's own limit
-	m.ranked = m.gauge("ranked_pods", "Pods of the last ranking by what protected them; the value None stands for candidates.",
-		labelOf("protection", append(rank.Protections(), candidateLabel)...))
-	m.diskUsed = inUnits(m.gauge, "disk_used_%s",
-		"What a disk was used by at the last decision about it; missing without pressure. Lower bounds without the part Other.",
-		disks(), label{name: "part"})
-	m.blocked = m.gauge("pods_blocked_by_budget", "Pods in back-off, of 5 minutes at most, because a PodDisruptionBudget blocks them.")
-	m.misconfigured = m.gauge("pods_misconfigured",
-		"Pods in back-off, of 10 minutes at most, because more than one PodDisruptionBudget selects them.")
 }
 
 // ofVictims is the table of the pods in flight, and of what their end gives back.
 func (m *metrics) ofVictims() {
 	m.inFlight = m.gauge("victims_in_flight", "Pods in flight: evictd's victims, and pods that a request found deleted.")
 	m.stuck = m.gauge("victims_stuck", "Of evictd_victims_in_flight, those past their deadline. They are not relied on.")
-	m.terminations = m.histogram("victim_termination_seconds",
-		"From the acceptance of an eviction to the pod's end. Overran: after its deadline, its grace period and 15 seconds.",
-		[]float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}, // with usual grace periods and their deadlines
-		labelOf("overran", false, true))
-	m.reclaimExpected = inUnits(m.counter, "reclaim_expected_%s_total",
-		"What victims that have ended held by the last measurement before, where it is known what the node got back.", measured())
-	m.reclaimActual = inUnits(m.counter, "reclaim_actual_%s_total",
-		"What the node got back by the end of these victims: the growth of what is available and what the other pods hold.", measured())
-	m.nodeTaints = m.gauge("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.",
-		labelOf("taint", taint.All.Keys()...))
+	m.terminations = m.histogram("victim_termination_seconds", "From the acceptance of an eviction to the pod's end; overran is after its grace period and 15 s.",
+		[]float64{.5, 1, 2.5, 5, 10, 20, 30, 35, 45, 60, 75, 120, 300, 600, 1800, 3600}, labelOf("overran", false, true))
+	m.reclaimExpected = inUnits(m.counter, "reclaim_expected_%s_total", "What victims held before their end, where it is known what the node got back.", measured())
+	m.reclaimActual = inUnits(m.counter, "reclaim_actual_%s_total", "By how much their end let grow what is available and what the other pods hold.", measured())
+	m.nodeTaints = m.gauge("node_taints", "1 while the node carries the taint of evictd's own, as far as evictd knows.", labelOf("taint", taint.All.Keys()...))
 }
 
 // ofNode is the table of what the node, its kernel and its kubelet say.
 func (m *metrics) ofNode() {
-	signals, signal, source := pressure.Signals(), labelOf("signal", pressure.Signals()...), labelOf("source", pressure.WakeSources()...)
-	m.available = inUnits(m.scraped, "signal_available_%s", "What is left of the signal; missing while it is not known.", signals)
-	m.capacity = inUnits(m.scraped, "signal_capacity_%s", "What there is of the signal in all; missing while it is not known.", signals)
-	m.line = inUnits(m.scraped, "threshold_line_%s", "The amount below which the threshold is met; missing while it is not known.",
-		signals, label{name: "kind"})
-	m.state = m.scraped("signal_state",
-		"1 for the state of the signal: Known, Unknown (it could not be read) or Absent (the node has no such signal).",
-		label{name: "signal"}, label{name: "state"})
-	m.pressure = m.scraped("pressure", "1 while a threshold of the signal holds, else 0; missing while the signal is not known.",
-		label{name: "signal"}, label{name: "kind"})
-	m.underPressure = m.scraped("under_pressure",
-		"1 while a threshold of the signal is met, grace period or not, or was within the transition period; else 0.", signal)
-	m.forecast = m.scraped("forecast_seconds",
-		"When the signal meets its hard threshold at the rate of the last seconds; +Inf for never, missing while not known.", signal)
-	m.memoryUsed = m.scraped("memory_used_bytes",
-		"What the node's memory is used by; together the parts are all that is not free. Missing while it cannot be read.", label{name: "part"})
-	m.oomKills = m.counter("oom_kills_total",
-		"Processes that the kernel has killed for want of memory since evictd started. Missing while that cannot be read.")
-	m.stalls = m.counter("stall_events_total", // OpenMetrics would take wakeups_total for wakeups
-		"Times the kernel woke the loop because tasks waited for memory, by what it watches.", source)
-	m.wakeups = m.gauge("wakeups",
-		"1 while the kernel wakes the loop when tasks wait for memory, by what it watches; 0 while there is pacing alone.", source)
+	signals, signal, source := pressure.Signals(), label{name: "signal"}, labelOf("source", pressure.WakeSources()...)
+	m.available = inUnits(m.scraped, "signal_available_%s", "What is left of the signal.", signals)
+	m.capacity = inUnits(m.scraped, "signal_capacity_%s", "What there is of the signal in all.", signals)
+	m.line = inUnits(m.scraped, "threshold_line_%s", "The amount below which the threshold is met.", signals, label{name: "kind"})
+	m.state = m.scraped("signal_state", "1 for the state of the signal; Absent: the node has no such signal.", signal, label{name: "state"})
+	m.pressure = m.scraped("pressure", "1 while a threshold of the signal holds, else 0.", signal, label{name: "kind"})
+	m.underPressure = m.scraped("under_pressure", "1 while a threshold of the signal is met, grace period or not, or was within the transition period.", signal)
+	m.forecast = m.scraped("forecast_seconds", "When the signal meets its hard threshold at the rate of the last seconds; +Inf is never.", signal)
+	m.memoryUsed = m.scraped("memory_used_bytes", "What the node's memory is used by; together the parts are all that is not free.", label{name: "part"})
+	m.oomKills = m.counter("oom_kills_total", "Processes that the kernel has killed for want of memory since evictd started.")
+	m.stalls = m.counter("stall_events_total", "Times the kernel woke the loop because tasks waited for memory, by what it watches.", source)
+	m.wakeups = m.gauge("wakeups", "1 while the kernel wakes the loop when tasks wait for memory; 0 while there is pacing alone.", source)
 	m.kubeletRead = m.gauge("kubelet_config_read", "1 when the kubelet's configuration could be read, and was compared with evictd's.")
-	m.kubeletFirst = m.gauge("kubelet_acts_first",
-		"1 when by the two configurations the kubelet would evict for the signal first, else 0; missing when not compared.", label{name: "signal"})
-	m.kubeletHeadroom = m.gauge("kubelet_memory_headroom_bytes",
-		"The node's memory above the kubelet's hard threshold of memory.available, as the kubelet measures; missing while not known.")
+	m.kubeletFirst = m.gauge("kubelet_acts_first", "1 when by the two configurations the kubelet would evict for the signal first, else 0.", signal)
+	m.kubeletHeadroom = m.gauge("kubelet_memory_headroom_bytes", "Memory above the kubelet's hard threshold of memory.available, by its measure.")
 }
 
 // ofItself is the table of what evictd says of itself.
@@ -143,24 +115,17 @@ func (m *metrics) ofItself() {
 		[]float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, 1})
 	m.lastTick = m.gauge("last_tick_timestamp_seconds", "When the last tick ended, in seconds since the epoch.")
 	m.dryRun = m.gauge("dry_run", "1 when evictions are sent as server-side dry runs, 0 when evictd acts.")
-	m.dryRunReason = m.gauge("dry_run_reason",
-		"1 for why evictd does not act: the ConfigMap evictd-stop, or that is not known, or the configuration; 0 for the others.",
-		labelOf("reason", acting.Reasons()...))
-	m.reloads = m.counter("config_reloads_total", "Attempts to apply a changed configuration file.",
-		labelOf("result", resultSuccess, resultFailure))
+	m.dryRunReason = m.gauge("dry_run_reason", "1 for why evictd does not act, 0 for the others; Stopped is by the ConfigMap evictd-stop.", labelOf("reason", acting.Reasons()...))
+	m.reloads = m.counter("config_reloads_total", "Attempts to apply a changed configuration file.", labelOf("result", resultSuccess, resultFailure))
 	m.lastReload = m.gauge("config_last_reload_successful", "1 when the configuration file as it is now is in force, 0 when it was refused.")
-	m.confined = m.gauge("confined",
-		"1 when the admission policies confine evictd to its node, 0 when one does not refuse what it must; missing while not known.")
+	m.confined = m.gauge("confined", "1 when the admission policies confine evictd to its node, else 0; checked once after the start.")
 	m.readErrors = m.counter("read_errors_total", "Readings that failed, by what was read.", labelOf("source", Sources()...))
 	m.watchErrors = m.counter("watch_errors_total", "Failures to list or watch the node's pods.")
-	m.watchAge = m.scraped("watch_age_seconds",
-		"How long ago the API server last delivered anything on the watch of the node's pods, in seconds.")
-	m.apiErrors = m.counter("api_errors_total",
-		"Requests to the API server, each attempt, that were not answered with success, an eviction's refusal included; None is no answer.",
+	m.watchAge = m.scraped("watch_age_seconds", "How long ago the API server last delivered anything on the watch of the node's pods.")
+	m.apiErrors = m.counter("api_errors_total", "Requests to the API server without success, each attempt, refusals included; None is no answer.",
 		labelOf("request", APIRequests()...), labelOf("code", codes()...))
 	m.taintErrors = m.counter("taint_errors_total", "Failures to set or remove the node's taint; they are tried again.")
-	m.stateFailures = m.counter("state_write_failures_total",
-		"Writes of the state file that failed, or took longer than 50 ms, by reason. They stop no eviction.", labelOf("reason", state.Failures()...))
+	m.stateFailures = m.counter("state_write_failures_total", "Writes of the state file that failed, or took more than 50 ms.", labelOf("reason", state.Failures()...))
 	m.build = m.gauge("build_info", "1, with the version as labels.", label{name: "version"}, label{name: "go_version"})
 }
 
