@@ -21,7 +21,7 @@ type Step struct {
 // decides between two pods.
 func Compare(a, b *Entry) (steps []Step, queue string) {
 	x, y := prioritiesBetween(a, b)
-	_, decider := comparator(a.Resource)(a, b, x, y)
+	_, decider := compare(a, b, x, y)
 	if a.place != nil {
 		queue = a.place.level.above(meeting(a.place.level, b.place.level)).path
 	}

@@ -28,22 +28,10 @@ const (
 
 // String returns the key in words.
 func (k Key) String() string {
-	switch k {
-	case KeyNone:
-		return "none"
-	case KeyExceeds:
-		return "exceeds its request"
-	case KeyPriority:
-		return "lower priority"
-	case KeyOver:
-		return "larger usage over request"
-	case KeyAge:
-		return "younger"
-	case KeyUID:
-		return "UID"
-	default:
-		return "unknown key"
-	}
+	return [...]string{
+		KeyNone: "none", KeyExceeds: "exceeds its request", KeyPriority: "lower priority",
+		KeyOver: "larger usage over request", KeyAge: "younger", KeyUID: "UID",
+	}[k]
 }
 
 // Entry is one pod's position in a ranking, with the facts that determine it.
@@ -69,6 +57,7 @@ type Entry struct {
 	Detail string
 
 	place *place // in the queues; nil without queues
+	shown int32  // the priority that counts where the entry is being sorted
 }
 
 // Ranking is the whole order at one moment.
@@ -84,56 +73,47 @@ type Ranking struct {
 // Order ranks the pods for a resource. It changes no pod but keeps pointers to them, so the
 // slice must not be reused while the ranking is in use.
 func Order(resource Resource, pods []Pod, rules Rules) Ranking {
+	return Suppose(resource, pods, rules, "")
+}
+
+// Suppose returns the ranking as it would be if the pod of that UID were a candidate despite
+// any protection, and nothing else changed. A pod whose usage is unknown stays protected:
+// its position cannot be determined.
+func Suppose(resource Resource, pods []Pod, rules Rules, uid string) Ranking {
 	entries := make([]Entry, len(pods))
 	for i := range pods {
 		entries[i] = newEntry(resource, &pods[i], &rules)
+		if pods[i].UID == uid && pods[i].Sampled {
+			entries[i].Protection, entries[i].supposed = NotProtected, true
+		}
 	}
-	return order(resource, entries, &rules)
-}
-
-// order ranks entries whose protection is already determined.
-func order(resource Resource, entries []Entry, rules *Rules) Ranking {
-	for i := range entries {
-		entries[i].Position = i // until they are arranged
-	}
-	var sorted []*Entry // pointers: an entry is too large to swap
+	var candidates []*Entry // pointers: an entry is too large to swap
 	if len(rules.Queues) > 0 {
-		sorted = orderByQueues(resource, entries, rules.Queues)
+		candidates = orderByQueues(resource, entries, rules.Queues)
 	} else {
-		sorted = sortEntries(resource, entriesOf(entries, true), func(e *Entry) int32 { return e.Pod.Priority })
+		candidates = entriesOf(entries, true)
+		slices.SortFunc(candidates, compareShown)
 	}
-	protected := entriesOf(entries, false)
-	slices.SortFunc(protected, func(a, b *Entry) int { return byName(a.Pod, b.Pod) })
-	count := len(sorted)
-	arrange(entries, append(sorted, protected...))
-	ranking := Ranking{Resource: resource, Candidates: entries[:count:count], Protected: entries[count:]}
-	for i := range ranking.Protected {
-		ranking.Protected[i].Position = 0
+	count := len(candidates)
+	ordered := make([]Entry, len(entries))
+	for i, e := range append(candidates, entriesOf(entries, false)...) {
+		ordered[i] = *e
 	}
-	number(ranking.Candidates, comparator(resource))
+	ranking := Ranking{Resource: resource, Candidates: ordered[:count:count], Protected: ordered[count:]}
+	ranking.finish()
 	return ranking
 }
 
-// arrange puts all entries in the order of the pointers to them, with the index of each as
-// its Position. Copying all entries would cost more than the sort.
-func arrange(entries []Entry, order []*Entry) {
-	from := make([]int, len(order))
-	for i, e := range order {
-		from[i] = e.Position
+func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
+	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p), shown: p.Priority}
+	if e.Protection == NotProtected {
+		e.Detail = rules.ignored(p)
 	}
-	for start := range from {
-		first := entries[start]
-		for at := start; from[at] >= 0; {
-			next := from[at]
-			from[at] = -1
-			if next == start {
-				entries[at] = first
-				break
-			}
-			entries[at] = entries[next]
-			at = next
-		}
+	if p.Sampled {
+		e.Exceeds = p.Usage > p.Request
+		e.Over = p.Usage - p.Request
 	}
+	return e
 }
 
 // entriesOf returns the candidates, or the protected pods.
@@ -147,32 +127,29 @@ func entriesOf(entries []Entry, candidates bool) []*Entry {
 	return found
 }
 
-func newEntry(resource Resource, p *Pod, rules *Rules) Entry {
-	e := Entry{Pod: p, Resource: resource, Protection: rules.Protects(p)}
-	if e.Protection == NotProtected {
-		e.Detail = rules.ignored(p)
-	}
-	if p.Sampled {
-		e.Exceeds = p.Usage > p.Request
-		e.Over = p.Usage - p.Request
-	}
-	return e
-}
-
-// number fills in each candidate's position and the key that puts it before the next one.
-func number(candidates []Entry, compare comparison) {
-	for i := range candidates {
-		candidates[i].Position = i + 1
-		if i+1 < len(candidates) {
-			a, b := &candidates[i], &candidates[i+1]
-			x, y := prioritiesBetween(a, b)
-			order, key := compare(a, b, x, y)
-			if order > 0 {
-				key = KeyNone // only a withheld candidate stood between them
+// finish sorts the protected pods, and fills in each candidate's position and the key that puts it before
+// the next one.
+func (r *Ranking) finish() {
+	slices.SortFunc(r.Protected, byName)
+	for i := range r.Candidates {
+		e := &r.Candidates[i]
+		e.Position, e.Before = i+1, KeyNone
+		if i+1 < len(r.Candidates) {
+			next := &r.Candidates[i+1]
+			x, y := prioritiesBetween(e, next)
+			if order, key := compare(e, next, x, y); order < 0 { // otherwise only a withheld candidate stood between them
+				e.Before = key
 			}
-			candidates[i].Before = key
 		}
 	}
+}
+
+func byName(a, b Entry) int {
+	return cmp.Or(
+		strings.Compare(a.Pod.Namespace, b.Pod.Namespace),
+		strings.Compare(a.Pod.Name, b.Pod.Name),
+		strings.Compare(a.Pod.UID, b.Pod.UID),
+	)
 }
 
 // prioritiesBetween returns the two priorities to compare: as the deepest queue that holds
@@ -185,62 +162,30 @@ func prioritiesBetween(a, b *Entry) (x, y int32) {
 	return a.place.seen[depth], b.place.seen[depth]
 }
 
-// comparison compares two entries whose priorities are x and y, and returns the key that
-// decided.
-type comparison func(a, b *Entry, x, y int32) (int, Key)
-
-// comparator returns the comparison for the resource.
-func comparator(resource Resource) comparison {
-	if resource == PIDs {
-		return compareWithoutRequests
-	}
-	return compareEntries
+// compareShown compares two entries where they are being sorted.
+func compareShown(a, b *Entry) int {
+	order, _ := compare(a, b, a.shown, b.shown)
+	return order
 }
 
-// compareEntries is the order for memory, disk and inodes.
-func compareEntries(a, b *Entry, x, y int32) (int, Key) {
-	if c := compareBool(a.Exceeds, b.Exceeds); c != 0 {
-		return c, KeyExceeds
+// compare compares two entries of one ranking whose priorities are x and y, and returns the key that
+// decides. Tasks cannot be requested, so that PIDs have no exceeds step. The last two keys are for pods
+// that are equal for the kubelet.
+func compare(a, b *Entry, x, y int32) (int, Key) {
+	if a.Exceeds != b.Exceeds && a.Resource != PIDs {
+		if a.Exceeds {
+			return -1, KeyExceeds
+		}
+		return 1, KeyExceeds
 	}
-	return compareWithoutRequests(a, b, x, y)
-}
-
-// compareWithoutRequests is the order for PIDs, and the order after the exceeds step for
-// every other resource.
-func compareWithoutRequests(a, b *Entry, x, y int32) (int, Key) {
 	if c := cmp.Compare(x, y); c != 0 {
 		return c, KeyPriority
 	}
 	if c := cmp.Compare(b.Over, a.Over); c != 0 {
 		return c, KeyOver
 	}
-	return compareEqual(a, b)
-}
-
-// compareEqual orders two pods that are equal for the kubelet.
-func compareEqual(a, b *Entry) (int, Key) {
 	if c := b.Pod.Created.Compare(a.Pod.Created); c != 0 {
 		return c, KeyAge
 	}
 	return strings.Compare(a.Pod.UID, b.Pod.UID), KeyUID
-}
-
-// compareBool puts true first.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return -1
-	default:
-		return 1
-	}
-}
-
-func byName(a, b *Pod) int {
-	return cmp.Or(
-		strings.Compare(a.Namespace, b.Namespace),
-		strings.Compare(a.Name, b.Name),
-		strings.Compare(a.UID, b.UID),
-	)
 }

@@ -19,21 +19,9 @@ const (
 	PIDs
 )
 
-// String returns the resource's name as it appears in messages, which is the kubelet's
-// (memory, ephemeral-storage, inodes, pids).
+// String returns the resource's name as it appears in messages, which is the kubelet's.
 func (r Resource) String() string {
-	switch r {
-	case Memory:
-		return "memory"
-	case Disk:
-		return "ephemeral-storage"
-	case Inodes:
-		return "inodes"
-	case PIDs:
-		return "pids"
-	default:
-		return "unknown resource"
-	}
+	return [...]string{Memory: "memory", Disk: "ephemeral-storage", Inodes: "inodes", PIDs: "pids"}[r]
 }
 
 // Pod holds the facts that the ranking uses for one pod.

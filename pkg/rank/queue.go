@@ -181,30 +181,30 @@ func (l *level) guarantee() string {
 // order, merged with the orders of the queues below by comparing heads, with the priorities
 // that this queue sees. A comparison of two pods at a time is not possible: a fence would
 // make it cyclic.
-func (l *level) order(resource Resource) []*Entry {
-	rows := [][]*Entry{sortEntries(resource, l.own, func(e *Entry) int32 { return e.place.seen[l.depth] })}
+func (l *level) order() []*Entry {
+	rows := [][]*Entry{l.own}
 	for _, below := range l.below {
-		if row := below.order(resource); len(row) > 0 {
-			rows = append(rows, row)
+		rows = append(rows, below.order())
+	}
+	for _, row := range rows {
+		for _, e := range row {
+			e.shown = e.place.seen[l.depth]
 		}
 	}
-	compare := comparator(resource)
-	return merge(rows, func(a, b *Entry) int {
-		order, _ := compare(a, b, a.place.seen[l.depth], b.place.seen[l.depth])
-		return order
-	})
+	slices.SortFunc(l.own, compareShown)
+	return merge(rows)
 }
 
 // merge merges rows by comparing their heads. Merging two halves first gives the same
 // result: the head of a merged half is the first of its heads.
-func merge(rows [][]*Entry, compare func(a, b *Entry) int) []*Entry {
+func merge(rows [][]*Entry) []*Entry {
 	if len(rows) == 1 {
 		return rows[0]
 	}
-	a, b := merge(rows[:len(rows)/2], compare), merge(rows[len(rows)/2:], compare)
+	a, b := merge(rows[:len(rows)/2]), merge(rows[len(rows)/2:])
 	merged := make([]*Entry, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		if compare(a[0], b[0]) <= 0 {
+		if compareShown(a[0], b[0]) <= 0 {
 			merged, a = append(merged, a[0]), a[1:]
 		} else {
 			merged, b = append(merged, b[0]), b[1:]
@@ -240,7 +240,7 @@ func orderByQueues(resource Resource, entries []Entry, queues []Queue) []*Entry 
 	for _, e := range entriesOf(entries, true) {
 		e.place.level.own = append(e.place.level.own, e)
 	}
-	return f.root.order(resource)
+	return f.root.order()
 }
 
 // protectSheltered protects the pods of sheltered queues while there is another candidate.

@@ -1,7 +1,5 @@
 package rank
 
-import "slices"
-
 // Withhold protects the candidates for which why returns a reason; why may also fill in
 // their Detail. It is for states of the running agent and not of the pods: a pod was refused
 // a short while ago. [Order] must not know these states, because its guarantees hold among all pods
@@ -13,28 +11,16 @@ import "slices"
 // the second: each was only compared with the third, in queues that see other priorities.
 // Before is KeyNone there.
 func (r *Ranking) Withhold(why func(*Entry) Protection) {
-	withheld := 0
+	kept := make([]Entry, 0, len(r.Candidates))
 	for i := range r.Candidates {
 		e := &r.Candidates[i]
-		if e.Protection = why(e); e.Protection != NotProtected {
-			withheld++
-		}
-	}
-	if withheld == 0 {
-		return
-	}
-	kept := make([]Entry, 0, len(r.Candidates)-withheld)
-	for i := range r.Candidates {
-		e := r.Candidates[i]
-		e.Before = KeyNone
-		if e.Protection == NotProtected {
-			kept = append(kept, e)
+		if e.Protection = why(e); e.Protection == NotProtected {
+			kept = append(kept, *e)
 			continue
 		}
-		e.Position = 0
-		r.Protected = append(r.Protected, e)
+		e.Position, e.Before = 0, KeyNone
+		r.Protected = append(r.Protected, *e)
 	}
 	r.Candidates = kept
-	slices.SortFunc(r.Protected, func(a, b Entry) int { return byName(a.Pod, b.Pod) })
-	number(r.Candidates, comparator(r.Resource))
+	r.finish()
 }

@@ -97,7 +97,7 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 			}
 			next := &ranking.Candidates[i+1]
 			x, y := prioritiesBetween(e, next)
-			order, key := comparator(resource)(e, next, x, y)
+			order, key := compare(e, next, x, y)
 			if order > 0 {
 				unordered++
 				key = KeyNone
@@ -112,7 +112,7 @@ func TestWithholdKeepsTheOrderOfTheRest(t *testing.T) {
 		if n := len(ranking.Candidates) + len(ranking.Protected); n != all {
 			t.Fatalf("%d pods, want %d", n, all)
 		}
-		if !slices.IsSortedFunc(ranking.Protected, func(a, b Entry) int { return byName(a.Pod, b.Pod) }) {
+		if !slices.IsSortedFunc(ranking.Protected, byName) {
 			t.Fatalf("protected pods are not by name: %v", namesOf(ranking.Protected))
 		}
 	}
