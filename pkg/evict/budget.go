@@ -27,27 +27,30 @@ func (e *Evictor) Budget(ctx context.Context, namespace, name string) (Budget, e
 	read := &policyv1.PodDisruptionBudget{}
 	err := withTokenReadAgain(func() error {
 		return e.client.Get().AbsPath("/apis", policyv1.SchemeGroupVersion.Group, policyv1.SchemeGroupVersion.Version).
-			Namespace(namespace).Resource("poddisruptionbudgets").Name(name).
+			Namespace(namespace).Resource(kindBudgets).Name(name).
 			MaxRetries(0).Do(ctx).Into(read)
 	})
-	switch {
-	case isBudgetNotFound(err):
-		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w: %w", namespace, name, ErrNoBudget, err)
-	case err != nil:
-		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w", namespace, name, err)
-	case read.Status.ObservedGeneration < read.Generation:
-		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: its status is behind its spec", namespace, name)
+	if s, _ := statusOf(err); IsNotFound(err) && s.Details.Kind == kindBudgets {
+		err = fmt.Errorf("%w: %w", ErrNoBudget, err)
 	}
-	// The API server does not trust these figures either (k8s.io/kubernetes
-	// pkg/registry/core/pod/storage/eviction.go, checkAndDecrement).
-	allowed := meta.FindStatusCondition(read.Status.Conditions, policyv1.DisruptionAllowedCondition)
-	if allowed != nil && allowed.Status == metav1.ConditionFalse && allowed.Reason == policyv1.SyncFailedReason {
-		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: its status could not be computed: %s", namespace, name, allowed.Message)
+	if err == nil {
+		err = computed(read)
+	}
+	if err != nil {
+		return Budget{}, fmt.Errorf("reading PodDisruptionBudget %s/%s: %w", namespace, name, err)
 	}
 	return Budget{Name: name, Desired: int64(read.Status.DesiredHealthy), Healthy: int64(read.Status.CurrentHealthy)}, nil
 }
 
-// isBudgetNotFound reports whether the error says that the budget does not exist.
-func isBudgetNotFound(err error) bool {
-	return isNotFound(err, func(s *metav1.Status) bool { return s.Details != nil && s.Details.Kind == "poddisruptionbudgets" })
+// computed returns why the status of a budget does not count. The API server does not trust such figures
+// either (k8s.io/kubernetes pkg/registry/core/pod/storage/eviction.go, checkAndDecrement).
+func computed(budget *policyv1.PodDisruptionBudget) error {
+	if budget.Status.ObservedGeneration < budget.Generation {
+		return errors.New("its status is behind its spec")
+	}
+	allowed := meta.FindStatusCondition(budget.Status.Conditions, policyv1.DisruptionAllowedCondition)
+	if allowed != nil && allowed.Status == metav1.ConditionFalse && allowed.Reason == policyv1.SyncFailedReason {
+		return fmt.Errorf("its status could not be computed: %s", allowed.Message)
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +40,7 @@ const (
 const (
 	kindPods    = "pods"
 	kindPod     = "Pod"
+	kindBudgets = "poddisruptionbudgets"
 	groupPolicy = "policy"
 )
 
@@ -54,11 +54,32 @@ func bounded(text string) string {
 	if len(text) <= longestMessage {
 		return text
 	}
-	end := longestMessage - len(mark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+	return strings.ToValidUTF8(text[:longestMessage-len(mark)], "") + mark
+}
+
+// IsNotFound reports whether the API server says that the requested object does not exist. A
+// 404 that is not a Status of the API server, such as a proxy's error page, proves nothing.
+func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !isForeign(err) }
+
+// MayBeDone reports whether a request that failed may have been carried out: there was no
+// response, or one that is not the API server's rejection. Its rejection of too many
+// requests may be an error page (see isForeign).
+func MayBeDone(err error) bool {
+	s, answered := statusOf(err)
+	return !answered || s.Code >= http.StatusInternalServerError || isForeign(err) && s.Code != http.StatusTooManyRequests
+}
+
+// statusOf returns the response to a request that failed, with details; false where there was none.
+func statusOf(err error) (metav1.Status, bool) {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return metav1.Status{}, false
 	}
-	return text[:end] + mark
+	s := answer.Status()
+	if s.Details == nil {
+		s.Details = &metav1.StatusDetails{}
+	}
+	return s, true
 }
 
 // classify returns the outcome of a request; without an error that is accepted. It uses
@@ -67,11 +88,10 @@ func classify(err error, accepted Outcome) Result {
 	if err == nil {
 		return Result{Outcome: accepted}
 	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	s, answered := statusOf(err)
+	if !answered {
 		return Result{Outcome: Unconfirmed, NoResponse: true, Pending: true, Message: bounded(err.Error())}
 	}
-	s := status.Status()
 	result := Result{
 		Outcome:    outcomeOf(&s, err),
 		Message:    bounded(messageOf(&s)),
@@ -147,7 +167,7 @@ func webhookFailed(message string) bool {
 func outcomeOfCode(s *metav1.Status, err error) Outcome {
 	switch s.Code {
 	case http.StatusNotFound, http.StatusConflict:
-		return outcomeOfAbsent(s, err)
+		return outcomeOfAbsent(s)
 	case http.StatusTooManyRequests:
 		return outcomeOfTooMany(s, err)
 	case http.StatusForbidden:
@@ -170,21 +190,21 @@ func outcomeOfCode(s *metav1.Status, err error) Outcome {
 // outcomeOfAbsent distinguishes a pod that does not exist any more, by its name or by the
 // requested UID, from a budget that was deleted or kept changing while the server updated
 // it. The read that follows may resolve the other cases.
-func outcomeOfAbsent(s *metav1.Status, err error) Outcome {
+func outcomeOfAbsent(s *metav1.Status) Outcome {
 	switch {
 	case isBudget(s):
 		return BudgetPending
-	case isPodNotFound(err), isPod(s) && s.Code == http.StatusConflict && strings.Contains(s.Message, textUID):
+	case isPod(s) && (s.Code == http.StatusNotFound || strings.Contains(s.Message, textUID)):
 		return Gone
 	default:
 		return Unconfirmed
 	}
 }
 
-func isBudget(s *metav1.Status) bool { return s.Details != nil && s.Details.Group == groupPolicy }
+func isBudget(s *metav1.Status) bool { return s.Details.Group == groupPolicy }
 
 func isPod(s *metav1.Status) bool {
-	return s.Details != nil && s.Details.Group == "" && (s.Details.Kind == kindPods || s.Details.Kind == kindPod)
+	return s.Details.Group == "" && (s.Details.Kind == kindPods || s.Details.Kind == kindPod)
 }
 
 func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
@@ -198,25 +218,15 @@ func outcomeOfTooMany(s *metav1.Status, err error) Outcome {
 }
 
 // isPodNotFound reports whether the error says that the pod does not exist.
-func isPodNotFound(err error) bool { return isNotFound(err, isPod) }
-
-// isNotFound reports whether the error says that its object does not exist.
-func isNotFound(err error, about func(s *metav1.Status) bool) bool {
-	var status apierrors.APIStatus
-	if !IsNotFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	s := status.Status()
-	return about(&s)
+func isPodNotFound(err error) bool {
+	s, _ := statusOf(err)
+	return IsNotFound(err) && isPod(&s)
 }
 
 // messageOf joins the server's message with its causes, which add the name of the budget and
 // how many pods it needs.
 func messageOf(s *metav1.Status) string {
 	message := s.Message
-	if s.Details == nil {
-		return message
-	}
 	for _, cause := range s.Details.Causes {
 		if cause.Message != "" && !strings.Contains(message, cause.Message) {
 			message += " " + cause.Message
@@ -228,9 +238,6 @@ func messageOf(s *metav1.Status) string {
 // budgetOf returns the name of the budget that refused, which the server puts only into the
 // cause's text.
 func budgetOf(s *metav1.Status) string {
-	if s.Details == nil {
-		return ""
-	}
 	for _, cause := range s.Details.Causes {
 		if rest, found := strings.CutPrefix(cause.Message, textBudgetPrefix); found {
 			name, _, _ := strings.Cut(rest, " ")
@@ -241,8 +248,5 @@ func budgetOf(s *metav1.Status) string {
 }
 
 func retryAfterOf(s *metav1.Status) time.Duration {
-	if s.Details == nil {
-		return 0
-	}
 	return time.Duration(s.Details.RetryAfterSeconds) * time.Second
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 )
 
 // RequestTimeout is the time limit of an eviction request. It is longer than the API
@@ -54,14 +55,18 @@ func (e *Evictor) Evict(ctx context.Context, r Request) Result {
 	return result
 }
 
-// send evicts the pod, or deletes it where the request says so.
+// send evicts the pod, or deletes it where the request says so. An eviction needs both names: the server
+// compares the body's with the path's.
 func (e *Evictor) send(ctx context.Context, r Request) error {
 	if r.Delete {
-		return e.client.Delete().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+		return e.client.Delete().Namespace(r.Namespace).Resource(kindPods).Name(r.Name).
 			Body(options(r)).MaxRetries(0).Do(ctx).Error()
 	}
-	return e.client.Post().Namespace(r.Namespace).Resource("pods").Name(r.Name).SubResource("eviction").
-		Body(eviction(r)).MaxRetries(0).Do(ctx).Error()
+	return e.client.Post().Namespace(r.Namespace).Resource(kindPods).Name(r.Name).SubResource("eviction").
+		Body(&policyv1.Eviction{
+			ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
+			DeleteOptions: options(r),
+		}).MaxRetries(0).Do(ctx).Error()
 }
 
 // confirm reads the pod after a request in doubt. A terminating pod counts as evicted,
@@ -93,7 +98,7 @@ const metadataAlone = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v
 func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 	var pod metav1.PartialObjectMetadata
 	err := withTokenReadAgain(func() error {
-		response := e.client.Get().Namespace(r.Namespace).Resource("pods").Name(r.Name).
+		response := e.client.Get().Namespace(r.Namespace).Resource(kindPods).Name(r.Name).
 			SetHeader("Accept", metadataAlone).MaxRetries(0).Do(ctx)
 		body, err := response.Raw()
 		if err != nil {
@@ -108,17 +113,11 @@ func (e *Evictor) Look(ctx context.Context, r Request) (Fate, error) {
 		return Stays, fmt.Errorf("reading the pod again: %w", err)
 	case string(pod.UID) != r.UID:
 		return Ended, nil
-	case pod.DeletionTimestamp == nil || r.Shorten && hasLonger(&pod, *r.GraceSeconds):
+	case pod.DeletionTimestamp == nil || r.Shorten && ptr.Deref(pod.DeletionGracePeriodSeconds, 0) > *r.GraceSeconds:
 		return Stays, nil
 	default:
 		return Leaving, nil
 	}
-}
-
-// hasLonger reports whether a terminating pod's grace period is longer than that many
-// seconds.
-func hasLonger(pod *metav1.PartialObjectMetadata, seconds int64) bool {
-	return pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > seconds
 }
 
 // withTokenReadAgain repeats a request once when the API server rejects the credentials, in
@@ -131,15 +130,6 @@ func withTokenReadAgain(send func() error) error {
 		return send()
 	}
 	return err
-}
-
-// eviction builds the body. Both names are required: the server compares the body's with the
-// path's.
-func eviction(r Request) *policyv1.Eviction {
-	return &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace},
-		DeleteOptions: options(r),
-	}
 }
 
 // options identify the pod by its UID, and not by its resourceVersion too: the decision does
